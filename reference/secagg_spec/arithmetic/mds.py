@@ -1,0 +1,134 @@
+"""The T-private MDS code that shares a mask among N users, any U of whom give it back.
+
+Notation of the papers: q is `field.modulus`; N, U, T are the parameters; [z]_k are the sub-masks, [n]_k the noise rows;
+v_j is the column of powers of the point a_j.
+
+Source: BASecAgg eq. (6), LightSecAgg as in BASecAgg eq. (21); spec/conventions.md, section 3 (MDS-01 to MDS-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import BadShare, LengthMismatch, ParameterError, TooFewSurvivors
+
+_COLUMNS = 8192
+
+
+class MaskCode:
+    """The (N, U) Vandermonde code with T noise rows over a prime field.
+
+    Parameters
+    ----------
+    field : PrimeField
+        The field of q > N elements.
+    N, U, T : int
+        Users, shares that suffice, shares that say nothing; ``1 <= T < U <= N``.
+    points : sequence of int, optional
+        One point per user, distinct and in ``[1, q)``; ``j + 1`` for user j when left out.
+
+    Raises
+    ------
+    ParameterError
+        The parameters break MDS-01, or the points MDS-02.
+    """
+
+    def __init__(self, field: PrimeField, N: int, U: int, T: int, points: Sequence[int] | None = None) -> None:
+        self.field = field
+        self.N = validate.integer("N", N, 2)
+        self.U = validate.integer("U", U, 2, self.N)
+        self.T = validate.integer("T", T, 1, self.U - 1)
+        if field.modulus <= self.N:
+            raise ParameterError("q", field.modulus, f"greater than N = {self.N}")
+        self.points = self._check_points(default_points(self.N) if points is None else points)
+        self.columns = field.powers(self.points, self.U)
+
+    def _check_points(self, points: Sequence[int]) -> UintArray:
+        if len(points) != self.N:
+            raise LengthMismatch("points", points, f"N = {self.N} points")
+        seen: set[int] = set()
+        for point in points:
+            validate.integer("points", point, 1, self.field.modulus - 1)
+            if point in seen:
+                raise ParameterError("points", point, "given to one user only")
+            seen.add(int(point))
+        return np.array(points, dtype=np.uint64)
+
+    def share_length(self, d: int) -> int:
+        """Return L = ceil(d / (U - T)), the elements in a share of a vector of `d` elements, d >= 1 (MDS-03)."""
+        return -(-validate.integer("d", d, 1) // (self.U - self.T))
+
+    def sub_masks(self, mask: UintArray) -> UintArray:
+        """Return the U - T sub-masks, a (U - T, L) array, of a vector of d elements, zeros as padding (MDS-03)."""
+        mask = self.field.check("mask", mask, (None,))
+        length = self.share_length(mask.size)
+        missing = length * (self.U - self.T) - mask.size
+        padded = np.concatenate([mask, np.zeros(missing, dtype=np.uint64)]) if missing else mask
+        return padded.reshape(self.U - self.T, length)
+
+    def encode(self, mask: UintArray, noise: UintArray) -> UintArray:
+        """Return the N shares of a mask, an (N, L) array whose row j is the share of user j (MDS-04).
+
+        Parameters
+        ----------
+        mask : array (d,)
+            The vector, d >= 1 elements.
+        noise : array (T, L)
+            Uniform elements, fresh for each mask (MDS-10).
+
+        Source: BASecAgg eq. (6).
+        """
+        rows = self.sub_masks(mask)
+        noise = self.field.check("noise", noise, (self.T, rows.shape[1]))
+        shares = np.empty((self.N, rows.shape[1]), dtype=np.uint64)
+        for left in range(0, rows.shape[1], _COLUMNS):
+            part = slice(left, left + _COLUMNS)
+            shares[:, part] = self.field.matmul(
+                np.ascontiguousarray(self.columns.T), np.concatenate([rows[:, part], noise[:, part]])
+            )
+        return shares
+
+    def decode(self, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
+        """Return the vector of `d` elements whose shares are given: d elements (MDS-05, MDS-06).
+
+        Parameters
+        ----------
+        users : sequence of int
+            At least U distinct users.
+        shares : array (len(users), L)
+            Their shares, in that order.
+        d : int
+            The length of the vector, before padding.
+
+        Raises
+        ------
+        DuplicateUser, UnknownUser
+            A user is named twice, or is outside ``[0, N)`` (MDS-08).
+        TooFewSurvivors
+            Fewer than U shares (MDS-07).
+        BadShare
+            More than U shares that do not lie on one codeword (MDS-09).
+        """
+        chosen = validate.users("users", users, self.N)
+        shares = self.field.check("shares", shares, (len(chosen), self.share_length(d)))
+        if len(chosen) < self.U:
+            raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
+        columns = self.columns[:, list(chosen)]
+        rows = self.field.solve(np.ascontiguousarray(columns[:, : self.U].T), shares[: self.U])
+        self._check_extra(chosen, columns, rows, shares)
+        return rows[: self.U - self.T].reshape(-1)[:d].copy()
+
+    def _check_extra(self, users: tuple[int, ...], columns: UintArray, rows: UintArray, shares: UintArray) -> None:
+        expected = self.field.matmul(np.ascontiguousarray(columns[:, self.U :].T), rows)
+        if not np.array_equal(expected, shares[self.U :]):
+            raise BadShare(f"the {len(users)} shares do not lie on one codeword", users)
+
+
+def default_points(N: int) -> tuple[int, ...]:
+    """Return the point j + 1 of each user j in ``[0, N)``."""
+    return tuple(range(1, N + 1))

@@ -1,0 +1,197 @@
+"""Integers modulo R: `Ring` for any 2 <= R <= 2**32, `PrimeField` for primes.
+
+Notation: R (HeteroSAg) and q (LightSecAgg, BASecAgg) are `modulus`. Elements are uint64 in ``[0, modulus)``; every
+method checks its inputs and returns elements. The remainder operator appears in this folder only, since a uint64
+difference wraps modulo 2**64 and not modulo R.
+
+Source: spec/conventions.md, section 2 (MOD-01 to MOD-07).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.limbs import exact_matmul
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import OutOfRange, ParameterError
+
+MAX_MODULUS = 2**32
+DEFAULT_PRIME = 2**32 - 5
+
+
+def is_prime(n: int) -> bool:
+    """Decide whether `n` is prime, exactly, for every n that can be a modulus.
+
+    Miller and Rabin's test with the bases 2, 3, 5, 7 and 11 errs for no n below 2_152_302_898_747.
+    """
+    bases = (2, 3, 5, 7, 11)
+    if n < 2 or any(n % p == 0 for p in bases):
+        return n in bases
+    twos = ((n - 1) & -(n - 1)).bit_length() - 1
+    return all(_passes(n, base, (n - 1) >> twos, twos) for base in bases)
+
+
+def _passes(n: int, base: int, odd: int, twos: int) -> bool:
+    x = pow(base, odd, n)
+    return x in (1, n - 1) or any((x := x * x % n) == n - 1 for _ in range(twos - 1))
+
+
+class Ring:
+    """The integers modulo `modulus`, 2 <= modulus <= 2**32.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is not an integer in that range (MOD-01).
+    """
+
+    def __init__(self, modulus: int) -> None:
+        self.modulus = validate.integer("modulus", modulus, 2, MAX_MODULUS)
+        self._m = np.uint64(self.modulus)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.modulus})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.modulus == other.modulus  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.modulus))
+
+    def check(self, name: str, value: object, shape: tuple[int | None, ...]) -> UintArray:
+        """Return `value` when it is an array of elements of this ring with the given shape (MOD-06, MOD-07)."""
+        return validate.elements(name, value, self.modulus, shape)
+
+    def add(self, a: UintArray, b: UintArray) -> UintArray:
+        """Return a + b, elementwise; `a` and `b` have one shape (MOD-03)."""
+        a, b = self._pair(a, b)
+        return (a + b) % self._m
+
+    def subtract(self, a: UintArray, b: UintArray) -> UintArray:
+        """Return a - b, elementwise; `a` and `b` have one shape (MOD-03)."""
+        a, b = self._pair(a, b)
+        return (a + (self._m - b)) % self._m
+
+    def multiply(self, a: UintArray, b: UintArray) -> UintArray:
+        """Return a * b, elementwise; `a` and `b` have one shape (MOD-03). Exact: products are below 2**64."""
+        a, b = self._pair(a, b)
+        return (a * b) % self._m
+
+    def sum(self, rows: UintArray) -> UintArray:
+        """Return the sum of the rows of an (n, d) array, n >= 0: d elements (MOD-03)."""
+        rows = self.check("rows", rows, (None, None))
+        assert rows.shape[0] < 2**32, "uint64 holds fewer than 2**32 summands below 2**32"
+        return rows.sum(axis=0, dtype=np.uint64) % self._m
+
+    def matmul(self, a: UintArray, b: UintArray) -> UintArray:
+        """Return the exact product of an (m, k) and a (k, n) array, shape (m, n) (MOD-04)."""
+        a = self.check("a", a, (None, None))
+        b = self.check("b", b, (a.shape[1], None))
+        return exact_matmul(a, b, self.modulus)
+
+    def encode_signed(self, values: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> UintArray:
+        """Return the residues of int64 `values` that lie in ``[-(R // 2), (R - 1) // 2]`` (QNT-05).
+
+        Raises
+        ------
+        OutOfRange
+            A value would not survive `decode_signed`.
+        """
+        low, high = -(self.modulus // 2), (self.modulus - 1) // 2
+        bad = (values < low) | (values > high)
+        if bad.any():
+            raise OutOfRange("values", int(values[bad][0]), f"in [{low}, {high}] for the modulus {self.modulus}")
+        return np.where(values < 0, values + self.modulus, values).astype(np.uint64)
+
+    def decode_signed(self, values: UintArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        """Return x for x <= (R - 1) // 2 and x - R otherwise, as int64 (QNT-06; BASecAgg eq. 14, repaired)."""
+        values = self.check("values", values, (None,) * np.ndim(values))
+        signed = values.astype(np.int64)
+        return np.where(signed <= (self.modulus - 1) // 2, signed, signed - self.modulus)
+
+    def _pair(self, a: UintArray, b: UintArray) -> tuple[UintArray, UintArray]:
+        a = self.check("a", a, (None,) * np.ndim(a))
+        return a, self.check("b", b, a.shape)
+
+
+class PrimeField(Ring):
+    """The field of integers modulo a prime `modulus` <= 2**32, with inverse, solve and rank.
+
+    Raises
+    ------
+    ParameterError
+        The modulus is out of range (MOD-01) or composite (MOD-02).
+    """
+
+    def __init__(self, modulus: int = DEFAULT_PRIME) -> None:
+        super().__init__(modulus)
+        if not is_prime(self.modulus):
+            raise ParameterError("modulus", modulus, "a prime")
+
+    def inverse(self, a: UintArray) -> UintArray:
+        """Return the elementwise inverse, by Fermat's theorem (MOD-05).
+
+        Raises
+        ------
+        OutOfRange
+            An element is 0.
+        """
+        a = self.check("a", a, (None,) * np.ndim(a))
+        if not a.all():
+            raise OutOfRange("a", 0, "different from 0 to have an inverse")
+        return self._power(a, self.modulus - 2)
+
+    def solve(self, matrix: UintArray, right: UintArray) -> UintArray:
+        """Return x with ``matrix @ x = right``, for a square invertible (k, k) matrix and right of shape (k, n).
+
+        Raises
+        ------
+        ParameterError
+            The matrix is singular.
+        """
+        matrix = self.check("matrix", matrix, (None, None))
+        size = matrix.shape[0]
+        validate.array_shape("matrix", matrix, (size, size))
+        right = self.check("right", right, (size, None))
+        reduced, pivots = self._eliminate(np.concatenate([matrix, right], axis=1), size)
+        if len(pivots) < size:
+            raise ParameterError("matrix", f"of rank {len(pivots)}", f"invertible, of rank {size}")
+        return reduced[:, size:]
+
+    def rank(self, matrix: UintArray) -> int:
+        """Return the rank of an (m, n) matrix."""
+        matrix = self.check("matrix", matrix, (None, None))
+        return len(self._eliminate(matrix.copy(), matrix.shape[1])[1])
+
+    def powers(self, points: UintArray, count: int) -> UintArray:
+        """Return the (count, n) Vandermonde matrix whose row k holds the k-th powers of the n points."""
+        points = self.check("points", points, (None,))
+        rows = np.ones((count, points.size), dtype=np.uint64)
+        for k in range(1, count):
+            rows[k] = rows[k - 1] * points % self._m
+        return rows
+
+    def _power(self, base: UintArray, exponent: int) -> UintArray:
+        result = np.ones_like(base)
+        while exponent:
+            if exponent & 1:
+                result = result * base % self._m
+            base, exponent = base * base % self._m, exponent >> 1
+        return result
+
+    def _eliminate(self, work: UintArray, columns: int) -> tuple[UintArray, list[int]]:
+        """Bring the first `columns` columns of `work` to reduced row echelon form, in place."""
+        pivots: list[int] = []
+        for column in range(columns):
+            row = len(pivots)
+            candidates = np.flatnonzero(work[row:, column])
+            if not candidates.size:
+                continue
+            work[[row, row + candidates[0]]] = work[[row + candidates[0], row]]
+            work[row] = work[row] * self.inverse(work[row, column : column + 1]) % self._m
+            factors = work[:, column : column + 1].copy()
+            factors[row] = 0
+            work[:] = (work + (self._m - factors * work[row] % self._m)) % self._m
+            pivots.append(column)
+        return work, pivots

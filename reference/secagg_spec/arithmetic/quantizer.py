@@ -1,0 +1,134 @@
+"""The stochastic quantiser Q_c, carried as elements by the signed map, and its inverse.
+
+Notation of the papers: c is `level`; Q_c(x) is ``quantized / level``; phi is `Ring.encode_signed`, its inverse is
+`Ring.decode_signed`; W is `weight`.
+
+Source: BASecAgg eq. (7) to (9) and (14); spec/conventions.md, section 4 (QNT-01 to QNT-08).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.errors import OutOfRange, ParameterError
+
+IntArray: TypeAlias = NDArray[np.int64]
+Format: TypeAlias = Literal["binary64", "binary32"]
+MAX_LEVEL = 2**32
+
+
+def stochastic_round(scaled: RealArray, rounding: RealArray) -> IntArray:
+    """Return floor(y), or floor(y) + 1 where u < y - floor(y), for finite y below 2**53 and draws u (QNT-02, QNT-03).
+
+    Source: BASecAgg eq. (7), times c.
+    """
+    below = np.floor(scaled)
+    return (below + (rounding < scaled - below)).astype(np.int64)
+
+
+def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: RealArray) -> UintArray:
+    """Quantise real numbers to elements: phi(c * Q_c(x)).
+
+    Parameters
+    ----------
+    x : array (d,) of float64
+        Finite numbers.
+    level : int
+        c, in ``[1, 2**32]``.
+    ring : Ring
+        The integers modulo R in which the sum is formed.
+    weight : int
+        W >= 1, the largest total weight of the sum that this input can enter.
+    rounding : array (d,) of float64
+        Draws, uniform in ``[0, 1)`` (multiples of 2**-53).
+
+    Returns
+    -------
+    array (d,) of elements
+
+    Raises
+    ------
+    OutOfRange
+        A number is not finite (QNT-01), a quantised value v has ``|v| * W > (R - 1) // 2`` (QNT-04), or a draw is
+        outside ``[0, 1)``.
+    ParameterError
+        The level or the weight is out of range (QNT-08).
+
+    Source: BASecAgg eq. (8), (9).
+    """
+    level = validate.integer("level", level, 1, MAX_LEVEL)
+    bound = (ring.modulus - 1) // 2 // validate.integer("weight", weight, 1)
+    x = validate.reals("x", x, (None,))
+    rounding = validate.reals("rounding", rounding, x.shape)
+    if x.size and (rounding.min() < 0 or rounding.max() >= 1):
+        raise OutOfRange("rounding", [float(rounding.min()), float(rounding.max())], "in [0, 1)")
+    values = stochastic_round(_scaled(x, level, bound), rounding)
+    _refuse_large(values, x, level, bound)
+    return ring.encode_signed(values)
+
+
+def _scaled(x: RealArray, level: int, bound: int) -> RealArray:
+    """Return the binary64 product c * x, when no entry is so large that it must be refused whatever the draw."""
+    with np.errstate(over="ignore"):
+        scaled = x * np.float64(level)
+    too_large = np.abs(scaled) >= bound + 1
+    if too_large.any():
+        position = int(np.argmax(too_large))
+        raise OutOfRange(f"x[{position}]", float(x[position]), f"at most {bound} / {level} in magnitude")
+    return scaled
+
+
+def _refuse_large(values: IntArray, x: RealArray, level: int, bound: int) -> None:
+    too_large = np.abs(values) > bound
+    if too_large.any():
+        position = int(np.argmax(too_large))
+        raise OutOfRange(f"x[{position}]", float(x[position]), f"at most {bound} / {level} in magnitude once rounded")
+
+
+def dequantize(values: UintArray, *, level: int, ring: Ring, format: Format = "binary64") -> NDArray[np.floating]:
+    """Return the signed integers that `values` carry, divided by the level: float64 or float32 of the same length.
+
+    The quotient is rounded once (QNT-07).
+
+    Raises
+    ------
+    NonCanonical
+        A value is not an element.
+    ParameterError
+        The level is out of range, or the format is neither ``binary64`` nor ``binary32``.
+
+    Source: BASecAgg eq. (13), (14).
+    """
+    level = validate.integer("level", level, 1, MAX_LEVEL)
+    if format not in ("binary64", "binary32"):
+        raise ParameterError("format", format, "'binary64' or 'binary32'")
+    signed = ring.decode_signed(ring.check("values", values, (None,)))
+    quotient = signed.astype(np.float64) / np.float64(level)
+    return quotient if format == "binary64" else _to_binary32(quotient, signed, level)
+
+
+def _to_binary32(quotient: RealArray, signed: IntArray, level: int) -> NDArray[np.floating]:
+    """Round signed / level to binary32 once: a quotient that lies at a tie only by its first rounding is moved off it.
+
+    With the exact remainder ``signed - quotient * level`` known, a binary64 quotient that is inexact is replaced by
+    its odd neighbour (rounding to odd), after which the second rounding is that of the exact value.
+    """
+    inexact = np.array([_sign(int(s), float(v), level) for s, v in zip(signed, quotient, strict=True)], dtype=np.int64)
+    bits = quotient.view(np.int64)
+    even = (bits & 1) == 0
+    away = np.where((quotient > 0) == (inexact > 0), 1, -1)
+    odd = np.where((inexact != 0) & even, bits + away, bits).view(np.float64)
+    return odd.astype(np.float32)
+
+
+def _sign(signed: int, quotient: float, level: int) -> int:
+    """Return the sign of signed / level - quotient, computed in integers."""
+    numerator, denominator = quotient.as_integer_ratio()
+    difference = signed * denominator - numerator * level
+    return (difference > 0) - (difference < 0)

@@ -1,0 +1,126 @@
+"""Checks of arguments, used by every public boundary, so that all of them fail in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutOfRange, ParameterError, UnknownUser
+
+UintArray: TypeAlias = NDArray[np.uint64]
+RealArray: TypeAlias = NDArray[np.float64]
+
+
+def integer(name: str, value: object, low: int, high: int | None = None) -> int:
+    """Return `value` as an ``int`` when it is an integer in ``[low, high]``.
+
+    Raises
+    ------
+    ParameterError
+        It is not an integer, or it is outside the bounds.
+    """
+    allowed = f"an integer >= {low}" if high is None else f"an integer in [{low}, {high}]"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise ParameterError(name, value, allowed)
+    if value < low or (high is not None and value > high):
+        raise ParameterError(name, value, allowed)
+    return int(value)
+
+
+def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ...]) -> UintArray:
+    """Return `value` when it is a uint64 array of the given shape with entries in ``[0, modulus)``.
+
+    `shape` has one entry per axis; ``None`` leaves that axis free.
+
+    Raises
+    ------
+    ParameterError
+        Not a numpy array of dtype uint64.
+    LengthMismatch
+        The shape does not fit.
+    NonCanonical
+        An entry is not in ``[0, modulus)`` (MOD-06).
+    """
+    if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
+        raise ParameterError(name, _kind(value), "a numpy array of dtype uint64")
+    array_shape(name, value, shape)
+    if value.size and int(value.max()) >= modulus:
+        position = int(np.argmax(value.ravel() >= np.uint64(modulus)))
+        raise NonCanonical(f"{name}[{position}]", int(value.ravel()[position]), f"in [0, {modulus})")
+    return value
+
+
+def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
+    """Return `value` when it is a float64 array of the given shape with finite entries.
+
+    Raises
+    ------
+    ParameterError
+        Not a numpy array of dtype float64.
+    LengthMismatch
+        The shape does not fit.
+    OutOfRange
+        An entry is NaN or infinite (QNT-01).
+    """
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+        raise ParameterError(name, _kind(value), "a numpy array of dtype float64")
+    array_shape(name, value, shape)
+    finite = np.isfinite(value)
+    if not finite.all():
+        position = int(np.argmin(finite.ravel()))
+        raise OutOfRange(f"{name}[{position}]", float(value.ravel()[position]), "finite")
+    return value
+
+
+def array_shape(name: str, value: NDArray[Any], shape: tuple[int | None, ...]) -> None:
+    """Refuse an array whose shape differs from `shape`, where ``None`` fits every length.
+
+    Raises
+    ------
+    LengthMismatch
+        The number of axes or the length of one differs (MOD-07).
+    """
+    fits = value.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, value.shape, strict=True))
+    if not fits:
+        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        raise LengthMismatch(f"{name}.shape", value.shape, wanted)
+
+
+def users(name: str, value: object, count: int) -> tuple[int, ...]:
+    """Return `value` as a tuple when it is a sequence of distinct users in ``[0, count)``.
+
+    Raises
+    ------
+    ParameterError
+        Not a list, tuple or other sequence, or an entry is not an integer.
+    UnknownUser
+        A user is outside ``[0, count)``.
+    DuplicateUser
+        A user appears twice.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+        raise ParameterError(name, _kind(value), "a sequence of users")
+    seen: set[int] = set()
+    for user in value:
+        if isinstance(user, (bool, np.bool_)) or not isinstance(user, (int, np.integer)):
+            raise ParameterError(name, value, "a sequence of integers")
+        if not 0 <= user < count:
+            raise UnknownUser(name, int(user), f"a user in [0, {count})")
+        if user in seen:
+            raise DuplicateUser(name, int(user), "a user that is named once")
+        seen.add(int(user))
+    return tuple(int(user) for user in value)
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only copy of `array`, in C order."""
+    copy = np.array(array, order="C", copy=True)
+    copy.setflags(write=False)
+    return copy
+
+
+def _kind(value: object) -> str:
+    return f"{type(value).__name__} of dtype {value.dtype}" if isinstance(value, np.ndarray) else type(value).__name__

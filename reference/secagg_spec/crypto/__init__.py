@@ -1,0 +1,1 @@
+"""Randomness and channels: thin over libraries."""

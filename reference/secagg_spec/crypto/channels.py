@@ -1,0 +1,32 @@
+"""Channels between users, through the server.
+
+A protocol takes its channel as an argument and never looks inside a payload that is not addressed to it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Channel(Protocol):
+    """What closes a payload for one receiver, and opens it there."""
+
+    def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
+        """Return the payload that carries `plaintext` from `sender` to `receiver`."""
+        ...
+
+    def open(self, sender: int, receiver: int, payload: bytes) -> bytes:
+        """Return the plaintext of a payload that `sender` closed for `receiver`."""
+        ...
+
+
+class PlainChannel:
+    """The payload is the plaintext: for tests and demonstrations only. The server can read every share."""
+
+    def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
+        """Return `plaintext`."""
+        return plaintext
+
+    def open(self, sender: int, receiver: int, payload: bytes) -> bytes:
+        """Return `payload`."""
+        return payload

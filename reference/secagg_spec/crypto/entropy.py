@@ -1,0 +1,75 @@
+"""Where sampled values come from. This is the only module that draws from the operating system (RND-01).
+
+The steps of a protocol take their sampled values by name; callers that have none yet ask a source for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Protocol
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
+from secagg_spec.arithmetic.sampling import elements_from_bytes
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+
+
+class Source(Protocol):
+    """Something that gives bytes."""
+
+    def take(self, count: int) -> bytes:
+        """Return the next `count` bytes."""
+        ...
+
+
+class SystemSource:
+    """Bytes from the operating system's generator."""
+
+    def take(self, count: int) -> bytes:
+        """Return `count` fresh bytes."""
+        return os.urandom(count)
+
+
+class SeededSource:
+    """Bytes that a seed determines: for simulations, tests and vectors, never for real inputs.
+
+    Block n of the stream for one seed and label is SHAKE-256 of the length-prefixed seed, label and n.
+    """
+
+    def __init__(self, seed: bytes, label: str) -> None:
+        encoded = label.encode()
+        self._prefix = len(seed).to_bytes(4, "little") + seed + len(encoded).to_bytes(4, "little") + encoded
+        self._block = 0
+
+    def take(self, count: int) -> bytes:
+        """Return a block of `count` bytes; the next call gives another block."""
+        self._block += 1
+        return hashlib.shake_256(self._prefix + self._block.to_bytes(8, "little")).digest(count)
+
+
+def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArray:
+    """Draw uniform elements of the given shape (RND-02)."""
+    count = int(np.prod(shape, dtype=np.int64))
+    parts: list[UintArray] = []
+    missing = count
+    while missing:
+        words = missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16
+        part = _usable(ring, source.take(4 * words))[:missing]
+        parts.append(part)
+        missing -= part.size
+    return np.concatenate(parts).reshape(shape) if parts else np.empty(shape, dtype=np.uint64)
+
+
+def draw_rounding(source: Source, d: int) -> RealArray:
+    """Draw `d` multiples of 2**-53, uniform in ``[0, 1)``."""
+    words = np.frombuffer(source.take(8 * validate.integer("d", d, 0)), dtype="<u8")
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _usable(ring: Ring, data: bytes) -> UintArray:
+    limit = np.uint64(MAX_MODULUS // ring.modulus * ring.modulus)
+    usable = int(np.count_nonzero(np.frombuffer(data, dtype="<u4").astype(np.uint64) < limit))
+    return elements_from_bytes(ring, data, usable)

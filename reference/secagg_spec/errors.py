@@ -1,0 +1,97 @@
+"""The failures of the reference, in the two kinds that a caller can meet.
+
+`ParameterError` and its subclasses say that the *caller* gave something that no correct caller gives. `ProtocolError`
+and its subclasses say that *other parties* dropped out or misbehaved. What is impossible is an ``assert``.
+
+Source: spec/conventions.md, section 7 (ERR-01, ERR-02).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+
+class ParameterError(ValueError):
+    """A parameter breaks its constraint.
+
+    Parameters
+    ----------
+    parameter : str
+        The name of the parameter, as the caller wrote it.
+    value : object
+        What was given.
+    allowed : str
+        What is allowed, in words or as a bound.
+    """
+
+    def __init__(self, parameter: str, value: object, allowed: str) -> None:
+        self.parameter: Final = parameter
+        self.value: Final = value
+        self.allowed: Final = allowed
+        super().__init__(f"{parameter} = {_shorten(value)}: must be {allowed}")
+
+
+class OutOfRange(ParameterError):
+    """A number is outside the range that this call can carry, or is not finite."""
+
+
+class NonCanonical(ParameterError):
+    """A number stands for an element of a ring and is not in ``[0, R)``."""
+
+
+class LengthMismatch(ParameterError):
+    """A length or shape does not fit the parameters or another input."""
+
+
+class DuplicateUser(ParameterError):
+    """A list of users names a user twice."""
+
+
+class UnknownUser(ParameterError):
+    """A user outside the roster is named."""
+
+
+class ProtocolError(Exception):
+    """An expected outcome of a protocol that is not success.
+
+    Parameters
+    ----------
+    message : str
+        What happened, with the numbers that matter.
+    blamed : iterable of int
+        Parties of whom at least one is at fault; empty when nobody need be.
+    """
+
+    def __init__(self, message: str, blamed: Iterable[int] = ()) -> None:
+        self.blamed: Final = frozenset(blamed)
+        super().__init__(message)
+
+
+class Malformed(ProtocolError):
+    """Bytes or fields are not a message of the expected type. Proves a fault of the sender or of the channel."""
+
+
+class WrongPhase(ProtocolError):
+    """A message or call that this phase does not take. Proves a fault of the sender when one is blamed."""
+
+
+class Replay(ProtocolError):
+    """Something that is given once was asked for again. Proves a fault of the sender or of the caller."""
+
+
+class InconsistentSets(ProtocolError):
+    """A set of users that cannot be right. Proves a fault of the party that announced it."""
+
+
+class BadShare(ProtocolError):
+    """Shares that do not lie on one codeword. Proves that at least one of the blamed parties sent a wrong one."""
+
+
+class TooFewSurvivors(ProtocolError):
+    """Too few users are left. Proves nothing about anybody: users drop out."""
+
+
+def _shorten(value: object, limit: int = 60) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,191 @@
+"""The bytes of messages, derived from their classes.
+
+A message class is a frozen dataclass below `Message` whose fields are annotated with the types of this module. Its
+bytes are the header and its fields, in declared order.
+
+Source: spec/conventions.md, section 5 (MSG-01, MSG-02).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_type_hints
+
+import numpy as np
+
+from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, OutOfRange, ParameterError
+
+_U32_VALUES = 2**32
+
+
+class FieldCodec(Protocol):
+    """How one field is written and read; `name` is for error messages."""
+
+    def write(self, name: str, value: Any) -> bytes:
+        """Return the bytes of `value`."""
+        ...
+
+    def read(self, name: str, data: memoryview) -> tuple[Any, memoryview]:
+        """Return the value at the start of `data`, and what follows it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    """An unsigned integer of `width` bytes, little-endian."""
+
+    width: int
+
+    def write(self, name: str, value: Any) -> bytes:
+        """Return `width` bytes; refuse what does not fit."""
+        if not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << (8 * self.width):
+            raise OutOfRange(name, value, f"an integer in [0, 2**{8 * self.width})")
+        return int(value).to_bytes(self.width, "little")
+
+    def read(self, name: str, data: memoryview) -> tuple[int, memoryview]:
+        """Return an integer and the rest."""
+        head, rest = _cut(name, data, self.width)
+        return int.from_bytes(head, "little"), rest
+
+
+@dataclass(frozen=True)
+class FixedBytes:
+    """Exactly `size` bytes."""
+
+    size: int
+
+    def write(self, name: str, value: Any) -> bytes:
+        """Return the bytes; refuse another length."""
+        if not isinstance(value, bytes):
+            raise ParameterError(name, value, "bytes")
+        if len(value) != self.size:
+            raise LengthMismatch(f"len({name})", len(value), str(self.size))
+        return value
+
+    def read(self, name: str, data: memoryview) -> tuple[bytes, memoryview]:
+        """Return the bytes and the rest."""
+        head, rest = _cut(name, data, self.size)
+        return bytes(head), rest
+
+
+@dataclass(frozen=True)
+class OpaqueBytes:
+    """Bytes behind their length."""
+
+    def write(self, name: str, value: Any) -> bytes:
+        """Return the length as u32, then the bytes."""
+        if not isinstance(value, bytes):
+            raise ParameterError(name, value, "bytes")
+        return _U32.write(f"len({name})", len(value)) + value
+
+    def read(self, name: str, data: memoryview) -> tuple[bytes, memoryview]:
+        """Return the bytes and the rest."""
+        size, rest = _U32.read(name, data)
+        head, rest = _cut(name, rest, size)
+        return bytes(head), rest
+
+
+@dataclass(frozen=True)
+class Words:
+    """A list of 32-bit words behind their number, as `kind`: a tuple of users or a uint64 array of elements."""
+
+    kind: type
+
+    def write(self, name: str, value: Any) -> bytes:
+        """Return the count as u32, then each word as u32."""
+        words = np.asarray(value, dtype=np.uint64) if len(value) else np.empty(0, dtype=np.uint64)
+        if words.size and int(words.max()) >= _U32_VALUES:
+            raise NonCanonical(name, int(words.max()), "below 2**32")
+        return _U32.write(f"len({name})", words.size) + words.astype("<u4").tobytes()
+
+    def read(self, name: str, data: memoryview) -> tuple[Any, memoryview]:
+        """Return the words and the rest."""
+        count, rest = _U32.read(name, data)
+        head, rest = _cut(name, rest, 4 * count)
+        words = np.frombuffer(head, dtype="<u4").astype(np.uint64)
+        return (tuple(int(w) for w in words) if self.kind is tuple else frozen(words)), rest
+
+
+_U32 = Unsigned(4)
+U32 = Annotated[int, _U32]
+Bytes16 = Annotated[bytes, FixedBytes(16)]
+Opaque = Annotated[bytes, OpaqueBytes()]
+Users = Annotated[tuple[int, ...], Words(tuple)]
+Vector = Annotated[UintArray, Words(np.ndarray)]
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """The header that every message has. `TYPE` is the number of the message type."""
+
+    TYPE: ClassVar[int]
+
+    session: Bytes16
+    round: U32
+    sender: U32
+    receiver: U32
+
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+_TYPE = Unsigned(2)
+
+
+def encode(message: Message) -> bytes:
+    """Return the bytes of a message (MSG-01)."""
+    parts = [_TYPE.write("type", message.TYPE)]
+    parts += [codec.write(name, getattr(message, name)) for name, codec in field_codecs(type(message)).items()]
+    return b"".join(parts)
+
+
+def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
+    """Return the message of class `kind` that `data` holds (MSG-02).
+
+    Raises
+    ------
+    Malformed
+        The bytes end early, go on after the last field, or are of another type.
+    """
+    number, rest = _TYPE.read("type", memoryview(data))
+    if number != kind.TYPE:
+        raise Malformed(f"type = {number}: {kind.__name__} has the type {kind.TYPE}")
+    values: dict[str, Any] = {}
+    for name, codec in field_codecs(kind).items():
+        values[name], rest = codec.read(name, rest)
+    if rest:
+        raise Malformed(f"{len(rest)} bytes follow the last field of {kind.__name__}")
+    return kind(**values)
+
+
+def vector_bytes(vector: UintArray) -> bytes:
+    """Return a vector's bytes as a field: its count, then its elements."""
+    return Words(np.ndarray).write("vector", vector)
+
+
+def vector_from_bytes(data: bytes) -> UintArray:
+    """Return the vector that `data` holds, and nothing beside it.
+
+    Raises
+    ------
+    Malformed
+        The bytes end early or go on after the vector.
+    """
+    vector, rest = Words(np.ndarray).read("vector", memoryview(data))
+    if rest:
+        raise Malformed(f"{len(rest)} bytes follow the vector")
+    return np.asarray(vector, dtype=np.uint64)
+
+
+@cache
+def field_codecs(kind: type[Message]) -> Mapping[str, FieldCodec]:
+    """Return the codec of each field of a message class, in declared order."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {field.name: hints[field.name].__metadata__[0] for field in fields(kind)}
+
+
+def _cut(name: str, data: memoryview, size: int) -> tuple[memoryview, memoryview]:
+    if len(data) < size:
+        raise Malformed(f"{name}: {size} bytes are needed and {len(data)} are left")
+    return data[:size], data[size:]

@@ -1,0 +1,202 @@
+"""The shape that every protocol has, and the network that runs it.
+
+A protocol is a table of steps. A step is ``(state, inbox, *, randomness) -> (state, outbox)``: it reads the messages of
+one phase, and either returns the next state and what to send, or raises and leaves everything as it was (ERR-01). A
+`Network` carries messages between parties and keeps the transcript; a *schedule* decides which party takes which step
+when. `run_synchronous` is the schedule of the protocols that go phase by phase; protocols in which users come one after
+another bring their own.
+
+The decision and its alternatives: docs/decisions/0002-shape-of-a-protocol.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, TypeAlias
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
+from secagg_spec.protocols.codec import Message, encode
+
+SERVER = 2**32 - 1
+
+Inbox: TypeAlias = Sequence[Message]
+Outbox: TypeAlias = tuple[Message, ...]
+Randomness: TypeAlias = Mapping[str, UintArray]
+StepFunction: TypeAlias = Callable[..., tuple[Any, Outbox]]
+
+
+class Role(Enum):
+    """Who takes a step."""
+
+    USER = "user"
+    SERVER = "server"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One row of a protocol's table of phases."""
+
+    phase: str
+    role: Role
+    run: StepFunction
+    receives: tuple[type[Message], ...] = ()
+    sends: tuple[type[Message], ...] = ()
+    randomness: tuple[str, ...] = ()
+
+
+Table: TypeAlias = tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """One step that was taken: by whom, on what, with what result."""
+
+    step: Step
+    party: int
+    received: Outbox
+    sent: Outbox
+    state: Any
+
+
+@dataclass(eq=False)
+class Network:
+    """The parties of a run, their states, and the messages that wait for them.
+
+    Users are connected to the server only: what one sends to another waits at the server until a step relays it.
+    """
+
+    table: Table
+    states: dict[int, Any]
+    waiting: dict[int, list[Message]] = field(default_factory=dict)
+    transcript: list[Event] = field(default_factory=list)
+
+    def mail(self, step: Step, party: int) -> Outbox:
+        """Return the messages that wait for `party` and that `step` receives."""
+        return tuple(m for m in self.waiting.get(party, ()) if isinstance(m, step.receives))
+
+    def take(self, step: Step, party: int, randomness: Randomness | None = None) -> Event:
+        """Let `party` take `step` on its mail, and put what it sends into the mail of the receivers.
+
+        Raises whatever the step raises; nothing has changed then.
+        """
+        received = self.mail(step, party)
+        state, sent = step.run(self.states[party], received, randomness=randomness or {})
+        assert all(isinstance(message, step.sends) for message in sent), f"{step} sends what its row does not name"
+        self.states[party] = state
+        self.waiting[party] = [m for m in self.waiting.get(party, ()) if not isinstance(m, step.receives)]
+        for message in sent:
+            to = message.receiver if party == SERVER else SERVER
+            self.waiting.setdefault(to, []).append(message)
+        event = Event(step, party, received, sent, state)
+        self.transcript.append(event)
+        return event
+
+
+def run_synchronous(
+    network: Network,
+    dropouts: Mapping[str, Collection[int]],
+    randomness: Mapping[int, Randomness],
+) -> None:
+    """Let every party take each row of the table in turn: all users, then the server, phase by phase.
+
+    A user named in ``dropouts[phase]`` takes no step from that phase on. A user whose row receives messages takes it
+    only when one is waiting. `randomness` gives the sampled values of each user by name; each row takes its own.
+
+    Raises
+    ------
+    ParameterError
+        A phase has no user row, or a user drops out twice.
+    UnknownUser
+        A user is not on the network.
+    """
+    users = sorted(party for party in network.states if party != SERVER)
+    check_dropouts(network.table, users, dropouts)
+    gone: set[int] = set()
+    for step in network.table:
+        if step.role is Role.SERVER:
+            network.take(step, SERVER)
+            continue
+        gone |= set(dropouts.get(step.phase, ()))
+        for user in users:
+            if user not in gone and (not step.receives or network.mail(step, user)):
+                network.take(step, user, {name: randomness[user][name] for name in step.randomness})
+
+
+def check_dropouts(table: Table, users: Sequence[int], dropouts: Mapping[str, Collection[int]]) -> None:
+    """Refuse a schedule that names an unknown phase or user, or a user twice."""
+    phases = list(dict.fromkeys(step.phase for step in table if step.role is Role.USER))
+    named: set[int] = set()
+    for phase, dropped in dropouts.items():
+        if phase not in phases:
+            raise ParameterError("dropouts", phase, f"a phase of users: {', '.join(phases)}")
+        for user in dropped:
+            if user not in users:
+                raise UnknownUser(f"dropouts[{phase!r}]", user, f"a user in [0, {len(users)})")
+            if user in named:
+                raise ParameterError(f"dropouts[{phase!r}]", user, "a user that drops out once")
+            named.add(user)
+
+
+def accept(
+    inbox: Inbox, kinds: tuple[type[Message], ...], *, session: bytes, round: int, receiver: int, senders: Iterable[int]
+) -> None:
+    """Refuse an inbox that is not one message of `kinds` from each of some `senders` (MSG-03, MSG-04).
+
+    Raises
+    ------
+    WrongPhase
+        A message is of another type, or of another session or round.
+    Malformed
+        A message is addressed to somebody else.
+    InconsistentSets
+        A message comes from a party that has nothing to send in this phase.
+    Replay
+        A sender appears twice.
+    """
+    allowed, seen = set(senders), set[int]()
+    for message in inbox:
+        who = (message.sender,)
+        name = type(message).__name__
+        if not isinstance(message, kinds):
+            raise WrongPhase(f"{name} from {message.sender} is not a message of this phase", who)
+        if message.session != session or message.round != round:
+            raise WrongPhase(f"{name} from {message.sender} belongs to another session or round", who)
+        if message.receiver != receiver:
+            raise Malformed(f"{name} from {message.sender} is addressed to {message.receiver}", who)
+        if message.sender not in allowed:
+            raise InconsistentSets(f"{name} from {message.sender}, who is not among the senders of this phase", who)
+        if message.sender in seen:
+            raise Replay(f"{name} from {message.sender} came twice", who)
+        seen.add(message.sender)
+
+
+def take_randomness(randomness: Randomness, names: tuple[str, ...]) -> tuple[UintArray, ...]:
+    """Return the named values in order; refuse missing and unknown names (RND-04)."""
+    if set(randomness) != set(names):
+        raise ParameterError("randomness", sorted(randomness), f"exactly {sorted(names)}")
+    return tuple(randomness[name] for name in names)
+
+
+def require_phase(phases: Sequence[str], actual: str, expected: str) -> None:
+    """Refuse a step out of its turn. `phases` is the order; a state that has taken all of them is ``"done"``.
+
+    Raises
+    ------
+    Replay
+        The step was taken before.
+    WrongPhase
+        An earlier step is still to come.
+    """
+    order = (*phases, "done")
+    if order.index(actual) > order.index(expected):
+        raise Replay(f"the step {expected!r} was taken before in this round")
+    if actual != expected:
+        raise WrongPhase(f"the step {expected!r} comes after {actual!r}")
+
+
+def sizes(messages: Iterable[Message]) -> int:
+    """Return the bytes of messages, all together."""
+    return sum(len(encode(message)) for message in messages)
