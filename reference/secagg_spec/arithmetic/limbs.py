@@ -15,13 +15,14 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 
 _LIMB = 2**16
 _EXACT = 2**53
-_COLUMNS = 4096
+_MAX_BLOCK = 2**16
+_COLUMNS = 1024
 
 
 def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
     """Return a @ b modulo `modulus` for elements a (m, k) and b (k, n), as (m, n) elements (MOD-04).
 
-    Memory above inputs and output: a float64 copy of `a` in two limbs, and blocks of 4096 columns.
+    Memory above inputs and output: a float64 copy of `a` in two limbs, and blocks of 1024 columns.
     """
     rows, inner = a.shape
     high, low = _limbs(_centred(a, modulus))
@@ -33,22 +34,33 @@ def exact_matmul(a: UintArray, b: UintArray, modulus: int) -> UintArray:
         for start in range(0, inner, block):
             part = slice(start, start + block)
             factor = _centred(b[part, columns], modulus)
-            total += _reduce(_reduce(high[:, part] @ factor, modulus) * _LIMB, modulus)
-            total += _reduce(low[:, part] @ factor, modulus)
-            total = _reduce(total, modulus)
+            total += _block_product(high[:, part], low[:, part], factor, modulus)
+            total = total if inner <= block else _reduce(total, modulus)
         product[:, columns] = _canonical(total, modulus)
     return product
 
 
 def inner_block(modulus: int) -> int:
-    """Return how many products of a limb (at most 2**15) and a centred element fit, with a remainder, below 2**53."""
-    return (_EXACT - modulus) // ((_LIMB // 2) * (modulus // 2 + 1))
+    """Return how many products of a limb (at most 2**15) and a centred element may be summed.
+
+    The sum, a reduced high part times 2**16 and one modulus stay below 2**53 together.
+    """
+    room = _EXACT - modulus - _LIMB * (modulus // 2 + 2)
+    return min(_MAX_BLOCK, room // ((_LIMB // 2) * (modulus // 2 + 1)))
+
+
+def _block_product(high: RealArray, low: RealArray, factor: RealArray, modulus: int) -> RealArray:
+    product = _reduce(high @ factor, modulus)
+    product *= _LIMB
+    product += low @ factor
+    return _reduce(product, modulus)
 
 
 def _centred(a: UintArray, modulus: int) -> RealArray:
     """Return the representatives in ``[-(modulus // 2), modulus // 2]`` as float64."""
-    values = a.astype(np.float64)
-    return np.subtract(values, modulus, out=values, where=values > modulus // 2)
+    values = a.view(np.int64).astype(np.float64)
+    values -= (values > modulus // 2) * np.float64(modulus)
+    return values
 
 
 def _limbs(values: RealArray) -> tuple[RealArray, RealArray]:
@@ -58,12 +70,13 @@ def _limbs(values: RealArray) -> tuple[RealArray, RealArray]:
 
 
 def _reduce(values: RealArray, modulus: int) -> RealArray:
-    """Return representatives of magnitude at most modulus / 2 + 1, in place, for integers up to 2**53 - modulus.
+    """Return representatives of magnitude at most modulus / 2 + 2, in place, for integers below 2**53 - modulus.
 
-    The quotient's rounding error is at most 1 / modulus, so the remainder passes modulus / 2 by at most 1; and
-    quotient * modulus is an integer below 2**53, hence exact.
+    The quotient has a relative error of 2**-52. It is below 2**53 / modulus, and at most 2**32 for the small moduli
+    (blocks have at most 2**16 terms), so the remainder passes modulus / 2 by less than 2, and by less than a half
+    when the modulus is below 2**18. Quotient times modulus is an integer below 2**53, hence exact.
     """
-    quotient = values / modulus
+    quotient = values * (1.0 / modulus)
     np.rint(quotient, out=quotient)
     quotient *= modulus
     values -= quotient
@@ -71,6 +84,6 @@ def _reduce(values: RealArray, modulus: int) -> RealArray:
 
 
 def _canonical(values: RealArray, modulus: int) -> UintArray:
-    values[values < 0] += modulus
-    assert not values.size or (values.min() >= 0 and values.max() < modulus), "reduction left the range"
-    return values.astype(np.uint64)
+    integers = values.astype(np.int64)
+    integers += (integers >> 63) & modulus
+    return integers.view(np.uint64)

@@ -119,7 +119,8 @@ class MaskCode:
         if len(chosen) < self.U:
             raise TooFewSurvivors(f"{len(chosen)} shares are given and U = {self.U} are needed")
         columns = self.columns[:, list(chosen)]
-        rows = self.field.solve(np.ascontiguousarray(columns[:, : self.U].T), shares[: self.U])
+        inverse = self.field.solve(np.ascontiguousarray(columns[:, : self.U].T), np.eye(self.U, dtype=np.uint64))
+        rows = self.field.matmul(inverse, shares[: self.U])
         self._check_extra(chosen, columns, rows, shares)
         return rows[: self.U - self.T].reshape(-1)[:d].copy()
 
