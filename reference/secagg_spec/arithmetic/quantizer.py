@@ -26,10 +26,13 @@ MAX_LEVEL = 2**32
 def stochastic_round(scaled: RealArray, rounding: RealArray) -> IntArray:
     """Return floor(y), or floor(y) + 1 where u < y - floor(y), for finite y below 2**53 and draws u (QNT-02, QNT-03).
 
+    The difference is exact in binary64 except for -1 < y < 0; there ``u - 1 < y`` is, for multiples u of 2**-53.
+
     Source: BASecAgg eq. (7), times c.
     """
     below = np.floor(scaled)
-    return (below + (rounding < scaled - below)).astype(np.int64)
+    up = np.where(below == -1, rounding - 1 < scaled, rounding < scaled - below)
+    return (below + up).astype(np.int64)
 
 
 def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: RealArray) -> UintArray:
@@ -56,7 +59,7 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
     ------
     OutOfRange
         A number is not finite (QNT-01), a quantised value v has ``|v| * W > (R - 1) // 2`` (QNT-04), or a draw is
-        outside ``[0, 1)``.
+        outside ``[0, 1)`` (QNT-09).
     ParameterError
         The level or the weight is out of range (QNT-08).
 

@@ -366,8 +366,8 @@ function checkLevel(level) {
 }
 
 /**
- * Whether u < y - ⌊y⌋, for real numbers and not for rounded ones. The binary64 difference is exact but for -1 < y < 0;
- * there the condition is u + |y| < 1, and the sum is taken together with its rounding error.
+ * Whether u < y - ⌊y⌋ [QNT-03], for real numbers and not for rounded ones. The binary64 difference is exact but for
+ * -1 < y < 0; there the condition is u + |y| < 1, and the sum is taken together with its rounding error.
  */
 function roundsUp(u, y, floor) {
   if (!(y > -1 && y < 0)) return u < y - floor;
@@ -574,7 +574,7 @@ class Server {
   }
 }
 
-/** [LSA-13] [LSA-14] [LSA-15] The sum of the masked updates less the sum of the masks; everything was checked before. */
+/** [LSA-13] [LSA-14] [LSA-15] The sum of the masked updates less that of the masks; all is of the right form. */
 function recoverSum({ q, U, T, d }, masked, users, shares) {
   if (users.length < U) refuse('below_threshold', `${users.length} answers are fewer than U = ${U} [LSA-14]`);
   const masks = decode(q, U, T, d, users, shares);
@@ -1049,7 +1049,6 @@ function writeLine(text) {
   let done = 0;
   while (done < bytes.length) done += patiently(() => fs.writeSync(1, bytes, done, bytes.length - done));
 }
-
 function answerBytes(bytes) {
   let answer;
   try {

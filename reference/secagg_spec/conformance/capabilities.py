@@ -1,0 +1,161 @@
+"""What an adapter declares in its `hello`: operations, ranges, grade of randomness, policies (spec/adapter.md, 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PROTOCOL
+from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, Request
+
+Grade = Literal["explicit", "seeded", "none"]
+GRADES = ("explicit", "seeded", "none")
+POLICIES: Mapping[str, tuple[str, ...]] = {
+    "mds.code": ("vandermonde", "other"),
+    "quantizer.rounding": ("stochastic", "nearest"),
+    "quantizer.middle": ("positive", "negative"),
+}
+INTEGER_RANGES = ("N", "D", "U", "T", "weight")
+DECIMAL_RANGES = ("q", "level")
+RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, "format")
+
+HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
+
+
+@dataclass(frozen=True)
+class Range:
+    """The allowed values of one parameter: bounds, or a list."""
+
+    low: int | None = None
+    high: int | None = None
+    values: tuple[Any, ...] | None = None
+
+    def __contains__(self, value: Any) -> bool:
+        if self.values is not None:
+            return value in self.values
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+EVERYTHING = Range()
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """A `hello` that was understood."""
+
+    name: str
+    version: str
+    language: str
+    operations: Mapping[str, Mapping[str, Any]]
+    randomness: Grade
+    policies: Mapping[str, str]
+    reject_map: Mapping[str, str]
+
+    def offers(self, *operations: str) -> bool:
+        """Return whether all these operations are declared."""
+        return all(operation in self.operations for operation in operations)
+
+    def grade(self, operation: str) -> Grade:
+        """Return the grade of randomness of an operation."""
+        grade: Grade = self.operations[operation].get("randomness", self.randomness)
+        return grade
+
+    def policy(self, name: str) -> str:
+        """Return the declared choice, or the default, which is the first."""
+        return self.policies.get(name, POLICIES[name][0])
+
+    def range(self, operation: str, parameter: str) -> Range:
+        """Return the declared range of a parameter; everything when none is declared."""
+        declared = self.operations[operation].get("ranges", {}).get(parameter)
+        return EVERYTHING if declared is None else _parse_range(parameter, declared)
+
+    def parameter_sets(self, operation: str) -> tuple[Mapping[str, int], ...]:
+        """Return the declared sets of parameters that are tied together, or nothing."""
+        return tuple(self.operations[operation].get("parameter_sets", ()))
+
+
+def shake_hands(answer: Answer) -> Capabilities:
+    """Return what the answer to `hello` declares (ADP-07).
+
+    Raises
+    ------
+    AdapterUnusable
+        The answer lacks a member, or holds one that cannot be understood; the message names it.
+    """
+    if answer.kind != "result":
+        raise AdapterUnusable(f"hello was answered by {answer.kind}: {answer.message}")
+    body = answer.value
+    protocol = _member(body, "protocol", list)
+    if not protocol or protocol[0] != PROTOCOL[0]:
+        raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
+    about = _member(body, "implementation", dict)
+    operations = _member(body, "operations", dict)
+    for name, declaration in operations.items():
+        _check_operation(name, declaration)
+    policies = body.get("policy", {})
+    for name, choice in policies.items():
+        if choice not in POLICIES.get(name, ()):
+            raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {_listed(POLICIES)}")
+    return Capabilities(
+        name=str(_member(about, "name", str)),
+        version=str(_member(about, "version", str)),
+        language=str(_member(about, "language", str)),
+        operations=operations,
+        randomness=_grade(body.get("randomness")),
+        policies=policies,
+        reject_map=body.get("reject_map", {}),
+    )
+
+
+def greet(ask: Any) -> Capabilities:
+    """Say hello through `ask` and return what the adapter declares; every failure is `AdapterUnusable`."""
+    try:
+        return shake_hands(ask(HELLO))
+    except AdapterBroken as broken:
+        raise AdapterUnusable(f"no usable answer to hello ({broken.verdict}): {broken}") from None
+
+
+def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
+    if not isinstance(body.get(name), kind):
+        raise AdapterUnusable(f"hello: {name!r} is {body.get(name)!r}; it must be a JSON {kind.__name__}")
+    return body[name]
+
+
+def _grade(value: Any) -> Grade:
+    if value not in GRADES:
+        raise AdapterUnusable(f"hello: randomness = {value!r}; it must be one of {', '.join(GRADES)}")
+    grade: Grade = value
+    return grade
+
+
+def _check_operation(name: str, declaration: Any) -> None:
+    if name not in OPERATIONS:
+        raise AdapterUnusable(f"hello declares {name!r}, which the adapter protocol does not have (ADP-07)")
+    if not isinstance(declaration, dict):
+        raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
+    unknown = set(declaration) - {"ranges", "parameter_sets", "randomness"}
+    if unknown:
+        raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
+    if "randomness" in declaration:
+        _grade(declaration["randomness"])
+    for parameter, declared in declaration.get("ranges", {}).items():
+        if parameter not in RANGED or parameter not in OPERATIONS[name][0]:
+            raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
+        _parse_range(parameter, declared)
+
+
+def _parse_range(parameter: str, declared: Any) -> Range:
+    if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values"}:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max or values")
+    convert = str if parameter == "format" else int
+    try:
+        values = tuple(convert(value) for value in declared["values"]) if "values" in declared else None
+        low, high = (int(declared[end]) if end in declared else None for end in ("min", "max"))
+    except (TypeError, ValueError):
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold numbers") from None
+    return Range(low, high, values)
+
+
+def _listed(policies: Mapping[str, tuple[str, ...]]) -> str:
+    return "; ".join(f"{name}: {', '.join(choices)}" for name, choices in policies.items())

@@ -1,0 +1,193 @@
+"""Checks of the adapter itself: transport, honesty, independence of answers (spec/adapter.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import is_prime
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import arithmetic, code, lightsecagg, quantizer
+from secagg_spec.conformance.checks.base import (
+    BAD_RANDOMNESS,
+    MALFORMED,
+    Caller,
+    CheckFailed,
+    Judge,
+    check,
+)
+from secagg_spec.conformance.checks.requests import VALID, can_request
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.wire import Answer
+
+_MEBIBYTE = 2**20
+
+
+@check("adapter/echo", "ADP-01", operations=("echo",), examples=20)
+def echo(draw: Any, call: Caller) -> None:
+    """Whatever JSON value is sent comes back."""
+    leaves = st.none() | st.booleans() | st.integers(-(2**31), 2**31 - 1) | st.text(max_size=8)
+    data = draw(st.recursive(leaves, lambda inner: st.lists(inner, max_size=3), max_leaves=5))
+    if call.result("echo", {"data": data}).get("data") != data:
+        raise CheckFailed("wrong_value", f"echo of {data!r} gave something else", data)
+
+
+@check("adapter/long-line", "ADP-02", operations=("echo",), examples=1)
+def long_line(draw: Any, call: Caller) -> None:
+    """A line of one mebibyte is read and answered."""
+    data = "x" * _MEBIBYTE
+    if call.result("echo", {"data": data}).get("data") != data:
+        raise CheckFailed("wrong_value", "echo of a line of one mebibyte gave something else")
+
+
+@check("adapter/unknown-operation", "ADP-04", examples=5)
+def unknown_operation(draw: Any, call: Caller) -> None:
+    """An operation that nobody has ever heard of is unsupported."""
+    name = "x" + draw(st.text(alphabet="abcdefghij", min_size=6, max_size=6)) + ".none"
+    _demand_unsupported(call.ask(name, {}), name)
+
+
+@check("adapter/undeclared-operation", "ADP-04", examples=5, applies=lambda caps: len(caps.operations) < len(OPERATIONS))
+def undeclared_operation(draw: Any, call: Caller) -> None:
+    """An operation of the protocol that is not declared is unsupported."""
+    name = draw(st.sampled_from([name for name in OPERATIONS if not call.caps.offers(name)]))
+    _demand_unsupported(call.ask(name, {}), name)
+
+
+@check("adapter/reject-code", "ADP-09", operations=("field.add",), examples=5)
+def code_of_rejection(draw: Any, call: Caller) -> None:
+    """A rejection carries a code of the list (any other code is a protocol failure of the runner's own)."""
+    valid = VALID["field.add"](draw, call.caps)
+    call.refused("field.add", {"q": valid.params["q"]}, MALFORMED, "a and b are missing")
+
+
+@check("adapter/independent", "ADP-03", applies=lambda caps: bool(_repeatable(caps)))
+def independent(draw: Any, call: Caller) -> None:
+    """A request has the same answer before and after another one."""
+    names = _repeatable(call.caps)
+    first, second = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+    requests = {name: VALID[name](draw, call.caps) for name in dict.fromkeys((first, second))}
+    rand = call.randomness(first, requests[first].rand)
+    other = call.randomness(second, requests[second].rand)
+    before = call.result(first, requests[first].params, rand)
+    call.result(second, requests[second].params, other)
+    if call.result(first, requests[first].params, rand) != before:
+        raise CheckFailed("inconsistent", f"{first} answers differently after {second}", dict(before))
+
+
+@check("adapter/seeded", "ADP-08", applies=lambda caps: bool(_seeded(caps)))
+def seeded(draw: Any, call: Caller) -> None:
+    """Equal requests with equal seeds have equal results."""
+    name = draw(st.sampled_from(_seeded(call.caps)))
+    valid = VALID[name](draw, call.caps)
+    rand = call.randomness(name, valid.rand, draw(st.integers(0, 2**32)))
+    first = call.result(name, valid.params, rand)
+    if call.result(name, valid.params, rand) != first:
+        raise CheckFailed("inconsistent", f"{name} gives two results for one seed", dict(first))
+
+
+_RIGHT: dict[str, Judge] = {
+    "field.add": arithmetic.add,
+    "field.subtract": arithmetic.subtract,
+    "field.multiply": arithmetic.multiply,
+    "field.inverse": arithmetic.inverse,
+    "field.matmul": arithmetic.matmul,
+    "mds.encode": code.any_shares,
+    "quantizer.quantize": quantizer.neighbours,
+    "lightsecagg.mask": lightsecagg.mask,
+    "lightsecagg.aggregate_shares": lightsecagg.aggregate,
+    "lightsecagg.round": lightsecagg.whole_round,
+}
+
+
+def _members(operation: str) -> None:
+    @check(f"{operation}/members", "ADP-05", operations=(operation,), examples=6)
+    def members(draw: Any, call: Caller) -> None:
+        """A request with a member too many or too few is rejected as malformed."""
+        if not can_request(operation, call.caps):
+            return
+        valid = VALID[operation](draw, call.caps)
+        params = dict(valid.params)
+        name = draw(st.sampled_from(sorted(params)))
+        if draw(st.booleans()):
+            params["zq"] = 1
+            why = "params hold the unknown member 'zq'"
+        else:
+            del params[name]
+            why = f"params lack {name!r}"
+        call.refused(operation, params, MALFORMED, why, call.randomness(operation, valid.rand))
+
+
+def _outside(operation: str) -> None:
+    @check(f"{operation}/outside-range", "ADP-06", operations=(operation,), applies=_narrow(operation), examples=25)
+    def outside(draw: Any, call: Caller) -> None:
+        """Outside the declared moduli, a result, where one is given, is right."""
+        call.caps = _moved_outside(call.caps, operation)
+        call.lenient = True
+        _RIGHT[operation](draw, call)
+
+
+def _randomness(operation: str) -> None:
+    def explicit(caps: Capabilities) -> bool:
+        return caps.grade(operation) == "explicit" and can_request(operation, caps)
+
+    @check(f"{operation}/randomness", "RND-04", operations=(operation,), applies=explicit, examples=6)
+    def names(draw: Any, call: Caller) -> None:
+        """Sampled values with a name too many or too few are refused."""
+        valid = VALID[operation](draw, call.caps)
+        rand = dict(valid.rand)
+        if draw(st.booleans()):
+            rand["zq"] = "00000000"
+        else:
+            del rand[draw(st.sampled_from(sorted(rand)))]
+        call.refused(operation, valid.params, BAD_RANDOMNESS, f"rand has the names {sorted(rand)}", rand)
+
+
+def _demand_unsupported(answer: Answer, name: str) -> None:
+    if answer.kind != "unsupported":
+        raise CheckFailed("wrong_value", f"{name} is not declared; the answer was {answer.kind}", {"unsupported": True})
+
+
+def _seeded(caps: Capabilities) -> list[str]:
+    return [name for name in _drawing(caps) if caps.grade(name) == "seeded"]
+
+
+def _repeatable(caps: Capabilities) -> list[str]:
+    fixed = [name for name in VALID if can_request(name, caps) and not OPERATIONS[name][1]]
+    return fixed + [name for name in _drawing(caps) if caps.grade(name) != "none"]
+
+
+def _drawing(caps: Capabilities) -> list[str]:
+    return [name for name in VALID if OPERATIONS[name][1] and can_request(name, caps)]
+
+
+def _outside_moduli(caps: Capabilities, operation: str) -> list[int]:
+    declared = caps.range(operation, "q")
+    candidates = [q for q in cases.PRIMES if q not in declared and is_prime(q)]
+    return [q for q in candidates if q > max((s["N"] for s in caps.parameter_sets(operation)), default=30)]
+
+
+def _narrow(operation: str) -> Any:
+    return lambda caps: caps.offers(operation) and bool(_outside_moduli(caps, operation))
+
+
+def _moved_outside(caps: Capabilities, operation: str) -> Capabilities:
+    """Return capabilities whose moduli, for every operation, are those outside the range of one."""
+    moved = {"values": [str(q) for q in _outside_moduli(caps, operation)]}
+
+    def move(declaration: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**declaration, "ranges": {**declaration.get("ranges", {}), "q": moved}}
+
+    return replace(caps, operations={name: move(declared) for name, declared in caps.operations.items()})
+
+
+for _name in VALID:
+    _members(_name)
+    if OPERATIONS[_name][1]:
+        _randomness(_name)
+for _name in _RIGHT:
+    _outside(_name)

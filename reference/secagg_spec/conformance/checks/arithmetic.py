@@ -1,0 +1,178 @@
+"""Checks of integers modulo R and of sampling (spec/conventions.md, sections 2 and 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring
+from secagg_spec.arithmetic.sampling import elements_from_bytes
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_RANDOMNESS,
+    LENGTH,
+    NONCANONICAL,
+    Caller,
+    check,
+    same,
+)
+from secagg_spec.conformance.checks.requests import VALID, can_request
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.wire import pack, unpack
+
+_PRIME_ONLY = tuple(name for name in VALID if name.startswith(("field.inverse", "mds.", "lightsecagg.")))
+_MODULAR = tuple(VALID)
+_WITH_VECTORS = (
+    "field.add",
+    "field.subtract",
+    "field.multiply",
+    "field.inverse",
+    "field.matmul",
+    "mds.encode",
+    "quantizer.dequantize",
+    "lightsecagg.mask",
+)
+_WITH_PAIRS = {"field.add": "b", "field.subtract": "b", "field.multiply": "b", "field.matmul": "b"}
+
+
+@check("field.add/exact", "MOD-03", operations=("field.add",))
+def add(draw: Any, call: Caller) -> None:
+    """A sum is the exact sum modulo q."""
+    _elementwise(draw, call, "field.add")
+
+
+@check("field.subtract/exact", "MOD-03", operations=("field.subtract",))
+def subtract(draw: Any, call: Caller) -> None:
+    """A difference is the exact difference modulo q."""
+    _elementwise(draw, call, "field.subtract")
+
+
+@check("field.multiply/exact", "MOD-03", operations=("field.multiply",))
+def multiply(draw: Any, call: Caller) -> None:
+    """A product is the exact product modulo q."""
+    _elementwise(draw, call, "field.multiply")
+
+
+@check("field.matmul/exact", "MOD-04", operations=("field.matmul",))
+def matmul(draw: Any, call: Caller) -> None:
+    """A matrix product is exact, for long inner dimensions as well."""
+    q = cases.modulus(draw, call.caps, "field.matmul")
+    rows, columns = cases.length(draw, 1, 3), cases.length(draw, 1, 3)
+    inner = draw(st.sampled_from((1, 2, 3, 8, 64, 128, 300)))
+    a = cases.vector(draw, q, rows * inner)
+    b = cases.vector(draw, q, inner * columns)
+    params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
+    want = Ring(q).matmul(a.reshape(rows, inner), b.reshape(inner, columns)).reshape(-1)
+    same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
+
+
+@check("field.inverse/exact", "MOD-05", operations=("field.inverse",))
+def inverse(draw: Any, call: Caller) -> None:
+    """x times its inverse is 1."""
+    valid = VALID["field.inverse"](draw, call.caps)
+    a = unpack(valid.params["a"]).astype(np.uint64)
+    want = PrimeField(valid.params["q"]).inverse(a)
+    same("field.inverse", call.vector("field.inverse", valid.params, "value", a.size), want)
+
+
+@check("field.inverse/zero", "MOD-05", operations=("field.inverse",), examples=10)
+def inverse_of_zero(draw: Any, call: Caller) -> None:
+    """0 has no inverse."""
+    q = cases.modulus(draw, call.caps, "field.inverse", prime=True)
+    call.refused("field.inverse", {"q": q, "a": pack(np.zeros(1, np.uint64))}, BAD_PARAM, "0 has no inverse")
+
+
+@check("sample.field/exact", "RND-02", operations=("sample.field",))
+def sample(draw: Any, call: Caller) -> None:
+    """Words from the last multiple of q on are skipped, the others are taken modulo q."""
+    q, n = cases.modulus(draw, call.caps, "sample.field"), cases.length(draw)
+    limit = 2**32 // q * q
+    words = [draw(st.sampled_from(sorted({0, 1, q - 1, q % 2**32, limit - 1}))) for _ in range(n)]
+    for at in sorted(draw(st.lists(st.integers(0, n), max_size=3)), reverse=True):
+        words.insert(at, draw(st.integers(min(limit, 2**32 - 1), 2**32 - 1)))
+    data = np.array(words, dtype="<u4").tobytes()
+    usable = sum(word < limit for word in words)
+    params = {"q": q, "n": usable, "bytes": data.hex()}
+    same("sample.field", call.vector("sample.field", params, "value", usable), elements_from_bytes(Ring(q), data, usable))
+
+
+@check("sample.field/short", "RND-03", operations=("sample.field",), examples=10)
+def short(draw: Any, call: Caller) -> None:
+    """Too few bytes are refused."""
+    q, n = cases.modulus(draw, call.caps, "sample.field"), cases.length(draw, 1)
+    params = {"q": q, "n": n, "bytes": bytes(4 * n - 1).hex()}
+    call.refused("sample.field", params, BAD_RANDOMNESS, f"{4 * n - 1} bytes cannot give {n} elements")
+
+
+def _elementwise(draw: Any, call: Caller, operation: str) -> None:
+    valid = VALID[operation](draw, call.caps)
+    ring = Ring(valid.params["q"])
+    a, b = (unpack(valid.params[name]).astype(np.uint64) for name in ("a", "b"))
+    want = {"field.add": ring.add, "field.subtract": ring.subtract, "field.multiply": ring.multiply}[operation](a, b)
+    same(operation, call.vector(operation, valid.params, "value", a.size), want)
+
+
+def _noncanonical(operation: str) -> None:
+    @check(f"{operation}/noncanonical", "MOD-06", operations=(operation,), examples=20)
+    def noncanonical(draw: Any, call: Caller) -> None:
+        """A number that is not below q is refused, not reduced."""
+        valid = VALID[operation](draw, call.caps)
+        q = valid.params["q"]
+        if q == MAX_MODULUS:
+            return
+        name = draw(st.sampled_from(valid.vectors))
+        values = unpack(valid.params[name]).astype(np.uint64)
+        values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+        rand = call.randomness(operation, valid.rand)
+        why = f"{name} holds {int(values.max())} and q = {q}"
+        call.refused(operation, {**valid.params, name: pack(values)}, NONCANONICAL, why, rand)
+
+
+def _lengths(operation: str, name: str) -> None:
+    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), examples=15)
+    def lengths(draw: Any, call: Caller) -> None:
+        """Vectors whose lengths do not fit are refused, also where one could be repeated."""
+        valid = VALID[operation](draw, call.caps)
+        text = valid.params[name]
+        changed = draw(st.sampled_from((text + text, text + "00000000", "")))
+        call.refused(operation, {**valid.params, name: changed}, LENGTH, f"{name} has the wrong length")
+
+
+def _moduli(operation: str) -> None:
+    @check(f"{operation}/modulus", "MOD-01", operations=(operation,), applies=_known(operation), examples=8)
+    def modulus(draw: Any, call: Caller) -> None:
+        """A modulus below 2 or above 2**32 is refused."""
+        valid = VALID[operation](draw, call.caps)
+        q = draw(st.sampled_from((0, 1, 2**32 + 1, 2**64 + 13)))
+        rand = call.randomness(operation, valid.rand)
+        call.refused(operation, {**valid.params, "q": q}, BAD_PARAM, f"the modulus is {q}", rand)
+
+
+def _composite(operation: str) -> None:
+    @check(f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=10)
+    def composite(draw: Any, call: Caller) -> None:
+        """A composite modulus is refused where a field is needed."""
+        valid = VALID[operation](draw, call.caps)
+        q = draw(st.sampled_from((2**32 - 1, 2**32, 2**31 - 2, 65537 * 65521, 1009 * 1013)))
+        if q < valid.params["q"]:
+            return
+        rand = call.randomness(operation, valid.rand)
+        call.refused(operation, {**valid.params, "q": q}, BAD_PARAM, f"the modulus {q} is composite", rand)
+
+
+def _known(operation: str) -> Any:
+    return lambda caps: can_request(operation, caps)
+
+
+assert set(_MODULAR) <= set(OPERATIONS)
+for _name in _WITH_VECTORS:
+    _noncanonical(_name)
+for _name, _vector in _WITH_PAIRS.items():
+    _lengths(_name, _vector)
+for _name in _MODULAR:
+    _moduli(_name)
+for _name in _PRIME_ONLY:
+    _composite(_name)

@@ -1,0 +1,218 @@
+"""What a check is, and how it asks.
+
+A check draws a case, asks the adapter about it, and raises `CheckFailed` when an answer is one that the text rules out.
+It draws everything before it asks, so that answers never steer what is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.cases import decimal
+from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.wire import AdapterBroken, Answer, Request, pack, unpack
+
+BAD_PARAM = frozenset({"bad_param", "out_of_range"})
+NONCANONICAL = frozenset({"noncanonical", "out_of_range"})
+LENGTH = frozenset({"length_mismatch", "malformed"})
+TOO_FEW = frozenset({"below_threshold", "inconsistent_sets"})
+TWICE = frozenset({"duplicate_id", "inconsistent_sets"})
+OUTSIDE = frozenset({"unknown_peer", "inconsistent_sets", "out_of_range"})
+BAD_SHARE = frozenset({"bad_share"})
+NOT_FINITE = frozenset({"out_of_range"})
+BAD_RANDOMNESS = frozenset({"malformed", "bad_param", "length_mismatch"})
+MALFORMED = frozenset({"malformed"})
+"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+
+_SEED = "seed"
+
+
+class CheckFailed(Exception):
+    """An answer that the text rules out. `expected` is what the text demands, for the report."""
+
+    def __init__(self, verdict: str, message: str, expected: Any = None) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.expected = expected
+
+
+class Declined(Exception):
+    """The adapter declined a case outside its declared range, as it may."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """One request and what came back; no answer when the adapter broke."""
+
+    request: Request
+    answer: Answer | None
+
+
+@dataclass
+class Caller:
+    """How a check asks an adapter. It keeps the transcript of the case."""
+
+    connection: Connection
+    caps: Capabilities
+    lenient: bool = False
+    by_relation: bool = False
+    reason_unchecked: bool = False
+    transcript: list[Exchange] = field(default_factory=list)
+
+    def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
+        """Ask, record the exchange, and return the answer; a broken adapter fails the check."""
+        request = Request(op, decimal(params), dict(rand) if rand else None)
+        try:
+            answer = self.connection.ask(request)
+        except AdapterBroken as broken:
+            self.transcript.append(Exchange(request, None))
+            raise CheckFailed(broken.verdict, f"{op}: {broken}") from None
+        self.transcript.append(Exchange(request, answer))
+        return answer
+
+    def result(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+        """Ask for something valid and return the members of the result."""
+        answer = self.ask(op, params, rand)
+        if answer.kind == "result":
+            return answer.value
+        if self.lenient and answer.kind in ("reject", "unsupported"):
+            raise Declined
+        if answer.kind == "error":
+            raise CheckFailed("error", f"{op} broke: {answer.message}", "a result")
+        said = f"rejected this as {answer.code}: {answer.message}" if answer.kind == "reject" else "called it unsupported"
+        raise CheckFailed("rejected_valid", f"{op} {said}; the case is valid and inside the declared range", "a result")
+
+    def vector(
+        self,
+        op: str,
+        params: Mapping[str, Any],
+        member: str,
+        size: int,
+        rand: Mapping[str, Any] | None = None,
+    ) -> UintArray:
+        """Ask for something valid and return one member, a vector of `size` elements modulo ``params["q"]``."""
+        return self.read(op, self.result(op, params, rand).get(member), member, size, int(params["q"]))
+
+    def read(self, op: str, text: Any, member: str, size: int, q: int) -> UintArray:
+        """Return a vector that stands in a result; refuse other lengths and numbers that are not elements."""
+        values = self._unpack(op, text, member, "<u4").astype(np.uint64)
+        if values.size != size:
+            raise CheckFailed("wrong_value", f"{op}: {member} has {values.size} elements; it must have {size}")
+        if values.size and int(values.max()) >= q:
+            raise CheckFailed("wrong_value", f"{op}: {member} holds {int(values.max())}, which is not below q = {q}")
+        return values
+
+    def reals(self, op: str, params: Mapping[str, Any], member: str, dtype: str) -> NDArray[Any]:
+        """Ask for something valid and return one member, a vector of floating-point numbers."""
+        return self._unpack(op, self.result(op, params).get(member), member, dtype)
+
+    def refused(
+        self,
+        op: str,
+        params: Mapping[str, Any],
+        codes: frozenset[str],
+        why: str,
+        rand: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Ask for something that the text forbids; only a rejection with a fitting code passes."""
+        answer = self.ask(op, params, rand)
+        expected = {"reject": sorted(codes)}
+        if answer.kind == "reject":
+            code = self._mapped(answer)
+            if code == "other":
+                self.reason_unchecked = True
+            elif code not in codes:
+                fitting = " or ".join(sorted(codes))
+                raise CheckFailed("wrong_reason", f"{op} was rejected as {code}; {why}: {fitting}", expected)
+            return
+        if answer.kind == "error":
+            raise CheckFailed("error", f"{op} broke instead of refusing ({why}): {answer.message}", expected)
+        if answer.kind == "unsupported":
+            raise CheckFailed("rejected_valid", f"{op} called a case inside its range unsupported ({why})", expected)
+        raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected)
+
+    def randomness(self, op: str, values: Mapping[str, Any], seed: int = 1) -> dict[str, Any] | None:
+        """Return the ``rand`` of a request in the grade that the operation declares."""
+        grade = self.caps.grade(op)
+        if grade == "explicit":
+            return dict(values)
+        self.by_relation = True
+        return {_SEED: seed.to_bytes(32, "little").hex()} if grade == "seeded" else None
+
+    def _unpack(self, op: str, text: Any, member: str, dtype: str) -> NDArray[Any]:
+        try:
+            return unpack(text, dtype)
+        except ValueError as error:
+            raise CheckFailed("protocol", f"{op}: {member} is not a vector: {error}") from None
+
+    def _mapped(self, answer: Answer) -> str:
+        for text, code in self.caps.reject_map.items():
+            if text in answer.message:
+                return code
+        return answer.code
+
+
+Judge = Callable[[Any, Caller], None]
+Condition = Callable[[Capabilities], bool]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: what it decides, what it needs, and the function that draws and judges a case.
+
+    `examples` is the number of cases that suffices, where fewer than the run's number do.
+    """
+
+    id: str
+    clauses: tuple[str, ...]
+    operations: tuple[str, ...]
+    judge: Judge
+    applies: Condition
+    text: str
+    examples: int | None = None
+
+    def runs_on(self, caps: Capabilities) -> bool:
+        """Return whether the adapter declares what the check needs."""
+        return caps.offers(*self.operations) and self.applies(caps)
+
+
+REGISTRY: dict[str, Check] = {}
+
+
+def check(
+    id: str,
+    *clauses: str,
+    operations: tuple[str, ...] = (),
+    applies: Condition = lambda caps: True,
+    examples: int | None = None,
+) -> Callable[[Judge], Judge]:
+    """Register a function as a check."""
+
+    def register(judge: Judge) -> Judge:
+        assert id not in REGISTRY, f"two checks are called {id}"
+        text = " ".join((judge.__doc__ or "").split())
+        REGISTRY[id] = Check(id, clauses, operations, judge, applies, text, examples)
+        return judge
+
+    return register
+
+
+def same(what: str, got: UintArray | RealArray, want: UintArray | RealArray) -> None:
+    """Fail at the first entry in which two vectors of one length differ."""
+    differs = np.flatnonzero(got != want)
+    if differs.size:
+        at = int(differs[0])
+        message = f"{what}: first difference at element {at}: got {got[at]}, must be {want[at]}"
+        raise CheckFailed("wrong_value", message, pack(want) if want.dtype == np.uint64 else [float(x) for x in want])
+
+
+def fail(message: str, expected: Any = None) -> NoReturn:
+    """Fail with the verdict ``wrong_value``."""
+    raise CheckFailed("wrong_value", message, expected)

@@ -1,0 +1,209 @@
+"""Checks of the code that shares a mask (spec/conventions.md, section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_SHARE,
+    LENGTH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    same,
+)
+from secagg_spec.conformance.checks.requests import VALID, encode, shares_length, vandermonde
+from secagg_spec.conformance.wire import pack
+
+_BOTH = ("mds.encode", "mds.decode")
+
+
+def _exact(caps: Capabilities) -> bool:
+    return vandermonde(caps) and caps.grade("mds.encode") == "explicit"
+
+
+@check("mds.encode/exact", "MDS-03", "MDS-04", operations=("mds.encode",), applies=_exact)
+def encode_exact(draw: Any, call: Caller) -> None:
+    """Every share is the combination of the rows with the powers of the user's point."""
+    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
+    mask = cases.vector(draw, code["q"], d)
+    noise = cases.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    got = _shares(call, code, mask, {"noise": pack(noise.reshape(-1))})
+    for user, want in enumerate(encode(code, mask, noise)):
+        same(f"share of user {user}", got[user], want)
+
+
+@check("mds/any-shares", "MDS-05", operations=_BOTH)
+def any_shares(draw: Any, call: Caller) -> None:
+    """Any U shares, or more, give the vector back."""
+    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
+    mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
+    users = cases.subset(draw, range(code["N"]), code["U"])
+    shares = _shares(call, code, mask, rand)
+    call.by_relation = True
+    same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
+
+
+@check("mds.decode/exact", "MDS-05", operations=("mds.decode",), applies=vandermonde)
+def decode_exact(draw: Any, call: Caller) -> None:
+    """The shares of the text's own code are decoded."""
+    code, d = cases.code(draw, call.caps, "mds.decode"), cases.length(draw, 1)
+    mask = cases.vector(draw, code["q"], d)
+    noise = cases.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    users = cases.subset(draw, range(code["N"]), code["U"])
+    shares = encode(code, mask, noise)
+    same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
+
+
+@check("mds/sum", "MDS-06", operations=_BOTH)
+def decode_sum(draw: Any, call: Caller) -> None:
+    """Shares of two vectors, added, decode to their sum."""
+    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
+    field = PrimeField(code["q"])
+    masks = [cases.vector(draw, code["q"], d) for _ in range(2)]
+    rands = [_noise(draw, code, d) for _ in range(2)]
+    users = cases.subset(draw, range(code["N"]), code["U"], code["U"])
+    first, second = (_shares(call, code, mask, rand) for mask, rand in zip(masks, rands, strict=True))
+    call.by_relation = True
+    added = [field.add(first[user], second[user]) for user in users]
+    same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
+
+
+@check("mds.encode/parameters", "MDS-01", operations=("mds.encode",), examples=20)
+def encode_parameters(draw: Any, call: Caller) -> None:
+    """Numbers outside 1 <= T < U <= N < q are refused."""
+    valid = VALID["mds.encode"](draw, call.caps)
+    changed = _broken(draw, valid.params)
+    rand = call.randomness("mds.encode", valid.rand)
+    call.refused("mds.encode", {**valid.params, **changed}, BAD_PARAM, f"{changed} breaks 1 <= T < U <= N < q", rand)
+
+
+@check("mds.encode/empty", "MDS-01", operations=("mds.encode",), examples=5)
+def encode_empty(draw: Any, call: Caller) -> None:
+    """An empty vector is refused."""
+    valid = VALID["mds.encode"](draw, call.caps)
+    rand = call.randomness("mds.encode", {"noise": ""})
+    call.refused("mds.encode", {**valid.params, "mask": ""}, BAD_PARAM | LENGTH, "there is nothing to share", rand)
+
+
+@check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), applies=vandermonde, examples=20)
+def decode_parameters(draw: Any, call: Caller) -> None:
+    """Numbers outside 1 <= T < U <= N < q are refused."""
+    valid = VALID["mds.decode"](draw, call.caps)
+    changed = _broken(draw, valid.params)
+    why = f"{changed} breaks 1 <= T < U <= N < q"
+    call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
+
+
+@check("mds.decode/too-few", "MDS-07", operations=_BOTH, examples=25)
+def too_few(draw: Any, call: Caller) -> None:
+    """Fewer than U shares are refused."""
+    code, d, shares = _encoded(draw, call)
+    users = cases.subset(draw, range(code["N"]), 0, code["U"] - 1)
+    why = f"{len(users)} shares are fewer than U = {code['U']}"
+    call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), TOO_FEW, why)
+
+
+@check("mds.decode/twice", "MDS-08", operations=_BOTH, examples=25)
+def twice(draw: Any, call: Caller) -> None:
+    """A user that appears twice is refused."""
+    code, d, shares = _encoded(draw, call)
+    users = list(range(code["U"]))
+    users[draw(st.integers(1, code["U"] - 1))] = 0
+    params = _decoding(code, d, users, [shares[user] for user in users])
+    call.refused("mds.decode", params, TWICE, "user 0 appears twice")
+
+
+@check("mds.decode/outside", "MDS-08", operations=_BOTH, examples=25)
+def outside(draw: Any, call: Caller) -> None:
+    """A user outside [0, N) is refused."""
+    code, d, shares = _encoded(draw, call)
+    users = list(range(code["U"]))
+    stranger = draw(st.sampled_from((code["N"], code["N"] + 5, -1)))
+    users[draw(st.integers(0, code["U"] - 1))] = stranger
+    params = _decoding(code, d, users, [shares[user % code["N"]] for user in users])
+    call.refused("mds.decode", params, OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
+
+
+@check("mds.decode/extra", "MDS-09", operations=_BOTH, examples=25, applies=lambda caps: _has_extra(caps, "mds.encode"))
+def extra(draw: Any, call: Caller) -> None:
+    """With more than U shares, one that was altered is noticed."""
+    code, d, shares = _encoded(draw, call, spare=1)
+    users = cases.subset(draw, range(code["N"]), code["U"] + 1)
+    given = [shares[user].copy() for user in users]
+    altered = draw(st.integers(0, len(users) - 1))
+    field = PrimeField(code["q"])
+    given[altered] = field.add(given[altered], np.full(given[altered].size, 1, np.uint64))
+    params = _decoding(code, d, users, given)
+    call.refused("mds.decode", params, BAD_SHARE, f"the share of user {users[altered]} was altered")
+
+
+def _has_extra(caps: Capabilities, operation: str) -> bool:
+    sets = caps.parameter_sets(operation)
+    return not sets or any(s["N"] > s["U"] for s in sets)
+
+
+def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], int, list[UintArray]]:
+    """Draw a vector and return its parameters, its length and its shares, as the adapter encodes them."""
+    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
+    if code["N"] < code["U"] + spare:
+        code["U"], code["T"] = code["N"] - spare, min(code["T"], code["N"] - spare - 1)
+        if code["T"] < 1:
+            code["N"], code["U"], code["T"] = code["N"] + 1, code["N"], 1
+            code["q"] = max(code["q"], 5)
+    mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
+    call.by_relation = True
+    return code, d, _shares(call, code, mask, rand)
+
+
+def _noise(draw: Any, code: dict[str, int], d: int) -> dict[str, Any]:
+    return {"noise": pack(cases.vector(draw, code["q"], code["T"] * shares_length(code, d)))}
+
+
+def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str, Any]) -> list[UintArray]:
+    grade = call.caps.grade("mds.encode")
+    params = {**code, "mask": pack(mask)}
+    texts = call.result("mds.encode", params, call.randomness("mds.encode", rand)).get("shares")
+    if grade != "explicit":
+        call.by_relation = True
+    if not isinstance(texts, list) or len(texts) != code["N"]:
+        raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {code['N']} vectors")
+    length = shares_length(code, mask.size)
+    return [call.read("mds.encode", text, "shares", length, code["q"]) for text in texts]
+
+
+def _decoding(code: dict[str, int], d: int, users: list[int], shares: list[UintArray]) -> dict[str, Any]:
+    return {**code, "d": d, "users": users, "shares": [pack(share) for share in shares]}
+
+
+def _decode(call: Caller, code: dict[str, int], d: int, users: list[int], shares: list[UintArray]) -> UintArray:
+    return call.vector("mds.decode", _decoding(code, d, users, shares), "mask", d)
+
+
+def _broken(draw: Any, params: dict[str, Any]) -> dict[str, int]:
+    return dict(
+        draw(
+            st.sampled_from(
+                (
+                    {"T": 0},
+                    {"T": params["U"]},
+                    {"T": params["U"] + 1},
+                    {"U": params["N"] + 1},
+                    {"U": params["T"]},
+                    {"N": params["U"] - 1},
+                    {"N": params["q"]} if params["q"] < 1000 else {"T": -1},
+                )
+            )
+        )
+    )

@@ -1,0 +1,247 @@
+"""Checks of LightSecAgg (spec/lightsecagg.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import requests
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_SHARE,
+    LENGTH,
+    NONCANONICAL,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    same,
+)
+from secagg_spec.conformance.checks.requests import VALID, Valid, vandermonde
+from secagg_spec.conformance.wire import pack, unpack
+
+_MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
+_RECOVER, _ROUND = "lightsecagg.recover", "lightsecagg.round"
+
+
+@check("lightsecagg.mask/exact", "LSA-02", operations=(_MASK,))
+def mask(draw: Any, call: Caller) -> None:
+    """The masked update is the update plus the mask."""
+    valid = VALID[_MASK](draw, call.caps)
+    update, drawn = (unpack(valid.params[name]).astype(np.uint64) for name in ("update", "mask"))
+    want = PrimeField(valid.params["q"]).add(update, drawn)
+    same("masked update", call.vector(_MASK, valid.params, "masked", update.size), want)
+
+
+@check("lightsecagg.mask/length", "LSA-03", operations=(_MASK,), examples=15)
+def mask_length(draw: Any, call: Caller) -> None:
+    """An update of another length than the mask is refused."""
+    valid = VALID[_MASK](draw, call.caps)
+    name = draw(st.sampled_from(("update", "mask")))
+    text = draw(st.sampled_from(("", valid.params[name] + "00000000", valid.params[name] * 2)))
+    call.refused(_MASK, {**valid.params, name: text}, LENGTH, f"{name} has the wrong length")
+
+
+@check("lightsecagg.mask/elements", "LSA-03", operations=(_MASK,), examples=15)
+def mask_elements(draw: Any, call: Caller) -> None:
+    """An update or a mask with a number that is not below q is refused."""
+    valid = VALID[_MASK](draw, call.caps)
+    name, q = draw(st.sampled_from(("update", "mask"))), valid.params["q"]
+    values = unpack(valid.params[name]).astype(np.uint64)
+    values[0] = q
+    call.refused(_MASK, {**valid.params, name: pack(values)}, NONCANONICAL, f"{name} holds q itself")
+
+
+@check("lightsecagg.aggregate_shares/exact", "LSA-08", operations=(_AGGREGATE,))
+def aggregate(draw: Any, call: Caller) -> None:
+    """The aggregated share is the sum over exactly the surviving set."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    held = {user: unpack(text).astype(np.uint64) for user, text in valid.params["held"]}
+    want = PrimeField(valid.params["q"]).sum(np.stack([held[user] for user in valid.params["surviving"]]))
+    same("aggregated share", call.vector(_AGGREGATE, valid.params, "share", want.size), want)
+
+
+@check("lightsecagg.aggregate_shares/small-set", "LSA-09", operations=(_AGGREGATE,), examples=25)
+def small_set(draw: Any, call: Caller) -> None:
+    """A surviving set of fewer than T + 2 users is refused by the user."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    T = valid.params["T"]
+    surviving = sorted(cases.subset(draw, range(valid.params["N"]), 1, T + 1))
+    why = f"{len(surviving)} contributors are fewer than T + 2 = {T + 2}"
+    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TOO_FEW, why)
+
+
+@check("lightsecagg.aggregate_shares/twice", "LSA-10", operations=(_AGGREGATE,), examples=15)
+def set_twice(draw: Any, call: Caller) -> None:
+    """A surviving set that names a user twice is refused."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    surviving = [*valid.params["surviving"], valid.params["surviving"][0]]
+    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TWICE, "the set names a user twice")
+
+
+@check("lightsecagg.aggregate_shares/outside", "LSA-10", operations=(_AGGREGATE,), examples=15)
+def set_outside(draw: Any, call: Caller) -> None:
+    """A surviving set that names a user outside the roster is refused."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    stranger = draw(st.sampled_from((valid.params["N"], -1, 2**31 - 1)))
+    surviving = [*valid.params["surviving"], stranger]
+    call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, OUTSIDE, f"user {stranger} is not on the roster")
+
+
+@check("lightsecagg.aggregate_shares/not-held", "LSA-11", operations=(_AGGREGATE,), examples=15)
+def not_held(draw: Any, call: Caller) -> None:
+    """A surviving set that names a user whose share was never received is refused."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    missing = draw(st.sampled_from(valid.params["surviving"]))
+    held = [entry for entry in valid.params["held"] if entry[0] != missing]
+    call.refused(_AGGREGATE, {**valid.params, "held": held}, OUTSIDE, f"the share of user {missing} is not held")
+
+
+@check("lightsecagg.recover/exact", "LSA-13", operations=(_RECOVER,), applies=vandermonde)
+def recover(draw: Any, call: Caller) -> None:
+    """Any U or more answers give the sum of the updates."""
+    numbers = cases.session(draw, call.caps, _RECOVER)
+    valid, want = requests.recovery(draw, numbers)
+    same("aggregate", call.vector(_RECOVER, valid.params, "aggregate", numbers["d"]), want)
+
+
+@check("lightsecagg.recover/too-few", "LSA-14", operations=(_RECOVER,), applies=vandermonde, examples=25)
+def recover_too_few(draw: Any, call: Caller) -> None:
+    """Fewer than U answers end the round."""
+    numbers = cases.session(draw, call.caps, _RECOVER)
+    answers = draw(st.integers(0, numbers["U"] - 1))
+    valid, _ = requests.recovery(draw, numbers, answers)
+    call.refused(_RECOVER, valid.params, TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
+
+
+def _can_spare(caps: Capabilities) -> bool:
+    return vandermonde(caps) and not caps.parameter_sets(_RECOVER)
+
+
+@check("lightsecagg.recover/bad-share", "LSA-15", operations=(_RECOVER,), applies=_can_spare, examples=25)
+def recover_bad_share(draw: Any, call: Caller) -> None:
+    """With more than U answers, an altered one is noticed."""
+    numbers = cases.session(draw, call.caps, _RECOVER)
+    if numbers["U"] >= max(numbers["U"], numbers["T"] + 2):
+        numbers["T"] = max(1, numbers["U"] - 2)
+        numbers["U"] = numbers["T"] + 1
+    valid, _ = requests.recovery(draw, numbers, numbers["U"] + 1)
+    shares = list(valid.params["shares"])
+    altered = draw(st.integers(0, len(shares) - 1))
+    share = unpack(shares[altered]).astype(np.uint64)
+    shares[altered] = pack(PrimeField(numbers["q"]).add(share, np.full(share.size, 1, np.uint64)))
+    call.refused(_RECOVER, {**valid.params, "shares": shares}, BAD_SHARE, "one answer was altered")
+
+
+@check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=vandermonde, examples=15)
+def recover_outsider(draw: Any, call: Caller) -> None:
+    """An answer from a user outside the surviving set is refused."""
+    numbers = cases.session(draw, call.caps, _RECOVER)
+    valid, _ = requests.recovery(draw, numbers, numbers["U"])
+    outsiders = [user for user in range(numbers["N"]) if user not in valid.params["surviving"]]
+    if not outsiders:
+        return
+    users = [*valid.params["users"][:-1], outsiders[0]]
+    why = f"user {outsiders[0]} is not in the surviving set"
+    call.refused(_RECOVER, {**valid.params, "users": users}, OUTSIDE, why)
+
+
+@check("lightsecagg.recover/few-contributors", "LSA-07", operations=(_RECOVER,), applies=vandermonde, examples=15)
+def few_contributors(draw: Any, call: Caller) -> None:
+    """A surviving set below max(U, T + 2) ends the round."""
+    numbers = cases.session(draw, call.caps, _RECOVER)
+    valid, _ = requests.recovery(draw, numbers, numbers["U"])
+    fewer = max(numbers["U"], numbers["T"] + 2) - 1
+    users = valid.params["surviving"][:fewer]
+    answered = [(u, s) for u, s in zip(valid.params["users"], valid.params["shares"], strict=True) if u in users]
+    params = {
+        **valid.params,
+        "surviving": users,
+        "masked": valid.params["masked"][:fewer],
+        "users": [user for user, _ in answered],
+        "shares": [share for _, share in answered],
+    }
+    call.refused(_RECOVER, params, TOO_FEW, f"{len(users)} contributors are too few")
+
+
+@check("lightsecagg.round/sum", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,))
+def whole_round(draw: Any, call: Caller) -> None:
+    """With enough survivors the round gives the sum over exactly the users that uploaded."""
+    numbers, drop = _schedule(draw, call.caps, enough=True)
+    valid, updates = requests.whole_round(draw, numbers, drop)
+    result = call.result(_ROUND, valid.params, call.randomness(_ROUND, valid.rand))
+    contributors = [user for user in range(numbers["N"]) if user not in drop["share"] + drop["upload"]]
+    if result.get("contributors") != contributors:
+        got = result.get("contributors")
+        raise CheckFailed("wrong_value", f"contributors are {got}, must be {contributors}", contributors)
+    got = call.read(_ROUND, result.get("aggregate"), "aggregate", numbers["d"], numbers["q"])
+    same("aggregate", got, PrimeField(numbers["q"]).sum(updates[contributors]))
+
+
+@check("lightsecagg.round/too-few", "LSA-17", "LSA-14", operations=(_ROUND,), examples=40)
+def round_too_few(draw: Any, call: Caller) -> None:
+    """With too few survivors the round fails, and says so."""
+    numbers, drop = _schedule(draw, call.caps, enough=False)
+    valid, _ = requests.whole_round(draw, numbers, drop)
+    answering = numbers["N"] - sum(len(users) for users in drop.values())
+    why = f"{answering} users answer, U = {numbers['U']}, T = {numbers['T']}"
+    call.refused(_ROUND, valid.params, TOO_FEW, why, call.randomness(_ROUND, valid.rand))
+
+
+@check("lightsecagg.round/parameters", "LSA-01", operations=(_ROUND,), examples=30)
+def round_parameters(draw: Any, call: Caller) -> None:
+    """Parameters that break a constraint are refused."""
+    valid = VALID[_ROUND](draw, call.caps)
+    params = valid.params
+    options: tuple[dict[str, int], ...] = (
+        {"T": 0},
+        {"T": params["U"]},
+        {"U": params["N"] - params["D"] + 1},
+        {"D": params["N"] - max(params["U"], params["T"] + 2) + 1},
+        {"D": -1},
+        {"d": 0},
+    )
+    changed = draw(st.sampled_from(options))
+    rand = call.randomness(_ROUND, valid.rand)
+    call.refused(_ROUND, {**params, **changed}, BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand)
+
+
+@check("lightsecagg.round/elements", "LSA-03", operations=(_ROUND,), examples=15)
+def round_elements(draw: Any, call: Caller) -> None:
+    """An update with a number that is not below q is refused."""
+    valid = VALID[_ROUND](draw, call.caps)
+    updates = _altered(draw, valid)
+    rand = call.randomness(_ROUND, valid.rand)
+    call.refused(_ROUND, {**valid.params, "updates": updates}, NONCANONICAL, "an update holds q itself", rand)
+
+
+def _altered(draw: Any, valid: Valid) -> list[str]:
+    updates = list(valid.params["updates"])
+    user = draw(st.integers(0, len(updates) - 1))
+    values: UintArray = unpack(updates[user]).astype(np.uint64)
+    values[0] = valid.params["q"]
+    updates[user] = pack(values)
+    return updates
+
+
+def _schedule(draw: Any, caps: Capabilities, *, enough: bool) -> tuple[dict[str, int], dict[str, list[int]]]:
+    """Draw parameters and dropouts: as many as the round bears, or more."""
+    numbers = cases.session(draw, caps, _ROUND)
+    N, needed = numbers["N"], max(numbers["U"], numbers["T"] + 2)
+    users = draw(st.permutations(range(N)))
+    kept = needed if enough else numbers["U"] - 1
+    early = draw(st.integers(0, N - needed)) if enough else draw(st.integers(0, N - kept))
+    left = N - early
+    late = draw(st.integers(0, left - numbers["U"])) if enough else max(0, left - kept)
+    gone_early, gone_late = sorted(users[:early]), sorted(users[early : early + late])
+    split = draw(st.integers(0, early))
+    shared, uploaded = gone_early[split:], gone_early[:split]
+    return numbers, {"share": shared, "upload": uploaded, "recover": gone_late}

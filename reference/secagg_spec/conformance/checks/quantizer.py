@@ -1,0 +1,196 @@
+"""Checks of the quantiser (spec/conventions.md, section 4)."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.quantizer import dequantize, quantize
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
+from secagg_spec.conformance.checks.requests import VALID, format_of, weight
+from secagg_spec.conformance.wire import pack, pack_reals
+
+_QUANTIZE, _DEQUANTIZE = "quantizer.quantize", "quantizer.dequantize"
+
+
+def _stochastic(caps: Capabilities) -> bool:
+    return caps.policy("quantizer.rounding") == "stochastic" and caps.grade(_QUANTIZE) == "explicit"
+
+
+def _nearest(caps: Capabilities) -> bool:
+    return caps.policy("quantizer.rounding") == "nearest"
+
+
+@check("quantizer.quantize/exact", "QNT-03", operations=(_QUANTIZE,), applies=_stochastic)
+def exact(draw: Any, call: Caller) -> None:
+    """A number is rounded up exactly when the draw is below its fractional part."""
+    numbers, x = _inputs(draw, call)
+    draws = cases.rounding(draw, x.size)
+    want = quantize(x, level=numbers["level"], ring=Ring(numbers["q"]), weight=numbers["weight"], rounding=draws)
+    same("quantised values", _quantize(call, numbers, x, draws), want)
+
+
+@check("quantizer.quantize/neighbours", "QNT-02", operations=(_QUANTIZE,))
+def neighbours(draw: Any, call: Caller) -> None:
+    """The result is one of the two integers beside c x, the nearest one where that is the declared policy."""
+    numbers, x = _inputs(draw, call)
+    draws = cases.rounding(draw, x.size)
+    got = Ring(numbers["q"]).decode_signed(_quantize(call, numbers, x, draws))
+    for at, (value, y) in enumerate(zip(got.tolist(), (x * numbers["level"]).tolist(), strict=True)):
+        allowed = {math.floor(y), math.floor(y) + 1} if y != math.floor(y) else {int(y)}
+        if _nearest(call.caps):
+            distance = min(abs(Fraction(y) - n) for n in allowed)
+            allowed = {n for n in allowed if abs(Fraction(y) - n) == distance}
+        if value not in allowed:
+            fail(f"element {at}: {float(x[at])!r} times {numbers['level']} was quantised to {value}", sorted(allowed))
+
+
+@check("quantizer.quantize/signed", "QNT-05", operations=(_QUANTIZE,))
+def signed(draw: Any, call: Caller) -> None:
+    """An integer multiple of 1/c is carried as its residue, negative ones included."""
+    numbers = _numbers(draw, call)
+    bound = _bound(numbers)
+    values = [draw(st.integers(-bound, bound)) for _ in range(cases.length(draw, 1))]
+    level = 2 ** (numbers["level"].bit_length() - 1)
+    if level not in call.caps.range(_QUANTIZE, "level"):
+        return
+    x = np.array(values, dtype=np.float64) / level
+    draws = cases.rounding(draw, x.size)
+    want = Ring(numbers["q"]).encode_signed(np.array(values, dtype=np.int64))
+    same("residues", _quantize(call, {**numbers, "level": level}, x, draws), want)
+
+
+@check("quantizer.quantize/not-finite", "QNT-01", operations=(_QUANTIZE,), examples=15)
+def not_finite(draw: Any, call: Caller) -> None:
+    """NaN, infinities and numbers whose product with c overflows are refused."""
+    numbers = _numbers(draw, call)
+    bad = [math.nan, math.inf, -math.inf]
+    bad += [1.7e308] if numbers["level"] > 1 else []
+    x = np.zeros(cases.length(draw, 1, 3))
+    x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from(bad))
+    _refused(call, numbers, x, NOT_FINITE, "a number is not finite, or not once it is scaled")
+
+
+@check("quantizer.quantize/range", "QNT-04", operations=(_QUANTIZE,), examples=40)
+def too_large(draw: Any, call: Caller) -> None:
+    """What could wrap in a sum of total weight W is refused."""
+    numbers = _numbers(draw, call)
+    bound = _bound(numbers)
+    beyond = draw(st.sampled_from((bound + 1, bound + 2, 2 * bound + 2, numbers["q"], 10**12)))
+    x = np.zeros(cases.length(draw, 1, 3))
+    x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((1, -1))) * (beyond + 0.75) / numbers["level"]
+    why = f"{beyond} times W = {numbers['weight']} is beyond (q - 1) / 2"
+    _refused(call, numbers, x, NOT_FINITE, why)
+
+
+@check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), applies=_stochastic, examples=10)
+def bad_draw(draw: Any, call: Caller) -> None:
+    """A draw outside [0, 1) is refused."""
+    valid = VALID[_QUANTIZE](draw, call.caps)
+    bad = draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan)))
+    rand = {"rounding": pack_reals(np.full(len(valid.rand["rounding"]) // 16, bad))}
+    call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"the draw is {bad}", rand)
+
+
+@check("quantizer.quantize/level", "QNT-08", operations=(_QUANTIZE,), examples=10)
+def bad_level(draw: Any, call: Caller) -> None:
+    """A level or a total weight that is not positive is refused."""
+    valid = VALID[_QUANTIZE](draw, call.caps)
+    changed = draw(st.sampled_from(({"level": 0}, {"level": -1}, {"level": 2**32 + 1}, {"weight": 0}, {"weight": -1})))
+    rand = call.randomness(_QUANTIZE, valid.rand)
+    call.refused(_QUANTIZE, {**valid.params, **changed}, BAD_PARAM, f"{changed} is not allowed", rand)
+
+
+@check("quantizer.dequantize/signed", "QNT-06", operations=(_DEQUANTIZE,))
+def decoder(draw: Any, call: Caller) -> None:
+    """Elements up to (q - 1) // 2 are positive, the others negative; the middle one as the policy says."""
+    q = cases.modulus(draw, call.caps, _DEQUANTIZE)
+    level = cases.level(draw, call.caps, _DEQUANTIZE)
+    middle = (q - 1) // 2
+    edges = sorted({0, 1, middle - 1, middle, middle + 1, q - 1} & set(range(q)) if q < 10 else _edges(q))
+    value = np.array([draw(st.sampled_from(edges)) for _ in range(cases.length(draw, 1))], dtype=np.uint64)
+    want = _decoded(call.caps, value, q, level)
+    params = {"q": q, "level": level, "format": format_of(draw, call.caps), "value": pack(value)}
+    got = call.reals(_DEQUANTIZE, params, "x", "<f8" if params["format"] == "binary64" else "<f4")
+    if got.size != value.size:
+        fail(f"x has {got.size} entries; it must have {value.size}")
+    signs = np.sign(got.astype(np.float64))
+    if (signs != np.sign(want)).any():
+        at = int(np.flatnonzero(signs != np.sign(want))[0])
+        fail(f"element {at}: {int(value[at])} modulo {q} was decoded to {float(got[at])}", float(want[at]))
+
+
+@check("quantizer.dequantize/quotient", "QNT-07", operations=(_DEQUANTIZE,))
+def quotient(draw: Any, call: Caller) -> None:
+    """The decoded integer is divided by c and rounded once."""
+    q = cases.modulus(draw, call.caps, _DEQUANTIZE)
+    level = cases.level(draw, call.caps, _DEQUANTIZE)
+    value = cases.vector(draw, q, cases.length(draw))
+    format = format_of(draw, call.caps)
+    params = {"q": q, "level": level, "format": format, "value": pack(value)}
+    got = call.reals(_DEQUANTIZE, params, "x", "<f8" if format == "binary64" else "<f4").astype(np.float64)
+    want = _decoded(call.caps, value, q, level, format)
+    if got.size != want.size:
+        fail(f"x has {got.size} entries; it must have {want.size}")
+    same("decoded numbers", got, want)
+
+
+@check("quantizer.dequantize/level", "QNT-08", operations=(_DEQUANTIZE,), examples=10)
+def bad_level_back(draw: Any, call: Caller) -> None:
+    """A level that is not positive is refused."""
+    valid = VALID[_DEQUANTIZE](draw, call.caps)
+    level = draw(st.sampled_from((0, -1, 2**32 + 1)))
+    call.refused(_DEQUANTIZE, {**valid.params, "level": level}, BAD_PARAM, f"the level is {level}")
+
+
+def _edges(q: int) -> list[int]:
+    middle = (q - 1) // 2
+    return [0, 1, middle - 1, middle, middle + 1, q - 1]
+
+
+def _decoded(caps: Capabilities, value: UintArray, q: int, level: int, format: Any = "binary64") -> RealArray:
+    """Return what the text demands, with the declared sign of the middle element."""
+    ring = Ring(q)
+    want = dequantize(value, level=level, ring=ring, format=format).astype(np.float64)
+    if caps.policy("quantizer.middle") == "negative" and q % 2:
+        want = np.where(value == np.uint64((q - 1) // 2), -((q + 1) // 2) / level, want)
+    return want
+
+
+def _numbers(draw: Any, call: Caller) -> dict[str, int]:
+    q, level = cases.modulus(draw, call.caps, _QUANTIZE), cases.level(draw, call.caps, _QUANTIZE)
+    return {"q": q, "level": level, "weight": weight(draw, call.caps)}
+
+
+def _bound(numbers: dict[str, int]) -> int:
+    return (numbers["q"] - 1) // 2 // numbers["weight"]
+
+
+def _inputs(draw: Any, call: Caller) -> tuple[dict[str, int], RealArray]:
+    """Draw numbers whose two neighbours are both inside the range."""
+    numbers = _numbers(draw, call)
+    bound = _bound(numbers)
+    grid = max(0, 4 * (bound - 1))
+    quarters = [draw(st.integers(-grid, grid)) for _ in range(cases.length(draw, 1))]
+    x = np.array(quarters, dtype=np.float64) / 4 / numbers["level"]
+    if bound and draw(st.booleans()):
+        x[0] = draw(st.sampled_from((1.75, -1.75))) * 2.0**-53 / numbers["level"]
+    return numbers, x
+
+
+def _quantize(call: Caller, numbers: dict[str, int], x: RealArray, draws: RealArray) -> UintArray:
+    rand = call.randomness(_QUANTIZE, {"rounding": pack_reals(draws)})
+    return call.vector(_QUANTIZE, {**numbers, "x": pack_reals(x)}, "value", x.size, rand)
+
+
+def _refused(call: Caller, numbers: dict[str, int], x: RealArray, codes: frozenset[str], why: str) -> None:
+    rand = call.randomness(_QUANTIZE, {"rounding": pack_reals(np.zeros(x.size))})
+    call.refused(_QUANTIZE, {**numbers, "x": pack_reals(x)}, codes, why, rand)

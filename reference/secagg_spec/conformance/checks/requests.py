@@ -1,0 +1,186 @@
+"""A valid request for each operation, from which other checks derive forbidden ones by changing one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.wire import pack, pack_reals
+
+
+@dataclass(frozen=True)
+class Valid:
+    """A valid request: parameters, sampled values, and which parameters hold one vector of elements."""
+
+    params: dict[str, Any]
+    rand: dict[str, Any]
+    vectors: tuple[str, ...] = ()
+
+
+def shares_length(code: dict[str, int], d: int) -> int:
+    """Return L."""
+    return -(-d // (code["U"] - code["T"]))
+
+
+def encode(code: dict[str, int], mask: UintArray, noise: UintArray) -> UintArray:
+    """Return the shares of a mask by the reference."""
+    return MaskCode(PrimeField(code["q"]), code["N"], code["U"], code["T"]).encode(mask, noise)
+
+
+def vandermonde(caps: Capabilities) -> bool:
+    """Return whether the adapter's code is the one of the text."""
+    return caps.policy("mds.code") == "vandermonde"
+
+
+def _pair(operation: str, first: str, second: str, prime: bool) -> Callable[[Any, Capabilities], Valid]:
+    def draw_pair(draw: Any, caps: Capabilities) -> Valid:
+        q, n = cases.modulus(draw, caps, operation, prime=prime), cases.length(draw, 1)
+        values = {first: pack(cases.vector(draw, q, n)), second: pack(cases.vector(draw, q, n))}
+        return Valid({"q": q, **values}, {}, (first, second))
+
+    return draw_pair
+
+
+def _inverse(draw: Any, caps: Capabilities) -> Valid:
+    q, n = cases.modulus(draw, caps, "field.inverse", prime=True), cases.length(draw, 1)
+    values = [draw(cases.st.integers(1, q - 1)) for _ in range(n)]
+    return Valid({"q": q, "a": pack(np.array(values, dtype=np.uint64))}, {}, ("a",))
+
+
+def _matmul(draw: Any, caps: Capabilities) -> Valid:
+    q = cases.modulus(draw, caps, "field.matmul")
+    rows, inner, columns = (cases.length(draw, 1, 4) for _ in range(3))
+    a, b = cases.vector(draw, q, rows * inner), cases.vector(draw, q, inner * columns)
+    shape = {"rows": rows, "inner": inner, "columns": columns}
+    return Valid({"q": q, **shape, "a": pack(a), "b": pack(b)}, {}, ("a", "b"))
+
+
+def _sample(draw: Any, caps: Capabilities) -> Valid:
+    q, n = cases.modulus(draw, caps, "sample.field"), cases.length(draw, 1)
+    return Valid({"q": q, "n": n, "bytes": bytes(4 * n).hex()}, {})
+
+
+def _encode(draw: Any, caps: Capabilities) -> Valid:
+    code, d = cases.code(draw, caps, "mds.encode"), cases.length(draw, 1)
+    mask = cases.vector(draw, code["q"], d)
+    noise = cases.vector(draw, code["q"], code["T"] * shares_length(code, d))
+    return Valid({**code, "mask": pack(mask)}, {"noise": pack(noise)}, ("mask",))
+
+
+def _decode(draw: Any, caps: Capabilities) -> Valid:
+    code, d = cases.code(draw, caps, "mds.decode"), cases.length(draw, 1)
+    mask = cases.vector(draw, code["q"], d)
+    noise = cases.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    users = cases.subset(draw, range(code["N"]), code["U"])
+    shares = encode(code, mask, noise)
+    return Valid({**code, "d": d, "users": users, "shares": [pack(shares[user]) for user in users]}, {})
+
+
+def _quantize(draw: Any, caps: Capabilities) -> Valid:
+    q, level = cases.modulus(draw, caps, "quantizer.quantize"), cases.level(draw, caps, "quantizer.quantize")
+    x = np.zeros(cases.length(draw, 1))
+    params = {"q": q, "level": level, "weight": weight(draw, caps), "x": pack_reals(x)}
+    return Valid(params, {"rounding": pack_reals(cases.rounding(draw, x.size))})
+
+
+def _dequantize(draw: Any, caps: Capabilities) -> Valid:
+    operation = "quantizer.dequantize"
+    q, level = cases.modulus(draw, caps, operation), cases.level(draw, caps, operation)
+    value = cases.vector(draw, q, cases.length(draw, 1))
+    return Valid({"q": q, "level": level, "format": format_of(draw, caps), "value": pack(value)}, {}, ("value",))
+
+
+def _aggregate(draw: Any, caps: Capabilities) -> Valid:
+    numbers, L = cases.session(draw, caps, "lightsecagg.aggregate_shares"), cases.length(draw, 1)
+    q, N, T = numbers["q"], numbers["N"], numbers["T"]
+    shares = cases.matrix(draw, q, N, L)
+    surviving = sorted(cases.subset(draw, range(N), T + 2))
+    held = [[user, pack(shares[user])] for user in range(N)]
+    return Valid({"q": q, "N": N, "T": T, "surviving": surviving, "held": held}, {})
+
+
+def _recover(draw: Any, caps: Capabilities) -> Valid:
+    numbers = cases.session(draw, caps, "lightsecagg.recover")
+    return recovery(draw, numbers)[0]
+
+
+def recovery(draw: Any, numbers: dict[str, int], answers: int | None = None) -> tuple[Valid, UintArray]:
+    """Draw a recovery by the reference's code: a valid request, with U answers or `answers`; and the aggregate."""
+    field = PrimeField(numbers["q"])
+    surviving = sorted(cases.subset(draw, range(numbers["N"]), max(numbers["U"], numbers["T"] + 2)))
+    updates = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
+    masks = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
+    noise = cases.matrix(draw, numbers["q"], numbers["T"], shares_length(numbers, numbers["d"]))
+    shares = encode(numbers, field.sum(masks), noise)
+    users = cases.subset(draw, surviving, *((answers, answers) if answers is not None else (numbers["U"], None)))
+    params = {
+        **numbers,
+        "surviving": surviving,
+        "masked": [pack(row) for row in field.add(updates, masks)],
+        "users": users,
+        "shares": [pack(shares[user]) for user in users],
+    }
+    return Valid(params, {}), field.sum(updates)
+
+
+def _round(draw: Any, caps: Capabilities) -> Valid:
+    numbers = cases.session(draw, caps, "lightsecagg.round")
+    return whole_round(draw, numbers, {"share": [], "upload": [], "recover": []})[0]
+
+
+def whole_round(draw: Any, numbers: dict[str, int], drop: dict[str, list[int]]) -> tuple[Valid, UintArray]:
+    """Draw a round: a request with these dropouts, and the updates as an array."""
+    q, N, d = numbers["q"], numbers["N"], numbers["d"]
+    updates = cases.matrix(draw, q, N, d)
+    masks = cases.matrix(draw, q, N, d)
+    noises = cases.matrix(draw, q, N, numbers["T"] * shares_length(numbers, d))
+    rand = {"masks": [pack(row) for row in masks], "noises": [pack(row) for row in noises]}
+    return Valid({**numbers, "updates": [pack(row) for row in updates], "drop": drop}, rand), updates
+
+
+def weight(draw: Any, caps: Capabilities) -> int:
+    """Draw a total weight."""
+    allowed = caps.range("quantizer.quantize", "weight")
+    if allowed.values is not None:
+        return int(draw(cases.st.sampled_from(allowed.values)))
+    low = max(1, allowed.low or 1)
+    return int(draw(cases.st.integers(low, max(low, min(100, allowed.high or 100)))))
+
+
+def format_of(draw: Any, caps: Capabilities) -> str:
+    """Draw a floating-point format that `quantizer.dequantize` declares."""
+    allowed = caps.range("quantizer.dequantize", "format")
+    return str(draw(cases.st.sampled_from([f for f in ("binary64", "binary32") if f in allowed])))
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+    "field.add": _pair("field.add", "a", "b", prime=False),
+    "field.subtract": _pair("field.subtract", "a", "b", prime=False),
+    "field.multiply": _pair("field.multiply", "a", "b", prime=False),
+    "field.inverse": _inverse,
+    "field.matmul": _matmul,
+    "sample.field": _sample,
+    "mds.encode": _encode,
+    "mds.decode": _decode,
+    "quantizer.quantize": _quantize,
+    "quantizer.dequantize": _dequantize,
+    "lightsecagg.mask": _pair("lightsecagg.mask", "update", "mask", prime=True),
+    "lightsecagg.aggregate_shares": _aggregate,
+    "lightsecagg.recover": _recover,
+    "lightsecagg.round": _round,
+}
+OWN_CODE = ("mds.decode", "lightsecagg.recover")
+"""Operations whose valid requests hold shares of the code of the text."""
+
+
+def can_request(operation: str, caps: Capabilities) -> bool:
+    """Return whether a valid request for this operation can be made without asking the adapter first."""
+    return caps.offers(operation) and (vandermonde(caps) or operation not in OWN_CODE)

@@ -1,0 +1,38 @@
+"""The one table from error classes to reject codes (spec/conventions.md, section 7; spec/adapter.md, section 5)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from secagg_spec import errors
+
+REJECT_CODES = MappingProxyType(
+    {
+        errors.ParameterError: "bad_param",
+        errors.OutOfRange: "out_of_range",
+        errors.NonCanonical: "noncanonical",
+        errors.LengthMismatch: "length_mismatch",
+        errors.DuplicateUser: "duplicate_id",
+        errors.UnknownUser: "unknown_peer",
+        errors.Malformed: "malformed",
+        errors.WrongPhase: "wrong_phase",
+        errors.Replay: "replay",
+        errors.InconsistentSets: "inconsistent_sets",
+        errors.BadShare: "bad_share",
+        errors.TooFewSurvivors: "below_threshold",
+    }
+)
+
+OTHER_CODES = ("bad_signature", "bad_ciphertext", "other")
+ALL_CODES = frozenset(REJECT_CODES.values()) | frozenset(OTHER_CODES)
+
+
+def reject_code(error: Exception) -> str:
+    """Return the reject code of a failure of the reference.
+
+    Raises
+    ------
+    KeyError
+        The error is not one of `secagg_spec.errors`.
+    """
+    return REJECT_CODES[type(error)]
