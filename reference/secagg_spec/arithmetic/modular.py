@@ -54,7 +54,7 @@ class Ring:
         return f"{type(self).__name__}({self.modulus})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.modulus == other.modulus  # type: ignore[attr-defined]
+        return isinstance(other, Ring) and type(self) is type(other) and self.modulus == other.modulus
 
     def __hash__(self) -> int:
         return hash((type(self), self.modulus))
@@ -82,7 +82,8 @@ class Ring:
         """Return the sum of the rows of an (n, d) array, n >= 0: d elements (MOD-03)."""
         rows = self.check("rows", rows, (None, None))
         assert rows.shape[0] < 2**32, "uint64 holds fewer than 2**32 summands below 2**32"
-        return rows.sum(axis=0, dtype=np.uint64) % self._m
+        total: UintArray = rows.sum(axis=0, dtype=np.uint64)
+        return total % self._m
 
     def matmul(self, a: UintArray, b: UintArray) -> UintArray:
         """Return the exact product of an (m, k) and a (k, n) array, shape (m, n) (MOD-04)."""

@@ -61,6 +61,10 @@ class Capabilities:
         grade: Grade = self.operations[operation].get("randomness", self.randomness)
         return grade
 
+    def composed(self, operation: str) -> bool:
+        """Return whether the adapter makes the operation from several functions."""
+        return bool(self.operations.get(operation, {}).get("composed", False))
+
     def policy(self, name: str) -> str:
         """Return the declared choice, or the default, which is the first."""
         return self.policies.get(name, POLICIES[name][0])
@@ -134,7 +138,7 @@ def _check_operation(name: str, declaration: Any) -> None:
         raise AdapterUnusable(f"hello declares {name!r}, which the adapter protocol does not have (ADP-07)")
     if not isinstance(declaration, dict):
         raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
-    unknown = set(declaration) - {"ranges", "parameter_sets", "randomness"}
+    unknown = set(declaration) - {"ranges", "parameter_sets", "randomness", "composed"}
     if unknown:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:

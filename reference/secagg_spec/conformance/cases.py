@@ -36,9 +36,9 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> list[int]:
 
 
 def modulus(draw: Any, caps: Capabilities, operation: str, *, prime: bool = False, above: int = 1) -> int:
-    """Draw a modulus that the operation declares; nothing is drawn where there is no choice."""
+    """Draw a modulus that the operation declares: one of the three largest in half of the cases, for overflow."""
     allowed = moduli(caps.range(operation, "q"), prime=prime, above=above)
-    return int(draw(st.sampled_from(allowed)))
+    return int(draw(st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:])))
 
 
 def vector(draw: Any, q: int, n: int) -> UintArray:

@@ -53,14 +53,11 @@ class ProcessConnection:
         The program and its arguments.
     timeout : float
         Seconds allowed for an answer; a microsecond for each byte of the request is added.
-    environment : dict, optional
-        Variables to set beside those of this process.
     """
 
-    def __init__(self, command: Sequence[str], timeout: float = 10.0, environment: dict[str, str] | None = None):
+    def __init__(self, command: Sequence[str], timeout: float = 10.0) -> None:
         self.command = list(command)
         self.timeout = timeout
-        self._environment = {**os.environ, **(environment or {})}
         self._times: deque[float] = deque(maxlen=50)
         self._hanging = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -120,7 +117,6 @@ class ProcessConnection:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=self._environment,
                 start_new_session=os.name == "posix",
             )
         except OSError as error:

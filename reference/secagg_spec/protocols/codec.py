@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 import numpy as np
@@ -131,6 +130,7 @@ class Message:
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
 _TYPE = Unsigned(2)
+_CODECS: dict[type[Message], Mapping[str, FieldCodec]] = {}
 
 
 def encode(message: Message) -> bytes:
@@ -178,11 +178,12 @@ def vector_from_bytes(data: bytes) -> UintArray:
     return np.asarray(vector, dtype=np.uint64)
 
 
-@cache
 def field_codecs(kind: type[Message]) -> Mapping[str, FieldCodec]:
     """Return the codec of each field of a message class, in declared order."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: hints[field.name].__metadata__[0] for field in fields(kind)}
+    if kind not in _CODECS:
+        hints = get_type_hints(kind, include_extras=True)
+        _CODECS[kind] = {field.name: hints[field.name].__metadata__[0] for field in fields(kind)}
+    return _CODECS[kind]
 
 
 def _cut(name: str, data: memoryview, size: int) -> tuple[memoryview, memoryview]:

@@ -82,7 +82,7 @@ class Parameters:
         validate.integer("D", self.D, 0)
         assert self.code.N == self.N
         enough = max(self.U, self.T + 2)
-        if self.N - self.D < enough:
+        if enough > self.N - self.D:
             raise ParameterError("N - D", self.N - self.D, f"at least max(U, T + 2) = {enough}")
 
     @cached_property
@@ -423,19 +423,31 @@ def run_round(
     ParameterError
         The inputs do not fit the parameters.
     """
-    updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
-    link = channel or PlainChannel()
+    network = open_round(parameters, updates, session=session, round=round, channel=channel)
     absent = set(dropouts.get("share", ()))
     missing = [user for user in range(parameters.N) if user not in randomness and user not in absent]
     if missing:
         raise ParameterError("randomness", f"without user {missing[0]}", "given for every user that shares a mask")
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round)}
-    for user in range(parameters.N):
-        states[user] = user_start(parameters, session, round, user, updates[user], link)
-    network = Network(TABLE, states)
     run_synchronous(network, dropouts, randomness)
     server = network.states[SERVER]
     return RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
+
+
+def open_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    session: bytes = bytes(16),
+    round: int = 0,
+    channel: Channel | None = None,
+) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
+    link = channel or PlainChannel()
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round)}
+    for user in range(parameters.N):
+        states[user] = user_start(parameters, session, round, user, updates[user], link)
+    return Network(TABLE, states)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers

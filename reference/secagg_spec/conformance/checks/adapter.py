@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.capabilities import HELLO, Capabilities, shake_hands
 from secagg_spec.conformance.checks import arithmetic, code, lightsecagg, quantizer
 from secagg_spec.conformance.checks.base import (
     BAD_RANDOMNESS,
@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.requests import VALID, can_request
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.wire import Answer
+from secagg_spec.conformance.wire import AdapterUnusable, Answer
 
 _MEBIBYTE = 2**20
 
@@ -44,6 +44,18 @@ def long_line(draw: Any, call: Caller) -> None:
         raise CheckFailed("wrong_value", "echo of a line of one mebibyte gave something else")
 
 
+@check("adapter/hello", "ADP-07", examples=1)
+def hello(draw: Any, call: Caller) -> None:
+    """A second hello gets the same answer as the first, with all members, and only operations of the text."""
+    answer = call.ask(HELLO.op, HELLO.params)
+    try:
+        again = shake_hands(answer)
+    except AdapterUnusable as unusable:
+        raise CheckFailed("protocol", str(unusable)) from None
+    if again != call.caps:
+        raise CheckFailed("inconsistent", "the second hello declares something else than the first")
+
+
 @check("adapter/unknown-operation", "ADP-04", examples=5)
 def unknown_operation(draw: Any, call: Caller) -> None:
     """An operation that nobody has ever heard of is unsupported."""
@@ -51,7 +63,9 @@ def unknown_operation(draw: Any, call: Caller) -> None:
     _demand_unsupported(call.ask(name, {}), name)
 
 
-@check("adapter/undeclared-operation", "ADP-04", examples=5, applies=lambda caps: len(caps.operations) < len(OPERATIONS))
+@check(
+    "adapter/undeclared-operation", "ADP-04", examples=5, applies=lambda caps: len(caps.operations) < len(OPERATIONS)
+)
 def undeclared_operation(draw: Any, call: Caller) -> None:
     """An operation of the protocol that is not declared is unsupported."""
     name = draw(st.sampled_from([name for name in OPERATIONS if not call.caps.offers(name)]))

@@ -71,7 +71,7 @@ def matmul(draw: Any, call: Caller) -> None:
 
 @check("field.inverse/exact", "MOD-05", operations=("field.inverse",))
 def inverse(draw: Any, call: Caller) -> None:
-    """x times its inverse is 1."""
+    """X times its inverse is 1."""
     valid = VALID["field.inverse"](draw, call.caps)
     a = unpack(valid.params["a"]).astype(np.uint64)
     want = PrimeField(valid.params["q"]).inverse(a)
@@ -96,7 +96,9 @@ def sample(draw: Any, call: Caller) -> None:
     data = np.array(words, dtype="<u4").tobytes()
     usable = sum(word < limit for word in words)
     params = {"q": q, "n": usable, "bytes": data.hex()}
-    same("sample.field", call.vector("sample.field", params, "value", usable), elements_from_bytes(Ring(q), data, usable))
+    same(
+        "sample.field", call.vector("sample.field", params, "value", usable), elements_from_bytes(Ring(q), data, usable)
+    )
 
 
 @check("sample.field/short", "RND-03", operations=("sample.field",), examples=10)

@@ -13,7 +13,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import dequantize, quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.capabilities import EVERYTHING, Capabilities
 from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
 from secagg_spec.conformance.checks.requests import VALID, format_of, weight
 from secagg_spec.conformance.wire import pack, pack_reals
@@ -141,6 +141,29 @@ def quotient(draw: Any, call: Caller) -> None:
     if got.size != want.size:
         fail(f"x has {got.size} entries; it must have {want.size}")
     same("decoded numbers", got, want)
+
+
+def _every_quotient(caps: Capabilities) -> bool:
+    """Return whether all moduli and levels are declared, and binary32."""
+    free = all(caps.range(_DEQUANTIZE, name) == EVERYTHING for name in ("q", "level"))
+    return free and "binary32" in caps.range(_DEQUANTIZE, "format")
+
+
+@check("quantizer.dequantize/once", "QNT-07", operations=(_DEQUANTIZE,), applies=_every_quotient, examples=40)
+def rounded_once(draw: Any, call: Caller) -> None:
+    """A quotient just beside the middle of two binary32 numbers goes to the nearer one.
+
+    The quotients are n / 2**25 -+ 1 / (2**25 c) with n odd, nearer to the middle than a binary64 number can be.
+    """
+    n = 2**24 + 1 + 2 * draw(st.integers(0, 2**21))
+    sign = draw(st.sampled_from((1, -1)))
+    level = (-sign * pow(n, -1, 2**25)) % 2**25 + 2**31 + 2**25 * draw(st.integers(0, 8))
+    value = np.array([(level * n + sign) >> 25], dtype=np.uint64)
+    params = {"q": 2**32, "level": level, "format": "binary32", "value": pack(value)}
+    want = dequantize(value, level=level, ring=Ring(2**32), format="binary32").astype(np.float64)
+    got = call.reals(_DEQUANTIZE, params, "x", "<f4").astype(np.float64)
+    if got.size != 1 or got[0] != want[0]:
+        fail(f"{int(value[0])} / {level} was decoded to {got.tolist()}, must be [{float(want[0])!r}]", float(want[0]))
 
 
 @check("quantizer.dequantize/level", "QNT-08", operations=(_DEQUANTIZE,), examples=10)

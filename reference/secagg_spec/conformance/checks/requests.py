@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
@@ -51,7 +52,7 @@ def _pair(operation: str, first: str, second: str, prime: bool) -> Callable[[Any
 
 def _inverse(draw: Any, caps: Capabilities) -> Valid:
     q, n = cases.modulus(draw, caps, "field.inverse", prime=True), cases.length(draw, 1)
-    values = [draw(cases.st.integers(1, q - 1)) for _ in range(n)]
+    values = [draw(st.integers(1, q - 1)) for _ in range(n)]
     return Valid({"q": q, "a": pack(np.array(values, dtype=np.uint64))}, {}, ("a",))
 
 
@@ -150,15 +151,15 @@ def weight(draw: Any, caps: Capabilities) -> int:
     """Draw a total weight."""
     allowed = caps.range("quantizer.quantize", "weight")
     if allowed.values is not None:
-        return int(draw(cases.st.sampled_from(allowed.values)))
+        return int(draw(st.sampled_from(allowed.values)))
     low = max(1, allowed.low or 1)
-    return int(draw(cases.st.integers(low, max(low, min(100, allowed.high or 100)))))
+    return int(draw(st.integers(low, max(low, min(100, allowed.high or 100)))))
 
 
 def format_of(draw: Any, caps: Capabilities) -> str:
     """Draw a floating-point format that `quantizer.dequantize` declares."""
     allowed = caps.range("quantizer.dequantize", "format")
-    return str(draw(cases.st.sampled_from([f for f in ("binary64", "binary32") if f in allowed])))
+    return str(draw(st.sampled_from([f for f in ("binary64", "binary32") if f in allowed])))
 
 
 VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {

@@ -97,7 +97,7 @@ class Adapter:
         self._handlers: dict[str, Callable[..., dict[str, Any]]] = {}
 
     def operation(self, name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Declare an operation; `declaration` may hold ``ranges``, ``parameter_sets`` and ``randomness``."""
+        """Declare an operation; `declaration` may hold ``ranges``, ``parameter_sets``, ``randomness``, ``composed``."""
         if name not in OPERATIONS:
             raise ValueError(f"{name!r} is not an operation of the adapter protocol: {', '.join(OPERATIONS)}")
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.targets import environments
 
 _HERE = Path(__file__).parent
@@ -26,7 +25,6 @@ class Target:
     name: str
     about: str
     command: Callable[[], list[str]]
-    variables: dict[str, str] = field(default_factory=dict)
     expectations: Path | None = None
 
     def connect(self, timeout: float) -> ProcessConnection:
@@ -37,7 +35,7 @@ class Target:
         TargetAbsent
             Something that the target needs is not on this machine.
         """
-        return ProcessConnection(self.command(), timeout, self.variables)
+        return ProcessConnection(self.command(), timeout)
 
 
 def _reference() -> list[str]:
@@ -62,7 +60,6 @@ def _fedml(*flags: str) -> Callable[[], list[str]]:
     return command
 
 
-_SDK = {"SECAGG_ADAPTER_SDK": str(Path(secagg_adapter.__file__).parent)}
 _FEDML_EXPECTED = _HERE / "fedml" / "expectations.toml"
 
 TARGETS = {
@@ -74,14 +71,12 @@ TARGETS = {
             "fedml",
             "FedML 0.9.6, fedml.core.mpc.lightsecagg, in the configuration that its release documents",
             _fedml(),
-            _SDK,
             _FEDML_EXPECTED,
         ),
         Target(
             "fedml-any",
             "the same functions, with everything that they accept although no document says so",
             _fedml("--any"),
-            _SDK,
             _FEDML_EXPECTED,
         ),
     )

@@ -780,6 +780,7 @@ operation('mds.encode', {
   q: readDecimal, N: readCount, U: readCount, T: readCount, mask: readVector,
 }, { noise: readVector }, ({ q, N, U, T, mask }, { noise }) => {
   checkCode(q, N, U, T);
+  if (mask.length === 0) refuse('bad_param', 'an empty vector cannot be shared [MDS-01]');
   const L = shareLength(mask.length, U, T);
   checkElements(mask, q, 'mask');
   checkVector(noise, T * L, q, 'noise');
@@ -792,6 +793,7 @@ operation('mds.decode', {
   q: readDecimal, N: readCount, U: readCount, T: readCount, d: readSize, users: readUsers, shares: readVectors,
 }, {}, ({ q, N, U, T, d, users, shares }) => {
   checkCode(q, N, U, T);
+  if (d === 0) refuse('bad_param', 'd = 0: there is nothing to decode [MDS-01]');
   return { mask: writeVector(checkedDecode(q, N, U, T, d, users, shares)) };
 });
 

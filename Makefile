@@ -1,0 +1,54 @@
+# Everything is set up by these targets alone: Python 3.11 with venv is all that a machine needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+export OPENBLAS_NUM_THREADS ?= 1
+
+.PHONY: help demo test quick check docs vectors bench power clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/test: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[test]'
+	@touch $@ $(VENV)/core
+
+$(VENV)/docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[docs]'
+	@touch $@ $(VENV)/core
+
+demo: $(VENV)/core  ## judge FedML 0.9.6 beside the reference and the Node implementation
+	$(BIN)/secagg-spec conform --target reference --target node --target fedml --target fedml-any
+
+test: $(VENV)/test  ## all tests, the checks of `make check` first
+	$(MAKE) --no-print-directory check
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+quick: $(VENV)/test  ## the tests that take seconds
+	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+check: $(VENV)/test  ## ruff, mypy --strict, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
+	$(BIN)/python docs/build_site.py
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/core  ## speeds as ratios within one run
+	$(BIN)/python tests/benchmarks/bench.py
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .secagg-spec build dist site repro .hypothesis .pytest_cache .mypy_cache .ruff_cache

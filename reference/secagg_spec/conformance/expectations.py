@@ -1,0 +1,127 @@
+"""Expected failures: a file that says which checks of a target fail, how, and why. A stale line fails the run.
+
+[[expect]]
+target = "fedml"                      # or a list of targets
+checks = "lightsecagg.mask/*"         # a check id; * stands for any characters
+verdict = "accepted_invalid"          # or a list of verdicts
+message = "lightsecagg.mask gave"     # optional: how the message begins
+reason = "the released function checks nothing"
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from secagg_spec.conformance.runner import BROKEN, Outcome
+
+_MOST = 20
+_KEYS = {"target", "checks", "verdict", "message", "reason"}
+_REQUIRED = _KEYS - {"message"}
+VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", "inconsistent", *BROKEN)
+
+
+class ExpectationsError(ValueError):
+    """The file cannot be used; the message names the file, the entry and the fault."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One entry of the file."""
+
+    targets: tuple[str, ...]
+    checks: str
+    verdicts: tuple[str, ...]
+    message: str
+    reason: str
+
+    def covers(self, target: str, outcome: Outcome) -> bool:
+        """Return whether a check of a target is named, whatever came out."""
+        return target in self.targets and fnmatch.fnmatchcase(outcome.check.id, self.checks)
+
+    def explains(self, outcome: Outcome) -> bool:
+        """Return whether the outcome is the failure that is expected."""
+        failure = outcome.failure
+        return failure is not None and outcome.verdict in self.verdicts and failure.message.startswith(self.message)
+
+
+def load(path: Path) -> list[Expectation]:
+    """Read an expectations file.
+
+    Raises
+    ------
+    ExpectationsError
+        The file is absent, is not TOML, or an entry lacks a key or has one too many.
+    """
+    try:
+        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("expect", [])
+    except OSError as error:
+        raise ExpectationsError(f"{path.name}: {error.strerror}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ExpectationsError(f"{path.name}: {error}") from None
+    return [_entry(path.name, number, entry) for number, entry in enumerate(entries, 1)]
+
+
+def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
+    wrong = sorted((_REQUIRED - set(entry)) | (set(entry) - _KEYS))
+    if wrong:
+        raise ExpectationsError(f"{file}, entry {number}: {wrong[0]!r} is missing or unknown; keys are {sorted(_KEYS)}")
+    unknown = sorted(set(_several(entry["verdict"])) - set(VERDICTS))
+    if unknown:
+        raise ExpectationsError(f"{file}, entry {number}: verdict {unknown[0]!r}; verdicts are {', '.join(VERDICTS)}")
+    return Expectation(
+        targets=_several(entry["target"]),
+        checks=str(entry["checks"]),
+        verdicts=_several(entry["verdict"]),
+        message=str(entry.get("message", "")),
+        reason=str(entry["reason"]),
+    )
+
+
+def _several(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An outcome beside what was expected of it."""
+
+    outcome: Outcome
+    expected: Expectation | None = None
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether the outcome fails the run."""
+        return self.outcome.failure is not None and self.expected is None
+
+
+def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[Judged]:
+    """Return each outcome with the entry that explains it."""
+    return [
+        Judged(outcome, next((e for e in expectations if e.covers(target, outcome) and e.explains(outcome)), None))
+        for outcome in outcomes
+    ]
+
+
+def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[str]:
+    """Return what is wrong with the entries for a target: checks that passed or failed otherwise, or too wide patterns.
+
+    An entry none of whose checks ran is not judged.
+    """
+    problems: list[str] = []
+    for entry in expectations:
+        covered = [outcome for outcome in outcomes if entry.covers(target, outcome)]
+        ran = [outcome for outcome in covered if outcome.verdict not in ("unsupported", "not_run")]
+        where = f"{target}: {entry.checks} ({' or '.join(entry.verdicts)})"
+        if len(covered) > _MOST:
+            problems.append(f"{where} covers {len(covered)} checks; {_MOST} are allowed")
+        problems += [f"{where}: {outcome.check.id} passes" for outcome in ran if outcome.verdict == "pass"]
+        problems += [
+            f"{where}: {outcome.check.id} fails as {outcome.verdict} instead"
+            for outcome in ran
+            if outcome.failure and not entry.explains(outcome)
+        ]
+    return problems

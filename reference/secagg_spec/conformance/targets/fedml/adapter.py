@@ -1,0 +1,227 @@
+"""An adapter for LightSecAgg of FedML 0.9.6: the released functions, in the order in which upstream calls them.
+
+It runs in an environment of its own, and loads ``fedml/core/mpc/lightsecagg.py`` as a file, because the package's
+``__init__`` needs far more than these functions do. That file imports torch, which only its tensor helpers use: where
+torch is absent a placeholder stands in, and what needs it is not declared.
+
+With ``--any`` the declared ranges are what the functions accept instead of what the release documents: any modulus from
+257 on (their evaluation points are 1 … N + U, so that smaller moduli make points collide), and any N, U, T.
+
+=============================  =====================================================================================
+operation                      released functions
+=============================  =====================================================================================
+field.inverse                  modular_inv
+mds.encode                     mask_encoding, on a mask padded as in ``LSAClientManager.__offline`` (composed)
+mds.decode                     LCC_decoding_with_points, as in ``LightSecAggAggregator.aggregate_mask_reconstruction``
+                               (composed)
+quantizer.quantize             my_q
+quantizer.dequantize           my_q_inv; binary32 by transform_finite_to_tensor
+lightsecagg.mask               model_masking
+lightsecagg.aggregate_shares   compute_aggregate_encoded_mask
+lightsecagg.round              all of these (composed)
+=============================  =====================================================================================
+
+Documented configuration: ``prime_number: 2 ** 15 - 19`` and ``precision_parameter: 10`` in the examples of the release;
+U = N and T = floor(N / 2) are fixed in ``LightSecAggAggregator`` and ``LSAClientManager``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import sys
+import types
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
+
+import numpy as np
+from secagg_adapter import Adapter, Reject, pack, pack_reals, unpack, unpack_reals
+
+VERSION = metadata.version("fedml")
+ANY = "--any" in sys.argv[1:]
+HAS_TORCH = importlib.util.find_spec("torch") is not None
+
+
+def load() -> Any:
+    """Return the module ``fedml.core.mpc.lightsecagg``, without running ``fedml/__init__.py``."""
+    if not HAS_TORCH:
+        sys.modules["torch"] = types.ModuleType("torch")
+    package = next(file for file in metadata.files("fedml") or () if str(file) == "fedml/core/mpc/lightsecagg.py")
+    path = Path(str(package.locate()))
+    spec = importlib.util.spec_from_file_location("fedml_lightsecagg", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+lsa = load()
+
+DOCUMENTED_Q = {"q": {"values": ["32749"]}}
+ANY_Q = {"q": {"min": 257, "max": 2**32}}
+CONFIGURED = [{"N": N, "D": 0, "U": N, "T": N // 2} for N in range(3, 11)]
+FIELD: dict[str, Any] = {"ranges": ANY_Q if ANY else DOCUMENTED_Q}
+POWERS = [str(2**bits) for bits in ((0, 1, 6, 10, 16) if ANY else (10,))]
+QUANTIZER: dict[str, Any] = {"ranges": {**FIELD["ranges"], "level": {"values": POWERS}}}
+
+
+def session(*names: str) -> dict[str, Any]:
+    """Return the declaration of an operation with these parameters of a session."""
+    if ANY:
+        return FIELD
+    return {**FIELD, "parameter_sets": [{name: known[name] for name in names} for known in CONFIGURED]}
+
+
+adapter = Adapter(
+    "FedML" + (" (undocumented ranges)" if ANY else ""),
+    VERSION,
+    randomness="seeded",
+    policy={"mds.code": "other", "quantizer.rounding": "nearest"},
+)
+
+
+@adapter.operation("echo")
+def echo(data: Any) -> dict[str, Any]:
+    """Return what was sent."""
+    return {"data": data}
+
+
+@adapter.operation("field.inverse", **FIELD)
+def inverse(q: str, a: str) -> dict[str, Any]:
+    """modular_inv, element by element."""
+    return {"value": packed(lsa.modular_inv(np.int64(value), int(q)) for value in unpack(a))}
+
+
+@adapter.operation("mds.encode", **session("N", "U", "T"), composed=True)
+def encode(q: str, N: int, U: int, T: int, mask: str, rand: dict[str, Any]) -> dict[str, Any]:
+    """mask_encoding of the padded mask; its noise is drawn from numpy's global generator."""
+    seed(rand)
+    column = padded(np.array(unpack(mask), dtype="int64"), U, T)
+    return {"shares": [packed(row) for row in lsa.mask_encoding(len(column), N, U, T, int(q), column)]}
+
+
+@adapter.operation("mds.decode", **session("N", "U", "T"), composed=True)
+def decode(q: str, N: int, U: int, T: int, d: int, users: list[int], shares: list[str]) -> dict[str, Any]:
+    """LCC decoding at the points of the users, as the server does it."""
+    return {"mask": packed(reconstruct(int(q), N, U, T, d, users, [unpack(share) for share in shares]))}
+
+
+@adapter.operation("quantizer.quantize", **QUANTIZER)
+def quantize(q: str, level: str, weight: int, x: str, rand: dict[str, Any]) -> dict[str, Any]:
+    """my_q; it draws nothing, and knows no total weight."""
+    seed(rand)
+    return {"value": packed(lsa.my_q(np.array(unpack_reals(x)), bits(level), int(q)))}
+
+
+FORMATS = {"format": {"values": ["binary64", "binary32"] if HAS_TORCH else ["binary64"]}}
+
+
+@adapter.operation("quantizer.dequantize", ranges={**QUANTIZER["ranges"], **FORMATS})
+def dequantize(q: str, level: str, format: str, value: str) -> dict[str, Any]:
+    """my_q_inv; to binary32 by transform_finite_to_tensor, where torch is present."""
+    values = np.array(unpack(value), dtype="int64")
+    if format == "binary32":
+        tensor = lsa.transform_finite_to_tensor({"x": values}, int(q), bits(level))["x"]
+        return {"x": pack_reals([float(number) for number in tensor], "binary32")}
+    return {"x": pack_reals([float(number) for number in lsa.my_q_inv(values, bits(level), int(q))])}
+
+
+@adapter.operation("lightsecagg.mask", **FIELD)
+def mask_update(q: str, update: str, mask: str) -> dict[str, Any]:
+    """model_masking of a model with one layer."""
+    layer = {"layer": np.array(unpack(update), dtype="int64")}
+    local_mask = np.array(unpack(mask), dtype="int64").reshape(-1, 1)
+    return {"masked": packed(lsa.model_masking(layer, [len(layer["layer"])], local_mask, int(q))["layer"])}
+
+
+@adapter.operation("lightsecagg.aggregate_shares", **session("N", "T"))
+def aggregate_shares(q: str, N: int, T: int, surviving: list[int], held: list[Any]) -> dict[str, Any]:
+    """compute_aggregate_encoded_mask over the active clients."""
+    encoded = {user: np.array(unpack(text), dtype="int64") for user, text in held}
+    return {"share": packed(lsa.compute_aggregate_encoded_mask(encoded, int(q), surviving))}
+
+
+@adapter.operation("lightsecagg.round", **session("N", "D", "U", "T"), composed=True)
+def whole_round(
+    q: str, N: int, D: int, U: int, T: int, d: int, updates: list[str], drop: dict[str, Any], rand: dict[str, Any]
+) -> dict[str, Any]:
+    """One round in upstream's order: offline sharing, masked models, active clients, one-shot recovery."""
+    seed(rand)
+    p = int(q)
+    online = [user for user in range(N) if user not in drop["share"]]
+    first = [user for user in online if user not in drop["upload"]]
+    second = [user for user in first if user not in drop["recover"]]
+    masks, encoded = {}, {}
+    for user in online:
+        masks[user] = np.random.randint(p, size=(padded_size(d, U, T), 1))
+        encoded[user] = lsa.mask_encoding(len(masks[user]), N, U, T, p, masks[user])
+    models = {}
+    for user in first:
+        layer = {"layer": np.array(unpack(updates[user]), dtype="int64")}
+        models[user] = lsa.model_masking(layer, [d], masks[user], p)
+    answers = [
+        lsa.compute_aggregate_encoded_mask({other: encoded[other][user] for other in online}, p, first)
+        for user in second
+    ]
+    total = lsa.aggregate_models_in_finite([models[user] for user in first], p)["layer"]
+    mask_sum = reconstruct(p, N, U, T, d, second, answers)
+    return {"aggregate": packed(np.mod(total - mask_sum, p)), "contributors": first}
+
+
+def reconstruct(p: int, N: int, U: int, T: int, d: int, users: list[int], shares: list[Any]) -> Any:
+    """As ``aggregate_mask_reconstruction`` does it: a buffer of U rows, filled in the order of the active clients.
+
+    With ``--any`` the function itself is asked, which takes any number of rows.
+    """
+    size = padded_size(d, U, T)
+    buffer = np.zeros((len(shares) if ANY else U, size // (U - T)), dtype="int64")
+    for at, share in enumerate(shares):
+        buffer[at, :] = share
+    alpha, beta = np.array(range(N)) + 1, np.array(range(U)) + (N + 1)
+    rows = lsa.LCC_decoding_with_points(buffer, alpha[users], beta, p)
+    return np.reshape(rows, (U * (size // (U - T)), 1))[0:size].reshape(-1)[:d]
+
+
+def padded_size(d: int, U: int, T: int) -> int:
+    """As in ``__offline``: d, rounded up to a multiple of U - T."""
+    return int(np.ceil(float(d) / (U - T))) * (U - T)
+
+
+def padded(mask: Any, U: int, T: int) -> Any:
+    """Return the mask as a column of the padded size; upstream draws the padding, zeros stand in for it here."""
+    return np.concatenate([mask, np.zeros(padded_size(len(mask), U, T) - len(mask), dtype="int64")]).reshape(-1, 1)
+
+
+def bits(level: str) -> int:
+    """Return ``precision_parameter`` for a level that is a power of two."""
+    return int(level).bit_length() - 1
+
+
+def packed(values: Any) -> str:
+    """Pack what the functions return; a number that is no element is passed on as far as 4 bytes carry it."""
+    numbers = [int(value) for value in np.ravel(list(values))]
+    if any(not 0 <= number < 2**32 for number in numbers):
+        raise Unpackable(f"the result {numbers[:4]} holds a number outside [0, 2**32)")
+    return pack(numbers)
+
+
+class Unpackable(Exception):
+    """A result that no vector of elements can carry."""
+
+
+def seed(rand: dict[str, Any]) -> None:
+    """Seed the global generators that the released functions draw from."""
+    try:
+        value = int(rand["seed"], 16) % 2**32
+    except ValueError:
+        raise Reject("malformed", "the seed is a string of hex digits") from None
+    random.seed(value)
+    np.random.seed(value)
+
+
+if __name__ == "__main__":
+    adapter.run()

@@ -1,0 +1,39 @@
+"""Finds the package data, in a checkout or in an installed wheel: the text, the claims, the vectors, the proofs."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+_CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\] (.*?)(?=^- \[|^$|\Z)", re.MULTILINE | re.DOTALL)
+PAGES = ("conventions.md", "lightsecagg.md", "adapter.md")
+"""The pages of the text, in reading order."""
+
+
+def root(part: str) -> Path:
+    """Return the folder `part`, which is ``"spec"`` or ``"proofs"``.
+
+    Raises
+    ------
+    FileNotFoundError
+        Neither a checkout nor package data is there.
+    """
+    for candidate in (_PACKAGE / "_data" / part, _PACKAGE.parents[1] / part):
+        if candidate.is_dir():
+            return candidate
+    raise FileNotFoundError(f"{part}/ is neither beside the package nor in it: the installation is incomplete")
+
+
+@cache
+def clauses() -> dict[str, str]:
+    """Return the sentence of every clause of the text by its id, in the order of the text."""
+    found: dict[str, str] = {}
+    for page in PAGES:
+        for match in _CLAUSE.finditer((root("spec") / page).read_text(encoding="utf-8")):
+            identifier, sentence = match.group(1), " ".join(match.group(2).split())
+            if identifier in found:
+                raise ValueError(f"{page}: the clause {identifier} stands twice in the text")
+            found[identifier] = sentence
+    return found

@@ -1,0 +1,188 @@
+"""The command ``secagg-spec simulate``: one round of the reference, phase by phase, as a person would follow it."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import quantizer, validate
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.crypto.entropy import SeededSource, draw_rounding
+from secagg_spec.errors import ParameterError, TooFewSurvivors
+from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.shape import SERVER, Event, Network, Role, check_dropouts, run_synchronous, sizes
+
+_LEVEL = 2**16
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``simulate`` to the commands."""
+    parser = commands.add_parser(
+        "simulate",
+        help="watch one round of a protocol, phase by phase",
+        description="Run one round of the reference and show who sends what to whom, and that the sum is right.",
+    )
+    parser.add_argument("protocol", choices=["lightsecagg"], help="the protocol")
+    parser.add_argument("--users", type=int, default=8, metavar="N", help="users on the roster (8)")
+    parser.add_argument("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1)")
+    parser.add_argument("--answers", type=int, metavar="U", help="answers that are needed (N minus dropouts allowed)")
+    parser.add_argument("--dropouts", type=int, metavar="D", help="users that may drop out (N // 4)")
+    parser.add_argument("--length", type=int, default=6, metavar="d", help="elements of an update (6)")
+    parser.add_argument("--modulus", type=int, default=2**32 - 5, metavar="q", help="the field's prime (2**32 - 5)")
+    parser.add_argument(
+        "--drop", action="append", default=[], metavar="PHASE:USER", help="a user drops out before a phase: upload:2"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and masks (0)")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when the round gave the right sum, 1 when too few users were left."""
+    parameters = _parameters(options)
+    dropouts = _dropouts(options.drop)
+    check_dropouts(lightsecagg.TABLE, range(parameters.N), dropouts)
+    source = SeededSource(validate.integer("seed", options.seed, 0, 2**64 - 1).to_bytes(8, "little"), "simulate")
+    reals = np.round(draw_rounding(source, parameters.N * parameters.d) * 2 - 1, 3).reshape(parameters.N, parameters.d)
+    updates = np.stack([_quantized(parameters, row, source) for row in reals])
+    seed = options.seed.to_bytes(8, "little")
+    randomness = lightsecagg.draw_randomness(
+        parameters, {u: SeededSource(seed, f"user {u}") for u in range(parameters.N)}
+    )
+    print(_heading(parameters, dropouts))
+    network = lightsecagg.open_round(parameters, updates)
+    ended = ""
+    try:
+        run_synchronous(network, dropouts, randomness)
+    except TooFewSurvivors as failed:
+        ended = str(failed)
+    for line in narrate(network.transcript, parameters.N):
+        print(line)
+    print(f"\nthe round ends without a sum: {ended}" if ended else _conclusion(parameters, reals, updates, network))
+    return 1 if ended else 0
+
+
+def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
+    N = validate.integer("users", options.users, 3)
+    T = max(1, N // 4) if options.colluders is None else options.colluders
+    D = max(0, min(N // 4, N - T - 2)) if options.dropouts is None else options.dropouts
+    U = N - D if options.answers is None else options.answers
+    return lightsecagg.Parameters(q=options.modulus, N=N, D=D, U=U, T=T, d=options.length)
+
+
+def _dropouts(given: Sequence[str]) -> dict[str, list[int]]:
+    dropouts: dict[str, list[int]] = {}
+    for entry in given:
+        phase, colon, user = entry.partition(":")
+        if not colon or not user.isdecimal():
+            raise ParameterError(
+                "--drop", entry, f"PHASE:USER, as in upload:2; phases are {', '.join(lightsecagg.PHASES)}"
+            )
+        dropouts.setdefault(phase, []).append(int(user))
+    return dropouts
+
+
+def _quantized(parameters: lightsecagg.Parameters, row: RealArray, source: SeededSource) -> UintArray:
+    rounding = draw_rounding(source, parameters.d)
+    return quantizer.quantize(
+        row, level=_level(parameters), ring=parameters.field, weight=parameters.N, rounding=rounding
+    )
+
+
+def _level(parameters: lightsecagg.Parameters) -> int:
+    """Return the largest power of two up to 2**16 at which inputs in [-1, 1] fit N times into the field."""
+    bound = (parameters.q - 1) // 2 // parameters.N
+    return min(_LEVEL, 1 << (bound - 1).bit_length() - 1) if bound > 1 else 1
+
+
+def _heading(parameters: lightsecagg.Parameters, dropouts: Mapping[str, Sequence[int]]) -> str:
+    p = parameters
+    gone = "; ".join(f"{_users(users)} before {phase}" for phase, users in dropouts.items()) or "nobody"
+    return (
+        f"LightSecAgg: N = {p.N} users, U = {p.U} answers needed, T = {p.T} may collude, D = {p.D} may drop out\n"
+        f"q = {p.q}, updates of d = {p.d} elements, shares of L = {p.share_length}; drops out: {gone}\n"
+        f"channel: plain (for demonstration; the server could read the shares)"
+    )
+
+
+def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
+    """Tell a transcript: per step who sends what to whom, how many bytes, and what the server then holds."""
+    for step in dict.fromkeys(event.step for event in transcript):
+        events = [event for event in transcript if event.step is step]
+        yield f"\n{step.phase}: {'each user' if step.role is Role.USER else 'the server'}"
+        silent = set(range(N)) - {event.party for event in events}
+        if step.role is Role.USER and silent:
+            yield f"  absent: {_users(sorted(silent))}"
+        yield from _sent(events)
+        if step.role is Role.SERVER:
+            yield from _known(events[-1].state)
+
+
+def _sent(events: Sequence[Event]) -> Iterator[str]:
+    kinds = Counter(type(message).__name__ for event in events for message in event.sent)
+    for kind, count in kinds.items():
+        messages = [m for event in events for m in event.sent if type(m).__name__ == kind]
+        routes = f"{_parties(m.sender for m in messages)} -> {_parties(m.receiver for m in messages)}"
+        yield f"  {kind}: {count} messages, {routes}, {sizes(messages):,} bytes"
+        yield f"    e.g. {_message(messages[0])}"
+
+
+def _known(state: Any) -> Iterator[str]:
+    assert is_dataclass(state)
+    skipped = {"parameters", "session", "round", "phase"}
+    for entry in fields(state):
+        value = getattr(state, entry.name)
+        if entry.name not in skipped and value is not None and len(value):
+            yield f"  the server now has {entry.name.replace('_', ' ')}: {_shown(value)}"
+
+
+def _conclusion(parameters: lightsecagg.Parameters, reals: RealArray, updates: UintArray, network: Network) -> str:
+    server = network.states[SERVER]
+    chosen = list(server.surviving)
+    plain = parameters.field.sum(updates[chosen])
+    assert np.array_equal(server.aggregate, plain), "the round did not give the plain sum"
+    decoded = quantizer.dequantize(server.aggregate, level=_level(parameters), ring=parameters.field)
+    return (
+        f"\nsum over {_users(chosen)}, decoded: {_shown(decoded)}\n"
+        f"sum of the real inputs:      {_shown(reals[chosen].sum(axis=0))}\n"
+        f"the aggregate equals the plain sum of the quantised updates: {len(plain)} of {len(plain)} elements"
+    )
+
+
+def _message(message: Message) -> str:
+    header = ("session", "round", "sender", "receiver")
+    parts = [f"{f.name} = {_shown(getattr(message, f.name))}" for f in fields(message) if f.name not in header]
+    return f"{_party(message.sender)} -> {_party(message.receiver)}: {', '.join(parts)}"
+
+
+def _shown(value: Any, most: int = 6) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes {value[:12].hex()}…"
+    numbers = [f"{x:.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
+    return "(" + ", ".join(numbers) + (", …" if len(value) > most else "") + ")"
+
+
+def _party(party: int) -> str:
+    return "server" if party == SERVER else f"user {party}"
+
+
+def _parties(parties: Any) -> str:
+    distinct = sorted(set(parties))
+    return "server" if distinct == [SERVER] else _users(distinct)
+
+
+def _users(users: Sequence[int]) -> str:
+    """Return users in words, runs joined: ``users 0 to 3, 5``."""
+    ordered, runs = sorted(users), list[list[int]]()
+    for user in ordered:
+        if runs and user == runs[-1][-1] + 1:
+            runs[-1].append(user)
+        else:
+            runs.append([user])
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
+    return ("user " if len(ordered) == 1 else "users ") + ", ".join(words) if words else "nobody"

@@ -1,0 +1,99 @@
+"""An adapter that misbehaves on purpose, as its first argument says. Run as a program by the tests of the runner."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+HELLO: dict[str, Any] = {
+    "protocol": [1, 0],
+    "implementation": {"name": "fake", "version": "1", "language": "python"},
+    "randomness": "explicit",
+    "operations": {"echo": {}, "field.add": {}},
+}
+
+
+def send(text: str) -> None:
+    """Write one line."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def vector(text: str) -> list[int]:
+    """Return the elements of a vector."""
+    data = bytes.fromhex(text)
+    return [int.from_bytes(data[at : at + 4], "little") for at in range(0, len(data), 4)]
+
+
+def packed(values: list[int]) -> str:
+    """Return a vector of elements."""
+    return b"".join(value.to_bytes(4, "little") for value in values).hex()
+
+
+def add(params: dict[str, Any]) -> dict[str, Any]:
+    """Return a right answer to field.add, and the right rejections."""
+    if set(params) != {"q", "a", "b"}:
+        return {"reject": {"code": "malformed"}}
+    q, a, b = int(params["q"]), vector(params["a"]), vector(params["b"])
+    if not 2 <= q <= 2**32:
+        return {"reject": {"code": "bad_param"}}
+    if len(a) != len(b):
+        return {"reject": {"code": "length_mismatch"}}
+    if any(x >= q for x in a + b):
+        return {"reject": {"code": "noncanonical"}}
+    return {"result": {"value": packed([(x + y) % q for x, y in zip(a, b, strict=True)])}}
+
+
+def right(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the right answer to a request."""
+    op, params = request["op"], request["params"]
+    if op == "hello":
+        return {"result": HELLO}
+    if op == "echo":
+        return {"result": params}
+    return add(params) if op == "field.add" else {"unsupported": True}
+
+
+def main(fault: str) -> None:
+    """Answer requests with one fault."""
+    if fault == "noise-at-start":
+        send("loading the library …")
+    if fault == "huge-stderr":
+        sys.stderr.write("warning\n" * 200_000)
+    calls = 0
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = {"id": request["id"], **right(request)}
+        adding = request["op"] == "field.add"
+        calls += adding
+        wide = adding and len(vector(request["params"].get("a", ""))) > 2
+        if fault == "crash" and wide:
+            os._exit(3)
+        if fault == "hang" and wide:
+            time.sleep(60)
+        if fault == "noise" and wide:
+            send("adding …")
+        if fault == "wrong-id" and wide:
+            answer["id"] += 1
+        if fault == "wrong-value" and wide and "result" in answer:
+            answer["result"]["value"] = packed([0] * len(vector(answer["result"]["value"])))
+        if fault == "two-answers" and wide:
+            answer["error"] = {"message": "and broken too"}
+        if fault == "unknown-code" and "reject" in answer:
+            answer["reject"]["code"] = "because"
+        if fault == "reject-everything" and adding:
+            answer = {"id": request["id"], "reject": {"code": "bad_param"}}
+        if fault == "state-leak" and adding and calls > 3 and "result" in answer:
+            answer["result"]["value"] = packed([])
+        if fault == "early-exit" and calls > 2:
+            return
+        if fault == "lies" and request["op"] not in {"hello", "echo", "field.add"}:
+            answer = {"id": request["id"], "result": {}}
+        send(json.dumps(answer)[: -5 if fault == "truncated" and wide else None])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,66 @@
+"""What an adapter may declare, and how a faulty declaration is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from secagg_spec.conformance.capabilities import EVERYTHING, shake_hands
+from secagg_spec.conformance.wire import AdapterUnusable, Answer
+
+HELLO: dict[str, Any] = {
+    "protocol": [1, 0],
+    "implementation": {"name": "x", "version": "1", "language": "c"},
+    "randomness": "none",
+    "operations": {
+        "mds.encode": {"ranges": {"q": {"values": ["7"]}, "N": {"min": 3, "max": 5}}, "randomness": "seeded"}
+    },
+    "policy": {"mds.code": "other"},
+}
+
+
+def caps(**changes: Any) -> Any:
+    """Return the capabilities of a hello with changes."""
+    return shake_hands(Answer("result", {**HELLO, **changes}))
+
+
+@pytest.mark.requirement("ADP-07")
+def test_a_hello_is_understood() -> None:
+    found = caps()
+    assert found.offers("mds.encode")
+    assert not found.offers("mds.encode", "echo")
+    assert found.grade("mds.encode") == "seeded"
+    assert found.policy("mds.code") == "other"
+    assert found.policy("quantizer.middle") == "positive"
+    assert 7 in found.range("mds.encode", "q")
+    assert 5 not in found.range("mds.encode", "q")
+    assert [N for N in range(9) if N in found.range("mds.encode", "N")] == [3, 4, 5]
+    assert found.range("mds.encode", "T") == EVERYTHING
+
+
+@pytest.mark.requirement("ADP-07")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"protocol": [2, 0]}, "protocol"),
+        ({"protocol": None}, "protocol"),
+        ({"implementation": {"name": "x"}}, "version"),
+        ({"randomness": "lots"}, "randomness"),
+        ({"operations": {"make.coffee": {}}}, "make.coffee"),
+        ({"operations": {"echo": []}}, "echo"),
+        ({"operations": {"echo": {"colour": 1}}}, "colour"),
+        ({"operations": {"echo": {"ranges": {"q": {"min": 2}}}}}, "q"),
+        ({"operations": {"mds.encode": {"ranges": {"q": {}}}}}, "q"),
+        ({"operations": {"mds.encode": {"ranges": {"q": {"min": "x"}}}}}, "numbers"),
+        ({"policy": {"mds.code": "mine"}}, "mds.code"),
+    ],
+)
+def test_a_faulty_hello_is_refused_and_the_fault_is_named(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(AdapterUnusable, match=said):
+        caps(**changes)
+
+
+def test_a_hello_that_is_rejected_is_refused() -> None:
+    with pytest.raises(AdapterUnusable, match="reject"):
+        shake_hands(Answer("reject", code="other", message="no"))

@@ -1,0 +1,83 @@
+"""Expected failures: what they explain, and when they are stale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from secagg_spec.conformance import expectations
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.runner import Failure, Outcome
+from secagg_spec.conformance.targets import TARGETS
+
+CHECK = REGISTRY["field.add/exact"]
+PASSED = Outcome(CHECK, "pass", cases=5)
+FAILED = Outcome(CHECK, "wrong_value", cases=5, failure=Failure("wrong_value", "field.add: first difference", ()))
+
+
+def entries(tmp_path: Path, **changes: object) -> list[expectations.Expectation]:
+    """Return a file's entries: one entry, with changes."""
+    entry = {"target": "x", "checks": "field.add/*", "verdict": "wrong_value", "reason": "known", **changes}
+    lines = [f"{key} = {value!r}" for key, value in entry.items() if value is not None]
+    path = tmp_path / "expect.toml"
+    path.write_text("[[expect]]\n" + "\n".join(lines).replace("'", '"') + "\n")
+    return expectations.load(path)
+
+
+def test_an_expected_failure_is_explained(tmp_path: Path) -> None:
+    known = entries(tmp_path)
+    assert not expectations.judge("x", [FAILED], known)[0].unexpected
+    assert expectations.stale("x", [FAILED], known) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"verdict": "error"}, {"checks": "field.subtract/*"}, {"target": "y"}, {"message": "something else"}],
+)
+def test_a_failure_of_another_kind_is_not(tmp_path: Path, changes: dict[str, str]) -> None:
+    assert expectations.judge("x", [FAILED], entries(tmp_path, **changes))[0].unexpected
+
+
+def test_an_entry_is_stale_when_its_check_passes_or_fails_otherwise(tmp_path: Path) -> None:
+    assert expectations.stale("x", [PASSED], entries(tmp_path)) == [
+        "x: field.add/* (wrong_value): field.add/exact passes"
+    ]
+    [problem] = expectations.stale("x", [FAILED], entries(tmp_path, verdict="error"))
+    assert problem.endswith("fails as wrong_value instead")
+
+
+def test_an_entry_is_not_judged_when_its_checks_did_not_run(tmp_path: Path) -> None:
+    assert expectations.stale("x", [Outcome(CHECK, "unsupported")], entries(tmp_path)) == []
+
+
+def test_a_pattern_that_covers_too_much_is_refused(tmp_path: Path) -> None:
+    many = [Outcome(check, "unsupported") for check in REGISTRY.values()]
+    [problem] = expectations.stale("x", many, entries(tmp_path, checks="*"))
+    assert "20 are allowed" in problem
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [({"verdict": "bad"}, "verdicts are"), ({"reason": None}, "'reason' is missing"), ({"colour": "red"}, "'colour'")],
+)
+def test_a_faulty_file_is_refused_with_the_entry_and_the_fault(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    with pytest.raises(expectations.ExpectationsError, match=said):
+        entries(tmp_path, **changes)
+
+
+def test_a_file_that_is_absent_or_not_toml_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(expectations.ExpectationsError, match=r"none\.toml"):
+        expectations.load(tmp_path / "none.toml")
+    (tmp_path / "bad.toml").write_text("[[expect")
+    with pytest.raises(expectations.ExpectationsError, match=r"bad\.toml"):
+        expectations.load(tmp_path / "bad.toml")
+
+
+def test_every_shipped_entry_names_a_check_and_a_target() -> None:
+    for target in TARGETS.values():
+        for entry in expectations.load(target.expectations) if target.expectations else []:
+            assert set(entry.targets) <= set(TARGETS)
+            assert any(entry.covers(entry.targets[0], Outcome(check, "pass")) for check in REGISTRY.values()), entry

@@ -1,0 +1,131 @@
+"""The runner's verdicts on an adapter that misbehaves, and on the right one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
+from secagg_spec.conformance.report import write_repro
+from secagg_spec.conformance.runner import Outcome, Settings, run
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.wire import AdapterUnusable
+
+FAKE = str(Path(__file__).with_name("fake_adapter.py"))
+Judge = Callable[..., dict[str, Outcome]]
+
+
+@pytest.fixture
+def judge() -> Iterator[Judge]:
+    """Return a function that runs the checks of field.add and the adapter on the fake with one fault."""
+    opened: list[ProcessConnection] = []
+
+    def run_fake(fault: str, pattern: str = "field.add", timeout: float = 1.0) -> dict[str, Outcome]:
+        connection = ProcessConnection([sys.executable, FAKE, fault], timeout)
+        opened.append(connection)
+        _, outcomes = run(connection, Settings(cases=60, pattern=pattern))
+        return {outcome.check.id: outcome for outcome in outcomes}
+
+    yield run_fake
+    for connection in opened:
+        connection.close()
+
+
+def verdicts(outcomes: dict[str, Outcome]) -> set[str]:
+    """Return the verdicts of what ran and failed."""
+    return {outcome.verdict for outcome in outcomes.values() if outcome.failure}
+
+
+@pytest.mark.requirement("ADP-01")
+def test_a_right_adapter_passes_everything(judge: Judge) -> None:
+    outcomes = judge("none", "*")
+    assert verdicts(outcomes) == set()
+    assert outcomes["field.add/exact"].verdict == "pass"
+    assert outcomes["mds.encode/exact"].verdict == "unsupported"
+
+
+@pytest.mark.requirement("ADP-01")
+@pytest.mark.parametrize(
+    ("fault", "verdict"),
+    [
+        ("crash", "crash"),
+        ("early-exit", "inconsistent"),
+        ("noise", "protocol"),
+        ("wrong-id", "protocol"),
+        ("two-answers", "protocol"),
+        ("truncated", "protocol"),
+        ("wrong-value", "wrong_value"),
+        ("unknown-code", "protocol"),
+        ("reject-everything", "rejected_valid"),
+        ("state-leak", "inconsistent"),
+    ],
+)
+def test_each_fault_has_its_verdict(judge: Judge, fault: str, verdict: str) -> None:
+    assert verdict in verdicts(judge(fault))
+
+
+@pytest.mark.requirement("ADP-01")
+def test_a_hang_is_a_timeout_and_is_shrunk_through_restarts(judge: Judge) -> None:
+    failure = judge("hang", "field.add/exact", 0.5)["field.add/exact"].failure
+    assert failure is not None
+    assert failure.verdict == "timeout"
+    assert failure.transcript[-1].request.params["a"] == "00" * 12, "the smallest case has three elements"
+
+
+@pytest.mark.parametrize("fault", ["noise-at-start", "huge-stderr"])
+def test_noise_before_hello_and_on_standard_error_is_no_failure(judge: Judge, fault: str) -> None:
+    assert verdicts(judge(fault)) == set()
+
+
+@pytest.mark.requirement("ADP-04")
+def test_an_adapter_that_answers_unknown_operations_is_caught(judge: Judge) -> None:
+    outcomes = judge("lies", "adapter/")
+    assert outcomes["adapter/unknown-operation"].verdict == "wrong_value"
+    assert outcomes["adapter/undeclared-operation"].verdict == "wrong_value"
+
+
+def test_the_smallest_case_is_found_and_replays_without_the_kit(judge: Judge, tmp_path: Path) -> None:
+    outcome = judge("wrong-value", "field.add/exact")["field.add/exact"]
+    assert outcome.failure is not None
+    request = outcome.failure.transcript[-1].request
+    assert len(request.params["a"]) == 3 * 8, "three elements are the fewest that fail"
+    assert outcome.failure.again == 3
+    path = write_repro(tmp_path, "fake", outcome.check.id, outcome.failure)
+    assert path.with_suffix(".expected.json").exists()
+    replayed = _replay(path, "wrong-value")
+    assert replayed.splitlines()[-1] == '{"id": 1, "result": {"value": "' + "00" * 12 + '"}}'
+
+
+def _replay(path: Path, fault: str) -> str:
+    import subprocess
+
+    with path.open() as requests:
+        done = subprocess.run([sys.executable, FAKE, fault], stdin=requests, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["/nowhere/adapter"],
+        [sys.executable, "-c", "pass"],
+        [sys.executable, "-c", "print('hello'); import sys; sys.stdin.read()"],
+    ],
+)
+def test_an_adapter_that_cannot_be_used_is_said_to_be_so(command: list[str]) -> None:
+    connection = ProcessConnection(command, 1.0)
+    with pytest.raises(AdapterUnusable):
+        run(connection, Settings(cases=1))
+    connection.close()
+
+
+def test_the_same_seed_draws_the_same_cases() -> None:
+    connection = DirectConnection(reference.build().answer)
+    counts = [
+        [outcome.cases for outcome in run(connection, Settings(cases=20, seed=5, pattern="MOD-03"))[1]]
+        for _ in range(2)
+    ]
+    assert counts[0] == counts[1]

@@ -1,0 +1,127 @@
+"""The command line: what it prints, its exit codes, and one clear line for every wrong call."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from secagg_spec import cli
+
+FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the command in this process; return its exit code and what it printed."""
+    try:
+        code = cli.main(arguments)
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_simulate_shows_a_round_and_that_the_sum_is_right(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "simulate", "lightsecagg", "--users", "8", "--drop", "upload:2")
+    assert code == 0
+    assert "MaskShare: 56 messages" in out
+    assert "absent: user 2" in out
+    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+
+
+def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    drops = [argument for user in (1, 2, 3) for argument in ("--drop", f"recover:{user}")]
+    code, out, _ = call(capsys, "simulate", "lightsecagg", *drops)
+    assert code == 1
+    assert "the server now has masked sum" in out
+    assert "the round ends without a sum: 5 shares are given and U = 6 are needed" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["simulate", "lightsecagg", "--drop", "upload"], "--drop = 'upload'"),
+        (["simulate", "lightsecagg", "--drop", "lunch:1"], "'lunch'"),
+        (["simulate", "lightsecagg", "--drop", "upload:8"], "[0, 8)"),
+        (["simulate", "lightsecagg", "--users", "2"], "users = 2"),
+        (["simulate", "lightsecagg", "--users", "x"], "--users"),
+        (["simulate", "lightsecagg", "--modulus", "15"], "modulus = 15"),
+        (["simulate", "lightsecagg", "--colluders", "0"], "T = 0"),
+        (["simulate", "lightsecagg", "--length", "0"], "d = 0"),
+        (["simulate", "nothing"], "lightsecagg"),
+        (["conform"], "--target"),
+        (["conform", "--target", "nothing"], "reference"),
+        (["conform", "--target", "reference", "-k", "nothing"], "-k nothing"),
+        (["conform", "--target", "reference", "--fuzz", "0"], "--fuzz"),
+        (["conform", "--target", "reference", "--fuzz", "many"], "--fuzz"),
+        (["conform", "--target", "reference", "--timeout", "0"], "--timeout"),
+        (["conform", "--target", "reference", "--expect", "/nowhere.toml"], "nowhere.toml"),
+        (["conform", "--target", "reference", "--wrong"], "--wrong"),
+        (["nothing"], "conform"),
+        ([], "COMMAND"),
+    ],
+)
+def test_a_wrong_call_is_answered_in_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1, err
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "adapter",
+    [["/nowhere/adapter"], [sys.executable, "-c", "print('{}')"], [sys.executable, "-c", "print('x')"]],
+)
+def test_an_adapter_that_cannot_be_used_is_one_line_and_code_3(
+    capsys: pytest.CaptureFixture[str], adapter: list[str]
+) -> None:
+    code, out, err = call(capsys, "conform", "--", *adapter)
+    assert code == 3
+    assert "cannot be used" in out
+    assert "Traceback" not in out + err
+
+
+def test_conform_finds_a_wrong_sum_and_writes_how_to_replay_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    options = ["--repro", str(tmp_path / "repro"), "--json", str(report), "-k", "field.add/exact"]
+    code, out, _ = call(capsys, "conform", *options, "--", sys.executable, FAKE, "wrong-value")
+    assert code == 1
+    assert "FAIL     field.add/exact   wrong_value   [MOD-03]" in out
+    assert f"./adapter < {tmp_path / 'repro' / 'adapter-field-add-exact.jsonl'}" in out
+    [target] = json.loads(report.read_text())["targets"]
+    assert target["clauses"] == {"MOD-03": "fails"}
+    assert target["checks"][0]["failure"]["requests"][0]["op"] == "field.add"
+
+
+def test_conform_passes_with_the_failure_expected_and_fails_when_that_is_stale(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    expect = tmp_path / "expect.toml"
+    expect.write_text(
+        '[[expect]]\ntarget = "adapter"\nchecks = "field.add/exact"\nverdict = "wrong_value"\nreason = "known"\n'
+    )
+    options = ["--expect", str(expect), "--repro", str(tmp_path / "repro"), "-k", "field.add/exact", "--"]
+    code, out, _ = call(capsys, "conform", *options, sys.executable, FAKE, "wrong-value")
+    assert code == 0
+    assert "why expected:  known" in out
+    code, out, _ = call(capsys, "conform", *options, sys.executable, FAKE, "none")
+    assert code == 1
+    assert "STALE" in out
+
+
+def test_nothing_that_runs_is_code_4(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, _ = call(capsys, "conform", "-k", "mds.encode/exact", "--", sys.executable, FAKE, "none")
+    assert code == 4
+
+
+def test_targets_checks_and_version_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "fedml-any" in call(capsys, "conform", "--list-targets")[1]
+    assert "LSA-09" in call(capsys, "conform", "--list-checks")[1]
+    assert call(capsys, "--version")[1].startswith("secagg-spec ")
