@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import statistics
 import subprocess
-import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import numpy as np
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import Request
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -46,6 +46,7 @@ def main() -> None:
     """Print all figures."""
     encoding()
     echo()
+    cases()
 
 
 def encoding() -> None:
@@ -74,6 +75,15 @@ def echo() -> None:
         rates = [_echo_rate(connection) for _ in range(RUNS)]
         connection.close()
         print(f"raw echo calls through the pipe, {name}: {statistics.median(rates):,.0f} a second")
+
+
+def cases() -> None:
+    """Count cases of drawn parameters: generation, the pipe, and the comparison together."""
+    connection = TARGETS["reference"].connect(10.0)
+    settings = Settings(cases=1000, pattern="mds.encode/exact")
+    _, [outcome] = run(connection, settings)
+    connection.close()
+    print(f"cases of mds.encode/exact, drawn, asked and compared: {outcome.cases / outcome.seconds:,.0f} a second")
 
 
 def _echo_rate(connection: ProcessConnection, calls: int = 3000) -> float:
@@ -134,4 +144,4 @@ def _extra_masks(code: MaskCode, mask: Any, noise: Any) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

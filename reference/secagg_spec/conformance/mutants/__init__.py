@@ -20,7 +20,7 @@ from secagg_spec.errors import ParameterError
 class Mutant:
     """One planted bug.
 
-    `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong function from the right one.
+    `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong one from the right one.
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
     """
 
