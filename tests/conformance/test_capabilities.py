@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from secagg_spec.conformance.capabilities import EVERYTHING, shake_hands
+from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Unsupported
+from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import AdapterUnusable, Answer
 
 HELLO: dict[str, Any] = {
@@ -64,3 +68,31 @@ def test_a_faulty_hello_is_refused_and_the_fault_is_named(changes: dict[str, Any
 def test_a_hello_that_is_rejected_is_refused() -> None:
     with pytest.raises(AdapterUnusable, match="reject"):
         shake_hands(Answer("reject", code="other", message="no"))
+
+
+@pytest.mark.requirement("ADP-06")
+def test_outside_its_range_an_adapter_may_call_a_forbidden_case_unsupported() -> None:
+    adapter = Adapter("narrow", "1")
+
+    @adapter.operation("lightsecagg.mask", ranges={"q": {"values": ["4294967291"]}})
+    def mask(q: str, update: str, mask: str) -> dict[str, Any]:
+        if q != "4294967291":
+            raise Unsupported
+        request = {"id": 1, "op": "lightsecagg.mask", "params": {"q": q, "update": update, "mask": mask}}
+        result: dict[str, Any] = reference.build().answer(request)["result"]
+        return result
+
+    _, outcomes = run(DirectConnection(adapter.answer), Settings(cases=20, pattern="lightsecagg.mask/*"))
+    by_id = {outcome.check.id: outcome.verdict for outcome in outcomes}
+    assert by_id["lightsecagg.mask/modulus"] == by_id["lightsecagg.mask/composite"] == "pass"
+    assert by_id["lightsecagg.mask/exact"] == "pass"
+
+
+def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
+    found = caps()
+    assert found.declares("mds.encode", {"q": "7", "N": 3})
+    assert not found.declares("mds.encode", {"q": "5", "N": 3})
+    assert not found.declares("mds.encode", {"q": 7, "N": 9})
+    tied = caps(operations={"mds.encode": {"parameter_sets": [{"N": 3, "U": 2}]}})
+    assert tied.declares("mds.encode", {"N": 3, "U": 2, "q": 5})
+    assert not tied.declares("mds.encode", {"N": 3, "U": 3})

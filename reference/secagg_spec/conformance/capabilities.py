@@ -74,6 +74,14 @@ class Capabilities:
         declared = self.operations[operation].get("ranges", {}).get(parameter)
         return EVERYTHING if declared is None else _parse_range(parameter, declared)
 
+    def declares(self, operation: str, params: Mapping[str, Any]) -> bool:
+        """Return whether the ranged parameters of a request lie inside what the operation declares."""
+        for name in RANGED:
+            if name in params and _plain(name, params[name]) not in self.range(operation, name):
+                return False
+        sets = self.parameter_sets(operation)
+        return not sets or any(all(params.get(name) == value for name, value in chosen.items()) for chosen in sets)
+
     def parameter_sets(self, operation: str) -> tuple[Mapping[str, int], ...]:
         """Return the declared sets of parameters that are tied together, or nothing."""
         return tuple(self.operations[operation].get("parameter_sets", ()))
@@ -118,6 +126,11 @@ def greet(ask: Any) -> Capabilities:
         return shake_hands(ask(HELLO))
     except AdapterBroken as broken:
         raise AdapterUnusable(f"no usable answer to hello ({broken.verdict}): {broken}") from None
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a parameter as ranges hold it: decimal strings become integers."""
+    return int(value) if name in DECIMAL_RANGES else value
 
 
 def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:

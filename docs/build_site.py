@@ -1,0 +1,391 @@
+"""Assemble the pages of the site in ``build/site-src``; ``mkdocs build --strict`` then turns them into HTML.
+
+    python docs/build_site.py [--katex-from DIR] [--out DIR]
+
+The pages of ``docs/`` and ``spec/`` are copied, each link rewritten to where its target stands on the site and each
+mention of a clause linked to the clause. The API pages, the page of requirements and the list of decisions are
+generated. KaTeX comes from ``DIR`` (an unpacked package), else from ``build/``, else once from npm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import base64
+import contextlib
+import functools
+import hashlib
+import io
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.resources import PAGES, clauses
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "reference" / "secagg_spec"
+KATEX_VERSION = "0.16.47"
+KATEX_SHA512 = "Eeo8Ys1doU1z+x8AZsPpQu+p/QcZBI5PeOo7QGQdy2x2m0MU/hYagBbGOmXwr5KVbEfVuWv9LpnQWeehogurjg=="
+KATEX_FILES = ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js")
+NO_API = ("conformance/targets", "_data")
+TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+REQUIREMENTS = "reference/requirements.md"
+API = "reference/api"
+
+_CLAUSE_LINE = re.compile(r"^- \[([A-Z]+-\d\d)\] ", re.MULTILINE)
+_LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_LITERAL = re.compile(
+    r"^(?P<fence>```+|~~~+).*?^(?P=fence)|^\$\$.*?\$\$|^#+ .*?$|`[^`\n]*`|!?\[[^\]\n]*\](?:\([^)\n]*\))?|<[^>\n]+>",
+    re.MULTILINE | re.DOTALL,
+)
+"""What is left as it is when mentions are linked: code, formulas, headings, links, tags."""
+
+
+class SiteError(Exception):
+    """The site cannot be assembled; the message is one line that says what is missing."""
+
+
+# Where things stand on the site
+
+
+def site_path(path: str) -> str | None:
+    """Return where a file of the repository stands on the site, None when it is not there."""
+    if path in TOP_PAGES:
+        return TOP_PAGES[path]
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    if path.startswith("spec/") and path.endswith(".md"):
+        return path
+    if path.startswith("reference/secagg_spec/") and path.endswith(".py"):
+        module = Path(path).relative_to("reference/secagg_spec")
+        return f"{API}/{api_name(module)}.md" if is_public(module) else None
+    return None
+
+
+def relative(target: str, page: str) -> str:
+    """Return the link from one page of the site to another."""
+    return posixpath.relpath(target, posixpath.dirname(page) or ".")
+
+
+@functools.cache
+def clause_pages() -> Mapping[str, str]:
+    """Return the page of the site on which each clause stands."""
+    texts = {page: (ROOT / "spec" / page).read_text(encoding="utf-8") for page in PAGES}
+    return {clause: f"spec/{page}" for page, text in texts.items() for clause in _CLAUSE_LINE.findall(text)}
+
+
+def clause_link(clause: str, page: str) -> str:
+    """Return a link to a clause, in Markdown."""
+    target = clause_pages()[clause]
+    return f"[{clause}]({'' if target == page else relative(target, page)}#{clause}){{ .mention }}"
+
+
+# Pages that are copied
+
+
+def convert(text: str, source: str, page: str) -> str:
+    """Return the text of a page as it stands on the site."""
+    text = _LINK.sub(lambda link: _moved(link, source, page), text)
+    text = _between_literals(text, lambda part: _mention().sub(lambda hit: clause_link(hit.group(), page), part))
+    return _CLAUSE_LINE.sub(r"- [](){ #\1 }[\1](#\1){ .clause } ", text)
+
+
+def _moved(link: re.Match[str], source: str, page: str) -> str:
+    """Return a link as seen from `page`; of a link to a file that is not on the site, the words alone."""
+    words, target, anchor = link.groups(default="")
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    there = site_path(path)
+    if there is not None:
+        return f"[{words}]({relative(there, page)}{anchor})"
+    return words if (ROOT / path).exists() else link.group()
+
+
+@functools.cache
+def _mention() -> re.Pattern[str]:
+    return re.compile(r"\b(?:" + "|".join(clause_pages()) + r")\b")
+
+
+def _between_literals(text: str, change: Callable[[str], str]) -> str:
+    parts, at = [], 0
+    for literal in _LITERAL.finditer(text):
+        parts += [change(text[at : literal.start()]), literal.group()]
+        at = literal.end()
+    return "".join([*parts, change(text[at:])])
+
+
+def copied() -> Iterator[tuple[str, str]]:
+    """Yield each page that is copied: its path in the repository, and on the site."""
+    yield from (_there(path) for path in sorted((ROOT / "docs").rglob("*.md")))
+    yield from (_there(path) for path in sorted((ROOT / "spec").glob("*.md")))
+    yield from TOP_PAGES.items()
+
+
+def _there(path: Path) -> tuple[str, str]:
+    source = path.relative_to(ROOT).as_posix()
+    page = site_path(source)
+    assert page is not None, source
+    return source, page
+
+
+def write_copies(out: Path) -> None:
+    """Copy the pages and the assets; the list of decisions is filled in."""
+    for source, page in copied():
+        text = convert(_text(source), source, page)
+        _write(out / page, text.replace("<!-- decisions -->", decisions()))
+    shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
+
+
+def _text(source: str) -> str:
+    """Return the text of a page; of a page beside the README that is not written yet, one line."""
+    path = ROOT / source
+    if source in TOP_PAGES and not path.is_file():
+        print(f"build_site: {source} is missing; its page says so", file=sys.stderr)
+        return f"# {path.stem.capitalize()}\n\nThis page is not written yet.\n"
+    return path.read_text(encoding="utf-8")
+
+
+def decisions() -> str:
+    """Return the list of decisions: the first heading of each file, in order."""
+    files = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    return "\n".join(f"- [{_heading(path)}]({path.name})" for path in files)
+
+
+def _heading(path: Path) -> str:
+    first = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    if first is None:
+        raise SiteError(f"{path.relative_to(ROOT)} has no heading")
+    return first.group(1).strip()
+
+
+# API pages
+
+
+def is_public(module: Path) -> bool:
+    """Return whether a module, given by its path in the package, has an API page."""
+    if module.as_posix().startswith(NO_API):
+        return False
+    return not any(part.startswith("_") for part in module.parts)
+
+
+def api_name(module: Path) -> str:
+    """Return the dotted name of a module, which is also the name of its page."""
+    return ".".join(("secagg_spec", *module.with_suffix("").parts))
+
+
+def modules() -> list[Path]:
+    """Return the public modules, by their paths in the package."""
+    return sorted(path for file in PACKAGE.rglob("*.py") if is_public(path := file.relative_to(PACKAGE)))
+
+
+def summary(path: Path) -> str:
+    """Return the first line of a module's docstring."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    return (docstring or "").split("\n\n")[0].replace("\n", " ")
+
+
+def write_api(out: Path) -> None:
+    """Write one page for each public module, and their index by package."""
+    packages: dict[Path, list[Path]] = defaultdict(list)
+    for module in modules():
+        packages[module.parent].append(module)
+        _write(out / API / f"{api_name(module)}.md", _api_page(api_name(module)))
+    lines = ["# API", "", "The reference, module by module. Below each definition its source can be opened."]
+    for package in sorted(packages):
+        name = ".".join(("secagg_spec", *package.parts))
+        lines += ["", f"## {name}", "", summary(PACKAGE / package / "__init__.py"), ""]
+        lines += ["| module | |", "| --- | --- |"] + [_api_row(module) for module in packages[package]]
+    _write(out / API / "index.md", "\n".join(lines) + "\n")
+
+
+def _api_row(module: Path) -> str:
+    text = summary(PACKAGE / module).replace("|", r"\|")
+    return f"| [`{module.stem}`]({api_name(module)}.md) | {text} |"
+
+
+def _api_page(name: str) -> str:
+    return f"---\ntitle: {name}\n---\n[API](index.md)\n\n# `{name}`\n\n::: {name}\n"
+
+
+# The page of requirements
+
+
+def marked_tests() -> dict[str, list[str]]:
+    """Return, for each clause, the tests that carry its marker."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        for clause, test in _markers(ast.parse(path.read_text(encoding="utf-8"))):
+            label = f"{name}::{test}" if test else name
+            if label not in found[clause]:
+                found[clause].append(label)
+    return found
+
+
+def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each clause of each ``requirement(...)``, with the decorated test or class, empty for a whole module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from ((clause, node.name) for clause in _required(node.decorator_list))
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets
+        ):
+            yield from ((clause, "") for clause in _required([node.value]))
+
+
+def _required(expressions: Sequence[ast.expr]) -> Iterator[str]:
+    calls = (node for root in expressions for node in ast.walk(root) if isinstance(node, ast.Call))
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "requirement":
+            yield from (arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+
+
+def write_requirements(out: Path) -> None:
+    """Write the page that lists each clause with the checks and the tests that decide it."""
+    checks: dict[str, list[str]] = defaultdict(list)
+    for check in REGISTRY.values():
+        for clause in check.clauses:
+            checks[clause].append(f"`{check.id}`: {check.text}" if check.text else f"`{check.id}`")
+    tests = marked_tests()
+    lines = [_requirements_head(checks, tests)]
+    for page in PAGES:
+        lines.append(f"## {_heading(ROOT / 'spec' / page)}\n")
+        for clause, sentence in clauses().items():
+            if clause_pages()[clause] == f"spec/{page}":
+                lines += _requirement(clause, sentence, checks[clause], tests.get(clause, []))
+    _write(out / REQUIREMENTS, "\n".join(lines))
+
+
+def _requirements_head(checks: Mapping[str, Sequence[str]], tests: Mapping[str, Sequence[str]]) -> str:
+    known = clauses()
+    by_kit, by_tests = (sum(clause in table for clause in known) for table in (checks, tests))
+    neither = [clause_link(clause, REQUIREMENTS) for clause in known if clause not in checks and clause not in tests]
+    return (
+        "# Requirements\n\n"
+        f"Each clause of the text, and what decides it. Of the {len(known)} clauses, {by_kit} are decided by checks of "
+        "the kit, on any implementation whose adapter declares the operations that they need; "
+        f"{by_tests} are decided on the reference by its own tests. "
+        + (f"Decided by neither: {', '.join(neither)}.\n" if neither else "No clause is left undecided.\n")
+    )
+
+
+def _requirement(clause: str, sentence: str, checks: Iterable[str], tests: Iterable[str]) -> list[str]:
+    """Return the entry of one clause; checks and tests stand in a list that can be opened."""
+    kit, own = [f"- {check}" for check in checks], [f"- `{test}`" for test in tests]
+    counts = ", ".join(_count(items, word) for items, word in ((kit, "check"), (own, "test")))
+    entry = [
+        f"### {clause}\n",
+        f"{sentence} [In the text]({relative(clause_pages()[clause], REQUIREMENTS)}#{clause}){{ .mention }}\n",
+    ]
+    if not kit and not own:
+        return [*entry, f"{counts}\n"]
+    body = (["**Checks of the kit**", "", *kit, ""] if kit else []) + (["**Tests**", "", *own, ""] if own else [])
+    return [*entry, f'??? note "{counts}"', *(f"    {line}".rstrip() for line in ("", *body))]
+
+
+def _count(items: Sequence[str], word: str) -> str:
+    return f"{len(items) or 'no'} {word}{'' if len(items) == 1 else 's'}"
+
+
+# KaTeX
+
+
+def write_katex(out: Path, given: Path | None) -> None:
+    """Copy the style, the scripts and the fonts of KaTeX into the assets."""
+    package = given or fetch_katex(ROOT / "build" / f"katex-{KATEX_VERSION}")
+    source = package / "dist" if (package / "dist").is_dir() else package
+    missing = [name for name in (*KATEX_FILES, "fonts") if not (source / name).exists()]
+    if missing:
+        raise SiteError(f"{package} is not an unpacked KaTeX package: {missing[0]} is missing")
+    target = out / "assets" / "katex"
+    for name in KATEX_FILES:
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, target / name)
+    shutil.copytree(source / "fonts", target / "fonts", dirs_exist_ok=True)
+
+
+def fetch_katex(folder: Path) -> Path:
+    """Return `folder` with the pinned package unpacked in it; it is fetched by npm when it is not there."""
+    if folder.is_dir():
+        return folder
+    archive = _npm_pack(f"katex@{KATEX_VERSION}")
+    if base64.b64encode(hashlib.sha512(archive).digest()).decode() != KATEX_SHA512:
+        raise SiteError(f"the package that npm gave for katex@{KATEX_VERSION} is not the pinned one (SHA-512 differs)")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        unpacked = Path(scratch, "katex")
+        _unpack(archive, unpacked)
+        with contextlib.suppress(OSError):  # another run has put it there in the meantime
+            unpacked.rename(folder)
+    return folder
+
+
+def _npm_pack(package: str) -> bytes:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SiteError(f"npm is missing: it fetches {package}, which renders the formulas (or give --katex-from DIR)")
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [npm, "pack", "--loglevel=error", "--fetch-retries=1", "--pack-destination", scratch, package]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        archives = list(Path(scratch).glob("*.tgz"))
+        if done.returncode or not archives:
+            reason = next((line for line in done.stderr.splitlines() if "error" in line.lower()), "no reason given")
+            raise SiteError(f"npm could not fetch {package}: {reason.strip()}")
+        return archives[0].read_bytes()
+
+
+def _unpack(archive: bytes, folder: Path) -> None:
+    """Write the files of ``package/dist`` and the licence; nothing is taken that would stand elsewhere."""
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+        for member in tar.getmembers():
+            name = posixpath.normpath(member.name).removeprefix("package/")
+            if member.isfile() and (name.startswith("dist/") or name == "LICENSE"):
+                content = tar.extractfile(member)
+                assert content is not None
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(content.read())
+
+
+# All of it
+
+
+def build(out: Path, katex: Path | None) -> None:
+    """Assemble the pages in `out`, which is emptied first."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    write_katex(out, katex)
+    write_copies(out)
+    write_api(out)
+    write_requirements(out)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 0, or 2 when something that it needs is missing."""
+    parser = argparse.ArgumentParser(description="Assemble the pages of the site.")
+    parser.add_argument("--katex-from", type=Path, metavar="DIR", help="an unpacked KaTeX package")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "site-src", metavar="DIR")
+    options = parser.parse_args(arguments)
+    try:
+        build(options.out, options.katex_from)
+    except SiteError as error:
+        print(f"build_site: {error}", file=sys.stderr)
+        return 2
+    print(f"build_site: {sum(1 for _ in options.out.rglob('*.md'))} pages in {os.path.relpath(options.out)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

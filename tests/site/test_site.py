@@ -1,0 +1,234 @@
+"""The site builds without a warning, renders every formula, loads nothing from elsewhere, and its tutorial holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.resources import clauses
+
+ROOT = Path(__file__).parents[2]
+HAS_DOCS = all(importlib.util.find_spec(name) for name in ("mkdocs", "material", "mkdocstrings"))
+TUTORIAL = ROOT / "docs" / "tutorials" / "first-adapter.md"
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+LOADING = {"src", "href", "srcset", "poster", "data", "action", "formaction", "xlink:href"}
+
+SCRIPT_LOADS = re.compile(
+    r"(?:\bfrom\s*|\bimport\s*\(?\s*|\b(?:importScripts|fetch|Worker)\s*\(\s*|\bsrc\s*=\s*|\.open\([^,()]*,\s*)"
+    r"[\"'`]([^\"'`]+)"
+)
+RENDER = """
+const katex = require(process.argv[1]);
+const failures = [];
+for (const [tex, displayMode] of JSON.parse(require("fs").readFileSync(0, "utf8"))) {
+  try { katex.renderToString(tex, {displayMode, throwOnError: true, strict: "error"}); }
+  catch (error) { failures.push(`${tex}: ${error.message}`); }
+}
+console.log(JSON.stringify(failures));
+"""
+
+
+def run(
+    *command: str | Path, cwd: Path = ROOT, input: str | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env=os.environ | environment,
+        input=input,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as Markdown, with KaTeX among the assets."""
+    if shutil.which("npm") is None and not any((ROOT / "build").glob("katex-*")):
+        pytest.skip("npm is not installed, and KaTeX was not fetched before")
+    out = tmp_path_factory.mktemp("pages")
+    done = run(sys.executable, "docs/build_site.py", "--out", out)
+    if done.returncode == 2 and "npm could not fetch" in done.stderr:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def site(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as HTML; mkdocs ends with an error on any warning."""
+    if not HAS_DOCS:
+        pytest.skip("the extra `docs` is not installed")
+    out = tmp_path_factory.mktemp("site")
+    done = run(sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out, SECAGG_SITE_SRC=str(pages))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out
+
+
+class Page(HTMLParser):
+    """What a page loads, and its formulas."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.formulas: list[tuple[str, bool]] = []
+        self._open: list[tuple[str, bool]] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag != "a":
+            self.loads += [value for name, value in given.items() if name in LOADING]
+        self.loads += re.findall(r"url\(([^)]*)\)", given.get("style", ""))
+        formula = "arithmatex" in given.get("class", "").split()
+        if tag not in VOID:
+            self._open.append((tag, formula))
+        if formula:
+            self.formulas.append(("", tag == "div"))
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._open and self._open.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1][1]:
+            text, display = self.formulas[-1]
+            self.formulas[-1] = (text + data, display)
+
+
+def formulas_of(site: Path) -> Iterator[tuple[str, bool]]:
+    for path in sorted(site.rglob("*.html")):
+        for text, display in Page(path).formulas:
+            body = text.strip()
+            assert (body[:2], body[-2:]) == (("\\[", "\\]") if display else ("\\(", "\\)")), f"{path}: {body}"
+            yield body[2:-2], display
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(site: Path) -> None:
+    assert (site / "index.html").is_file()
+    assert (site / "assets" / "katex" / "katex.min.js").is_file()
+
+
+@pytest.mark.slow
+def test_every_formula_renders(site: Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    formulas = list(formulas_of(site))
+    katex = site / "assets" / "katex" / "katex.min.js"
+    done = run(node, "-e", RENDER, katex, input=json.dumps(formulas))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == []
+
+
+@pytest.mark.slow
+def test_every_formula_of_the_text_is_found(site: Path) -> None:
+    """A dollar sign that is left over on a page was meant as a formula."""
+    for path in sorted((ROOT / "spec").glob("*.md")):
+        text = re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8"))
+        display = re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL)
+        inline = re.findall(r"\$(.+?)\$", re.sub(r"\$\$.+?\$\$", "", text, flags=re.DOTALL), re.DOTALL)
+        found = Page(site / "spec" / path.stem / "index.html").formulas
+        assert sum(shown for _, shown in found) == len(display), path
+        assert sum(not shown for _, shown in found) == len(inline), path
+
+
+@pytest.mark.slow
+def test_nothing_is_loaded_from_another_host(site: Path) -> None:
+    loads = [(path, target) for path in site.rglob("*.html") for target in Page(path).loads]
+    for path in site.rglob("*.css"):
+        text = path.read_text(encoding="utf-8")
+        loads += [
+            (path, target)
+            for target in re.findall(r"@import\s+[\"']?([^\"';)]+)|url\(([^)]*)\)", text)
+            for target in target
+        ]
+    for path in site.rglob("*.js"):
+        loads += [(path, target) for target in SCRIPT_LOADS.findall(path.read_text(encoding="utf-8"))]
+    assert len(loads) > 100
+    elsewhere = [(path.name, target) for path, target in loads if re.match(r"\s*[\"']?(?:https?:)?//", target)]
+    assert elsewhere == []
+
+
+@pytest.mark.slow
+def test_each_clause_and_each_check_is_on_the_page_of_requirements(pages: Path) -> None:
+    page = (pages / "reference" / "requirements.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^### (\S+)$", page, re.MULTILINE)
+    assert headings == list(clauses())
+    assert [check for check in REGISTRY if f"`{check}`" not in page] == []
+
+
+@pytest.mark.slow
+def test_each_clause_has_an_anchor_on_its_page(site: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (site / "spec").rglob("*.html")]
+    anchors = [name for text in texts for name in re.findall(r'<a[^>]* id="([A-Z]+-\d\d)"', text)]
+    assert sorted(anchors) == sorted(clauses())
+
+
+@pytest.mark.slow
+def test_each_decision_is_in_the_list(pages: Path) -> None:
+    index = (pages / "decisions" / "index.md").read_text(encoding="utf-8")
+    files = [path.name for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md")]
+    assert [name for name in files if f"]({name})" not in index] == []
+
+
+@pytest.mark.slow
+def test_a_missing_npm_is_one_line(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.path.insert(0, 'docs'); import build_site, pathlib\n"
+        "build_site.ROOT = pathlib.Path(sys.argv[1])\n"
+        "sys.exit(build_site.main(['--out', sys.argv[1] + '/out']))"
+    )
+    done = run(sys.executable, "-c", program, tmp_path, PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert re.fullmatch(r"build_site: npm is missing: .*\n", done.stderr)
+
+
+def test_a_folder_that_is_not_katex_is_refused(tmp_path: Path) -> None:
+    done = run(sys.executable, "docs/build_site.py", "--katex-from", tmp_path, "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert re.fullmatch(r"build_site: .* is not an unpacked KaTeX package: .*\n", done.stderr)
+
+
+def blocks(language: str) -> list[str]:
+    pattern = rf"^```{language}\b[^\n]*\n(.*?)^```$"
+    return re.findall(pattern, TUTORIAL.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_the_adapter_of_the_tutorial_answers_as_shown(tmp_path: Path) -> None:
+    requests, answers = blocks("json")
+    (tmp_path / "adapter.py").write_text(blocks("python")[0], encoding="utf-8")
+    done = run(sys.executable, "adapter.py", cwd=tmp_path, input=requests)
+    assert done.stderr == ""
+    assert done.stdout == answers
+
+
+def conform(folder: Path, adapter: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "adapter.py").write_text(adapter, encoding="utf-8")
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", *options, "--", sys.executable, "adapter.py"]
+    return run(*command, cwd=folder)
+
+
+@pytest.mark.slow
+def test_the_kit_says_of_the_tutorial_what_is_shown(tmp_path: Path) -> None:
+    first, mended = blocks("python")
+    failed = conform(tmp_path, first, "-k", "LSA-0")
+    assert failed.returncode == 1, failed.stderr
+    for shown in blocks("text"):
+        assert shown in failed.stdout
+    passed = conform(tmp_path, mended)
+    assert passed.returncode == 0, passed.stdout
