@@ -48,7 +48,8 @@ docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/mkdocs build --strict --quiet
 
 bench: $(VENV)/core  ## speeds as ratios within one run
-	$(BIN)/python tests/benchmarks/bench.py
+	$(BIN)/python tests/benchmarks/speed.py
+	$(BIN)/python tests/benchmarks/privacy.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .secagg-spec build dist site repro .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from secagg_spec import __version__, simulate
 from secagg_spec.conformance import command as conform
 from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.privacy import command as privacy
 
 
 class _Parser(argparse.ArgumentParser):
@@ -24,6 +25,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     conform.add_parser(commands)
+    privacy.add_parser(commands)
     simulate.add_parser(commands)
     return top
 

@@ -1,0 +1,1 @@
+"""Privacy decided by the running code: what a coalition's view determines, as exact linear algebra."""

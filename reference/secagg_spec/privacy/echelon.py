@@ -1,0 +1,90 @@
+"""Row echelon forms over a prime field, for the sparse matrices that views are.
+
+A view is sparse: a user's messages mention that user's symbols only. A step of the elimination therefore touches only
+the rows that hold the pivot's column, and only the columns that the pivot's row holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+
+
+@dataclass(frozen=True, eq=False)
+class Echelon:
+    """An eliminated matrix: each pivot is the (row, column) of an entry; rows stay where they were."""
+
+    work: UintArray
+    pivots: tuple[tuple[int, int], ...]
+
+    @property
+    def rank(self) -> int:
+        """The number of pivots."""
+        return len(self.pivots)
+
+    @property
+    def basis(self) -> UintArray:
+        """The rows that hold a pivot, in the order of its column."""
+        return self.work[[row for row, _ in self.pivots]]
+
+    @property
+    def rest(self) -> UintArray:
+        """The rows without a pivot: they are 0 in every column that was eliminated."""
+        kept = np.ones(len(self.work), dtype=bool)
+        kept[[row for row, _ in self.pivots]] = False
+        return self.work[kept]
+
+
+def eliminate(field: PrimeField, matrix: UintArray, columns: int | None = None, *, reduced: bool = False) -> Echelon:
+    """Eliminate the first `columns` columns (all when left out) of an (m, n) matrix.
+
+    With `reduced`, pivots are 1 and the only entry of their column.
+    """
+    work = matrix.copy()
+    free = np.ones(len(work), dtype=bool)
+    pivots: list[tuple[int, int]] = []
+    for column in range(work.shape[1] if columns is None else columns):
+        hits = np.flatnonzero(work[:, column])
+        candidates = hits[free[hits]]
+        if candidates.size:
+            row = int(candidates[0])
+            free[row] = False
+            pivots.append((row, column))
+            others = hits[hits != row] if reduced else candidates[1:]
+            _clear(field, work, row, column, others, reduced)
+    return Echelon(work, tuple(pivots))
+
+
+def rank(field: PrimeField, matrix: UintArray) -> int:
+    """Return the rank of an (m, n) matrix."""
+    return eliminate(field, matrix).rank
+
+
+def reduced_basis(field: PrimeField, matrix: UintArray) -> UintArray:
+    """Return the reduced row echelon form without zero rows."""
+    return eliminate(field, matrix, reduced=True).basis
+
+
+def independent_rows(field: PrimeField, matrix: UintArray) -> list[int]:
+    """Return, ascending, the rows that are not combinations of the rows before them."""
+    return [column for _, column in eliminate(field, np.ascontiguousarray(matrix.T)).pivots]
+
+
+def _clear(field: PrimeField, work: UintArray, row: int, column: int, others: NDArray[np.intp], reduced: bool) -> None:
+    """Make the entries of `others` in the pivot's column 0, and with `reduced` the pivot 1."""
+    support = np.flatnonzero(work[row])
+    inverse = np.uint64(pow(int(work[row, column]), -1, field.modulus))
+    monic = field.multiply(work[row, support], np.broadcast_to(inverse, support.shape))
+    if reduced:
+        work[row, support] = monic
+    if others.size:
+        block: Any = np.ix_(others, support)
+        shape = (others.size, support.size)
+        factors = np.broadcast_to(work[others, column][:, np.newaxis], shape)
+        work[block] = field.subtract(work[block], field.multiply(factors, np.broadcast_to(monic, shape)))

@@ -1,0 +1,119 @@
+"""Row modules over Z_R for any R >= 2, by Howell's normal form, in exact Python integers.
+
+The rows of a matrix generate a submodule of Z_R^n. Over a composite R an echelon form in the usual sense does not
+describe it: twice the row (2, 1) is (0, 2) modulo 4, a row with a later leading entry that no row of the echelon form
+shows. Howell's form contains such rows too, so that the rows whose first k entries are 0 generate *all* members of the
+module whose first k entries are 0, and the product of R / pivot counts its members.
+
+Source: Howell, "Spans in the module (Z_m)^s" (1986); Storjohann, "Algorithms for matrix canonical forms" (2000),
+chapter 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import gcd, prod
+from typing import TypeAlias
+
+Row: TypeAlias = tuple[int, ...]
+
+
+class RowModule:
+    """The submodule of Z_R^width that rows generate, kept in Howell form.
+
+    Parameters
+    ----------
+    modulus : int
+        R >= 2.
+    width : int
+        The length n of a row.
+    rows : iterable of sequences of int
+        Generators; entries are taken modulo R.
+    """
+
+    def __init__(self, modulus: int, width: int, rows: Iterable[Sequence[int]] = ()) -> None:
+        self.modulus = modulus
+        self.width = width
+        self._pivots: dict[int, Row] = {}
+        for row in rows:
+            self.add(row)
+
+    @property
+    def size(self) -> int:
+        """The number of members."""
+        return prod(self.modulus // row[column] for column, row in self._pivots.items())
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """The Howell form: pivots divide R, and the entries above a pivot are below it."""
+        reduced: list[tuple[int, Row]] = []
+        for column in sorted(self._pivots):
+            pivot = self._pivots[column]
+            reduced = [(c, self._combine(1, row, -(row[column] // pivot[column]), pivot)) for c, row in reduced]
+            reduced.append((column, pivot))
+        return tuple(row for _, row in reduced)
+
+    def add(self, row: Sequence[int]) -> None:
+        """Add a generator."""
+        waiting = [self._combine(1, row, 0, row)]
+        while waiting:
+            self._insert(waiting.pop(), waiting)
+
+    def reduce(self, row: Sequence[int]) -> Row:
+        """Return the remainder of a row: 0 exactly for the members of the module."""
+        rest = self._combine(1, row, 0, row)
+        for column in sorted(self._pivots):
+            pivot = self._pivots[column]
+            rest = self._combine(1, rest, -(rest[column] // pivot[column]), pivot)
+        return rest
+
+    def __contains__(self, row: Sequence[int]) -> bool:
+        return not any(self.reduce(row))
+
+    def vanishing(self, columns: int) -> tuple[Row, ...]:
+        """Return generators, without those columns, of the members whose first `columns` entries are 0."""
+        return tuple(row[columns:] for row in self.rows if not any(row[:columns]))
+
+    def _insert(self, row: Row, waiting: list[Row]) -> None:
+        """Bring one row into the form; rows that follow from changed pivots are left in `waiting`."""
+        for column in range(self.width):
+            if not row[column]:
+                continue
+            pivot = self._pivots.get(column)
+            if pivot is None:
+                self._set(column, self._monic(row, column), waiting)
+                return
+            factor, rest = divmod(row[column], pivot[column])
+            if rest:
+                divisor, s, t = _bezout(pivot[column], row[column])
+                self._set(column, self._combine(s, pivot, t, row), waiting)
+                row = self._combine(pivot[column] // divisor, row, -(row[column] // divisor), pivot)
+            else:
+                row = self._combine(1, row, -factor, pivot)
+
+    def _set(self, column: int, row: Row, waiting: list[Row]) -> None:
+        self._pivots[column] = row
+        waiting.append(self._combine(self.modulus // row[column], row, 0, row))
+
+    def _monic(self, row: Row, column: int) -> Row:
+        """Multiply by a unit such that the entry in `column` becomes a divisor of R."""
+        divisor = gcd(row[column], self.modulus)
+        unit = pow(row[column] // divisor, -1, self.modulus // divisor) if divisor < self.modulus else 1
+        while gcd(unit, self.modulus) > 1:
+            unit += self.modulus // divisor
+        return self._combine(unit, row, 0, row)
+
+    def _combine(self, a: int, left: Sequence[int], b: int, right: Sequence[int]) -> Row:
+        """Return a * left + b * right; divmod of Python integers, whose remainder is never negative."""
+        return tuple(divmod(a * x + b * y, self.modulus)[1] for x, y in zip(left, right, strict=True))
+
+
+def _bezout(a: int, b: int) -> tuple[int, int, int]:
+    """Return (g, s, t) with g = gcd(a, b) = s * a + t * b."""
+    s, next_s, t, next_t = 1, 0, 0, 1
+    while b:
+        quotient = a // b
+        a, b = b, a - quotient * b
+        s, next_s = next_s, s - quotient * next_s
+        t, next_t = next_t, t - quotient * next_t
+    return a, s, t

@@ -1,0 +1,100 @@
+"""The exact matrix of a pure core, from running it.
+
+A core that is affine is known completely once its value at 0 and at each basis vector is known. Whether it *is* affine
+is then checked at further points: at every input there is when those are few, else at multiples and sums of basis
+vectors and at pseudorandom inputs.
+
+What the check is worth: a core that differs from the affine map on a part f of its inputs passes one pseudorandom point
+with probability 1 - f. Over a field, a polynomial of degree e that is not affine has f of at least 1 - e/q.
+
+Source: docs/explanation/privacy-verdicts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
+from secagg_spec.errors import ParameterError
+
+Core: TypeAlias = Callable[[UintArray], UintArray]
+
+_EVERY_INPUT = 512
+_SAMPLES = 32
+
+
+class NotAffine(ParameterError):
+    """A core was probed whose outputs are not an affine function of its inputs."""
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap:
+    """The map x -> matrix @ x + constant; `matrix` is (m, n), `constant` (m,), both elements of `ring`."""
+
+    ring: Ring
+    matrix: UintArray
+    constant: UintArray
+
+    @property
+    def linear(self) -> bool:
+        """Whether the constant is 0."""
+        return not self.constant.any()
+
+    def __call__(self, values: UintArray) -> UintArray:
+        """Return the value at n elements: m elements."""
+        return self.ring.add(self.ring.matmul(self.matrix, values.reshape(-1, 1))[:, 0], self.constant)
+
+
+def probe(ring: Ring, core: Core, inputs: int, *, name: str = "core") -> AffineMap:
+    """Return the affine map that `core` computes.
+
+    Parameters
+    ----------
+    ring : Ring
+        The integers modulo R in which the core computes.
+    core : callable
+        Takes `inputs` elements and returns m elements, the same m for every input.
+    inputs : int
+        The number of inputs, at least 1.
+    name : str
+        What the core is called in errors.
+
+    Raises
+    ------
+    NotAffine
+        A value of the core differs from that of the map found at 0 and at the basis vectors.
+    """
+    validate.integer("inputs", inputs, 1)
+    constant = _run(ring, core, np.zeros(inputs, dtype=np.uint64), name)
+    basis = np.eye(inputs, dtype=np.uint64)
+    values = [_run(ring, core, vector, name, constant.size) for vector in basis]
+    found = AffineMap(ring, np.stack([ring.subtract(value, constant) for value in values], axis=1), constant)
+    for point in _points(ring, inputs):
+        if not np.array_equal(_run(ring, core, point, name, constant.size), found(point)):
+            raise NotAffine(name, f"not affine at {tuple(point.tolist())}", f"affine modulo {ring.modulus}")
+    return found
+
+
+def _run(ring: Ring, core: Core, point: UintArray, name: str, size: int | None = None) -> UintArray:
+    return ring.check(name, core(point.copy()), (size,))
+
+
+def _points(ring: Ring, inputs: int) -> Iterator[UintArray]:
+    """Yield the inputs at which a map is compared with its core, the zero vector among them."""
+    if ring.modulus**inputs <= _EVERY_INPUT:
+        yield from (np.array(point, dtype=np.uint64) for point in product(range(ring.modulus), repeat=inputs))
+        return
+    basis = np.eye(inputs, dtype=np.uint64)
+    yield np.zeros(inputs, dtype=np.uint64)
+    yield from basis * np.uint64(ring.modulus - 1)
+    yield from (ring.add(left, right) for left, right in pairwise(basis))
+    source = SeededSource(b"probe", f"{ring.modulus} {inputs}")
+    yield from draw_elements(source, ring, (_SAMPLES, inputs))

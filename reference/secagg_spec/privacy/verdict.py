@@ -1,0 +1,195 @@
+"""What a linear view determines of the secrets, beyond what it may.
+
+====================  ======================================================================
+notation              here
+====================  ======================================================================
+v = A s + B r         the view; s are the secrets, r is uniform
+L = {wA : wB = 0}     the functionals of the secrets that the view determines, a module
+F                     the functionals that may be known, as rows
+(L + F) / F           what is learned beyond: `excess`
+====================  ======================================================================
+
+For uniform secrets I(s; v) = log |L| = log(|im [A|B]| / |im B|), and I(s; v | F s) = log(|L + F| / |F|). Over a field
+these are ranks; over Z_R with a composite R they are not: v = 2 s modulo 4 tells one bit, and v = s + 3 r modulo 6
+tells log2(3), both invisible to the rank modulo a prime. There Howell's form counts.
+
+Source: docs/explanation/privacy-verdicts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log2
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import PrimeField, Ring
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy.echelon import eliminate, independent_rows, rank, reduced_basis
+from secagg_spec.privacy.howell import RowModule
+
+_MANY_SECRETS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What a view determines beyond what it may.
+
+    Parameters
+    ----------
+    modulus : int
+        R.
+    secrets : tuple of str
+        The names of the secrets, one for each column of `excess`.
+    excess : array (k, secrets)
+        Functionals that generate what is learned beyond, modulo what may be known; over a field a basis.
+    index : int
+        The number of values that they take together, given what may be known: |L + F| / |F|.
+    leak : int
+        The number of values of all that the view determines: |L|.
+    withheld : int
+        |L + F| / |L|: 1 when everything that may be known is learned.
+    """
+
+    modulus: int
+    secrets: tuple[str, ...]
+    excess: UintArray
+    index: int
+    leak: int
+    withheld: int
+
+    @property
+    def private(self) -> bool:
+        """Whether nothing is learned beyond what may be."""
+        return self.index == 1
+
+    @property
+    def bits(self) -> float:
+        """The information about uniform secrets beyond what may be known, in bits."""
+        return log2(self.index)
+
+    @property
+    def dimension(self) -> int:
+        """The number of functionals in `excess`; over a field the dimension of what they span."""
+        return len(self.excess)
+
+    @cached_property
+    def functionals(self) -> tuple[str, ...]:
+        """The functionals in readable form, such as ``x_2[0] + x_3[0]``."""
+        return tuple(readable(row, self.secrets, self.modulus) for row in self.excess)
+
+
+def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: Sequence[str] | None = None) -> Verdict:
+    """Decide what the view A s + B r determines beyond the functionals `allowed`.
+
+    Parameters
+    ----------
+    ring : Ring
+        The integers modulo R. A `PrimeField` is decided by ranks, any other ring by Howell's form.
+    A : array (m, n)
+        The coefficients of the n secrets in the m entries of the view.
+    B : array (m, k)
+        The coefficients of the k uniform symbols.
+    allowed : array (f, n)
+        Functionals that may be known; f may be 0.
+    secrets : sequence of str, optional
+        The names of the secrets; ``s[0]``, ``s[1]``, … when left out.
+
+    Raises
+    ------
+    LengthMismatch, NonCanonical
+        The arrays do not fit each other, or hold numbers outside ``[0, R)``.
+    """
+    A = ring.check("A", A, (None, None))
+    B = ring.check("B", B, (A.shape[0], None))
+    allowed = ring.check("allowed", allowed, (None, A.shape[1]))
+    names = tuple(f"s[{i}]" for i in range(A.shape[1])) if secrets is None else tuple(secrets)
+    assert len(names) == A.shape[1], "one name for each secret"
+    if isinstance(ring, PrimeField):
+        return _over_field(ring, A, B, allowed, names)
+    return _over_ring(ring, A, B, allowed, names)
+
+
+def readable(row: UintArray, names: Sequence[str], modulus: int) -> str:
+    """Return a functional as a sum, with coefficients of the smallest magnitude."""
+    text = ""
+    for coefficient, name in zip(row.tolist(), names, strict=True):
+        if coefficient:
+            signed = coefficient if coefficient <= modulus // 2 else coefficient - modulus
+            sign = "-" if signed < 0 else "+"
+            term = name if abs(signed) == 1 else f"{abs(signed)}*{name}"
+            text += f" {sign} {term}" if text else f"{'-' if signed < 0 else ''}{term}"
+    return text or "0"
+
+
+# ------------------------------------------------------------------------------------------------ prime fields
+
+
+def _over_field(field: PrimeField, A: UintArray, B: UintArray, allowed: UintArray, names: tuple[str, ...]) -> Verdict:
+    leak = eliminate(field, np.concatenate([B, A], axis=1), B.shape[1]).rest[:, B.shape[1] :]
+    both = np.concatenate([allowed, leak])
+    base, learned, joined = rank(field, allowed), rank(field, leak), rank(field, both)
+    excess = _sparse_basis(field, leak, allowed, names) if joined > base else leak[:0]
+    assert len(excess) == joined - base
+    q = field.modulus
+    return Verdict(q, names, excess, q ** (joined - base), q**learned, q ** (joined - learned))
+
+
+def _sparse_basis(field: PrimeField, leak: UintArray, allowed: UintArray, names: tuple[str, ...]) -> UintArray:
+    """Return functionals with few terms that complete a basis of the allowed ones to one of all that is learned.
+
+    Among functionals with equally many terms, those that mention fewer users come first.
+    """
+    candidates = np.concatenate(list(_candidates(field, leak, allowed)))
+    order = sorted(range(len(candidates)), key=lambda row: _complexity(candidates[row], names))
+    ordered = np.concatenate([allowed, candidates[order]])
+    chosen = [row for row in independent_rows(field, ordered) if row >= len(allowed)]
+    return ordered[chosen]
+
+
+def _complexity(row: UintArray, names: tuple[str, ...]) -> tuple[int, int]:
+    mentioned = [names[column] for column in np.flatnonzero(row)]
+    return len(mentioned), len({name.partition("[")[0] for name in mentioned})
+
+
+def _candidates(field: PrimeField, leak: UintArray, allowed: UintArray) -> Iterator[UintArray]:
+    """Yield reduced bases of what is learned, for several orders of the secrets."""
+    together, width = np.concatenate([leak, allowed]), leak.shape[1]
+    yield reduced_basis(field, together)
+    if width <= _MANY_SECRETS:
+        yield _monic(field, reduced_basis(field, together[:, ::-1])[:, ::-1])
+
+
+def _monic(field: PrimeField, rows: UintArray) -> UintArray:
+    """Scale rows that are not 0 such that their first entry is 1."""
+    first = rows[np.arange(len(rows)), (rows != 0).argmax(axis=1)]
+    factors = field.inverse(np.ascontiguousarray(first))
+    return field.multiply(np.ascontiguousarray(rows), np.broadcast_to(factors[:, np.newaxis], rows.shape))
+
+
+# ---------------------------------------------------------------------------------------------- composite moduli
+
+
+def _over_ring(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, names: tuple[str, ...]) -> Verdict:
+    R, width, noise = ring.modulus, A.shape[1], B.shape[1]
+    rows = RowModule(R, noise + width, np.concatenate([B, A], axis=1).tolist()).vanishing(noise)
+    leak, base = RowModule(R, width, rows), RowModule(R, width, allowed.tolist())
+    joined = RowModule(R, width, [*base.rows, *leak.rows])
+    excess = _generators(joined, base, names)
+    index = joined.size // base.size
+    matrix = np.array(excess, dtype=np.uint64).reshape(len(excess), width)
+    return Verdict(R, names, matrix, index, leak.size, joined.size // leak.size)
+
+
+def _generators(joined: RowModule, base: RowModule, names: tuple[str, ...]) -> list[tuple[int, ...]]:
+    """Return rows of few terms that generate `joined` together with `base`."""
+    covered = RowModule(base.modulus, base.width, base.rows)
+    chosen = []
+    for row in sorted(joined.rows, key=lambda row: _complexity(np.array(row, dtype=np.uint64), names)):
+        if row not in covered:
+            covered.add(row)
+            chosen.append(row)
+    assert covered.size == joined.size
+    return chosen

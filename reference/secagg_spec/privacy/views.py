@@ -1,0 +1,240 @@
+"""What a coalition sees, as linear forms of symbols.
+
+A *symbol* is an unknown element: a secret of a user, a value that a user sampled, or an output of the PRG. Equal
+symbols are one unknown, so a PRG output that is derived twice from the same things is the same symbol wherever it is
+used. A message is a vector of *forms*, linear in symbols; it comes from applying the probed map of a core to the forms
+of its inputs. Constants are public and are left out: they change no verdict.
+
+A *view* is what the server and some users see: messages, and every secret, sampled value and known PRG output of the
+coalition. Channels between users are ideal: what an honest user sends to an honest one is not seen, what it sends to a
+member of the coalition is seen opened.
+
+Source: docs/explanation/privacy-verdicts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy.probe import AffineMap
+from secagg_spec.privacy.verdict import Verdict, decide
+
+Token: TypeAlias = Hashable
+"""A seed, a key, or a share of one: something that is known as a whole or not at all."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Element `index` of the secret `name` of a user."""
+
+    name: str
+    user: int
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.name}_{self.user}[{self.index}]"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Element `index` of the value `name` that a user sampled, uniform and fresh."""
+
+    name: str
+    user: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What one PRG stream is derived from; equal derivations are one stream."""
+
+    seed: Token
+    session: bytes
+    protocol: str
+    round: int
+    purpose: str
+    segment: int = 0
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Element `index` of a PRG stream."""
+
+    derivation: Derivation
+    index: int
+
+
+Symbol: TypeAlias = Secret | Drawn | Derived
+
+
+def user_token(user: int) -> Token:
+    """Return the token that a coalition knows of each of its members."""
+    return ("user", user)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`token` is known to whoever knows at least `threshold` of the `sources`.
+
+    A seed that a user draws: threshold 1 of its `user_token`. A pairwise key: 1 of the two users' secret keys. A key
+    that is shared: t of its shares. Below the threshold shares say nothing, as Shamir's do.
+    """
+
+    token: Token
+    sources: tuple[Token, ...]
+    threshold: int = 1
+
+
+def closure(known: Iterable[Token], rules: Sequence[Rule]) -> frozenset[Token]:
+    """Return all tokens that follow from the known ones by the rules."""
+    tokens = set(known)
+    while True:
+        found = {
+            rule.token
+            for rule in rules
+            if rule.token not in tokens and sum(source in tokens for source in set(rule.sources)) >= rule.threshold
+        }
+        if not found:
+            return frozenset(tokens)
+        tokens |= found
+
+
+# ------------------------------------------------------------------------------------------------------- forms
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """m linear forms: `matrix` is (m, n), and column c belongs to the symbol numbered ``symbols[c]``, ascending."""
+
+    symbols: NDArray[np.intp]
+    matrix: UintArray
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def row(self, index: int) -> Forms:
+        """Return one of the forms."""
+        return Forms(self.symbols, self.matrix[index : index + 1])
+
+    def without(self, known: NDArray[np.intp]) -> Forms:
+        """Return the forms without the terms of known symbols."""
+        kept = ~np.isin(self.symbols, known)
+        return Forms(self.symbols[kept], self.matrix[:, kept])
+
+
+class Space:
+    """The symbols of one module over Z_R, numbered in the order in which they come.
+
+    Vectors over different moduli, or segments that share no symbol, are spaces of their own.
+    """
+
+    def __init__(self, ring: Ring) -> None:
+        self.ring = ring
+        self._numbers: dict[Symbol, int] = {}
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """All symbols so far."""
+        return tuple(self._numbers)
+
+    def of(self, symbols: Iterable[Symbol]) -> Forms:
+        """Return the forms that are the given symbols themselves; equal symbols are one."""
+        numbers = [self._numbers.setdefault(symbol, len(self._numbers)) for symbol in symbols]
+        distinct, position = np.unique(np.array(numbers, dtype=np.intp), return_inverse=True)
+        return Forms(distinct, np.eye(distinct.size, dtype=np.uint64)[position])
+
+    def secret(self, name: str, user: int, indices: Iterable[int]) -> Forms:
+        """Return the elements of a secret of a user."""
+        return self.of(Secret(name, user, index) for index in indices)
+
+    def drawn(self, name: str, user: int, count: int) -> Forms:
+        """Return `count` elements that a user sampled."""
+        return self.of(Drawn(name, user, index) for index in range(count))
+
+    def derived(self, derivation: Derivation, count: int) -> Forms:
+        """Return the first `count` elements of a PRG stream."""
+        return self.of(Derived(derivation, index) for index in range(count))
+
+    def apply(self, core: AffineMap, *inputs: Forms) -> Forms:
+        """Return the outputs of a probed core on the given inputs, one after another, without its constant."""
+        joined = join(inputs)
+        return Forms(joined.symbols, self.ring.matmul(core.matrix, joined.matrix))
+
+
+def join(parts: Sequence[Forms]) -> Forms:
+    """Return all forms one after another, over the union of their symbols."""
+    symbols = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(part.symbols for part in parts)]))
+    matrix = np.zeros((sum(len(part) for part in parts), symbols.size), dtype=np.uint64)
+    top = 0
+    for part in parts:
+        matrix[top : top + len(part), np.searchsorted(symbols, part.symbols)] = part.matrix
+        top += len(part)
+    return Forms(symbols, matrix)
+
+
+# -------------------------------------------------------------------------------------------------------- view
+
+
+class View:
+    """What the server and the users of a coalition see.
+
+    Parameters
+    ----------
+    space : Space
+        The symbols.
+    coalition : collection of int
+        The users that pool what they know with the server; may be empty.
+    rules : sequence of Rule
+        Which seeds and keys follow from which.
+    """
+
+    def __init__(self, space: Space, coalition: Collection[int], rules: Sequence[Rule] = ()) -> None:
+        self.space = space
+        self.coalition = frozenset(coalition)
+        self._rules = rules
+        self._revealed: set[Token] = {user_token(user) for user in self.coalition}
+        self._seen: list[Forms] = []
+
+    def see(self, *messages: Forms) -> None:
+        """Add messages to the view."""
+        self._seen.extend(messages)
+
+    def reveal(self, *tokens: Token) -> None:
+        """Add seeds, keys or shares of them to the view."""
+        self._revealed.update(tokens)
+
+    def known(self) -> NDArray[np.intp]:
+        """Return the symbols that the coalition knows: its own, and PRG outputs of known seeds.
+
+        They are rows of the view, each a single symbol. Such a row takes its column out of every other, so that the
+        columns are left out of the system instead.
+        """
+        tokens = closure(self._revealed, self._rules)
+
+        def is_known(symbol: Symbol) -> bool:
+            if isinstance(symbol, Derived):
+                return symbol.derivation.seed in tokens
+            return symbol.user in self.coalition
+
+        return np.array([n for n, symbol in enumerate(self.space.symbols) if is_known(symbol)], dtype=np.intp)
+
+    def decide(self, *allowed: Forms) -> Verdict:
+        """Return what the view determines beyond the allowed forms of secrets and the coalition's own.
+
+        `allowed` mention secrets only.
+        """
+        known, count = self.known(), sum(len(part) for part in self._seen)
+        joined = join([part.without(known) for part in (*self._seen, *allowed)])
+        symbols = self.space.symbols
+        of_secret = np.array([isinstance(symbols[n], Secret) for n in joined.symbols], dtype=bool)
+        names = tuple(str(symbols[n]) for n in joined.symbols[of_secret])
+        assert not joined.matrix[count:, ~of_secret].any(), "what is allowed mentions secrets only"
+        A, B = joined.matrix[:, of_secret], joined.matrix[:, ~of_secret]
+        return decide(self.space.ring, A[:count], B[:count], A[count:], names)

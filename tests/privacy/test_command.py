@@ -1,0 +1,133 @@
+"""The command ``secagg-spec privacy``: what it says, and its one-line refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from secagg_spec import cli
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Run the command and return its exit code and what it printed."""
+    try:
+        code = cli.main(["privacy", "lightsecagg", *arguments])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.fixture(scope="module")
+def tiny() -> str:
+    """The report on the preset `tiny`."""
+    capture = pytest.MonkeyPatch()
+    lines: list[str] = []
+    capture.setattr("builtins.print", lambda *words: lines.append(" ".join(map(str, words))))
+    code = cli.main(["privacy", "lightsecagg", "--preset", "tiny"])
+    capture.undo()
+    assert code == 0
+    return "\n".join(lines)
+
+
+def line_of(report: str, coalition: str) -> str:
+    """The line of a coalition in the table."""
+    [line] = [line for line in report.splitlines() if line.startswith(f"  {coalition}  ")]
+    return line.strip()
+
+
+def test_tiny_names_every_coalition_and_what_it_learns(tiny: str) -> None:
+    assert "coalitions: all 32" in tiny
+    assert "surviving sets: all 16" in tiny
+    for coalition in ("the server alone", *(f"user {user}" for user in range(5))):
+        assert line_of(tiny, coalition).endswith("nothing")
+    assert "2 dimensions a column when users 0 to 4 survive: x_3[0] + 3*x_3[2]; x_4[0] + 3*x_4[2]" in line_of(
+        tiny, "users 0, 1"
+    )
+    assert "came late" in line_of(tiny, "users 0 to 3")
+    assert line_of(tiny, "users 0 to 4").endswith("nothing (all inputs are its own)")
+    assert len([line for line in tiny.splitlines() if line.startswith(("  user", "  the server"))]) == 32
+
+
+def test_tiny_concludes(tiny: str) -> None:
+    assert "up to T = 1: exactly the sum over the survivors and the coalition's own data\n" in tiny
+    assert "smallest coalition that learns more: users 0, 1 (T + 1 = 2 users)" in tiny
+    assert "elements 0, 2: exactly that in 160 of 160 cases" in tiny
+    assert "element 1: exactly that in 134 of 160 cases, less in 26 (users 1, 4, for one)" in tiny
+    assert "NOT decided" not in tiny
+
+
+def test_with_the_point_0_the_user_whose_share_is_in_clear_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--points", "0,1,2,3,4")
+    assert code == 1
+    assert "IN CLEAR: user 0, whose point is 0, holds sub-mask 0, elements 0, 1, of every mask in clear" in out
+    assert "PRIVACY BROKEN" in out
+    assert "smallest coalition that learns more: user 0 (1 user, T = 1)" in out
+    assert line_of(out, "user 0").endswith("x_1[0]; x_2[0]; x_3[0]")
+
+
+def test_one_coalition_only(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--coalition", "3, 0")
+    assert code == 0
+    assert "coalitions: users 0, 3 (others are NOT decided here)" in out
+    assert "2 dimensions" in line_of(out, "users 0, 3")
+    code, out, _ = call(capsys, "--coalition", "")
+    assert code == 0
+    assert "no coalition learns more, as far as decided here" in out
+
+
+def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--preset", "default")
+    assert code == 0
+    assert "coalitions: users 0 to 2; users 0 to 3 (others are NOT decided here)" in out
+    assert "surviving sets: users 0 to 9; users 3 to 9 (others are NOT decided here)" in out
+    assert line_of(out, "users 0 to 2").endswith("nothing")
+    assert "5 dimensions a column" in line_of(out, "users 0 to 3")
+
+
+def test_a_larger_preset_decides_the_user_with_the_point_0_too(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--preset", "default", "--points", "5,6,7,8,9,10,11,0,1,2")
+    assert code == 1
+    assert "IN CLEAR: user 7, whose point is 0" in out
+    assert "smallest coalition that learns more, as far as decided here: user 7 (1 user, T = 3)" in out
+
+
+@pytest.mark.parametrize("preset", ["tiny", "default"])
+def test_lines_fit_a_terminal(preset: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "--preset", preset, "--coalition", "0,1,2,3")
+    assert max(map(len, out.splitlines())) <= 170
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--points", "1,2,2,3,4"), "2 for users 1 and 2"),
+        (("--points", "0,1,2,3"), "N = 5 points"),
+        (("--points", "1,2,3,4,7"), "[0, 6]"),
+        (("--points", "1,2,,3,4"), "whole numbers"),
+        (("--points", "1,2,3,4,-1"), "whole numbers"),
+        (("--points", "1,2,3,4,1e3"), "whole numbers"),
+        (("--points", "1,2,3,4,٣"), "whole numbers"),
+        (("--points", "1,2,3,4," + "9" * 5000), "whole numbers"),
+        (("--points", ""), "N = 5 points"),
+        (("--coalition", "0,5"), "a user in [0, 5)"),
+        (("--coalition", "0,0"), "named once"),
+        (("--coalition", "user 0"), "whole numbers"),
+        (("--preset", "huge"), "'tiny', 'default', 'paper'"),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, str], said: str
+) -> None:
+    code, out, err = call(capsys, *arguments)
+    assert code == 2
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1, err
+    assert said in err
+    assert len(err) < 300
+
+
+def test_an_unknown_protocol_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["privacy", "secretagg"])
+    assert ended.value.code == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1

@@ -1,0 +1,72 @@
+"""Elimination over prime fields, against python-flint."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from flint import nmod_mat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy.echelon import eliminate, independent_rows, rank, reduced_basis
+from tests.strategies import arrays, integers_of, primes, pseudorandom
+
+
+@st.composite
+def systems(draw: st.DrawFn) -> tuple[PrimeField, UintArray]:
+    """Matrices of every shape up to 6 x 6, zero rows and columns among them."""
+    q = draw(primes())
+    return PrimeField(q), draw(arrays(q, draw(st.integers(0, 6)), draw(st.integers(1, 6))))
+
+
+def in_flint(matrix: UintArray, q: int) -> nmod_mat:
+    """The matrix in python-flint."""
+    return nmod_mat(matrix.shape[0], matrix.shape[1], [int(x) for x in matrix.ravel()], q)
+
+
+def flint_rank(matrix: UintArray, q: int) -> int:
+    """The rank according to python-flint."""
+    return int(in_flint(matrix, q).rank()) if matrix.size else 0
+
+
+@given(systems())
+def test_rank_agrees_with_flint(system: tuple[PrimeField, UintArray]) -> None:
+    field, matrix = system
+    assert rank(field, matrix) == flint_rank(matrix, field.modulus)
+
+
+@given(systems())
+def test_the_reduced_basis_is_the_reduced_echelon_form_of_flint(system: tuple[PrimeField, UintArray]) -> None:
+    field, matrix = system
+    found = reduced_basis(field, matrix)
+    if matrix.size:
+        form, count = in_flint(matrix, field.modulus).rref()
+        assert integers_of(found) == [[int(x) for x in row] for row in form.tolist()[:count]]
+
+
+@given(systems(), st.data())
+def test_rows_without_a_pivot_generate_what_vanishes_there(
+    system: tuple[PrimeField, UintArray], data: st.DataObject
+) -> None:
+    field, matrix = system
+    columns = data.draw(st.integers(0, matrix.shape[1]))
+    rest = eliminate(field, matrix, columns).rest
+    assert not rest[:, :columns].any()
+    left = flint_rank(np.ascontiguousarray(matrix[:, :columns]), field.modulus)
+    assert flint_rank(rest, field.modulus) == flint_rank(matrix, field.modulus) - left
+
+
+@given(systems())
+def test_independent_rows_are_those_that_raise_the_rank(system: tuple[PrimeField, UintArray]) -> None:
+    field, matrix = system
+    ranks = [flint_rank(matrix[:count], field.modulus) for count in range(len(matrix) + 1)]
+    assert independent_rows(field, matrix) == [row for row in range(len(matrix)) if ranks[row + 1] > ranks[row]]
+
+
+@pytest.mark.parametrize("q", [2, 7, 2**32 - 5])
+def test_a_large_sparse_matrix_keeps_its_rank(q: int) -> None:
+    field = PrimeField(q)
+    matrix = pseudorandom(5, q, 90, 80) * (pseudorandom(6, 10, 90, 80) == 0)
+    assert rank(field, matrix) == flint_rank(matrix, q)

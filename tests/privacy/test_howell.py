@@ -1,0 +1,70 @@
+"""Howell's form, against the enumeration of modules and against the Smith form of python-flint."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import gcd, prod
+
+from flint import fmpz_mat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.privacy.howell import RowModule
+
+Matrix = list[list[int]]
+
+
+@st.composite
+def matrices(draw: st.DrawFn, moduli: tuple[int, ...], most: int) -> tuple[int, Matrix]:
+    """A modulus, and a matrix of at most `most` rows and columns."""
+    R = draw(st.sampled_from(moduli))
+    width = draw(st.integers(1, most))
+    rows = st.lists(st.integers(0, R - 1), min_size=width, max_size=width)
+    return R, draw(st.lists(rows, min_size=1, max_size=most))
+
+
+def members(R: int, rows: Matrix) -> set[tuple[int, ...]]:
+    """Every member of the module, by running through all combinations."""
+    return {
+        tuple(sum(c * x for c, x in zip(factors, column, strict=True)) % R for column in zip(*rows, strict=True))
+        for factors in product(range(R), repeat=len(rows))
+    }
+
+
+@given(matrices((2, 3, 4, 6, 8, 9, 12), 3))
+def test_the_module_has_the_members_that_enumeration_finds(system: tuple[int, Matrix]) -> None:
+    R, rows = system
+    module, expected = RowModule(R, len(rows[0]), rows), members(R, rows)
+    assert module.size == len(expected)
+    assert all(row in module for row in expected)
+    assert members(R, [list(row) for row in module.rows] or [[0] * len(rows[0])]) == expected
+    outside = [row for row in product(range(R), repeat=len(rows[0])) if row not in expected]
+    assert not any(row in module for row in outside)
+
+
+@given(matrices((4, 6, 8, 12), 3), st.data())
+def test_members_that_vanish_on_the_first_columns_are_found(system: tuple[int, Matrix], data: st.DataObject) -> None:
+    R, rows = system
+    width = len(rows[0])
+    columns = data.draw(st.integers(0, width))
+    expected = {row[columns:] for row in members(R, rows) if not any(row[:columns])}
+    found = [list(row) for row in RowModule(R, width, rows).vanishing(columns)]
+    assert members(R, found or [[0] * (width - columns)]) == expected
+
+
+@given(matrices((2, 4, 6, 30, 2**16, 2**32 - 5, 2**32), 6))
+def test_the_size_is_that_of_the_invariant_factors(system: tuple[int, Matrix]) -> None:
+    R, rows = system
+    smith = fmpz_mat(rows).snf()
+    factors = [int(smith[i, i]) for i in range(min(smith.nrows(), smith.ncols()))]
+    assert RowModule(R, len(rows[0]), rows).size == prod(R // gcd(d, R) for d in factors)
+
+
+@given(matrices((4, 6, 12, 2**32), 5))
+def test_the_form_depends_on_the_module_only(system: tuple[int, Matrix]) -> None:
+    R, rows = system
+    form = RowModule(R, len(rows[0]), rows).rows
+    again = RowModule(R, len(rows[0]), [*rows[::-1], *form]).rows
+    assert form == again
+    pivots = [next(x for x in row if x) for row in form]
+    assert all(R % pivot == 0 for pivot in pivots)

@@ -1,0 +1,142 @@
+"""Verdicts, against the exact information of every case, over fields and over rings with zero divisors."""
+
+from __future__ import annotations
+
+from math import isclose, log2
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField, Ring, is_prime
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import LengthMismatch, NonCanonical
+from secagg_spec.privacy.verdict import Verdict, decide, readable
+from tests.privacy.enumeration import codes, conditional_information, determined, every_vector
+from tests.strategies import arrays, integers_of, vector
+
+System = tuple[int, UintArray, UintArray, UintArray]
+
+
+@st.composite
+def systems(draw: st.DrawFn, moduli: tuple[int, ...], most: int = 3) -> System:
+    """Views A s + B r with allowed functionals, up to 3 secrets and 2 random symbols."""
+    R = draw(st.sampled_from(moduli))
+    secrets, noise, rows = draw(st.integers(1, most)), draw(st.integers(0, 2)), draw(st.integers(0, 4))
+    allowed = draw(st.integers(0, 2))
+    return R, draw(arrays(R, rows, secrets)), draw(arrays(R, rows, noise)), draw(arrays(R, allowed, secrets))
+
+
+def compare_with_enumeration(verdict: Verdict, system: System) -> None:
+    """Count every case of s and r, and compare the information and the number of determined functionals."""
+    R, A, B, allowed = system
+    cases = every_vector(R, A.shape[1] + B.shape[1])
+    secrets = cases[: A.shape[1]]
+    none = np.zeros((1, cases.shape[1]), dtype=np.uint64)
+    s = codes(R, secrets)
+    v = codes(R, np.concatenate([none, np.concatenate([A, B], axis=1) @ cases % np.uint64(R)]))
+    f = codes(R, np.concatenate([none, allowed @ secrets % np.uint64(R)]))
+    assert isclose(conditional_information(s, v, f), verdict.bits, abs_tol=1e-9)
+    assert isclose(conditional_information(s, v, np.zeros_like(s)), log2(verdict.leak), abs_tol=1e-9)
+    assert determined(R, secrets, v) == verdict.leak
+    assert determined(R, secrets, v, f) == verdict.leak * verdict.withheld
+    # the functionals that are named are determined, and together with the allowed ones are all that is
+    named = codes(R, np.concatenate([none, verdict.excess @ secrets % np.uint64(R)]))
+    assert isclose(conditional_information(named, v, f), verdict.bits, abs_tol=1e-9)
+
+
+@given(systems((2, 3)))
+def test_over_a_field_ranks_give_the_exact_information(system: System) -> None:
+    R, A, B, allowed = system
+    compare_with_enumeration(decide(PrimeField(R), A, B, allowed), system)
+
+
+@given(systems((2, 3, 4, 6)))
+def test_over_a_ring_howell_gives_the_exact_information(system: System) -> None:
+    R, A, B, allowed = system
+    compare_with_enumeration(decide(Ring(R), A, B, allowed), system)
+
+
+@given(systems((8, 9, 12), most=1))
+def test_over_larger_rings_too(system: System) -> None:
+    R, A, B, allowed = system
+    compare_with_enumeration(decide(Ring(R), A, B, allowed), system)
+
+
+@given(systems((2, 5, 7, 2**31 - 1, 2**32 - 5), most=4))
+def test_both_ways_agree_where_both_apply(system: System) -> None:
+    R, A, B, allowed = system
+    field, ring = decide(PrimeField(R), A, B, allowed), decide(Ring(R), A, B, allowed)
+    assert (field.index, field.leak, field.withheld) == (ring.index, ring.leak, ring.withheld)
+    assert field.dimension == ring.dimension
+    assert field.index == R**field.dimension
+
+
+def one(value: int) -> UintArray:
+    """A 1 x 1 matrix."""
+    return vector([[value]])
+
+
+NOTHING = np.empty((0, 1), dtype=np.uint64)
+
+
+def test_twice_a_secret_modulo_4_tells_one_bit() -> None:
+    verdict = decide(Ring(4), one(2), np.empty((1, 0), dtype=np.uint64), NOTHING)
+    assert (verdict.bits, verdict.functionals) == (1.0, ("2*s[0]",))
+    assert decide(PrimeField(2), one(2 % 2), np.empty((1, 0), dtype=np.uint64), NOTHING).private
+
+
+def test_a_secret_plus_three_times_noise_modulo_6_tells_log2_3_bits() -> None:
+    verdict = decide(Ring(6), one(1), one(3), NOTHING)
+    assert verdict.index == 3
+    assert isclose(verdict.bits, log2(3))
+    assert verdict.functionals == ("2*s[0]",)
+    assert decide(PrimeField(2**32 - 5), one(1), one(3), NOTHING).private
+
+
+@pytest.mark.parametrize("R", [2, 4, 6, 7, 2**32])
+def test_a_one_time_pad_tells_nothing_and_a_clear_value_everything(R: int) -> None:
+    ring = PrimeField(R) if is_prime(R) else Ring(R)
+    assert decide(ring, one(1), one(1), NOTHING).private
+    clear = decide(ring, one(1), one(0), NOTHING)
+    assert (clear.index, clear.leak, clear.functionals) == (R, R, ("s[0]",))
+
+
+def test_what_is_allowed_is_not_counted_and_what_is_withheld_is() -> None:
+    field, total = PrimeField(7), vector([[1, 1, 1]])
+    view = vector([[1, 1, 1], [0, 1, 1]])
+    verdict = decide(field, view, np.zeros((2, 0), dtype=np.uint64), total, ("x_0[0]", "x_1[0]", "x_2[0]"))
+    assert verdict.functionals == ("x_0[0]",)
+    assert (verdict.index, verdict.leak, verdict.withheld) == (7, 49, 1)
+    silent = decide(field, view[:0], np.zeros((0, 0), dtype=np.uint64), total)
+    assert silent.private
+    assert silent.withheld == 7
+
+
+@given(systems((5, 6), most=4), st.data())
+def test_the_verdict_depends_on_the_row_space_only(system: System, data: st.DataObject) -> None:
+    R, A, B, allowed = system
+    ring = PrimeField(R) if is_prime(R) else Ring(R)
+    order = data.draw(st.permutations(range(len(A))))
+    first, second = decide(ring, A, B, allowed), decide(ring, A[order], B[order], allowed)
+    assert (first.index, first.leak) == (second.index, second.leak)
+
+
+@pytest.mark.parametrize(
+    ("row", "text"),
+    [([0, 1, 1], "b + c"), ([6, 0, 2], "-a + 2*c"), ([0, 0, 0], "0"), ([3, 4, 0], "3*a - 3*b")],
+)
+def test_functionals_are_readable(row: list[int], text: str) -> None:
+    assert readable(vector(row), ("a", "b", "c"), 7) == text
+
+
+def test_systems_that_do_not_fit_are_refused() -> None:
+    field = PrimeField(5)
+    with pytest.raises(LengthMismatch, match="B"):
+        decide(field, one(1), np.zeros((2, 1), dtype=np.uint64), NOTHING)
+    with pytest.raises(LengthMismatch, match="allowed"):
+        decide(field, one(1), one(1), np.zeros((1, 2), dtype=np.uint64))
+    with pytest.raises(NonCanonical, match="A"):
+        decide(field, one(5), one(1), NOTHING)
+    assert integers_of(decide(field, one(1), one(0), NOTHING).excess) == [[1]]

@@ -1,0 +1,231 @@
+"""Views: symbols, derivations, what follows from which seeds, and small rounds with pairwise masks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField, Ring
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy.probe import probe
+from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, View, closure, join, user_token
+from tests.strategies import integers_of, vector
+
+RINGS = pytest.mark.parametrize("ring", [PrimeField(7), Ring(6), Ring(2**32), PrimeField()], ids=repr)
+BASE = Derivation(("seed", 0), b"session", "protocol", 0, "mask")
+Edge = tuple[int, int]
+
+
+def adding(ring: Ring, inputs: Forms, *others: Forms, space: Space) -> Forms:
+    """The sum of vectors of forms."""
+    parts = [inputs, *others]
+    size = len(inputs)
+
+    def core(v: UintArray) -> UintArray:
+        return ring.sum(v.reshape(len(parts), size))
+
+    return space.apply(probe(ring, core, size * len(parts)), *parts)
+
+
+# ----------------------------------------------------------------------------------------------- symbols and forms
+
+
+def test_equal_derivations_are_the_same_symbols() -> None:
+    space = Space(PrimeField(7))
+    first, again = space.derived(BASE, 2), space.derived(replace(BASE), 3)
+    assert first.symbols.tolist() == again.symbols.tolist()[:2]
+    assert len(space.symbols) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": ("seed", 1)},
+        {"session": b"other"},
+        {"protocol": "other"},
+        {"round": 1},
+        {"purpose": "other"},
+        {"segment": 1},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_every_part_of_a_derivation_separates_symbols(change: Mapping[str, object]) -> None:
+    space = Space(PrimeField(7))
+    first, second = space.derived(BASE, 2), space.derived(replace(BASE, **change), 2)  # type: ignore[arg-type]
+    assert not set(first.symbols.tolist()) & set(second.symbols.tolist())
+
+
+def test_a_symbol_may_stand_twice_in_one_vector() -> None:
+    space = Space(PrimeField(7))
+    a, b = space.drawn("a", 0, 1), space.drawn("b", 0, 1)
+    forms = join([b, a, b])
+    assert integers_of(forms.matrix) == [[0, 1], [1, 0], [0, 1]]
+    assert integers_of(join([]).matrix) == []
+
+
+@given(st.permutations(range(4)), st.lists(st.integers(0, 6), min_size=8, max_size=8))
+def test_applying_a_core_to_forms_is_applying_it_to_values(order: list[int], numbers: list[int]) -> None:
+    field = PrimeField(7)
+    space = Space(field)
+    symbols = [space.drawn("a", user, 1) for user in range(4)]
+    chosen, matrix = [symbols[i] for i in order], vector(numbers).reshape(2, 4)
+    forms = space.apply(probe(field, lambda v: field.matmul(matrix, v.reshape(-1, 1))[:, 0], 4), *chosen)
+    values = vector([2, 3, 5, 6])
+    by_forms = field.matmul(forms.matrix, values[forms.symbols].reshape(-1, 1))[:, 0]
+    assert np.array_equal(by_forms, field.matmul(matrix, values[order].reshape(-1, 1))[:, 0])
+
+
+def test_a_name_is_readable() -> None:
+    space = Space(PrimeField(7))
+    view = View(space, ())
+    view.see(adding(space.ring, space.secret("x", 2, [0]), space.secret("x", 3, [0]), space=space))
+    assert view.decide().functionals == ("x_2[0] + x_3[0]",)
+
+
+# ------------------------------------------------------------------------------------------------------ knowledge
+
+
+def test_seeds_follow_from_keys_keys_from_shares() -> None:
+    shares = tuple(("share", "key 0", holder) for holder in range(4))
+    rules = [
+        *(Rule(share, (user_token(holder),)) for holder, share in enumerate(shares)),
+        Rule("key 0", shares, threshold=3),
+        Rule("key 0", (user_token(0),)),
+        Rule("key 1", (user_token(1),)),
+        Rule("seed 0 1", ("key 0", "key 1")),
+    ]
+    assert "seed 0 1" in closure([user_token(0)], rules)
+    assert "seed 0 1" in closure([user_token(1)], rules)
+    assert "seed 0 1" not in closure([user_token(2), user_token(3)], rules)
+    assert "seed 0 1" in closure([user_token(2), user_token(3), shares[0]], rules)
+    assert "key 1" not in closure([user_token(0), user_token(2), user_token(3)], rules)
+
+
+def test_a_source_that_is_named_twice_counts_once() -> None:
+    assert "key" not in closure(["a"], [Rule("key", ("a", "a"), threshold=2)])
+
+
+@RINGS
+def test_a_masked_value_is_hidden_until_its_seed_is_known(ring: Ring) -> None:
+    for reveal in (False, True):
+        space = Space(ring)
+        view = View(space, (), [Rule(BASE.seed, (user_token(0),))])
+        view.see(adding(ring, space.secret("x", 0, [0]), space.derived(BASE, 1), space=space))
+        if reveal:
+            view.reveal(BASE.seed)
+        assert view.decide().index == (ring.modulus if reveal else 1)
+
+
+@RINGS
+def test_known_symbols_are_rows_of_the_view(ring: Ring) -> None:
+    """Leaving out the columns of known symbols gives the verdict of the view in which they are rows."""
+    for coalition in ((), (0,), (1,), (0, 1), (0, 2)):
+        space = Space(ring)
+        updates = [space.secret("x", user, [0]) for user in range(3)]
+        masks = [space.drawn("mask", user, 1) for user in range(3)]
+        seen = [adding(ring, updates[u], masks[u], masks[(u + 1) % 3], space=space) for u in range(3)]
+        short, long = View(space, coalition), View(space, ())
+        short.see(*seen)
+        long.see(*seen, *(updates[user] for user in coalition), *(masks[user] for user in coalition))
+        assert short.decide().index == long.decide(*(updates[user] for user in coalition)).index
+
+
+# ------------------------------------------------------------------------------------------------- pairwise masks
+
+
+def pairwise_round(
+    ring: Ring, users: int, edges: list[Edge], coalition: tuple[int, ...], *, self_mask: bool = True, rounds: int = 1
+) -> View:
+    """Masked updates y_i = x_i + b_i +- PRG(seed of each edge), with all self masks revealed after the round."""
+    space = Space(ring)
+    view = View(space, coalition, [Rule(edge, tuple(map(user_token, edge))) for edge in edges])
+    minus = probe(ring, lambda v: ring.subtract(np.zeros(1, dtype=np.uint64), v), 1)
+    for number in range(rounds):
+        for user in range(users):
+            terms = [space.secret(f"x{number}", user, [0])]
+            for edge in edges:
+                if user in edge:
+                    mask = space.derived(Derivation(edge, b"", "toy", number, "pair"), 1)
+                    terms.append(mask if user == edge[0] else space.apply(minus, mask))
+            if self_mask:
+                own = Derivation(("self", user), b"", "toy", number, "self")
+                terms.append(space.derived(own, 1))
+                view.reveal(own.seed)
+            view.see(adding(ring, *terms, space=space))
+    return view
+
+
+def total(view: View, name: str, users: range) -> Forms:
+    """The sum of a secret over users."""
+    parts = [view.space.secret(name, user, [0]) for user in users]
+    return adding(view.space.ring, *parts, space=view.space)
+
+
+@RINGS
+def test_pairwise_masks_on_the_complete_graph_leave_the_sum(ring: Ring) -> None:
+    edges = list(combinations(range(4), 2))
+    for size in range(4):
+        for coalition in combinations(range(4), size):
+            view = pairwise_round(ring, 4, edges, coalition)
+            verdict = view.decide(total(view, "x0", range(4)))
+            assert verdict.private
+            assert verdict.withheld == 1
+
+
+@RINGS
+def test_on_a_graph_of_two_components_the_sum_of_each_is_learned(ring: Ring) -> None:
+    view = pairwise_round(ring, 5, [(0, 1), (1, 2), (3, 4)], ())
+    verdict = view.decide(total(view, "x0", range(5)))
+    assert verdict.index == ring.modulus
+    assert verdict.functionals == ("x0_3[0] + x0_4[0]",)
+
+
+@RINGS
+def test_a_colluder_who_cuts_the_graph_separates_the_sums(ring: Ring) -> None:
+    view = pairwise_round(ring, 3, [(0, 1), (1, 2)], (1,))
+    assert view.decide(total(view, "x0", range(3))).index == ring.modulus
+    whole = pairwise_round(ring, 3, [(0, 1), (1, 2), (0, 2)], (1,))
+    assert whole.decide(total(whole, "x0", range(3))).private
+
+
+@RINGS
+def test_a_stream_that_is_used_in_two_rounds_leaks_the_difference(ring: Ring) -> None:
+    edges = list(combinations(range(3), 2))
+    fresh = pairwise_round(ring, 3, edges, (), rounds=2)
+    assert fresh.decide(total(fresh, "x0", range(3)), total(fresh, "x1", range(3))).private
+
+    space = Space(ring)
+    view = View(space, ())
+    for number in range(2):  # the planted bug: the round is not in the derivation
+        view.see(adding(ring, space.secret(f"x{number}", 0, [0]), space.derived(BASE, 1), space=space))
+    verdict = view.decide()
+    assert verdict.index == ring.modulus
+    assert verdict.functionals == ("x0_0[0] - x1_0[0]",)
+
+
+@RINGS
+def test_one_stream_for_two_segments_leaks_the_difference(ring: Ring) -> None:
+    for segments, private in (((0, 1), True), ((0, 0), False)):
+        space = Space(ring)
+        view = View(space, ())
+        for element, segment in enumerate(segments):
+            mask = space.derived(replace(BASE, segment=segment), 1)
+            view.see(adding(ring, space.secret("x", 0, [element]), mask, space=space))
+        assert view.decide().private is private
+
+
+def test_a_half_mask_modulo_6_is_seen() -> None:
+    """A mask that is multiplied by 3 before it is added covers the parity only."""
+    ring = Ring(6)
+    space = Space(ring)
+    view = View(space, ())
+    triple = probe(ring, lambda v: ring.multiply(v, np.full(1, 3, dtype=np.uint64)), 1)
+    mask = space.apply(triple, space.drawn("mask", 0, 1))
+    view.see(adding(ring, space.secret("x", 0, [0]), mask, space=space))
+    assert (view.decide().index, view.decide().functionals) == (3, ("2*x_0[0]",))
