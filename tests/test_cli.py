@@ -47,7 +47,7 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
         (["simulate", "lightsecagg", "--drop", "upload:8"], "[0, 8)"),
         (["simulate", "lightsecagg", "--users", "2"], "users = 2"),
         (["simulate", "lightsecagg", "--users", "x"], "--users"),
-        (["simulate", "lightsecagg", "--modulus", "15"], "modulus = 15"),
+        (["simulate", "lightsecagg", "--modulus", "15"], "q = 15"),
         (["simulate", "lightsecagg", "--colluders", "0"], "T = 0"),
         (["simulate", "lightsecagg", "--length", "0"], "d = 0"),
         (["simulate", "nothing"], "lightsecagg"),
@@ -125,3 +125,33 @@ def test_targets_checks_and_version_are_listed(capsys: pytest.CaptureFixture[str
     assert "fedml-any" in call(capsys, "conform", "--list-targets")[1]
     assert "LSA-09" in call(capsys, "conform", "--list-checks")[1]
     assert call(capsys, "--version")[1].startswith("secagg-spec ")
+
+
+def test_power_says_what_kills_a_planted_bug(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "power", "-k", "inverse-of-zero")
+    assert code == 0
+    assert "killed by field.inverse/zero" in out
+    assert "1 of 1 planted bugs are found, 0 alive" in out
+
+
+def test_power_of_an_adapter_counts_what_its_declarations_reach(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "power", "-k", "inverse-of-zero", "--", sys.executable, FAKE, "none")
+    assert code == 0
+    assert "could have caught 0 of 1 known bugs" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [(["-k", "nothing"], "nothing"), (["--fuzz", "0"], "--fuzz"), (["--seeds", "0"], "--seeds")]
+)
+def test_a_wrong_call_of_power_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    code, _, err = call(capsys, "power", *arguments)
+    assert code == 2
+    assert said in err
+
+
+def test_junit_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "junit.xml"
+    options = ["--junit", str(path), "-k", "adapter/echo", "--", sys.executable, FAKE, "none"]
+    assert call(capsys, "conform", *options)[0] == 0
+    assert 'name="adapter/echo"' in path.read_text()
+    assert call(capsys, "conform", "--junit", "/nowhere/x.xml", *options[2:])[0] == 2

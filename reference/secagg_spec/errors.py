@@ -92,6 +92,14 @@ class TooFewSurvivors(ProtocolError):
     """Too few users are left. Proves nothing about anybody: users drop out."""
 
 
+_SHOWN_BITS = 256
+
+
 def _shorten(value: object, limit: int = 60) -> str:
-    text = " ".join(repr(value).split())
+    if isinstance(value, int) and value.bit_length() > _SHOWN_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no integer of more than 4300 digits, inside a container either
+        return f"a {type(value).__name__} that holds an integer of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"

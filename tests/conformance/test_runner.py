@@ -116,7 +116,7 @@ def _replay(path: Path, fault: str) -> str:
     ],
 )
 def test_an_adapter_that_cannot_be_used_is_said_to_be_so(command: list[str]) -> None:
-    connection = ProcessConnection(command, 1.0)
+    connection = ProcessConnection(command, 1.0, start_timeout=1.0)
     with pytest.raises(AdapterUnusable):
         run(connection, Settings(cases=1))
     connection.close()

@@ -40,7 +40,7 @@ class MaskCode:
 
     def __init__(self, field: PrimeField, N: int, U: int, T: int, points: Sequence[int] | None = None) -> None:
         self.field = field
-        self.N = validate.integer("N", N, 2)
+        self.N = validate.integer("N", N, 2, validate.MAX_COUNT)
         self.U = validate.integer("U", U, 2, self.N)
         self.T = validate.integer("T", T, 1, self.U - 1)
         if field.modulus <= self.N:
@@ -49,6 +49,7 @@ class MaskCode:
         self.columns = field.powers(self.points, self.U)
 
     def _check_points(self, points: Sequence[int]) -> UintArray:
+        validate.sequence("points", points, "elements")
         if len(points) != self.N:
             raise LengthMismatch("points", points, f"N = {self.N} points")
         seen: set[int] = set()
@@ -61,7 +62,7 @@ class MaskCode:
 
     def share_length(self, d: int) -> int:
         """Return L = ceil(d / (U - T)), the elements in a share of a vector of `d` elements, d >= 1 (MDS-03)."""
-        return -(-validate.integer("d", d, 1) // (self.U - self.T))
+        return -(-validate.integer("d", d, 1, validate.MAX_COUNT) // (self.U - self.T))
 
     def sub_masks(self, mask: UintArray) -> UintArray:
         """Return the U - T sub-masks, a (U - T, L) array, of a vector of d elements, zeros as padding (MDS-03)."""
@@ -132,4 +133,4 @@ class MaskCode:
 
 def default_points(N: int) -> tuple[int, ...]:
     """Return the point j + 1 of each user j in ``[0, N)``."""
-    return tuple(range(1, N + 1))
+    return tuple(range(1, validate.integer("N", N, 1) + 1))

@@ -59,7 +59,7 @@ class Ring:
     def __hash__(self) -> int:
         return hash((type(self), self.modulus))
 
-    def check(self, name: str, value: object, shape: tuple[int | None, ...]) -> UintArray:
+    def check(self, name: str, value: object, shape: tuple[int | None, ...] | None) -> UintArray:
         """Return `value` when it is an array of elements of this ring with the given shape (MOD-06, MOD-07)."""
         return validate.elements(name, value, self.modulus, shape)
 
@@ -96,9 +96,12 @@ class Ring:
 
         Raises
         ------
+        ParameterError
+            Not an array of dtype int64.
         OutOfRange
             A value would not survive `decode_signed`.
         """
+        values = validate.signed("values", values)
         low, high = -(self.modulus // 2), (self.modulus - 1) // 2
         bad = (values < low) | (values > high)
         if bad.any():
@@ -107,12 +110,12 @@ class Ring:
 
     def decode_signed(self, values: UintArray) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """Return x for x <= (R - 1) // 2 and x - R otherwise, as int64 (QNT-06; BASecAgg eq. 14, repaired)."""
-        values = self.check("values", values, (None,) * np.ndim(values))
+        values = self.check("values", values, None)
         signed = values.astype(np.int64)
         return np.where(signed <= (self.modulus - 1) // 2, signed, signed - self.modulus)
 
     def _pair(self, a: UintArray, b: UintArray) -> tuple[UintArray, UintArray]:
-        a = self.check("a", a, (None,) * np.ndim(a))
+        a = self.check("a", a, None)
         return a, self.check("b", b, a.shape)
 
 
@@ -138,7 +141,7 @@ class PrimeField(Ring):
         OutOfRange
             An element is 0.
         """
-        a = self.check("a", a, (None,) * np.ndim(a))
+        a = self.check("a", a, None)
         if not a.all():
             raise OutOfRange("a", 0, "different from 0 to have an inverse")
         return self._power(a, self.modulus - 2)
@@ -168,7 +171,7 @@ class PrimeField(Ring):
     def powers(self, points: UintArray, count: int) -> UintArray:
         """Return the (count, n) Vandermonde matrix whose row k holds the k-th powers of the n points."""
         points = self.check("points", points, (None,))
-        rows = np.ones((count, points.size), dtype=np.uint64)
+        rows = np.ones((validate.integer("count", count, 0), points.size), dtype=np.uint64)
         for k in range(1, count):
             rows[k] = rows[k - 1] * points % self._m
         return rows

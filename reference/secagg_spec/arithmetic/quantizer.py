@@ -109,7 +109,7 @@ def dequantize(values: UintArray, *, level: int, ring: Ring, format: Format = "b
     Source: BASecAgg eq. (13), (14).
     """
     level = validate.integer("level", level, 1, MAX_LEVEL)
-    if format not in ("binary64", "binary32"):
+    if not isinstance(format, str) or format not in ("binary64", "binary32"):
         raise ParameterError("format", format, "'binary64' or 'binary32'")
     signed = ring.decode_signed(ring.check("values", values, (None,)))
     quotient = signed.astype(np.float64) / np.float64(level)

@@ -23,10 +23,13 @@ def elements_from_bytes(ring: Ring, data: bytes, n: int) -> UintArray:
 
     Raises
     ------
+    ParameterError
+        `data` is not bytes.
     LengthMismatch
         The bytes yield fewer than n elements (RND-03).
     """
     n = validate.integer("n", n, 0)
+    data = validate.octets("data", data)
     words = np.frombuffer(data, dtype="<u4", count=len(data) // 4).astype(np.uint64)
     accepted = words[words < np.uint64(_WORDS // ring.modulus * ring.modulus)]
     if accepted.size < n:

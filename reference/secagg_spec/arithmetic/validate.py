@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,8 @@ from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutO
 
 UintArray: TypeAlias = NDArray[np.uint64]
 RealArray: TypeAlias = NDArray[np.float64]
+MAX_COUNT = 2**32 - 1
+"""The most users, and the most elements of a vector: what a count of 32 bits holds."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -30,10 +32,10 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     return int(value)
 
 
-def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ...]) -> UintArray:
+def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ...] | None) -> UintArray:
     """Return `value` when it is a uint64 array of the given shape with entries in ``[0, modulus)``.
 
-    `shape` has one entry per axis; ``None`` leaves that axis free.
+    `shape` has one entry per axis; ``None`` leaves that axis free, and in place of the shape it leaves all free.
 
     Raises
     ------
@@ -46,7 +48,8 @@ def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ..
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
         raise ParameterError(name, _kind(value), "a numpy array of dtype uint64")
-    array_shape(name, value, shape)
+    if shape is not None:
+        array_shape(name, value, shape)
     if value.size and int(value.max()) >= modulus:
         position = int(np.argmax(value.ravel() >= np.uint64(modulus)))
         raise NonCanonical(f"{name}[{position}]", int(value.ravel()[position]), f"in [0, {modulus})")
@@ -72,6 +75,58 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
     if not finite.all():
         position = int(np.argmin(finite.ravel()))
         raise OutOfRange(f"{name}[{position}]", float(value.ravel()[position]), "finite")
+    return value
+
+
+def signed(name: str, value: object) -> NDArray[np.int64]:
+    """Return `value` when it is an int64 array.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, np.ndarray) or value.dtype != np.int64:
+        raise ParameterError(name, _kind(value), "a numpy array of dtype int64")
+    return value
+
+
+def octets(name: str, value: object) -> bytes:
+    """Return `value` when it is ``bytes``.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, bytes):
+        raise ParameterError(name, _kind(value), "bytes")
+    return value
+
+
+def mapping(name: str, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return `value` when it is a mapping.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, Mapping):
+        raise ParameterError(name, _kind(value), "a mapping")
+    return value
+
+
+def sequence(name: str, value: object, of: str) -> Sequence[Any]:
+    """Return `value` when it is a list, tuple or other sequence, and no string; `of` says of what, for the error.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
+        raise ParameterError(name, _kind(value), f"a sequence of {of}")
     return value
 
 
@@ -101,18 +156,29 @@ def users(name: str, value: object, count: int) -> tuple[int, ...]:
     DuplicateUser
         A user appears twice.
     """
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
-        raise ParameterError(name, _kind(value), "a sequence of users")
+    entries = user_numbers(name, value)
     seen: set[int] = set()
-    for user in value:
+    for user in entries:
+        if not 0 <= user < count:
+            raise UnknownUser(name, user, f"a user in [0, {count})")
+        if user in seen:
+            raise DuplicateUser(name, user, "a user that is named once")
+        seen.add(user)
+    return entries
+
+
+def user_numbers(name: str, value: object) -> tuple[int, ...]:
+    """Return `value` as a tuple when it is a sequence of integers, whatever they are.
+
+    Raises
+    ------
+    ParameterError
+        Not a list, tuple or other sequence, or an entry is not an integer.
+    """
+    for user in sequence(name, value, "users"):
         if isinstance(user, (bool, np.bool_)) or not isinstance(user, (int, np.integer)):
             raise ParameterError(name, value, "a sequence of integers")
-        if not 0 <= user < count:
-            raise UnknownUser(name, int(user), f"a user in [0, {count})")
-        if user in seen:
-            raise DuplicateUser(name, int(user), "a user that is named once")
-        seen.add(int(user))
-    return tuple(int(user) for user in value)
+    return tuple(int(user) for user in sequence(name, value, "users"))
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

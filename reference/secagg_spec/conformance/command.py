@@ -13,13 +13,14 @@ from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance import expectations as expected
+from secagg_spec.conformance import junit
 from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.report import TargetReport
 from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
-from secagg_spec.conformance.wire import AdapterUnusable
+from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _REPRO = Path("repro")
 _USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
@@ -30,10 +31,6 @@ _EXIT_CODES = """exit codes:
   2  wrong usage
   3  an adapter could not be used
   4  nothing ran"""
-
-
-class UsageError(Exception):
-    """The command line cannot be carried out; the message says why, in one line."""
 
 
 def add_parser(commands: Any) -> None:
@@ -54,6 +51,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     parser.add_argument("--timeout", type=_seconds, default=10.0, metavar="S", help="seconds for one answer (10)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="where failing cases go (repro)")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
@@ -76,7 +74,9 @@ def main(options: argparse.Namespace) -> int:
     reports = [_judge(name, connection, entries[name], options.repro, settings) for name, connection in named]
     _print(reports, options)
     if options.json:
-        _write_json(options, reports)
+        _write("--json", options.json, _json(options, reports))
+    if options.junit:
+        _write("--junit", options.junit, junit.document(reports))
     return _exit_code(reports)
 
 
@@ -159,12 +159,16 @@ def _relative(command: Sequence[str]) -> str:
     return shlex.join(short)
 
 
-def _write_json(options: argparse.Namespace, reports: Sequence[TargetReport]) -> None:
+def _json(options: argparse.Namespace, reports: Sequence[TargetReport]) -> str:
     settings = {"cases": options.fuzz, "seed": options.seed, "pattern": options.pattern}
+    return json.dumps(reporting.as_json(reports, settings), indent=2) + "\n"
+
+
+def _write(option: str, path: Path, text: str) -> None:
     try:
-        options.json.write_text(json.dumps(reporting.as_json(reports, settings), indent=2) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--json {options.json}: {error.strerror}") from None
+        raise UsageError(f"{option} {path}: {error.strerror}") from None
 
 
 def _exit_code(reports: Sequence[TargetReport]) -> int:

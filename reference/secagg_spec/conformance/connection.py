@@ -53,11 +53,14 @@ class ProcessConnection:
         The program and its arguments.
     timeout : float
         Seconds allowed for an answer; a microsecond for each byte of the request is added.
+    start_timeout : float
+        Seconds allowed for the answer to `hello`, in which libraries are loaded.
     """
 
-    def __init__(self, command: Sequence[str], timeout: float = 10.0) -> None:
+    def __init__(self, command: Sequence[str], timeout: float = 10.0, start_timeout: float = _HELLO_SECONDS) -> None:
         self.command = list(command)
         self.timeout = timeout
+        self.start_timeout = start_timeout
         self._times: deque[float] = deque(maxlen=50)
         self._hanging = False
         self._process: subprocess.Popen[bytes] | None = None
@@ -72,7 +75,7 @@ class ProcessConnection:
         start = time.monotonic()
         self._send(process, line)
         for _ in range(_NOISE_LINES if hello else 1):
-            text = self._receive(_HELLO_SECONDS if hello else self._allowance(len(line)))
+            text = self._receive(self.start_timeout if hello else self._allowance(len(line)))
             if not hello or text.lstrip().startswith("{"):
                 break
         self._times.append(time.monotonic() - start)

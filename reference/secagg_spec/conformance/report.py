@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__
+from secagg_spec.conformance import replay
 from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
 from secagg_spec.conformance.runner import BROKEN, Failure
@@ -129,18 +130,21 @@ def failures(report: TargetReport, *, expected: bool) -> str:
 def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path:
     """Write the requests of a failure, and beside them what is expected; return the path of the requests.
 
-    ``./adapter < FILE`` replays it without any tool.
+    ``./adapter < FILE`` replays it without any tool, ``secagg-spec replay FILE -- ./adapter`` judges it again.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{target}-{re.sub('[^a-z0-9]+', '-', check.lower())}.jsonl"
     requests = [HELLO, *(exchange.request for exchange in failure.transcript)]
     path.write_text("".join(request.line(number) for number, request in enumerate(requests)), encoding="utf-8")
     expectation = {
+        "schema": replay.SCHEMA,
+        "kit": __version__,
         "check": check,
         "verdict": failure.verdict,
         "message": failure.message,
         "expected_of_the_last_answer": failure.expected,
         "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
+        "draws": replay.plain(failure.draws),
     }
     path.with_suffix(".expected.json").write_text(json.dumps(expectation, indent=2) + "\n", encoding="utf-8")
     return path

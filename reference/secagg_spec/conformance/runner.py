@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
@@ -32,6 +32,8 @@ class Failure:
     expected: object = None
     again: int = _CONFIRMATIONS
     """In how many of three fresh processes it failed again."""
+    draws: tuple[object, ...] = ()
+    """What the check drew, in order: enough to judge the same case again."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Outcome:
     cases: int = 0
     seconds: float = 0.0
     failure: Failure | None = None
+    first_failure: int = 0
+    """The number of the case that failed first, before shrinking; 0 when none did."""
 
 
 @dataclass
@@ -75,8 +79,7 @@ class _Run:
     by_relation: bool = False
     reason_unchecked: bool = False
     last: Failure | None = None
-    flaky: bool = False
-    transcripts: list[Exchange] = field(default_factory=list)
+    first_failure: int = 0
 
 
 def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[Outcome]]:
@@ -122,6 +125,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         cases=met.cases,
         seconds=time.monotonic() - start,
         failure=failure,
+        first_failure=met.first_failure,
     )
 
 
@@ -143,13 +147,19 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
     @hypothesis.given(st.data())
     def search(data: st.DataObject) -> None:
         met.cases += 1
-        caller = Caller(connection, caps)
+        caller, draws = Caller(connection, caps), list[object]()
+
+        def draw(strategy: st.SearchStrategy[object]) -> object:
+            draws.append(data.draw(strategy))
+            return draws[-1]
+
         try:
-            check.judge(data.draw, caller)
+            check.judge(draw, caller)
         except Declined:
             return
         except CheckFailed as failed:
-            met.last = _failure(failed, caller)
+            met.first_failure = met.first_failure or met.cases
+            met.last = _failure(failed, caller, draws)
             connection.expect_hang(failed.verdict == "timeout")
             raise
         finally:
@@ -163,11 +173,10 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
     except (Flaky, BaseExceptionGroup) as group:
         if met.last is None:
             raise AssertionError(f"the check {check.id} itself failed") from group
-        met.flaky = True
 
 
-def _failure(failed: CheckFailed, caller: Caller) -> Failure:
-    return Failure(failed.verdict, str(failed), tuple(caller.transcript), failed.expected)
+def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:
+    return Failure(failed.verdict, str(failed), tuple(caller.transcript), failed.expected, draws=tuple(draws))
 
 
 def _confirm(connection: Connection, caps: Capabilities, check: Check, failure: Failure) -> Failure:
@@ -180,9 +189,9 @@ def _confirm(connection: Connection, caps: Capabilities, check: Check, failure: 
         return failure
     again = sum(_repeats(connection, failure) for _ in range(_CONFIRMATIONS))
     if again:
-        return Failure(failure.verdict, failure.message, failure.transcript, failure.expected, again)
+        return replace(failure, again=again)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
-    return Failure("inconsistent", message, failure.transcript, failure.expected, 0)
+    return replace(failure, verdict="inconsistent", message=message, again=0)
 
 
 _DRAWING = ("mds.encode", "quantizer.quantize", "lightsecagg.round")

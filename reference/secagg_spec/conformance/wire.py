@@ -24,6 +24,10 @@ class AdapterBroken(Exception):
         self.verdict = verdict
 
 
+class UsageError(Exception):
+    """The command line cannot be carried out; the message says why, in one line."""
+
+
 class AdapterUnusable(Exception):
     """The adapter cannot be started, or its `hello` cannot be used."""
 

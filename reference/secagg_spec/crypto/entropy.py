@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from math import prod
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.sampling import elements_from_bytes
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.errors import ParameterError
 
 
 class Source(Protocol):
@@ -30,7 +32,7 @@ class SystemSource:
 
     def take(self, count: int) -> bytes:
         """Return `count` fresh bytes."""
-        return os.urandom(count)
+        return os.urandom(validate.integer("count", count, 0))
 
 
 class SeededSource:
@@ -40,19 +42,24 @@ class SeededSource:
     """
 
     def __init__(self, seed: bytes, label: str) -> None:
-        encoded = label.encode()
+        if not isinstance(label, str):
+            raise ParameterError("label", label, "a string")
+        seed, encoded = validate.octets("seed", seed), label.encode()
         self._prefix = len(seed).to_bytes(4, "little") + seed + len(encoded).to_bytes(4, "little") + encoded
         self._block = 0
 
     def take(self, count: int) -> bytes:
         """Return a block of `count` bytes; the next call gives another block."""
+        count = validate.integer("count", count, 0)
         self._block += 1
         return hashlib.shake_256(self._prefix + self._block.to_bytes(8, "little")).digest(count)
 
 
 def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArray:
     """Draw uniform elements of the given shape (RND-02)."""
-    count = int(np.prod(shape, dtype=np.int64))
+    if not isinstance(shape, tuple):
+        raise ParameterError("shape", shape, "a tuple")
+    count = prod(validate.integer("shape", length, 0) for length in shape)
     parts: list[UintArray] = []
     missing = count
     while missing:

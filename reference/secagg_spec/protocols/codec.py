@@ -14,8 +14,9 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 import numpy as np
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray, frozen
-from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, OutOfRange, ParameterError
+from secagg_spec.errors import LengthMismatch, Malformed, OutOfRange
 
 _U32_VALUES = 2**32
 
@@ -40,7 +41,8 @@ class Unsigned:
 
     def write(self, name: str, value: Any) -> bytes:
         """Return `width` bytes; refuse what does not fit."""
-        if not isinstance(value, (int, np.integer)) or not 0 <= value < 1 << (8 * self.width):
+        integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not integer or not 0 <= value < 1 << (8 * self.width):
             raise OutOfRange(name, value, f"an integer in [0, 2**{8 * self.width})")
         return int(value).to_bytes(self.width, "little")
 
@@ -58,11 +60,10 @@ class FixedBytes:
 
     def write(self, name: str, value: Any) -> bytes:
         """Return the bytes; refuse another length."""
-        if not isinstance(value, bytes):
-            raise ParameterError(name, value, "bytes")
-        if len(value) != self.size:
-            raise LengthMismatch(f"len({name})", len(value), str(self.size))
-        return value
+        data = validate.octets(name, value)
+        if len(data) != self.size:
+            raise LengthMismatch(f"len({name})", len(data), str(self.size))
+        return data
 
     def read(self, name: str, data: memoryview) -> tuple[bytes, memoryview]:
         """Return the bytes and the rest."""
@@ -76,9 +77,8 @@ class OpaqueBytes:
 
     def write(self, name: str, value: Any) -> bytes:
         """Return the length as u32, then the bytes."""
-        if not isinstance(value, bytes):
-            raise ParameterError(name, value, "bytes")
-        return _U32.write(f"len({name})", len(value)) + value
+        data = validate.octets(name, value)
+        return _U32.write(f"len({name})", len(data)) + data
 
     def read(self, name: str, data: memoryview) -> tuple[bytes, memoryview]:
         """Return the bytes and the rest."""
@@ -95,9 +95,10 @@ class Words:
 
     def write(self, name: str, value: Any) -> bytes:
         """Return the count as u32, then each word as u32."""
-        words = np.asarray(value, dtype=np.uint64) if len(value) else np.empty(0, dtype=np.uint64)
-        if words.size and int(words.max()) >= _U32_VALUES:
-            raise NonCanonical(name, int(words.max()), "below 2**32")
+        if self.kind is tuple:
+            users = validate.sequence(name, value, "users")
+            return _U32.write(f"len({name})", len(users)) + b"".join(_U32.write(name, user) for user in users)
+        words = validate.elements(name, value, _U32_VALUES, (None,))
         return _U32.write(f"len({name})", words.size) + words.astype("<u4").tobytes()
 
     def read(self, name: str, data: memoryview) -> tuple[Any, memoryview]:
@@ -140,6 +141,18 @@ def encode(message: Message) -> bytes:
     return b"".join(parts)
 
 
+def check_header(message: Message) -> None:
+    """Refuse a message whose header has no bytes.
+
+    Raises
+    ------
+    ParameterError
+        The session is not 16 bytes, or a number does not fit its field.
+    """
+    for name, codec in field_codecs(Message).items():
+        codec.write(name, getattr(message, name))
+
+
 def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     """Return the message of class `kind` that `data` holds (MSG-02).
 
@@ -148,7 +161,7 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     Malformed
         The bytes end early, go on after the last field, or are of another type.
     """
-    number, rest = _TYPE.read("type", memoryview(data))
+    number, rest = _TYPE.read("type", memoryview(validate.octets("data", data)))
     if number != kind.TYPE:
         raise Malformed(f"type = {number}: {kind.__name__} has the type {kind.TYPE}")
     values: dict[str, Any] = {}
@@ -172,7 +185,7 @@ def vector_from_bytes(data: bytes) -> UintArray:
     Malformed
         The bytes end early or go on after the vector.
     """
-    vector, rest = Words(np.ndarray).read("vector", memoryview(data))
+    vector, rest = Words(np.ndarray).read("vector", memoryview(validate.octets("data", data)))
     if rest:
         raise Malformed(f"{len(rest)} bytes follow the vector")
     return np.asarray(vector, dtype=np.uint64)

@@ -26,7 +26,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, is_prime
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.entropy import Source, draw_elements
@@ -34,7 +34,6 @@ from secagg_spec.errors import (
     InconsistentSets,
     LengthMismatch,
     Malformed,
-    NonCanonical,
     ParameterError,
     Replay,
     TooFewSurvivors,
@@ -51,6 +50,9 @@ from secagg_spec.protocols.shape import (
     Role,
     Step,
     accept,
+    check_dropouts,
+    check_inbox,
+    check_randomness,
     require_phase,
     run_synchronous,
     take_randomness,
@@ -78,8 +80,10 @@ class Parameters:
     d: int
 
     def __post_init__(self) -> None:
-        validate.integer("d", self.d, 1)
-        validate.integer("D", self.D, 0)
+        if not is_prime(validate.integer("q", self.q, 2, MAX_MODULUS)):
+            raise ParameterError("q", self.q, "a prime")
+        validate.integer("d", self.d, 1, validate.MAX_COUNT)
+        validate.integer("D", self.D, 0, validate.MAX_COUNT)
         assert self.code.N == self.N
         enough = max(self.U, self.T + 2)
         if enough > self.N - self.D:
@@ -175,9 +179,13 @@ def aggregate_shares(
         The set names a user twice, a user outside the roster (LSA-10) or one whose share is not held (LSA-11).
     TooFewSurvivors
         Fewer than T + 2 users (LSA-09).
+    LengthMismatch, NonCanonical
+        The shares differ in length, or one is not a vector of elements.
 
     Source: BASecAgg, appendix A.2.
     """
+    N, T = validate.integer("N", N, 1), validate.integer("T", T, 1)
+    surviving = validate.user_numbers("surviving", surviving)
     if len(set(surviving)) != len(surviving):
         raise InconsistentSets(f"the surviving set {list(surviving)} names a user twice", (SERVER,))
     unknown = [user for user in surviving if not 0 <= user < N]
@@ -185,10 +193,11 @@ def aggregate_shares(
         raise InconsistentSets(f"the surviving set names {unknown}: users are in [0, {N})", (SERVER,))
     if len(surviving) < T + 2:
         raise TooFewSurvivors(f"{len(surviving)} users survive and T + 2 = {T + 2} are needed")
-    missing = [user for user in surviving if user not in held]
+    missing = [user for user in surviving if user not in validate.mapping("held", held)]
     if missing:
         raise InconsistentSets(f"the surviving set names {missing}, whose shares were never received", (SERVER,))
-    return field.sum(np.stack([held[user] for user in surviving]))
+    length = field.check(f"held[{surviving[0]}]", held[surviving[0]], (None,)).size
+    return field.sum(np.stack([field.check(f"held[{user}]", held[user], (length,)) for user in surviving]))
 
 
 def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:
@@ -255,12 +264,12 @@ def user_start(
     """Return the state of a user before its first step. `update` has d elements (LSA-03)."""
     validate.integer("user", user, 0, parameters.N - 1)
     update = parameters.field.check("update", update, (parameters.d,))
-    return UserState(parameters, _session(session), round, user, frozen(update), channel)
+    return UserState(parameters, _session(session), _round(round), user, frozen(update), channel)
 
 
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
     """Return the state of the server before its first step."""
-    return ServerState(parameters, _session(session), round)
+    return ServerState(parameters, _session(session), _round(round))
 
 
 # ------------------------------------------------------------------------------------------------------- steps
@@ -424,6 +433,8 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, session=session, round=round, channel=channel)
+    check_dropouts(TABLE, range(parameters.N), dropouts)
+    check_randomness(TABLE, range(parameters.N), randomness)
     absent = set(dropouts.get("share", ()))
     missing = [user for user in range(parameters.N) if user not in randomness and user not in absent]
     if missing:
@@ -459,6 +470,10 @@ def _session(session: bytes) -> bytes:
     return session
 
 
+def _round(round: int) -> int:
+    return validate.integer("round", round, 0, 2**32 - 1)
+
+
 def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
     sender = state.user if isinstance(state, UserState) else SERVER
     return state.session, state.round, sender, receiver
@@ -481,7 +496,7 @@ def _by_sender(state: ServerState, inbox: Inbox) -> dict[int, dict[int, MaskShar
     """Sort shares in transit by sender and receiver (MSG-03, MSG-04)."""
     parcels: dict[int, dict[int, MaskShare]] = {}
     roster = range(state.parameters.N)
-    for message in inbox:
+    for message in check_inbox(inbox):
         who = (message.sender,)
         if not isinstance(message, MaskShare) or (message.session, message.round) != (state.session, state.round):
             raise WrongPhase(f"{type(message).__name__} from {message.sender} does not belong to this phase", who)
@@ -498,7 +513,7 @@ def _open(state: UserState, message: MaskShare) -> UintArray:
     plaintext = state.channel.open(message.sender, state.user, message.payload)
     try:
         share = vector_from_bytes(plaintext)
-    except Malformed as error:
+    except (Malformed, ParameterError) as error:
         raise Malformed(f"MaskShare from {message.sender}: {error}", (message.sender,)) from error
     return _vector(state, message, share, state.parameters.share_length)
 
@@ -507,5 +522,5 @@ def _vector(state: UserState | ServerState, message: Message, value: UintArray, 
     """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
     try:
         return frozen(state.parameters.field.check(type(message).__name__, value, (length,)))
-    except (LengthMismatch, NonCanonical) as error:
+    except ParameterError as error:
         raise Malformed(f"from {message.sender}: {error}", (message.sender,)) from error

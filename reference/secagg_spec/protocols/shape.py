@@ -11,14 +11,15 @@ The decision and its alternatives: docs/decisions/0002-shape-of-a-protocol.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
-from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.codec import Message, check_header, encode
 
 SERVER = 2**32 - 1
 
@@ -80,10 +81,15 @@ class Network:
     def take(self, step: Step, party: int, randomness: Randomness | None = None) -> Event:
         """Let `party` take `step` on its mail, and put what it sends into the mail of the receivers.
 
-        Raises whatever the step raises; nothing has changed then.
+        Raises `UnknownUser` for a party that is not on the network, `ParameterError` for one of the other role, and
+        whatever the step raises; nothing has changed then.
         """
+        if not isinstance(party, int) or party not in self.states:
+            raise UnknownUser("party", party, "a party on the network")
+        if (party == SERVER) != (step.role is Role.SERVER):
+            raise ParameterError("party", party, f"a {step.role.value}, who takes this step")
         received = self.mail(step, party)
-        state, sent = step.run(self.states[party], received, randomness=randomness or {})
+        state, sent = step.run(self.states[party], received, randomness={} if randomness is None else randomness)
         assert all(isinstance(message, step.sends) for message in sent), f"{step} sends what its row does not name"
         self.states[party] = state
         self.waiting[party] = [m for m in self.waiting.get(party, ()) if not isinstance(m, step.receives)]
@@ -108,12 +114,13 @@ def run_synchronous(
     Raises
     ------
     ParameterError
-        A phase has no user row, or a user drops out twice.
+        A phase has no user row, a user drops out twice, or sampled values are missing or not used (RND-04).
     UnknownUser
         A user is not on the network.
     """
     users = sorted(party for party in network.states if party != SERVER)
     check_dropouts(network.table, users, dropouts)
+    check_randomness(network.table, users, randomness)
     gone: set[int] = set()
     for step in network.table:
         if step.role is Role.SERVER:
@@ -122,22 +129,43 @@ def run_synchronous(
         gone |= set(dropouts.get(step.phase, ()))
         for user in users:
             if user not in gone and (not step.receives or network.mail(step, user)):
-                network.take(step, user, {name: randomness[user][name] for name in step.randomness})
+                sampled = randomness.get(user, {})
+                network.take(step, user, {name: sampled[name] for name in step.randomness if name in sampled})
 
 
 def check_dropouts(table: Table, users: Sequence[int], dropouts: Mapping[str, Collection[int]]) -> None:
     """Refuse a schedule that names an unknown phase or user, or a user twice."""
     phases = list(dict.fromkeys(step.phase for step in table if step.role is Role.USER))
     named: set[int] = set()
-    for phase, dropped in dropouts.items():
+    for phase, dropped in validate.mapping("dropouts", dropouts).items():
         if phase not in phases:
             raise ParameterError("dropouts", phase, f"a phase of users: {', '.join(phases)}")
-        for user in dropped:
+        if not isinstance(dropped, (Sequence, Set)):
+            raise ParameterError(f"dropouts[{phase!r}]", dropped, "a collection of users")
+        for user in validate.user_numbers(f"dropouts[{phase!r}]", tuple(dropped)):
             if user not in users:
                 raise UnknownUser(f"dropouts[{phase!r}]", user, f"a user in [0, {len(users)})")
             if user in named:
                 raise ParameterError(f"dropouts[{phase!r}]", user, "a user that drops out once")
             named.add(user)
+
+
+def check_randomness(table: Table, users: Sequence[int], randomness: Mapping[int, Randomness]) -> None:
+    """Refuse sampled values of an unknown user, and values of which one is missing or not used (RND-04)."""
+    names = tuple(name for step in table if step.role is Role.USER for name in step.randomness)
+    for user, values in validate.mapping("randomness", randomness).items():
+        if user not in users:
+            raise UnknownUser("randomness", user, f"a user in [0, {len(users)})")
+        take_randomness(values, names)
+
+
+def check_inbox(inbox: Inbox) -> Inbox:
+    """Return an inbox of messages whose headers have bytes; refuse anything else as misuse."""
+    for message in validate.sequence("inbox", inbox, "messages"):
+        if not isinstance(message, Message):
+            raise ParameterError("inbox", message, "a sequence of messages")
+        check_header(message)
+    return inbox
 
 
 def accept(
@@ -147,6 +175,8 @@ def accept(
 
     Raises
     ------
+    ParameterError
+        Not a sequence of messages.
     WrongPhase
         A message is of another type, or of another session or round.
     Malformed
@@ -157,7 +187,7 @@ def accept(
         A sender appears twice.
     """
     allowed, seen = set(senders), set[int]()
-    for message in inbox:
+    for message in check_inbox(inbox):
         who = (message.sender,)
         name = type(message).__name__
         if not isinstance(message, kinds):
@@ -175,8 +205,8 @@ def accept(
 
 def take_randomness(randomness: Randomness, names: tuple[str, ...]) -> tuple[UintArray, ...]:
     """Return the named values in order; refuse missing and unknown names (RND-04)."""
-    if set(randomness) != set(names):
-        raise ParameterError("randomness", sorted(randomness), f"exactly {sorted(names)}")
+    if set(validate.mapping("randomness", randomness)) != set(names):
+        raise ParameterError("randomness", list(randomness), f"exactly {sorted(names)}")
     return tuple(randomness[name] for name in names)
 
 

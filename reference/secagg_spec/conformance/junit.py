@@ -1,0 +1,80 @@
+"""Results as JUnit XML: a suite for each implementation, a test case for each check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as Xml
+
+from secagg_spec.conformance.expectations import Judged
+from secagg_spec.conformance.report import TargetReport
+from secagg_spec.conformance.runner import BROKEN
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def document(reports: Sequence[TargetReport]) -> str:
+    """Return the results of a run as JUnit XML.
+
+    A check that was not offered, or that fails as expected, is *skipped* with its reason; an adapter that broke is an
+    *error*; an implementation that could not be used is one error.
+    """
+    root = Xml.Element("testsuites", name="secagg-spec")
+    for report in reports:
+        root.append(_suite(report))
+    Xml.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(report: TargetReport) -> Xml.Element:
+    cases = [_case(report, judged) for judged in report.judged]
+    if report.unusable or report.absent:
+        cases.append(_unusable(report))
+    counts = {tag: str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "error", "skipped")}
+    suite = Xml.Element(
+        "testsuite",
+        name=report.name,
+        tests=str(len(cases)),
+        failures=counts["failure"],
+        errors=counts["error"],
+        skipped=counts["skipped"],
+    )
+    suite.extend(cases)
+    return suite
+
+
+def _case(report: TargetReport, judged: Judged) -> Xml.Element:
+    outcome, failure = judged.outcome, judged.outcome.failure
+    case = Xml.Element(
+        "testcase",
+        classname=f"secagg.{report.name}.{outcome.check.id.partition('/')[0]}",
+        name=outcome.check.id,
+        time=f"{outcome.seconds:.3f}",
+    )
+    if failure is None:
+        if outcome.verdict == "unsupported":
+            Xml.SubElement(case, "skipped", message="not offered")
+    elif judged.expected:
+        Xml.SubElement(case, "skipped", message=_clean(f"fails as expected: {judged.expected.reason}"))
+    else:
+        tag = "error" if outcome.verdict in (*BROKEN, "not_run") else "failure"
+        element = Xml.SubElement(case, tag, type=outcome.verdict, message=_clean(failure.message))
+        element.text = f"clauses: {', '.join(outcome.check.clauses)}"
+    if outcome.check.id in report.repros:
+        out = Xml.SubElement(case, "system-out")
+        out.text = f"secagg-spec replay {report.repros[outcome.check.id]} -- {report.command}"
+    return case
+
+
+def _unusable(report: TargetReport) -> Xml.Element:
+    case = Xml.Element("testcase", classname=f"secagg.{report.name}", name="adapter")
+    if report.absent:
+        Xml.SubElement(case, "skipped", message=_clean(report.absent))
+    else:
+        Xml.SubElement(case, "error", type="unusable", message=_clean(report.unusable))
+    return case
+
+
+def _clean(text: str) -> str:
+    """Return text without the characters that XML cannot carry."""
+    return _FORBIDDEN.sub("�", text)

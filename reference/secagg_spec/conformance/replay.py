@@ -1,0 +1,141 @@
+"""The command ``secagg-spec replay``: judge a stored failure again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
+from secagg_spec.conformance.connection import Connection, ProcessConnection
+from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+
+SCHEMA = "secagg-spec-repro/1"
+_USAGE = "secagg-spec replay FILE [--timeout S] -- ./adapter [arguments]"
+_EXIT_CODES = """prints FIXED, FAILED or ERROR; exit codes:
+  0  FIXED: the case passes now
+  1  FAILED: it fails
+  2  wrong usage, or the file cannot be used
+  3  ERROR: the adapter could not be used"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``replay`` to the commands."""
+    parser = commands.add_parser(
+        "replay",
+        help="judge a stored failure again",
+        description="Ask an adapter about a stored failing case, and judge its answers.",
+        usage=_USAGE,
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", type=Path, help="the .jsonl file of the failure, or the .expected.json beside it")
+    parser.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds for one answer (10)")
+    parser.add_argument("adapter", nargs="+", help="the command that starts the adapter, after --")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    stored = load(options.file)
+    connection = ProcessConnection(options.adapter, options.timeout)
+    try:
+        failed = judge(connection, stored["check"], restored(stored["draws"]))
+    except AdapterUnusable as unusable:
+        print(f"ERROR    {stored['check']}: {unusable}")
+        return 3
+    finally:
+        connection.close()
+    if failed is None:
+        print(f"FIXED    {stored['check']} passes (it was: {stored['message']})")
+        return 0
+    print(f"FAILED   {stored['check']}   {failed.verdict}\n         {failed}")
+    return 1
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return a stored failure.
+
+    Raises
+    ------
+    UsageError
+        The file is absent, is not JSON, is of another version, or names a check that there is not.
+    """
+    beside = path.with_suffix("").with_suffix(".expected.json") if path.suffix == ".jsonl" else path
+    try:
+        stored = json.loads(beside.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{beside}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(f"{beside}: this is not JSON") from None
+    if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
+        found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
+        raise UsageError(f"{beside}: schema is {found!r}; this kit replays {SCHEMA!r}")
+    missing = [name for name in ("check", "message", "draws") if name not in stored]
+    if missing:
+        raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
+    if stored["check"] not in REGISTRY:
+        raise UsageError(f"{beside}: there is no check {stored['check']!r} in this kit")
+    return stored
+
+
+def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFailed | None:
+    """Judge a case that is given by what its check drew; return the failure, or None when it passes.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter cannot be started, or no longer declares what the check needs.
+    UsageError
+        The check draws something else than what was stored.
+    """
+    caps = greet(connection.ask)
+    if not REGISTRY[check].runs_on(caps):
+        raise AdapterUnusable("the adapter does not declare the operations of this check")
+    left = iter(draws)
+
+    def draw(strategy: object) -> Any:
+        return _next(left, check)
+
+    try:
+        REGISTRY[check].judge(draw, Caller(connection, caps))
+    except CheckFailed as failed:
+        return failed
+    except Declined:
+        return None
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise UsageError(f"the stored case does not fit {check} of this kit: {error}") from None
+    return None
+
+
+def _next(left: Iterator[Any], check: str) -> Any:
+    for value in left:
+        return value
+    raise UsageError(f"the stored case does not fit {check} of this kit: it has too few drawn values")
+
+
+def plain(value: Any) -> Any:
+    """Return a drawn value as JSON carries it: floating-point numbers as text, tuples as lists."""
+    if isinstance(value, float):
+        return {"float": value.hex() if math.isfinite(value) else repr(value)}
+    if isinstance(value, Mapping):
+        return {"map": [[plain(key), plain(item)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def restored(value: Any) -> Any:
+    """Return the drawn value that `plain` wrote."""
+    if isinstance(value, list):
+        return [restored(item) for item in value]
+    if isinstance(value, dict) and "float" in value:
+        return float.fromhex(value["float"])
+    if isinstance(value, dict):
+        return {restored(key): restored(item) for key, item in value["map"]}
+    return value

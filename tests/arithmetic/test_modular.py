@@ -1,0 +1,289 @@
+"""Integers modulo R against Python integers, galois, python-flint and sympy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import add, mul, sub
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, Ring, is_prime
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError
+from tests.strategies import EDGE_MODULI, OTHER_MODULI, PRIMES, arrays, integers_of, moduli, primes, snapshot, vector
+
+OPERATIONS: dict[str, Callable[[int, int], int]] = {"add": add, "subtract": sub, "multiply": mul}
+BINARY = pytest.mark.parametrize("operation", OPERATIONS)
+
+
+def matrix_product(a: UintArray, b: UintArray, modulus: int) -> list[list[int]]:
+    """The product by Python integers."""
+    columns = list(zip(*integers_of(b), strict=True))
+    return [[sum(map(mul, row, column)) % modulus for column in columns] for row in integers_of(a)]
+
+
+# -------------------------------------------------------------------------------------------------- the modulus
+
+
+@pytest.mark.requirement("MOD-01")
+@pytest.mark.parametrize("modulus", [-7, 0, 1, 2**32 + 1, 2**64, 2**64 + 7])
+@pytest.mark.parametrize("kind", [Ring, PrimeField])
+def test_a_modulus_out_of_range_is_refused(kind: type[Ring], modulus: int) -> None:
+    with pytest.raises(ParameterError, match="modulus"):
+        kind(modulus)
+
+
+@pytest.mark.requirement("MOD-01")
+@pytest.mark.parametrize("modulus", EDGE_MODULI + OTHER_MODULI)
+def test_every_modulus_in_range_is_taken(modulus: int) -> None:
+    assert Ring(modulus).modulus == modulus
+    assert MAX_MODULUS == 2**32
+
+
+@pytest.mark.requirement("MOD-02")
+@given(st.integers(2, 2**32))
+def test_a_field_is_refused_exactly_when_the_modulus_is_composite(modulus: int) -> None:
+    import sympy
+
+    if sympy.isprime(modulus):
+        assert PrimeField(modulus).modulus == modulus
+    else:
+        with pytest.raises(ParameterError, match="modulus"):
+            PrimeField(modulus)
+
+
+@pytest.mark.requirement("MOD-02")
+def test_primes_are_decided_exactly() -> None:
+    sieve = np.ones(20_000, dtype=bool)
+    sieve[:2] = False
+    for p in range(2, 142):
+        sieve[p * p :: p] = sieve[p * p :: p] & ~sieve[p]
+    assert [n for n in range(20_000) if is_prime(n)] == np.flatnonzero(sieve).tolist()
+
+
+@pytest.mark.requirement("MOD-02")
+@pytest.mark.parametrize("n", [2047, 1373653, 25326001, 3215031751, 65537 * 65521, 65521**2, 2**32 - 1, 2**32])
+def test_strong_pseudoprimes_are_composite(n: int) -> None:
+    assert not is_prime(n)
+    with pytest.raises(ParameterError, match="a prime"):
+        PrimeField(n)
+
+
+@pytest.mark.requirement("MOD-02")
+def test_the_default_prime_is_the_largest_below_2_to_32() -> None:
+    import sympy
+
+    assert sympy.prevprime(2**32) == DEFAULT_PRIME == PrimeField().modulus
+    assert all(sympy.isprime(p) and is_prime(p) for p in PRIMES)
+
+
+# ------------------------------------------------------------------------------------------ elementwise operations
+
+
+@BINARY
+@pytest.mark.requirement("MOD-03")
+@given(data=st.data())
+def test_elementwise_operations_are_exact(operation: str, data: st.DataObject) -> None:
+    modulus = data.draw(moduli())
+    shape = data.draw(st.sampled_from([(0,), (1,), (5,), (2, 3)]))
+    a, b = data.draw(arrays(modulus, *shape)), data.draw(arrays(modulus, *shape))
+    got = getattr(Ring(modulus), operation)(a, b)
+    pairs = zip(integers_of(a.ravel()), integers_of(b.ravel()), strict=True)
+    assert integers_of(got.ravel()) == [OPERATIONS[operation](x, y) % modulus for x, y in pairs]
+    assert (got.shape, got.dtype) == (shape, np.uint64)
+
+
+@BINARY
+@pytest.mark.requirement("MOD-03")
+@pytest.mark.parametrize("modulus", EDGE_MODULI + OTHER_MODULI)
+def test_extreme_pairs_are_exact(operation: str, modulus: int) -> None:
+    values = sorted({0, 1, modulus // 2, modulus - 2, modulus - 1})
+    pairs = [(x, y) for x in values for y in values]
+    got = getattr(Ring(modulus), operation)(vector([x for x, _ in pairs]), vector([y for _, y in pairs]))
+    assert integers_of(got) == [OPERATIONS[operation](x, y) % modulus for x, y in pairs]
+
+
+@pytest.mark.requirement("MOD-03")
+@given(st.data())
+def test_the_sum_of_rows_is_exact(data: st.DataObject) -> None:
+    modulus, n, d = data.draw(moduli()), data.draw(st.integers(0, 9)), data.draw(st.integers(0, 4))
+    rows = data.draw(arrays(modulus, n, d))
+    expected = [sum(row[k] for row in integers_of(rows)) % modulus for k in range(d)]
+    assert integers_of(Ring(modulus).sum(rows)) == expected
+
+
+@pytest.mark.requirement("MOD-03")
+@pytest.mark.parametrize("modulus", EDGE_MODULI)
+def test_a_long_sum_of_the_largest_element_is_exact(modulus: int) -> None:
+    rows = np.full((70_000, 1), modulus - 1, dtype=np.uint64)
+    assert integers_of(Ring(modulus).sum(rows)) == [70_000 * (modulus - 1) % modulus]
+
+
+@pytest.mark.requirement("MOD-03", "MOD-05")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("q", [2, 7, 257, 2**31 - 1])
+def test_a_field_agrees_with_galois(q: int) -> None:
+    import galois
+
+    field, other = PrimeField(q), galois.GF(q)
+    a = vector([1 % q, (q - 1), q // 2 or 1, 3 % q or 1])
+    b = vector([q - 1, q - 1, 1, 1])
+    x, y = other(a.astype(np.int64)), other(b.astype(np.int64))
+    assert integers_of(field.add(a, b)) == integers_of(x + y)
+    assert integers_of(field.subtract(a, b)) == integers_of(x - y)
+    assert integers_of(field.multiply(a, b)) == integers_of(x * y)
+    assert integers_of(field.inverse(a)) == integers_of(x**-1)
+
+
+# ------------------------------------------------------------------------------------------------- linear algebra
+
+
+@pytest.mark.requirement("MOD-04")
+@given(st.data())
+def test_a_matrix_product_is_exact(data: st.DataObject) -> None:
+    modulus = data.draw(moduli())
+    m, k, n = (data.draw(st.integers(0, 5)) for _ in range(3))
+    a, b = data.draw(arrays(modulus, m, k)), data.draw(arrays(modulus, k, n))
+    got = Ring(modulus).matmul(a, b)
+    expected = matrix_product(a, b, modulus) if k else [[0] * n for _ in range(m)]
+    assert got.shape == (m, n)
+    assert integers_of(got) == expected
+
+
+@pytest.mark.requirement("MOD-05")
+@given(st.data())
+def test_the_inverse_of_every_element_but_0(data: st.DataObject) -> None:
+    q = data.draw(primes())
+    values = data.draw(st.lists(st.integers(1, q - 1) | st.sampled_from([1, q - 1]), min_size=1, max_size=6))
+    assert integers_of(PrimeField(q).inverse(vector(values))) == [pow(x, -1, q) for x in values]
+
+
+@pytest.mark.requirement("MOD-05")
+@given(st.data())
+def test_the_inverse_of_0_is_refused(data: st.DataObject) -> None:
+    q = data.draw(primes())
+    values = data.draw(arrays(q, 4))
+    values[data.draw(st.integers(0, 3))] = 0
+    with pytest.raises(OutOfRange):
+        PrimeField(q).inverse(values)
+
+
+@pytest.mark.requirement("MDS-05")
+@given(st.data())
+def test_solve_and_rank_agree_with_flint(data: st.DataObject) -> None:
+    import flint
+
+    q, k, n = data.draw(primes()), data.draw(st.integers(1, 5)), data.draw(st.integers(1, 3))
+    matrix, right = data.draw(arrays(q, k, k)), data.draw(arrays(q, k, n))
+    oracle = flint.nmod_mat(k, k, integers_of(matrix.ravel()), q)
+    field = PrimeField(q)
+    assert field.rank(matrix) == oracle.rank()
+    if oracle.rank() < k:
+        with pytest.raises(ParameterError, match="invertible"):
+            field.solve(matrix, right)
+        return
+    solution = oracle.solve(flint.nmod_mat(k, n, integers_of(right.ravel()), q))
+    assert integers_of(field.solve(matrix, right)) == [[int(x) for x in row] for row in solution.tolist()]
+
+
+@pytest.mark.requirement("MDS-05")
+@given(st.data())
+def test_the_rank_of_a_product_agrees_with_flint(data: st.DataObject) -> None:
+    import flint
+
+    q = data.draw(primes())
+    m, k, n = (data.draw(st.integers(1, 5)) for _ in range(3))
+    field = PrimeField(q)
+    product = field.matmul(data.draw(arrays(q, m, k)), data.draw(arrays(q, k, n)))
+    before = snapshot(product)
+    assert field.rank(product) == flint.nmod_mat(m, n, integers_of(product.ravel()), q).rank()
+    assert snapshot(product) == before
+
+
+@pytest.mark.requirement("MDS-04")
+@given(st.data())
+def test_powers_are_exact(data: st.DataObject) -> None:
+    q, count = data.draw(primes()), data.draw(st.integers(1, 6))
+    points = data.draw(arrays(q, 3))
+    expected = [[pow(x, k, q) for x in integers_of(points)] for k in range(count)]
+    assert integers_of(PrimeField(q).powers(points, count)) == expected
+
+
+# ------------------------------------------------------------------------------------------------------ refusals
+
+_TWO = {"add": (2, 2), "subtract": (2, 2), "multiply": (2, 2), "matmul": ((2, 2), (2, 2)), "solve": ((2, 2), (2, 2))}
+_ONE = {"sum": (2, 2), "inverse": 2, "rank": (2, 2), "decode_signed": 2}
+_INPUTS: dict[str, tuple[Any, ...]] = {**_TWO, **{name: (shape,) for name, shape in _ONE.items()}}
+
+
+def valid_inputs(operation: str, field: PrimeField) -> list[UintArray]:
+    """Arrays that the operation takes; matrices are invertible."""
+    eye = np.eye(2, dtype=np.uint64)
+    return [eye.copy() if shape == (2, 2) else np.ones(shape, dtype=np.uint64) for shape in _INPUTS[operation]]
+
+
+@pytest.mark.requirement("MOD-06", "ERR-02")
+@pytest.mark.parametrize("operation", _INPUTS)
+@given(data=st.data())
+def test_a_number_that_is_no_element_is_refused(operation: str, data: st.DataObject) -> None:
+    q = data.draw(primes())
+    inputs = valid_inputs(operation, PrimeField(q))
+    bad = data.draw(st.sampled_from(inputs))
+    bad.flat[data.draw(st.integers(0, bad.size - 1))] = data.draw(st.sampled_from((q, q + 1, 2**63, 2**64 - 1)))
+    before = snapshot(inputs)
+    with pytest.raises(NonCanonical):
+        getattr(PrimeField(q), operation)(*inputs)
+    assert snapshot(inputs) == before
+
+
+@pytest.mark.requirement("MOD-07", "ERR-02")
+@pytest.mark.parametrize("operation", _TWO)
+@given(data=st.data())
+def test_lengths_that_do_not_fit_are_refused(operation: str, data: st.DataObject) -> None:
+    field = PrimeField(data.draw(primes()))
+    first, second = valid_inputs(operation, field)
+    axes = st.lists(st.integers(0, 3), min_size=0, max_size=3).map(tuple)
+    shape = data.draw(axes)
+    assume(shape != second.shape if operation != "matmul" else len(shape) != 2 or shape[0] != 2)
+    assume(operation != "solve" or len(shape) != 2 or shape[0] != 2)
+    with pytest.raises(LengthMismatch):
+        getattr(field, operation)(first, np.zeros(shape, dtype=np.uint64))
+
+
+@pytest.mark.requirement("MOD-07")
+def test_a_system_that_is_not_square_is_refused() -> None:
+    with pytest.raises(LengthMismatch):
+        PrimeField(7).solve(np.ones((2, 3), dtype=np.uint64), np.ones((2, 1), dtype=np.uint64))
+
+
+@pytest.mark.requirement("ERR-01")
+@pytest.mark.parametrize("operation", _INPUTS)
+def test_inputs_stay_as_they_were(operation: str) -> None:
+    field = PrimeField(257)
+    inputs = valid_inputs(operation, field)
+    for array in inputs:
+        array.setflags(write=False)
+    before = snapshot(inputs)
+    getattr(field, operation)(*inputs)
+    assert snapshot(inputs) == before
+
+
+@pytest.mark.requirement("MOD-06", "ERR-02")
+@pytest.mark.parametrize("dtype", ["int64", "uint32", "float64", "object", ">u8"])
+def test_other_dtypes_are_refused(dtype: str) -> None:
+    ones = np.ones(2, dtype=dtype)
+    for operation in ("add", "subtract", "multiply"):
+        with pytest.raises(ParameterError, match="uint64"):
+            getattr(Ring(7), operation)(ones, ones)
+
+
+@pytest.mark.requirement("MOD-01")
+def test_rings_are_equal_when_kind_and_modulus_are() -> None:
+    assert (Ring(7), hash(Ring(7))) == (Ring(7), hash(Ring(7)))
+    assert Ring(7) != Ring(8)
+    assert Ring(7) != PrimeField(7)
+    assert repr(PrimeField(7)) == "PrimeField(7)"

@@ -1,0 +1,123 @@
+"""The checks of arguments, and the words in which they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutOfRange, ParameterError, UnknownUser
+from tests.strategies import vector
+
+NO_INTEGERS = [None, True, np.bool_(True), 1.0, np.float64(1), "1", b"1", [1], np.array(1), float("nan")]
+
+
+@pytest.mark.requirement("ERR-02")
+@given(st.integers(), st.integers(-5, 5), st.none() | st.integers(-5, 5))
+def test_an_integer_is_taken_exactly_inside_its_bounds(value: int, low: int, high: int | None) -> None:
+    if value >= low and (high is None or value <= high):
+        assert validate.integer("count", value, low, high) == value
+    else:
+        with pytest.raises(ParameterError) as caught:
+            validate.integer("count", value, low, high)
+        assert (caught.value.parameter, caught.value.value) == ("count", value)
+        assert str(low) in str(caught.value)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("value", NO_INTEGERS, ids=repr)
+def test_what_is_no_integer_is_refused(value: Any) -> None:
+    with pytest.raises(ParameterError, match="count"):
+        validate.integer("count", value, 0, 9)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, np.int64])
+def test_integers_of_numpy_become_int(kind: type[Any]) -> None:
+    assert type(validate.integer("count", kind(3), 0, 9)) is int
+
+
+@pytest.mark.requirement("MOD-06")
+@given(st.integers(2, 2**32), st.integers(0, 3), st.integers(0, 2**64 - 1))
+def test_an_element_is_taken_exactly_below_the_modulus(modulus: int, at: int, value: int) -> None:
+    array = np.zeros(4, dtype=np.uint64)
+    array[at] = value
+    if value < modulus:
+        assert validate.elements("a", array, modulus, (4,)) is array
+    else:
+        with pytest.raises(NonCanonical) as caught:
+            validate.elements("a", array, modulus, (4,))
+        assert (caught.value.parameter, caught.value.value) == (f"a[{at}]", value)
+        assert str(modulus) in str(caught.value)
+
+
+@pytest.mark.requirement("MOD-06", "ERR-02")
+@pytest.mark.parametrize("value", [None, 1, [1], (1,), np.uint64(1), np.ones(1), np.ones(1, dtype=np.int64)], ids=repr)
+def test_what_is_no_array_of_elements_is_refused(value: Any) -> None:
+    with pytest.raises(ParameterError, match="uint64"):
+        validate.elements("a", value, 7, (1,))
+
+
+@pytest.mark.requirement("MOD-07")
+@given(st.lists(st.integers(0, 3), max_size=3), st.lists(st.none() | st.integers(0, 3), max_size=3))
+def test_a_shape_fits_axis_by_axis(shape: list[int], wanted: list[int | None]) -> None:
+    fits = len(shape) == len(wanted) and all(w is None or w == s for w, s in zip(wanted, shape, strict=True))
+    array = np.zeros(shape, dtype=np.uint64)
+    if fits:
+        validate.array_shape("a", array, tuple(wanted))
+    else:
+        with pytest.raises(LengthMismatch, match=r"a\.shape"):
+            validate.array_shape("a", array, tuple(wanted))
+
+
+@pytest.mark.requirement("QNT-01")
+@given(st.integers(0, 3), st.sampled_from([np.nan, np.inf, -np.inf]))
+def test_reals_are_finite(at: int, bad: float) -> None:
+    array = np.zeros(4)
+    assert validate.reals("x", array, (None,)) is array
+    array[at] = bad
+    with pytest.raises(OutOfRange, match=rf"x\[{at}\]"):
+        validate.reals("x", array, (None,))
+
+
+@pytest.mark.requirement("QNT-01", "ERR-02")
+@pytest.mark.parametrize("value", [None, 1.0, [1.0], np.ones(1, dtype=np.float32), np.ones(1, dtype=int)], ids=repr)
+def test_what_is_no_array_of_reals_is_refused(value: Any) -> None:
+    with pytest.raises(ParameterError, match="float64"):
+        validate.reals("x", value, (1,))
+
+
+@pytest.mark.requirement("MDS-08")
+@given(st.lists(st.integers(-2, 7), max_size=6))
+def test_users_are_distinct_and_on_the_roster(users: list[int]) -> None:
+    if any(not 0 <= user < 5 for user in users):
+        expected: type[ParameterError] = UnknownUser
+    elif len(set(users)) < len(users):
+        expected = DuplicateUser
+    else:
+        assert validate.users("users", users, 5) == tuple(users)
+        return
+    with pytest.raises((expected, DuplicateUser), match="users"):
+        validate.users("users", users, 5)
+
+
+@pytest.mark.requirement("MDS-08", "ERR-02")
+@pytest.mark.parametrize("value", [None, 3, "01", b"01", {0, 1}, iter([0]), [0.0], [True], ["0"], [None], [[0]]])
+def test_what_are_no_users_is_refused(value: Any) -> None:
+    with pytest.raises(ParameterError, match="users"):
+        validate.users("users", value, 5)
+
+
+@pytest.mark.requirement("ERR-01")
+def test_a_frozen_copy_is_read_only_and_apart() -> None:
+    array = vector([1, 2, 3, 4]).reshape(2, 2).T
+    copy = validate.frozen(array)
+    array[0, 0] = 9
+    assert copy.tolist() == [[1, 3], [2, 4]]
+    assert copy.flags.c_contiguous
+    with pytest.raises(ValueError, match="read-only"):
+        copy[0, 0] = 5

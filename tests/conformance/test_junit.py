@@ -1,0 +1,42 @@
+"""JUnit XML: failures, errors and skips where build servers look for them."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as Xml
+
+from secagg_spec.conformance import junit
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.expectations import Expectation, Judged
+from secagg_spec.conformance.report import TargetReport
+from secagg_spec.conformance.runner import Failure, Outcome
+
+CHECK = REGISTRY["field.add/exact"]
+CAPS = Capabilities("x", "1", "c", {}, "none", {}, {})
+KNOWN = Expectation(("x",), "*", ("wrong_value",), "", "known")
+
+
+def failing(verdict: str, message: str = "got \x00 & <1>") -> Outcome:
+    """Return an outcome that failed."""
+    return Outcome(CHECK, verdict, cases=1, failure=Failure(verdict, message, ()))
+
+
+def test_every_outcome_stands_under_its_tag() -> None:
+    outcomes = [
+        Judged(Outcome(CHECK, "pass", cases=3)),
+        Judged(Outcome(CHECK, "unsupported")),
+        Judged(failing("wrong_value")),
+        Judged(failing("crash")),
+        Judged(failing("wrong_value"), KNOWN),
+    ]
+    text = junit.document(
+        [TargetReport("x", CAPS, outcomes), TargetReport("y", unusable="no"), TargetReport("z", absent="-")]
+    )
+    root = Xml.fromstring(text.split("\n", 1)[1])
+    suites = {suite.get("name"): suite for suite in root}
+    counts = [suites["x"].get(tag) for tag in ("tests", "failures", "errors", "skipped")]
+    assert counts == ["5", "1", "1", "2"]
+    assert suites["y"].get("errors") == "1"
+    assert suites["z"].get("skipped") == "1"
+    [message] = [element.get("message") for element in root.iter("failure")]
+    assert message == "got � & <1>"

@@ -1,0 +1,102 @@
+"""Stored failures: judged again, and refused when they cannot be."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec import cli
+from secagg_spec.conformance import replay
+from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.conformance.mutants import load, planted
+from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.targets import reference
+
+FAKE = str(Path(__file__).with_name("fake_adapter.py"))
+PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False)
+VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
+
+
+@given(VALUES)
+def test_what_a_check_draws_survives_json(value: Any) -> None:
+    assert replay.restored(json.loads(json.dumps(replay.plain(value)))) == value
+
+
+def test_numbers_that_are_not_finite_survive_json() -> None:
+    assert math.isnan(replay.restored(replay.plain(math.nan)))
+    assert replay.restored(replay.plain([math.inf, -math.inf, 2.0**-1074])) == [math.inf, -math.inf, 2.0**-1074]
+
+
+@pytest.fixture
+def stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return the file of a failure that a run on a faulty adapter wrote."""
+    options = ["--repro", str(tmp_path), "-k", "field.add/exact", "--", sys.executable, FAKE, "wrong-value"]
+    assert cli.main(["conform", *options]) == 1
+    capsys.readouterr()
+    return tmp_path / "adapter-field-add-exact.jsonl"
+
+
+@pytest.mark.parametrize(("fault", "word", "code"), [("wrong-value", "FAILED", 1), ("none", "FIXED", 0)])
+def test_a_stored_failure_is_judged_again(
+    stored: Path, capsys: pytest.CaptureFixture[str], fault: str, word: str, code: int
+) -> None:
+    assert cli.main(["replay", str(stored), "--", sys.executable, FAKE, fault]) == code
+    assert capsys.readouterr().out.startswith(word)
+
+
+def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["replay", str(stored), "--", "/nowhere/adapter"]) == 3
+    assert capsys.readouterr().out.startswith("ERROR")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": "secagg-spec-repro/9"}, "repro/9"),
+        ({"check": "nothing"}, "no check 'nothing'"),
+        ({"draws": None}, "'draws' is missing"),
+        ({"draws": []}, "too few drawn values"),
+        ({"draws": ["x", "y", "z", "z", "z"]}, "does not fit"),
+    ],
+)
+def test_a_file_of_another_version_is_refused_in_one_line(
+    stored: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any], said: str
+) -> None:
+    path = stored.with_suffix(".expected.json")
+    body = {**json.loads(path.read_text()), **change}
+    path.write_text(json.dumps({name: value for name, value in body.items() if value is not None}))
+    assert cli.main(["replay", str(stored), "--", sys.executable, FAKE, "none"]) == 2
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_file_that_is_absent_or_no_json_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text in (None, "{"):
+        if text:
+            (tmp_path / "x.expected.json").write_text(text)
+        assert cli.main(["replay", str(tmp_path / "x.jsonl"), "--", "true"]) == 2
+        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["small-set-accepted", "inverse-of-zero", "range-forgets-weight"])
+def test_the_failure_that_a_mutant_makes_fails_again_and_is_fixed_without_it(name: str) -> None:
+    direct = DirectConnection(reference.build().answer)
+    with planted(name):
+        _, outcomes = run(direct, Settings(cases=100, pattern=load()[name].clause))
+        failures = [outcome for outcome in outcomes if outcome.failure]
+        assert failures
+        for outcome in failures:
+            assert outcome.failure is not None
+            assert replay.judge(direct, outcome.check.id, outcome.failure.draws) is not None
+    for outcome in failures:
+        assert outcome.failure is not None
+        assert replay.judge(direct, outcome.check.id, outcome.failure.draws) is None

@@ -1,0 +1,103 @@
+"""Sources of sampled values."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.crypto.entropy import SeededSource, SystemSource, draw_elements, draw_rounding
+from tests.strategies import integers_of, moduli
+
+seeds = st.binary(max_size=8)
+labels = st.text(max_size=8)
+
+
+class Script:
+    """A source that gives prepared words, then zeros, and remembers how many bytes were taken."""
+
+    def __init__(self, words: list[int]) -> None:
+        self.data = struct.pack(f"<{len(words)}I", *words)
+        self.taken = 0
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes."""
+        part = self.data[self.taken : self.taken + count]
+        self.taken += count
+        return part + bytes(count - len(part))
+
+
+@pytest.mark.requirement("RND-02")
+@given(
+    moduli(), st.lists(st.sampled_from((0, 1, 2**31, 2**32 - 5, 2**32 - 1)) | st.integers(0, 2**32 - 1), max_size=40)
+)
+def test_drawn_elements_are_the_usable_words_of_the_source(modulus: int, words: list[int]) -> None:
+    limit = 2**32 // modulus * modulus
+    usable = [word % modulus for word in words if word < limit] + [0] * 6
+    got = draw_elements(Script(words), Ring(modulus), (2, 3))
+    assert got.shape == (2, 3)
+    assert got.dtype == np.uint64
+    assert integers_of(got.ravel()) == usable[:6]
+
+
+@pytest.mark.requirement("RND-02", "RND-03")
+def test_a_source_of_rejected_words_is_asked_again() -> None:
+    source = Script([2**32 - 1] * 1000 + [7, 8])
+    assert integers_of(draw_elements(source, Ring(2**31 + 11), (2,))) == [7, 8]
+
+
+@pytest.mark.requirement("RND-02")
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (3, 0)])
+def test_nothing_is_drawn_for_no_elements(shape: tuple[int, ...]) -> None:
+    source = Script([1])
+    assert draw_elements(source, Ring(7), shape).shape == shape
+    assert source.taken == 0
+
+
+@pytest.mark.requirement("QNT-09")
+@given(st.lists(st.sampled_from((0, 2**11 - 1, 2**11, 2**63, 2**64 - 1)) | st.integers(0, 2**64 - 1), max_size=6))
+def test_draws_are_multiples_of_2_to_minus_53_below_1(words: list[int]) -> None:
+    halves = [half for word in words for half in (word % 2**32, word // 2**32)]
+    got = draw_rounding(Script(halves), len(words))
+    assert [float(u) * 2**53 for u in got] == [word >> 11 for word in words]
+    assert all(0 <= u < 1 for u in got)
+
+
+@pytest.mark.requirement("RND-01")
+@given(seeds, labels, st.integers(0, 40))
+def test_a_seed_and_a_label_determine_the_stream(seed: bytes, label: str, count: int) -> None:
+    first, second = SeededSource(seed, label), SeededSource(seed, label)
+    assert [first.take(count) for _ in range(3)] == [second.take(count) for _ in range(3)]
+    assert len(first.take(count)) == count
+
+
+@pytest.mark.requirement("RND-01")
+@given(st.lists(st.tuples(seeds, labels), min_size=2, max_size=2, unique=True))
+def test_other_seeds_labels_and_blocks_give_other_bytes(inputs: list[tuple[bytes, str]]) -> None:
+    blocks = [source.take(16) for source in (SeededSource(*inputs[0]), SeededSource(*inputs[1])) for _ in range(2)]
+    source = SeededSource(*inputs[0])
+    blocks += [source.take(16) for _ in range(3)][2:]
+    assert len(set(blocks)) == 4 + 1
+
+
+@pytest.mark.requirement("RND-01")
+def test_seed_and_label_are_not_run_together() -> None:
+    assert SeededSource(b"ab", "c").take(16) != SeededSource(b"a", "bc").take(16)
+
+
+@pytest.mark.requirement("RND-01")
+def test_the_system_gives_fresh_bytes() -> None:
+    blocks = {SystemSource().take(16) for _ in range(100)}
+    assert len(blocks) == 100
+    assert {len(block) for block in blocks} == {16}
+
+
+@pytest.mark.requirement("RND-02")
+@pytest.mark.parametrize("modulus", [2, 7, 2**31 + 11, 2**32 - 5])
+def test_every_half_of_the_ring_is_drawn(modulus: int) -> None:
+    values = draw_elements(SeededSource(b"halves", str(modulus)), Ring(modulus), (4000,))
+    assert 1700 < int(np.count_nonzero(values < modulus // 2)) * modulus / (modulus // 2 * 2) < 2300

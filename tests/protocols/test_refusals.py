@@ -1,0 +1,495 @@
+"""Nothing but the errors of `secagg_spec.errors` comes out of a public function, whatever goes in.
+
+`CALLS` holds one valid call of every public function. The tests replace arguments by things that no correct caller
+gives. `CORES` names what is not a boundary: it is called with arguments that a boundary has checked.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec import errors
+from secagg_spec.arithmetic import limbs, mds, modular, quantizer, sampling
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField, Ring
+from secagg_spec.crypto import channels, entropy
+from secagg_spec.crypto.channels import PlainChannel
+from secagg_spec.crypto.entropy import SeededSource, SystemSource
+from secagg_spec.errors import (
+    DuplicateUser,
+    LengthMismatch,
+    NonCanonical,
+    OutOfRange,
+    ParameterError,
+    ProtocolError,
+    TooFewSurvivors,
+    UnknownUser,
+)
+from secagg_spec.protocols import codec, lightsecagg, shape
+from secagg_spec.protocols.lightsecagg import (
+    PRESETS,
+    AggregatedShare,
+    MaskedUpdate,
+    MaskShare,
+    Parameters,
+    SurvivingSet,
+    run_round,
+)
+from secagg_spec.protocols.shape import SERVER, Network
+from tests.strategies import fewer, fixed_round, snapshot, vector
+
+TINY = PRESETS["tiny"]
+ROUND = fixed_round(TINY)
+FIELD, RING = PrimeField(7), Ring(2**32)
+SESSION, OTHER = bytes(16), bytes(15) + b"\1"
+HEADER = ("session", "round", "sender", "receiver")
+
+
+# ----------------------------------------------------------------------------------------------------- valid calls
+
+
+@dataclass(frozen=True)
+class Call:
+    """A valid call.
+
+    `fixed` arguments are objects of the library, typed and never replaced; `also` are further names that a refusal may
+    use; `sizes` are the arguments that say how much is made, of which large ones are taken at their word.
+    """
+
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    also: tuple[str, ...] = ()
+    sizes: tuple[str, ...] = ()
+
+    def __call__(self, **changed: Any) -> Any:
+        return self.function(**{**self.arguments, **self.fixed, **changed})
+
+    def names(self) -> set[str]:
+        """What a refusal may call its parameter."""
+        return {*self.arguments, *self.fixed, *self.also}
+
+    def takes_long(self, argument: str, value: Any) -> bool:
+        """Whether a value is a size that is allowed and too large for a test."""
+        return argument in self.sizes and isinstance(value, int) and value > 2**20
+
+
+def stage(steps: int) -> Network:
+    """A network at tiny on which every party has taken the first `steps` rows of the table."""
+    states: dict[int, Any] = {SERVER: lightsecagg.server_start(TINY, SESSION, 0)}
+    for user in range(TINY.N):
+        states[user] = lightsecagg.user_start(TINY, SESSION, 0, user, ROUND.updates[user], PlainChannel())
+    network = Network(lightsecagg.TABLE, states)
+    for step in lightsecagg.TABLE[:steps]:
+        for party in (SERVER,) if step.role is shape.Role.SERVER else range(TINY.N):
+            network.take(step, party, ROUND.randomness[party] if step.randomness else {})
+    return network
+
+
+def step_call(row: int) -> Call:
+    """A valid call of the step in one row of the table, at tiny."""
+    step, network = lightsecagg.TABLE[row], stage(row)
+    party = SERVER if step.role is shape.Role.SERVER else 0
+    randomness = ROUND.randomness[0] if step.randomness else {}
+    arguments = {"inbox": network.mail(step, party), "randomness": randomness}
+    also = ("mask", "noise", "surviving", *HEADER, *(kind.__name__ for kind in step.receives))
+    return Call(lambda state, inbox, randomness: step.run(state, inbox, randomness=randomness), arguments,
+                {"state": network.states[party]}, also)  # fmt: skip
+
+
+def message(kind: type[codec.Message], name: str, value: Any) -> Call:
+    """Writing a message of one kind."""
+    header = dict(zip(HEADER, (SESSION, 0, 0, 1), strict=True))
+    return Call(lambda **fields: codec.encode(kind(**fields)), {**header, name: value})
+
+
+def method(owner: Any, name: str, *also: str, sizes: tuple[str, ...] = (), **arguments: Any) -> Call:
+    """A valid call of a method."""
+    return Call(getattr(owner, name), arguments, also=also, sizes=sizes)
+
+
+PAIR: dict[str, Any] = {"a": vector([1, 2]), "b": vector([3, 4])}
+CODE = TINY.code
+SHARES = CODE.encode(vector([1, 2, 3]), vector([[4, 5]]))
+HELD = {user: SHARES[user] for user in range(5)}
+GREETINGS = [MaskedUpdate(SESSION, 0, 0, 9, vector([1])), MaskedUpdate(SESSION, 0, 1, 9, vector([1]))]
+START = {"session": SESSION, "round": 0}
+PARTIES = {"sender": 0, "receiver": 1}
+
+CALLS: dict[str, Call] = {
+    "Ring": Call(Ring, {"modulus": 7}),
+    "PrimeField": Call(PrimeField, {"modulus": 7}),
+    "Ring.add": method(FIELD, "add", **PAIR),
+    "Ring.subtract": method(FIELD, "subtract", **PAIR),
+    "Ring.multiply": method(FIELD, "multiply", **PAIR),
+    "Ring.sum": method(FIELD, "sum", rows=vector([[1, 2], [3, 4]])),
+    "Ring.matmul": method(FIELD, "matmul", a=vector([[1, 2]]), b=vector([[3], [4]])),
+    "Ring.encode_signed": method(FIELD, "encode_signed", values=np.array([1, -1])),
+    "Ring.decode_signed": method(FIELD, "decode_signed", values=vector([1, 6])),
+    "PrimeField.inverse": method(FIELD, "inverse", a=vector([1, 2])),
+    "PrimeField.solve": method(FIELD, "solve", matrix=vector([[1, 2], [0, 3]]), right=vector([[1], [2]])),
+    "PrimeField.rank": method(FIELD, "rank", matrix=vector([[1, 2], [0, 3]])),
+    "PrimeField.powers": method(FIELD, "powers", sizes=("count",), points=vector([1, 2]), count=3),
+    "MaskCode": Call(MaskCode, {"N": 5, "U": 3, "T": 1, "points": (1, 2, 3, 4, 5)}, {"field": FIELD}, ("q",)),
+    "MaskCode.share_length": method(CODE, "share_length", d=3),
+    "MaskCode.sub_masks": method(CODE, "sub_masks", "d", mask=vector([1, 2, 3])),
+    "MaskCode.encode": method(CODE, "encode", "d", mask=vector([1, 2, 3]), noise=vector([[4, 5]])),
+    "MaskCode.decode": method(CODE, "decode", users=[0, 2, 4], shares=SHARES[[0, 2, 4]], d=3),
+    "default_points": Call(mds.default_points, {"N": 5}, sizes=("N",)),
+    "quantize": Call(
+        quantizer.quantize,
+        {"x": np.array([0.5, -0.25]), "level": 8, "weight": 2, "rounding": np.array([0.5, 0.0])},
+        {"ring": RING},
+    ),
+    "dequantize": Call(
+        quantizer.dequantize, {"values": vector([1, 2**32 - 1]), "level": 8, "format": "binary32"}, {"ring": RING}
+    ),
+    "elements_from_bytes": Call(sampling.elements_from_bytes, {"data": bytes(12), "n": 2}, {"ring": RING}),
+    "SeededSource": Call(SeededSource, {"seed": b"seed", "label": "label"}),
+    "SeededSource.take": method(SeededSource(b"seed", "label"), "take", sizes=("count",), count=4),
+    "SystemSource.take": method(SystemSource(), "take", sizes=("count",), count=4),
+    "draw_elements": Call(entropy.draw_elements, {"shape": (2, 2)}, {"source": SystemSource(), "ring": RING}),
+    "draw_rounding": Call(entropy.draw_rounding, {"d": 3}, {"source": SystemSource()}, sizes=("d",)),
+    "encode MaskShare": message(MaskShare, "payload", b"abc"),
+    "encode MaskedUpdate": message(MaskedUpdate, "masked", vector([1, 2])),
+    "encode SurvivingSet": message(SurvivingSet, "users", (0, 1, 2)),
+    "encode AggregatedShare": message(AggregatedShare, "share", vector([1, 2])),
+    "decode": Call(codec.decode, {"data": codec.encode(GREETINGS[0])}, {"kind": MaskedUpdate}),
+    "vector_bytes": Call(codec.vector_bytes, {"vector": vector([1, 2])}),
+    "vector_from_bytes": Call(codec.vector_from_bytes, {"data": codec.vector_bytes(vector([1, 2]))}),
+    "accept": Call(
+        shape.accept,
+        {"inbox": GREETINGS},
+        {"kinds": (MaskedUpdate,), **START, "receiver": 9, "senders": (0, 1)},
+        also=HEADER,
+    ),
+    "take_randomness": Call(shape.take_randomness, {"randomness": {"mask": vector([1])}}, {"names": ("mask",)}),
+    "check_dropouts": Call(
+        shape.check_dropouts, {"dropouts": {"share": [0]}}, {"table": lightsecagg.TABLE, "users": range(5)}
+    ),
+    "run_synchronous": Call(
+        lambda **values: shape.run_synchronous(stage(0), **values),
+        {"dropouts": {"share": [0]}, "randomness": ROUND.randomness},
+        also=("mask", "noise"),
+    ),
+    "Network.take": Call(
+        lambda **values: stage(0).take(lightsecagg.TABLE[0], **values),
+        {"party": 0, "randomness": ROUND.randomness[0]},
+        also=("mask", "noise"),
+    ),
+    "Parameters": Call(Parameters, {"q": 7, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}),
+    "mask_update": Call(
+        lightsecagg.mask_update, {"update": vector([1, 2]), "mask": vector([3, 4])}, {"field": FIELD}, ("a", "b")
+    ),
+    "aggregate_shares": Call(
+        lightsecagg.aggregate_shares, {"N": 5, "T": 1, "surviving": [0, 1, 2], "held": HELD}, {"field": FIELD}
+    ),
+    "recover": Call(
+        lightsecagg.recover,
+        {"masked_sum": vector([1, 2, 3]), "users": [0, 2, 4], "shares": SHARES[[0, 2, 4]]},
+        {"parameters": TINY},
+        ("a", "b"),
+    ),
+    "user_start": Call(
+        lightsecagg.user_start,
+        {**START, "user": 0, "update": vector([1, 2, 3])},
+        {"parameters": TINY, "channel": PlainChannel()},
+    ),
+    "server_start": Call(lightsecagg.server_start, START, {"parameters": TINY}),
+    **{step.run.__name__: step_call(row) for row, step in enumerate(lightsecagg.TABLE)},
+    "check_header": Call(lambda **header: codec.check_header(SurvivingSet(**header, users=())), {**START, **PARTIES}),
+    "check_inbox": Call(shape.check_inbox, {"inbox": GREETINGS}, also=HEADER),
+    "check_randomness": Call(
+        shape.check_randomness,
+        {"randomness": ROUND.randomness},
+        {"table": lightsecagg.TABLE, "users": range(5)},
+        ("mask", "noise"),
+    ),
+    "open_round": Call(lightsecagg.open_round, {"updates": ROUND.updates, **START}, {"parameters": TINY}),
+    "run_round": Call(
+        run_round,
+        {"updates": ROUND.updates, "randomness": ROUND.randomness, "dropouts": {"share": [0]}, **START},
+        {"parameters": TINY},
+        ("mask", "noise"),
+    ),
+}  # fmt: skip
+
+CORES = {
+    "exact_matmul",
+    "inner_block",
+    "is_prime",
+    "stochastic_round",
+    "field_codecs",
+    "require_phase",
+    "sizes",
+    "draw_randomness",
+}
+"""Functions behind a boundary, and functions whose only arguments are objects of the library."""
+
+MODULES: tuple[ModuleType, ...] = (
+    limbs,
+    mds,
+    modular,
+    quantizer,
+    sampling,
+    channels,
+    entropy,
+    codec,
+    lightsecagg,
+    shape,
+)
+
+
+def public_functions() -> Iterator[str]:
+    """The names of the public functions of the modules under test."""
+    for module in MODULES:
+        for name, value in inspect.getmembers(module, inspect.isfunction):
+            if value.__module__ == module.__name__ and not name.startswith("_"):
+                yield name
+
+
+@pytest.mark.requirement("ERR-02")
+def test_every_public_function_is_called_here_or_is_a_core() -> None:
+    covered = {name.split()[0] for name in CALLS}
+    assert set(public_functions()) - covered - CORES == set()
+    assert covered & CORES == set()
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("name", CALLS)
+def test_the_valid_calls_are_valid(name: str) -> None:
+    CALLS[name]()
+
+
+# -------------------------------------------------------------------------------------------------------- nonsense
+
+NUMBERS = (-1, 0, 1, 2, 6, 7, 8, 2**31, 2**32 - 5, 2**32 - 1, 2**32, 2**63, 2**64, 2**100, -(2**100))
+OTHERS: tuple[Any, ...] = (
+    None, True, False, "", "7", "mask", "é" * 100, b"", b"7", bytearray(16), 1.0, 0.5, -1.5, float("nan"), float("inf"),
+    1j, (), [], {}, set(), object(), [1, 2], (0, 0), [[1], [1, 2]], [None], ["0"], [0.5], [True], [2**100], {0: 1},
+    {"mask": 1}, {"share": 3}, {"share": [[]]}, {"share": None}, {"share": np.array(7)}, {"nap": []}, {0: {}},
+    {0: None},     {None: {}}, {-1: {}}, range(3), [{}], [[0, 1], [2, 3]], Ring, print,
+)  # fmt: skip
+ARRAYS: tuple[Any, ...] = (
+    np.array(7), np.array(7, dtype=np.uint64), np.array([1, 2]), np.array([1.0, 2.0]), np.array([np.nan, np.inf]),
+    np.array([True]), np.array(["a"]), np.array([None]), np.array([1, 2], dtype=np.uint32),
+    np.array([], dtype=np.uint64), vector([1, 2**64 - 1]), vector([7, 7]), vector([[7]]),
+    np.zeros((0, 0), dtype=np.uint64), np.zeros((2, 2, 2), dtype=np.uint64), np.array([-1, 2**62]),
+    np.array([1, 2], dtype=">u8"), np.array([1e308, -1e308]),
+)  # fmt: skip
+
+nonsense = st.sampled_from(NUMBERS) | st.sampled_from(OTHERS) | st.sampled_from(ARRAYS)
+
+
+def spoiled(value: Any) -> st.SearchStrategy[Any]:
+    """Something near a valid value, and wrong in type, length or entries."""
+    near: list[st.SearchStrategy[Any]] = [nonsense]
+    if isinstance(value, np.ndarray):
+        near.append(st.sampled_from(spoiled_arrays(value)))
+    if isinstance(value, (list, tuple, bytes)):
+        near.append(st.sampled_from(spoiled_lengths(value)))
+    if isinstance(value, (list, tuple)) and value:
+        near.append(nonsense.map(lambda bad: [bad, *value[1:]]))
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], codec.Message):
+        near.append(st.sampled_from(value).flatmap(spoiled_message).map(lambda bad: [bad, *value[1:]]))
+    if isinstance(value, dict) and value:
+        near.append(st.sampled_from(sorted(value, key=repr)).flatmap(lambda key: spoiled_entry(value, key)))
+    return st.one_of(near)
+
+
+def spoiled_lengths(value: Any) -> list[Any]:
+    """A list, tuple or bytes cut and repeated."""
+    return [value[:-1], value + value[:1], value[:0], value * 2]
+
+
+def spoiled_arrays(value: Any) -> list[Any]:
+    """Arrays near `value`: of other shapes and dtypes, and with entries that are out of range."""
+    others = [value[:-1], value[..., None], value.ravel()[:0], np.repeat(value, 2, axis=0), value.T[::-1]]
+    others += [value.astype(dtype) for dtype in ("int64", "uint32", "float32", "float64", "object", "U3")]
+    return [*others, value + value.dtype.type(7), value + value.dtype.type(2**62), value.tolist()]
+
+
+def spoiled_message(valid: codec.Message) -> st.SearchStrategy[Any]:
+    """A message with one field replaced."""
+    name = st.sampled_from(sorted(codec.field_codecs(type(valid))))
+    return name.flatmap(lambda n: spoiled(getattr(valid, n)).map(lambda bad: replace(valid, **{n: bad})))
+
+
+def spoiled_entry(value: dict[Any, Any], key: Any) -> st.SearchStrategy[Any]:
+    """A mapping with one entry replaced, removed or added."""
+    without = {k: v for k, v in value.items() if k != key}
+    changed = spoiled(value[key]).map(lambda bad: {**without, key: bad})
+    added = st.sampled_from((-1, 99, "zeal", None, 0.5)).map(lambda other: {**value, other: value[key]})
+    return changed | added | st.just(without)
+
+
+def shown(value: Any) -> str:
+    """A value as a refusal shows it: short ones as they are, long ones cut, huge integers by their size."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an integer of {value.bit_length()} bits"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def explains(error: ParameterError, names: set[str]) -> None:
+    """The text of a refusal names the parameter as the caller wrote it, the value and the bound."""
+    text = str(error)
+    assert text == f"{error.parameter} = {shown(error.value)}: must be {error.allowed}"
+    assert set(re.findall(r"[A-Za-z_]+", error.parameter.split("[")[0])) & names, f"{text!r} names none of {names}"
+    assert error.allowed
+
+
+def refuse_or_return(call: Call, changed: Mapping[str, Any]) -> None:
+    """Call; only the errors of the library may come out."""
+    if any(call.takes_long(argument, value) for argument, value in changed.items()):
+        return
+    try:
+        call(**changed)
+    except (ParameterError, ProtocolError) as error:
+        judge(error, call)
+
+
+def judge(error: Exception, call: Call) -> None:
+    """A failure is one of the library, and says what is wrong."""
+    assert type(error).__module__ == errors.__name__
+    assert str(error)
+    if isinstance(error, ParameterError):
+        explains(error, call.names())
+
+
+@pytest.mark.requirement("ERR-02", "MOD-06", "MOD-07")
+@pytest.mark.parametrize("name", CALLS)
+@given(data=st.data())
+def test_only_errors_of_the_library_come_out(name: str, data: st.DataObject) -> None:
+    call = CALLS[name]
+    changed = data.draw(st.sets(st.sampled_from(sorted(call.arguments)), min_size=1, max_size=2))
+    refuse_or_return(call, {argument: data.draw(spoiled(call.arguments[argument])) for argument in sorted(changed)})
+
+
+@pytest.mark.requirement("ERR-01")
+@fewer(3)
+@pytest.mark.parametrize("name", CALLS)
+@given(data=st.data())
+def test_refused_calls_leave_their_arguments_alone(name: str, data: st.DataObject) -> None:
+    call = CALLS[name]
+    argument = data.draw(st.sampled_from(sorted(call.arguments)))
+    changed = {**call.arguments, argument: data.draw(spoiled(call.arguments[argument]))}
+    before = snapshot([changed, call.fixed])
+    refuse_or_return(call, changed)
+    assert snapshot([changed, call.fixed]) == before
+
+
+def sweep() -> Iterator[tuple[str, str, Any]]:
+    """Every argument of every call with every piece of nonsense."""
+    for name, call in CALLS.items():
+        for argument in call.arguments:
+            for value in (*NUMBERS, *OTHERS, *ARRAYS):
+                if not call.takes_long(argument, value):
+                    yield name, argument, value
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("name", CALLS)
+def test_every_argument_with_every_nonsense(name: str) -> None:
+    for call, argument, value in sweep():
+        if call == name:
+            refuse_or_return(CALLS[call], {argument: value})
+
+
+# ------------------------------------------------------------------------------------------- what exactly is refused
+
+ONES = np.ones((5, 3), dtype=np.uint64)
+ONE_SHARE = {"users": [0], "shares": SHARES[:1]}
+TWICE = {"share": [0], "upload": [0]}
+NOBODY = {"dropouts": {"share": range(5)}}
+PHASES = "a phase of users: share, upload, recover"
+GIVEN = "given for every user that shares a mask"
+REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
+    ("Ring", {"modulus": 1}, ParameterError, "modulus = 1: must be an integer in [2, 4294967296]"),
+    ("Ring", {"modulus": 2**32 + 1}, ParameterError, "modulus = 4294967297: must be an integer in [2, 4294967296]"),
+    ("PrimeField", {"modulus": 9}, ParameterError, "modulus = 9: must be a prime"),
+    ("Ring.add", {"a": vector([1, 7])}, NonCanonical, "a[1] = 7: must be in [0, 7)"),
+    ("Ring.add", {"b": vector([1])}, LengthMismatch, "b.shape = (1,): must be (2)"),
+    ("Ring.encode_signed", {"values": np.array([4])}, OutOfRange, "values = 4: must be in [-3, 3] for the modulus 7"),
+    ("PrimeField.inverse", {"a": vector([1, 0])}, OutOfRange, "a = 0: must be different from 0 to have an inverse"),
+    ("MaskCode", {"T": 3}, ParameterError, "T = 3: must be an integer in [1, 2]"),
+    ("MaskCode", {"U": 6}, ParameterError, "U = 6: must be an integer in [2, 5]"),
+    ("MaskCode", {"N": 7}, ParameterError, "q = 7: must be greater than N = 7"),
+    ("MaskCode", {"points": (0, 1, 2, 3, 4)}, ParameterError, "points = 0: must be an integer in [1, 6]"),
+    ("MaskCode.decode", {"users": [0, 2, 2]}, DuplicateUser, "users = 2: must be a user that is named once"),
+    ("MaskCode.decode", {"users": [0, 2, 5]}, UnknownUser, "users = 5: must be a user in [0, 5)"),
+    ("MaskCode.decode", ONE_SHARE, TooFewSurvivors, "1 shares are given and U = 3 are needed"),
+    ("quantize", {"x": np.array([0.5, np.nan])}, OutOfRange, "x[1] = nan: must be finite"),
+    ("quantize", {"x": np.array([np.inf, 0.5])}, OutOfRange, "x[0] = inf: must be finite"),
+    ("quantize", {"level": 0}, ParameterError, "level = 0: must be an integer in [1, 4294967296]"),
+    ("quantize", {"weight": 0}, ParameterError, "weight = 0: must be an integer >= 1"),
+    ("quantize", {"rounding": np.array([0.5, 1.0])}, OutOfRange, "rounding = [0.5, 1.0]: must be in [0, 1)"),
+    ("Parameters", {"q": 9}, ParameterError, "q = 9: must be a prime"),
+    ("Parameters", {"q": 5}, ParameterError, "q = 5: must be greater than N = 5"),
+    ("Parameters", {"D": 3}, ParameterError, "N - D = 2: must be at least max(U, T + 2) = 3"),
+    ("Parameters", {"U": 5}, ParameterError, "N - D = 4: must be at least max(U, T + 2) = 5"),
+    ("Parameters", {"T": 0}, ParameterError, "T = 0: must be an integer in [1, 2]"),
+    ("Parameters", {"d": 0}, ParameterError, "d = 0: must be an integer in [1, 4294967295]"),
+    ("aggregate_shares", {"surviving": []}, TooFewSurvivors, "0 users survive and T + 2 = 3 are needed"),
+    ("user_start", {"round": -1}, ParameterError, "round = -1: must be an integer in [0, 4294967295]"),
+    ("user_start", {"user": 5}, ParameterError, "user = 5: must be an integer in [0, 4]"),
+    ("user_start", {"update": vector([1, 2])}, LengthMismatch, "update.shape = (2,): must be (3)"),
+    ("run_round", {"updates": ONES[:4]}, LengthMismatch, "updates.shape = (4, 3): must be (5, 3)"),
+    ("run_round", {"updates": ONES * np.uint64(7)}, NonCanonical, "updates[0] = 7: must be in [0, 7)"),
+    ("run_round", {"dropouts": {"share": [5]}}, UnknownUser, "dropouts['share'] = 5: must be a user in [0, 5)"),
+    ("run_round", {"dropouts": {"nap": [0]}}, ParameterError, f"dropouts = 'nap': must be {PHASES}"),
+    ("run_round", {"dropouts": TWICE}, ParameterError, "dropouts['upload'] = 0: must be a user that drops out once"),
+    ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),
+    ("run_round", NOBODY, TooFewSurvivors, "0 masked updates arrived and max(U, T + 2) = 3 are needed"),
+]
+
+
+@pytest.mark.requirement("ERR-02", "MOD-01", "MOD-02", "MOD-06", "MOD-07", "MDS-01", "MDS-02", "MDS-07", "MDS-08")
+@pytest.mark.requirement("QNT-01", "QNT-08", "QNT-09", "LSA-01", "LSA-03", "LSA-09")
+@pytest.mark.parametrize(("name", "changed", "error", "text"), REFUSED, ids=range(len(REFUSED)))
+def test_refusals_name_the_parameter_the_value_and_the_bound(
+    name: str, changed: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error) as caught:
+        CALLS[name](**changed)
+    assert str(caught.value) == text
+    assert type(caught.value) is error
+
+
+@pytest.mark.requirement("RND-04")
+@pytest.mark.parametrize("names", [(), ("mask",), ("noise",), ("mask", "noise", "more")])
+def test_a_round_takes_exactly_its_sampled_values(names: tuple[str, ...]) -> None:
+    values: dict[str, Any] = {**ROUND.randomness[0], "more": vector([1])}
+    some = {name: values[name] for name in names}
+    for dropouts in ({}, {"share": [0]}, {"upload": [0]}):
+        with pytest.raises(ParameterError, match="randomness"):
+            run_round(TINY, ROUND.updates, randomness={**ROUND.randomness, 0: some}, dropouts=dropouts)
+    with pytest.raises(ParameterError, match="randomness"):
+        CALLS["user_share"](randomness=some)
+    with pytest.raises(UnknownUser, match="randomness"):
+        run_round(TINY, ROUND.updates, randomness={**ROUND.randomness, 5: ROUND.randomness[0]})
+
+
+@pytest.mark.requirement("RND-04")
+@pytest.mark.parametrize("row", range(1, 6))
+def test_steps_that_sample_nothing_take_no_sampled_values(row: int) -> None:
+    with pytest.raises(ParameterError, match="randomness"):
+        step_call(row)(randomness={"mask": vector([1, 2, 3])})
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize("name", ["Ring", "MaskCode", "Parameters", "MaskCode.decode", "quantize"])
+def test_integers_of_thousands_of_digits_are_refused_in_words(name: str) -> None:
+    for argument in CALLS[name].arguments:
+        refuse_or_return(CALLS[name], {argument: 10**5000})
+        refuse_or_return(CALLS[name], {argument: -(10**5000)})
