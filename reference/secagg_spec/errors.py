@@ -88,6 +88,14 @@ class BadShare(ProtocolError):
     """Shares that do not lie on one codeword. Proves that at least one of the blamed parties sent a wrong one."""
 
 
+class DecryptionFailed(ProtocolError):
+    """A payload does not open. Proves that the sender or the server deviated, or that the rosters differ."""
+
+
+class WeakKey(ProtocolError):
+    """A public key gives an all-zero shared secret. Proves a fault of whoever advertised the key."""
+
+
 class TooFewSurvivors(ProtocolError):
     """Too few users are left. Proves nothing about anybody: users drop out."""
 

@@ -13,6 +13,8 @@ import numpy as np
 from secagg_spec.arithmetic import quantizer, validate
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
+from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.codec import Message
@@ -55,7 +57,9 @@ def main(options: argparse.Namespace) -> int:
         parameters, {u: SeededSource(seed, f"user {u}") for u in range(parameters.N)}
     )
     print(_heading(parameters, dropouts))
-    network = lightsecagg.open_round(parameters, updates)
+    context = lightsecagg.sealing_context(parameters, bytes(16), 0)
+    privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in range(parameters.N)}
+    network = lightsecagg.open_round(parameters, updates, channel=sealed_links(context, privates))
     ended = ""
     try:
         run_synchronous(network, dropouts, randomness)
@@ -106,7 +110,7 @@ def _heading(parameters: lightsecagg.Parameters, dropouts: Mapping[str, Sequence
     return (
         f"LightSecAgg: N = {p.N} users, U = {p.U} answers needed, T = {p.T} may collude, D = {p.D} may drop out\n"
         f"q = {p.q}, updates of d = {p.d} elements, shares of L = {p.share_length}; drops out: {gone}\n"
-        f"channel: plain (for demonstration; the server could read the shares)"
+        f"channel: sealed (X25519, HKDF-SHA256, ChaCha20-Poly1305); keys, masks and inputs from the seed"
     )
 
 

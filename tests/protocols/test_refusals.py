@@ -22,7 +22,7 @@ from secagg_spec import errors
 from secagg_spec.arithmetic import limbs, mds, modular, quantizer, sampling
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField, Ring
-from secagg_spec.crypto import channels, entropy
+from secagg_spec.crypto import channels, entropy, keys, prg, sealing
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.entropy import SeededSource, SystemSource
 from secagg_spec.errors import (
@@ -52,6 +52,7 @@ TINY = PRESETS["tiny"]
 ROUND = fixed_round(TINY)
 FIELD, RING = PrimeField(7), Ring(2**32)
 SESSION, OTHER = bytes(16), bytes(15) + b"\1"
+KEY = bytes([7]) * 32
 HEADER = ("session", "round", "sender", "receiver")
 
 
@@ -82,6 +83,12 @@ class Call:
     def takes_long(self, argument: str, value: Any) -> bool:
         """Whether a value is a size that is allowed and too large for a test."""
         return argument in self.sizes and isinstance(value, int) and value > 2**20
+
+
+def sealed() -> Mapping[int, sealing.SealedChannel]:
+    """The sealed channels of two users."""
+    context = lightsecagg.sealing_context(TINY, SESSION, 0)
+    return sealing.sealed_links(context, {0: KEY, 1: bytes(32)}).channels
 
 
 def stage(steps: int) -> Network:
@@ -215,6 +222,18 @@ CALLS: dict[str, Call] = {
         {"table": lightsecagg.TABLE, "users": range(5)},
         ("mask", "noise"),
     ),
+    "expand": Call(prg.expand, {"key": KEY, "n": 3}, {"ring": FIELD}, sizes=("n",)),
+    "public_key": Call(keys.public_key, {"private": KEY}),
+    "agree": Call(keys.agree, {"private": KEY, "public": keys.public_key(bytes(32))}),
+    "derive": Call(keys.derive, {"secret": KEY, "session": SESSION}, {"info": b""}),
+    "Roster": Call(keys.Roster, {"keys": (keys.public_key(KEY), keys.public_key(bytes(32)))}),
+    "SealedChannel.close": Call(
+        lambda **values: sealed()[0].close(**values), {"sender": 0, "receiver": 1, "plaintext": b"x"}  # noqa: PLW0108 - a channel seals once
+    ),
+    "SealedChannel.open": Call(
+        lambda **values: sealed()[1].open(**values),  # noqa: PLW0108 - a channel seals once
+        {"sender": 0, "receiver": 1, "payload": sealed()[0].close(0, 1, b"x")},
+    ),
     "open_round": Call(lightsecagg.open_round, {"updates": ROUND.updates, **START}, {"parameters": TINY}),
     "run_round": Call(
         run_round,
@@ -233,6 +252,12 @@ CORES = {
     "require_phase",
     "sizes",
     "draw_randomness",
+    "usable_words",
+    "sealing_context",
+    "sealed_links",
+    "check_key",
+    "fields",
+    "hash_parameters",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
@@ -244,6 +269,9 @@ MODULES: tuple[ModuleType, ...] = (
     sampling,
     channels,
     entropy,
+    keys,
+    prg,
+    sealing,
     codec,
     lightsecagg,
     shape,

@@ -15,6 +15,12 @@ from secagg_spec.errors import LengthMismatch
 _WORDS = 2**32
 
 
+def usable_words(ring: Ring, data: bytes) -> int:
+    """Return how many of the words of `data` are below ``2**32 // R * R``."""
+    words = np.frombuffer(data, dtype="<u4", count=len(data) // 4)
+    return int(np.count_nonzero(words.astype(np.uint64) < np.uint64(_WORDS // ring.modulus * ring.modulus)))
+
+
 def elements_from_bytes(ring: Ring, data: bytes, n: int) -> UintArray:
     """Return the first `n` elements that `data` yields (RND-02).
 

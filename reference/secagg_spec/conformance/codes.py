@@ -20,10 +20,12 @@ REJECT_CODES = MappingProxyType(
         errors.InconsistentSets: "inconsistent_sets",
         errors.BadShare: "bad_share",
         errors.TooFewSurvivors: "below_threshold",
+        errors.DecryptionFailed: "bad_ciphertext",
+        errors.WeakKey: "weak_key",
     }
 )
 
-OTHER_CODES = ("bad_signature", "bad_ciphertext", "other")
+OTHER_CODES = ("bad_signature", "other")
 ALL_CODES = frozenset(REJECT_CODES.values()) | frozenset(OTHER_CODES)
 
 

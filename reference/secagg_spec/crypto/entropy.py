@@ -14,7 +14,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
-from secagg_spec.arithmetic.sampling import elements_from_bytes
+from secagg_spec.arithmetic.sampling import elements_from_bytes, usable_words
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
 
@@ -64,7 +64,8 @@ def draw_elements(source: Source, ring: Ring, shape: tuple[int, ...]) -> UintArr
     missing = count
     while missing:
         words = missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16
-        part = _usable(ring, source.take(4 * words))[:missing]
+        data = source.take(4 * words)
+        part = elements_from_bytes(ring, data, min(missing, usable_words(ring, data)))
         parts.append(part)
         missing -= part.size
     return np.concatenate(parts).reshape(shape) if parts else np.empty(shape, dtype=np.uint64)
@@ -74,9 +75,3 @@ def draw_rounding(source: Source, d: int) -> RealArray:
     """Draw `d` multiples of 2**-53, uniform in ``[0, 1)``."""
     words = np.frombuffer(source.take(8 * validate.integer("d", d, 0)), dtype="<u8")
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _usable(ring: Ring, data: bytes) -> UintArray:
-    limit = np.uint64(MAX_MODULUS // ring.modulus * ring.modulus)
-    usable = int(np.count_nonzero(np.frombuffer(data, dtype="<u4").astype(np.uint64) < limit))
-    return elements_from_bytes(ring, data, usable)

@@ -30,6 +30,8 @@ from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeFiel
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.entropy import Source, draw_elements
+from secagg_spec.crypto.keys import hash_parameters
+from secagg_spec.crypto.sealing import Context
 from secagg_spec.errors import (
     InconsistentSets,
     LengthMismatch,
@@ -265,6 +267,12 @@ def user_start(
     validate.integer("user", user, 0, parameters.N - 1)
     update = parameters.field.check("update", update, (parameters.d,))
     return UserState(parameters, _session(session), _round(round), user, frozen(update), channel)
+
+
+def sealing_context(parameters: Parameters, session: bytes, round: int) -> Context:
+    """Return what the keys of the sealed channels of a round are bound to (LSA-18)."""
+    numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d")}
+    return Context("lightsecagg", hash_parameters(numbers), _session(session), round, MaskShare.TYPE)
 
 
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:

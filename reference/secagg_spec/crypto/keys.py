@@ -1,0 +1,101 @@
+"""Key agreement and key derivation: thin over the library.
+
+Source: spec/conventions.md, section 9 (KEY-01 to KEY-04).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.prg import KEY_BYTES, check_key
+from secagg_spec.errors import LengthMismatch, ParameterError, WeakKey
+
+LABEL = b"secagg-spec"
+VERSION = 1
+SESSION_BYTES = 16
+
+
+def public_key(private: bytes) -> bytes:
+    """Return the X25519 public key of 32 private bytes."""
+    check_key("private", private)
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def agree(private: bytes, public: bytes) -> bytes:
+    """Return the X25519 shared secret, 32 bytes.
+
+    Raises
+    ------
+    LengthMismatch
+        A key is not 32 bytes long (KEY-03).
+    WeakKey
+        The shared secret is all zero, as it is for points of low order (KEY-01).
+    """
+    check_key("private", private)
+    check_key("public", public)
+    try:
+        return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        raise WeakKey("the shared secret is all zero: the public key is a point of low order") from None
+
+
+def derive(secret: bytes, session: bytes, info: bytes) -> bytes:
+    """Return HKDF-SHA256 of a shared secret: 32 bytes (KEY-02)."""
+    check_key("secret", secret)
+    if not isinstance(session, bytes) or len(session) != SESSION_BYTES:
+        raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
+    return HKDF(hashes.SHA256(), KEY_BYTES, session, info).derive(secret)
+
+
+def fields(*values: bytes | str | int) -> bytes:
+    """Return fields, each behind its length as u32; text is ASCII, integers are u32 (section 9)."""
+    parts = [_field(value) for value in values]
+    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+
+
+def _field(value: bytes | str | int) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    return value.encode("ascii") if isinstance(value, str) else value.to_bytes(4, "little")
+
+
+def hash_parameters(numbers: Mapping[str, int]) -> bytes:
+    """Return SHA-256 of the names and values of parameters, in their order."""
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(fields(*(part for name, value in numbers.items() for part in (name, str(value)))))
+    return digest.finalize()
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The public keys of a session's users, by user number.
+
+    Raises
+    ------
+    LengthMismatch
+        A key is not 32 bytes long (KEY-03).
+    ParameterError
+        Two users have one key (KEY-04).
+    """
+
+    keys: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        for user, key in enumerate(validate.sequence("keys", self.keys, "public keys")):
+            check_key(f"keys[{user}]", key)
+        _refuse_equal(self.keys)
+
+
+def _refuse_equal(keys: Sequence[bytes]) -> None:
+    owner: dict[bytes, int] = {}
+    for user, key in enumerate(keys):
+        if key in owner:
+            raise ParameterError(f"keys[{user}]", key.hex(), f"different from the key of user {owner[key]}")
+        owner[key] = user

@@ -1,0 +1,141 @@
+"""The sealed channel between two users: ChaCha20-Poly1305 under a key of its own for each payload.
+
+Source: spec/conventions.md, section 9 (SEA-01 to SEA-03).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.keys import LABEL, VERSION, Roster, agree, derive, fields, public_key
+from secagg_spec.crypto.prg import check_key
+from secagg_spec.errors import DecryptionFailed, Replay
+
+OVERHEAD = 16
+_NONCE = bytes(12)
+_SERVER = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a session's keys are bound to: protocol, hash of the parameters, session id, round, message type."""
+
+    protocol: str
+    parameters: bytes
+    session: bytes
+    round: int
+    message_type: int
+
+
+@dataclass(eq=False)
+class SealedChannel:
+    """The channel of one user in one round.
+
+    Parameters
+    ----------
+    context : Context
+        What the keys are bound to.
+    private : bytes
+        The user's X25519 private key, 32 bytes.
+    roster : Roster
+        Everybody's public keys.
+    """
+
+    context: Context
+    private: bytes = field(repr=False)
+    roster: Roster
+    _sealed: set[int] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        check_key("private", self.private)
+
+    def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
+        """Return the payload of a plaintext, 16 bytes longer (SEA-01).
+
+        Raises
+        ------
+        UnknownUser, DuplicateUser
+            Sender and receiver are not two users of the roster.
+        Replay
+            A payload for this receiver was sealed before (SEA-03).
+        WeakKey
+            The receiver's public key is a point of low order (KEY-01).
+        """
+        self._check(sender, receiver)
+        plaintext = validate.octets("plaintext", plaintext)
+        if receiver in self._sealed:
+            raise Replay(f"a payload for user {receiver} was sealed before in this round")
+        cipher, associated = self._cipher(sender, receiver, peer=receiver)
+        self._sealed.add(receiver)
+        return cipher.encrypt(_NONCE, plaintext, associated)
+
+    def open(self, sender: int, receiver: int, payload: bytes) -> bytes:
+        """Return the plaintext of a payload.
+
+        Raises
+        ------
+        DecryptionFailed
+            The payload was altered, cut, or sealed for something else (SEA-02).
+        """
+        self._check(sender, receiver)
+        payload = validate.octets("payload", payload)
+        cipher, associated = self._cipher(sender, receiver, peer=sender)
+        try:
+            return cipher.decrypt(_NONCE, payload, associated)
+        except InvalidTag:
+            message = f"the payload from user {sender} to user {receiver} does not open"
+            raise DecryptionFailed(message, (sender, _SERVER)) from None
+
+    def _check(self, sender: int, receiver: int) -> None:
+        validate.users("sender, receiver", (sender, receiver), len(self.roster.keys))
+
+    def _cipher(self, sender: int, receiver: int, peer: int) -> tuple[ChaCha20Poly1305, bytes]:
+        binding = self.binding(sender, receiver)
+        secret = agree(self.private, self.roster.keys[peer])
+        key = derive(secret, self.context.session, binding)
+        return ChaCha20Poly1305(key), binding + self.context.message_type.to_bytes(2, "little")
+
+    def binding(self, sender: int, receiver: int) -> bytes:
+        """Return the bytes that say what the key of a payload is for (KEY-02)."""
+        context, keys = self.context, self.roster.keys
+        return fields(
+            LABEL,
+            VERSION,
+            context.protocol,
+            context.parameters,
+            context.round,
+            "seal",
+            sender,
+            receiver,
+            keys[sender],
+            keys[receiver],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SealedLinks:
+    """The sealed channels of several users as one: each payload is closed by its sender's and opened by its receiver's.
+
+    For whole rounds in one process; a user on its own has its `SealedChannel`.
+    """
+
+    channels: Mapping[int, SealedChannel]
+
+    def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
+        """Return the payload, closed by the sender's channel."""
+        return self.channels[sender].close(sender, receiver, plaintext)
+
+    def open(self, sender: int, receiver: int, payload: bytes) -> bytes:
+        """Return the plaintext, opened by the receiver's channel."""
+        return self.channels[receiver].open(sender, receiver, payload)
+
+
+def sealed_links(context: Context, privates: Mapping[int, bytes]) -> SealedLinks:
+    """Return the channels of users 0 … N - 1, whose roster is made of the public keys of `privates`."""
+    roster = Roster(tuple(public_key(privates[user]) for user in sorted(privates)))
+    return SealedLinks({user: SealedChannel(context, private, roster) for user, private in privates.items()})

@@ -1,0 +1,78 @@
+"""The generator: its definition recomputed block by block, its rejections, and its prefixes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.crypto.prg import expand
+from secagg_spec.errors import LengthMismatch, ParameterError
+
+KEYS = st.binary(min_size=32, max_size=32)
+MODULI = st.sampled_from([2, 3, 5, 7, 256, 65537, 2**31 - 1, 2**31 + 11, 2**32 - 5, 2**32])
+COUNTING_KEY = bytes(range(32))
+
+
+def by_blocks(key: bytes, modulus: int, n: int) -> list[int]:
+    """Return the stream by the definition: each counter block encrypted alone, each word read by itself."""
+    block_cipher = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
+    found: list[int] = []
+    counter = 0
+    while len(found) < n:
+        block = block_cipher.update(counter.to_bytes(16, "big"))
+        counter += 1
+        words = [int.from_bytes(block[at : at + 4], "little") for at in range(0, 16, 4)]
+        found += [word % modulus for word in words if word < 2**32 // modulus * modulus]
+    return found[:n]
+
+
+@pytest.mark.requirement("PRG-01")
+@given(KEYS, MODULI, st.integers(0, 50))
+def test_the_stream_is_the_one_of_the_definition(key: bytes, modulus: int, n: int) -> None:
+    assert expand(key, Ring(modulus), n).tolist() == by_blocks(key, modulus, n)
+
+
+@pytest.mark.requirement("PRG-01")
+def test_long_streams_cross_every_refill() -> None:
+    for modulus in (2**31 + 11, 3):
+        assert expand(COUNTING_KEY, Ring(modulus), 5000).tolist() == by_blocks(COUNTING_KEY, modulus, 5000)
+
+
+@pytest.mark.requirement("PRG-01")
+def test_the_counting_key_meets_a_rejection_within_the_first_words() -> None:
+    words = expand(COUNTING_KEY, Ring(2**32), 4)
+    assert int((words < np.uint64(2**31 + 11)).argmin()) < 3
+    assert expand(COUNTING_KEY, Ring(2**31 + 11), 1)[0] != words[0] % np.uint64(2**31 + 11)
+
+
+@pytest.mark.requirement("PRG-01")
+def test_a_rejection_at_the_default_prime() -> None:
+    key, position = (0x65D).to_bytes(32, "little"), 122497
+    words = expand(key, Ring(2**32), position + 2)
+    assert int(words[position]) >= 2**32 - 5, "the key was found by search for this word"
+    sampled = expand(key, Ring(2**32 - 5), position + 1)
+    assert sampled[position] == words[position + 1]
+
+
+@pytest.mark.requirement("PRG-03")
+@given(KEYS, MODULI, st.integers(0, 40), st.integers(0, 40))
+def test_a_shorter_output_begins_a_longer_one(key: bytes, modulus: int, short: int, more: int) -> None:
+    longer = expand(key, Ring(modulus), short + more)
+    assert np.array_equal(expand(key, Ring(modulus), short), longer[:short])
+
+
+@pytest.mark.requirement("PRG-02")
+@pytest.mark.parametrize("key", [b"", bytes(16), bytes(31), bytes(33)])
+def test_keys_of_other_lengths_are_refused(key: bytes) -> None:
+    with pytest.raises(LengthMismatch, match="32 bytes"):
+        expand(key, Ring(7), 1)
+
+
+@pytest.mark.requirement("PRG-02")
+def test_a_key_that_is_no_bytes_is_refused() -> None:
+    with pytest.raises(ParameterError, match="bytes"):
+        expand("0" * 32, Ring(7), 1)  # type: ignore[arg-type]

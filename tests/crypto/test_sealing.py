@@ -1,0 +1,140 @@
+"""Keys and sealing: what opens, what does not, and that each field of the binding matters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from cryptography.hazmat.primitives import hashes, hmac
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.crypto import keys
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel
+from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, WeakKey
+
+PRIVATE = [bytes([user + 1]) * 32 for user in range(4)]
+ROSTER = Roster(tuple(keys.public_key(private) for private in PRIVATE))
+CONTEXT = Context("lightsecagg", keys.hash_parameters({"q": 7, "N": 4}), b"sixteen bytes id", 3, 257)
+LOW_ORDER = [bytes(32), (1).to_bytes(32, "little"), (2**255 - 19).to_bytes(32, "little")]
+
+
+def channel(user: int, context: Context = CONTEXT, roster: Roster = ROSTER) -> SealedChannel:
+    """Return a user's channel."""
+    return SealedChannel(context, PRIVATE[user], roster)
+
+
+@pytest.mark.requirement("SEA-01")
+@given(st.binary(max_size=200), st.permutations(range(4)))
+def test_what_one_user_seals_the_other_opens(plaintext: bytes, users: list[int]) -> None:
+    sender, receiver = users[:2]
+    payload = channel(sender).close(sender, receiver, plaintext)
+    assert len(payload) == len(plaintext) + OVERHEAD
+    assert channel(receiver).open(sender, receiver, payload) == plaintext
+
+
+@pytest.mark.requirement("KEY-02", "SEA-01")
+def test_a_payload_is_the_one_of_the_text_step_by_step() -> None:
+    payload = channel(0).close(0, 2, b"a share")
+    numbers = [b"q", b"7", b"N", b"4"]
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(b"".join(len(part).to_bytes(4, "little") + part for part in numbers))
+    values = [b"secagg-spec", b"\1\0\0\0", b"lightsecagg", digest.finalize(), b"\3\0\0\0", b"seal"]
+    values += [b"\0\0\0\0", b"\2\0\0\0", ROSTER.keys[0], ROSTER.keys[2]]
+    binding = b"".join(len(value).to_bytes(4, "little") + value for value in values)
+    secret = keys.agree(PRIVATE[0], ROSTER.keys[2])
+    pseudo_random_key = _hmac(CONTEXT.session, secret)
+    key = _hmac(pseudo_random_key, binding + b"\1")
+    assert payload == ChaCha20Poly1305(key).encrypt(bytes(12), b"a share", binding + (257).to_bytes(2, "little"))
+
+
+def _hmac(key: bytes, data: bytes) -> bytes:
+    code = hmac.HMAC(key, hashes.SHA256())
+    code.update(data)
+    return code.finalize()
+
+
+@pytest.mark.requirement("KEY-02", "SEA-02")
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(CONTEXT, protocol="basecagg"),
+        replace(CONTEXT, parameters=keys.hash_parameters({"q": 7, "N": 5})),
+        replace(CONTEXT, session=b"another id here!"),
+        replace(CONTEXT, round=4),
+        replace(CONTEXT, message_type=258),
+    ],
+)
+def test_a_payload_of_another_context_does_not_open(other: Context) -> None:
+    payload = channel(0).close(0, 1, b"a share")
+    with pytest.raises(DecryptionFailed) as failed:
+        channel(1, other).open(0, 1, payload)
+    assert failed.value.blamed == {0, 2**32 - 1}
+
+
+@pytest.mark.requirement("SEA-02")
+def test_a_payload_opens_for_its_receiver_and_from_its_sender_only() -> None:
+    payload = channel(0).close(0, 1, b"a share")
+    for user, sender, receiver in [(2, 0, 2), (2, 0, 1), (1, 2, 1), (0, 1, 0)]:
+        with pytest.raises(DecryptionFailed):
+            channel(user).open(sender, receiver, payload)
+
+
+@pytest.mark.requirement("SEA-02")
+@given(st.data())
+def test_an_altered_or_cut_payload_does_not_open(data: st.DataObject) -> None:
+    payload = channel(0).close(0, 1, b"a share of a mask")
+    if data.draw(st.booleans()):
+        changed = payload[: data.draw(st.integers(0, len(payload) - 1))]
+    else:
+        at, bit = data.draw(st.integers(0, len(payload) - 1)), data.draw(st.integers(0, 7))
+        changed = payload[:at] + bytes([payload[at] ^ 1 << bit]) + payload[at + 1 :]
+    with pytest.raises(DecryptionFailed):
+        channel(1).open(0, 1, changed)
+
+
+@pytest.mark.requirement("SEA-03")
+def test_a_channel_seals_once_for_each_receiver() -> None:
+    sealing = channel(0)
+    sealing.close(0, 1, b"first")
+    sealing.close(0, 2, b"another receiver")
+    with pytest.raises(Replay, match="user 1"):
+        sealing.close(0, 1, b"second")
+
+
+@pytest.mark.requirement("KEY-01")
+@pytest.mark.parametrize("point", LOW_ORDER)
+def test_points_of_low_order_are_refused(point: bytes) -> None:
+    with pytest.raises(WeakKey):
+        keys.agree(PRIVATE[0], point)
+    roster = Roster((ROSTER.keys[0], point))
+    sealing = SealedChannel(CONTEXT, PRIVATE[0], roster)
+    with pytest.raises(WeakKey):
+        sealing.close(0, 1, b"a share")
+
+
+@pytest.mark.requirement("KEY-03")
+@pytest.mark.parametrize("key", [b"", bytes(31), bytes(33)])
+def test_keys_of_other_lengths_are_refused(key: bytes) -> None:
+    for call in (lambda: keys.agree(key, ROSTER.keys[0]), lambda: keys.agree(PRIVATE[0], key), lambda: Roster((key,))):
+        with pytest.raises(LengthMismatch, match="32 bytes"):
+            call()
+    with pytest.raises(LengthMismatch):
+        SealedChannel(CONTEXT, key, ROSTER)
+
+
+@pytest.mark.requirement("KEY-04")
+def test_a_roster_with_one_key_twice_is_refused() -> None:
+    with pytest.raises(ParameterError, match="different from the key of user 0"):
+        Roster((ROSTER.keys[0], ROSTER.keys[1], ROSTER.keys[0]))
+
+
+@given(st.lists(st.binary(max_size=5), max_size=4), st.lists(st.binary(max_size=5), max_size=4))
+def test_two_lists_of_fields_never_have_the_same_bytes(first: list[bytes], second: list[bytes]) -> None:
+    assert (keys.fields(*first) == keys.fields(*second)) == (first == second)
+
+
+def test_the_secret_does_not_stand_in_the_text_of_a_channel() -> None:
+    assert "private" not in repr(channel(0))
