@@ -22,6 +22,14 @@ def send(text: str) -> None:
     sys.stdout.flush()
 
 
+def split(text: str) -> None:
+    """Write one line in two parts, with a pause between."""
+    sys.stdout.write(text[:7])
+    sys.stdout.flush()
+    time.sleep(0.005)
+    send(text[7:])
+
+
 def vector(text: str) -> list[int]:
     """Return the elements of a vector."""
     data = bytes.fromhex(text)
@@ -92,6 +100,15 @@ def main(fault: str) -> None:
             return
         if fault == "lies" and request["op"] not in {"hello", "echo", "field.add"}:
             answer = {"id": request["id"], "result": {}}
+        if fault == "nth-crash" and calls == 4:
+            os._exit(3)
+        if fault == "slow":
+            time.sleep(0.02)
+        if fault == "echo" and adding:
+            answer = request
+        if fault == "split-line":
+            split(json.dumps(answer))
+            continue
         send(json.dumps(answer)[: -5 if fault == "truncated" and wide else None])
 
 

@@ -58,6 +58,19 @@ def test_a_hello_is_understood() -> None:
         ({"operations": {"mds.encode": {"ranges": {"q": {}}}}}, "q"),
         ({"operations": {"mds.encode": {"ranges": {"q": {"min": "x"}}}}}, "numbers"),
         ({"policy": {"mds.code": "mine"}}, "mds.code"),
+        ({"policy": []}, "policy"),
+        ({"reject_map": 5}, "reject_map"),
+        ({"reject_map": {"no": "because"}}, "because"),
+        ({"operations": {"mds.encode": {"ranges": 5}}}, "ranges"),
+        ({"operations": {"mds.encode": {"ranges": {"q": {"values": []}}}}}, "at least one"),
+        ({"operations": {"mds.encode": {"ranges": {"N": {"min": 5, "max": 4}}}}}, "empty"),
+        ({"operations": {"mds.encode": {"parameter_sets": []}}}, "at least one"),
+        ({"operations": {"mds.encode": {"parameter_sets": "x"}}}, "at least one"),
+        ({"operations": {"mds.encode": {"parameter_sets": [{"N": 3}]}}}, "as integers"),
+        (
+            {"operations": {"mds.encode": {"parameter_sets": [{"N": 3, "U": 4, "T": 1}]}}},
+            "not one that the text allows",
+        ),
     ],
 )
 def test_a_faulty_hello_is_refused_and_the_fault_is_named(changes: dict[str, Any], said: str) -> None:
@@ -93,6 +106,6 @@ def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
     assert found.declares("mds.encode", {"q": "7", "N": 3})
     assert not found.declares("mds.encode", {"q": "5", "N": 3})
     assert not found.declares("mds.encode", {"q": 7, "N": 9})
-    tied = caps(operations={"mds.encode": {"parameter_sets": [{"N": 3, "U": 2}]}})
-    assert tied.declares("mds.encode", {"N": 3, "U": 2, "q": 5})
+    tied = caps(operations={"mds.encode": {"parameter_sets": [{"N": 3, "U": 2, "T": 1}]}})
+    assert tied.declares("mds.encode", {"N": 3, "U": 2, "T": 1, "q": 5})
     assert not tied.declares("mds.encode", {"N": 3, "U": 3})

@@ -53,6 +53,8 @@ def test_a_right_adapter_passes_everything(judge: Judge) -> None:
     [
         ("crash", "crash"),
         ("early-exit", "inconsistent"),
+        ("nth-crash", "inconsistent"),
+        ("echo", "protocol"),
         ("noise", "protocol"),
         ("wrong-id", "protocol"),
         ("two-answers", "protocol"),
@@ -75,8 +77,10 @@ def test_a_hang_is_a_timeout_and_is_shrunk_through_restarts(judge: Judge) -> Non
     assert failure.transcript[-1].request.params["a"] == "00" * 12, "the smallest case has three elements"
 
 
-@pytest.mark.parametrize("fault", ["noise-at-start", "huge-stderr"])
-def test_noise_before_hello_and_on_standard_error_is_no_failure(judge: Judge, fault: str) -> None:
+@pytest.mark.parametrize("fault", ["noise-at-start", "huge-stderr", "slow", "split-line"])
+def test_noise_before_hello_and_on_standard_error_slowness_and_split_lines_are_no_failure(
+    judge: Judge, fault: str
+) -> None:
     assert verdicts(judge(fault)) == set()
 
 

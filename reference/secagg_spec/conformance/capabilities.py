@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from secagg_spec.conformance.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PROTOCOL
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, Request
 
@@ -105,9 +106,9 @@ def shake_hands(answer: Answer) -> Capabilities:
     operations = _member(body, "operations", dict)
     for name, declaration in operations.items():
         _check_operation(name, declaration)
-    policies = body.get("policy", {})
+    policies = _optional(body, "policy")
     for name, choice in policies.items():
-        if choice not in POLICIES.get(name, ()):
+        if not isinstance(choice, str) or choice not in POLICIES.get(name, ()):
             raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {_listed(POLICIES)}")
     return Capabilities(
         name=str(_member(about, "name", str)),
@@ -116,7 +117,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         operations=operations,
         randomness=_grade(body.get("randomness")),
         policies=policies,
-        reject_map=body.get("reject_map", {}),
+        reject_map=_reject_map(_optional(body, "reject_map")),
     )
 
 
@@ -139,6 +140,22 @@ def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
     return body[name]
 
 
+def _optional(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = body.get(name, {})
+    if not isinstance(value, dict):
+        raise AdapterUnusable(f"hello: {name!r} is {value!r}; it must be a JSON object")
+    return value
+
+
+def _reject_map(declared: dict[str, Any]) -> dict[str, str]:
+    for text, code in declared.items():
+        if code not in ALL_CODES:
+            raise AdapterUnusable(
+                f"hello: reject_map gives {text!r} the code {code!r}, which is not one of the protocol's"
+            )
+    return declared
+
+
 def _grade(value: Any) -> Grade:
     if value not in GRADES:
         raise AdapterUnusable(f"hello: randomness = {value!r}; it must be one of {', '.join(GRADES)}")
@@ -156,21 +173,50 @@ def _check_operation(name: str, declaration: Any) -> None:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:
         _grade(declaration["randomness"])
-    for parameter, declared in declaration.get("ranges", {}).items():
+    _check_sets(name, declaration.get("parameter_sets"))
+    for parameter, declared in _optional(declaration, "ranges").items():
         if parameter not in RANGED or parameter not in OPERATIONS[name][0]:
             raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
         _parse_range(parameter, declared)
 
 
+def _check_sets(name: str, sets: Any) -> None:
+    """Refuse parameter sets that are no list of objects with the operation's N, D, U and T, or that break LSA-01."""
+    if sets is None:
+        return
+    wanted = {parameter for parameter in ("N", "D", "U", "T") if parameter in OPERATIONS[name][0]}
+    if not isinstance(sets, list) or not sets:
+        raise AdapterUnusable(f"hello: parameter_sets of {name!r} must be a list with at least one entry")
+    for entry in sets:
+        if not isinstance(entry, dict) or set(entry) != wanted or any(type(n) is not int for n in entry.values()):
+            raise AdapterUnusable(
+                f"hello: the parameter set {entry!r} of {name!r} must give {sorted(wanted)} as integers"
+            )
+        if not _allowed_set(name, entry):
+            raise AdapterUnusable(f"hello: the parameter set {entry!r} of {name!r} is not one that the text allows")
+
+
+def _allowed_set(name: str, entry: dict[str, int]) -> bool:
+    N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
+    enough = T + 2 if name.startswith("lightsecagg.") else T + 1
+    return T >= 1 and D >= 0 and enough <= N - D and (U is None or T < U <= N - D)
+
+
 def _parse_range(parameter: str, declared: Any) -> Range:
     if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values"}:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max or values")
+    if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
+        raise AdapterUnusable(
+            f"hello: the values {declared['values']!r} of {parameter!r} must be a list with at least one entry"
+        )
     convert = str if parameter == "format" else int
     try:
         values = tuple(convert(value) for value in declared["values"]) if "values" in declared else None
         low, high = (int(declared[end]) if end in declared else None for end in ("min", "max"))
     except (TypeError, ValueError):
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold numbers") from None
+    if low is not None and high is not None and low > high:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} is empty")
     return Range(low, high, values)
 
 

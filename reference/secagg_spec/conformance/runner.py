@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 
 from secagg_spec.conformance.capabilities import Capabilities, greet
+from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
@@ -91,6 +92,7 @@ def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[
         The adapter cannot be started, or its `hello` cannot be used.
     """
     caps = greet(connection.ask)
+    refuse_impossible(caps)
     checks = settings.chosen()
     return caps, list(_outcomes(connection, caps, checks, settings))
 
@@ -108,6 +110,9 @@ def _outcomes(
             yield run_check(connection, caps, check, settings)
         except AdapterUnusable as unusable:
             failure = Failure("crash", f"the adapter could not be started again: {unusable}", ())
+            yield Outcome(check, "not_run", failure=failure)
+        except Exception as error:
+            failure = Failure("kit", f"the kit itself failed in this check: {type(error).__name__}: {error}", ())
             yield Outcome(check, "not_run", failure=failure)
 
 

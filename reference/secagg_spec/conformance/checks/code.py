@@ -136,7 +136,13 @@ def outside(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
 
 
-@check("mds.decode/extra", "MDS-09", operations=_BOTH, examples=25, applies=lambda caps: _has_extra(caps, "mds.encode"))
+@check(
+    "mds.decode/extra",
+    "MDS-09",
+    operations=_BOTH,
+    examples=25,
+    applies=lambda caps: cases.possible(caps, "mds.encode", 1),
+)
 def extra(draw: Any, call: Caller) -> None:
     """With more than U shares, one that was altered is noticed."""
     code, d, shares = _encoded(draw, call, spare=1)
@@ -149,19 +155,9 @@ def extra(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, BAD_SHARE, f"the share of user {users[altered]} was altered")
 
 
-def _has_extra(caps: Capabilities, operation: str) -> bool:
-    sets = caps.parameter_sets(operation)
-    return not sets or any(s["N"] > s["U"] for s in sets)
-
-
 def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], int, list[UintArray]]:
     """Draw a vector and return its parameters, its length and its shares, as the adapter encodes them."""
-    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
-    if code["N"] < code["U"] + spare:
-        code["U"], code["T"] = code["N"] - spare, min(code["T"], code["N"] - spare - 1)
-        if code["T"] < 1:
-            code["N"], code["U"], code["T"] = code["N"] + 1, code["N"], 1
-            code["q"] = max(code["q"], 5)
+    code, d = cases.code(draw, call.caps, "mds.encode", spare), cases.length(draw, 1)
     mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
     call.by_relation = True
     return code, d, _shares(call, code, mask, rand)

@@ -15,7 +15,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import EVERYTHING, Capabilities
 from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
-from secagg_spec.conformance.checks.requests import VALID, format_of, weight
+from secagg_spec.conformance.checks.requests import VALID
 from secagg_spec.conformance.wire import pack, pack_reals
 
 _QUANTIZE, _DEQUANTIZE = "quantizer.quantize", "quantizer.dequantize"
@@ -118,7 +118,7 @@ def decoder(draw: Any, call: Caller) -> None:
     edges = sorted({0, 1, middle - 1, middle, middle + 1, q - 1} & set(range(q)) if q < 10 else _edges(q))
     value = np.array([draw(st.sampled_from(edges)) for _ in range(cases.length(draw, 1))], dtype=np.uint64)
     want = _decoded(call.caps, value, q, level)
-    params = {"q": q, "level": level, "format": format_of(draw, call.caps), "value": pack(value)}
+    params = {"q": q, "level": level, "format": draw(st.sampled_from(cases.formats(call.caps))), "value": pack(value)}
     got = call.reals(_DEQUANTIZE, params, "x", "<f8" if params["format"] == "binary64" else "<f4")
     if got.size != value.size:
         fail(f"x has {got.size} entries; it must have {value.size}")
@@ -134,7 +134,7 @@ def quotient(draw: Any, call: Caller) -> None:
     q = cases.modulus(draw, call.caps, _DEQUANTIZE)
     level = cases.level(draw, call.caps, _DEQUANTIZE)
     value = cases.vector(draw, q, cases.length(draw))
-    format = format_of(draw, call.caps)
+    format = draw(st.sampled_from(cases.formats(call.caps)))
     params = {"q": q, "level": level, "format": format, "value": pack(value)}
     got = call.reals(_DEQUANTIZE, params, "x", "<f8" if format == "binary64" else "<f4").astype(np.float64)
     want = _decoded(call.caps, value, q, level, format)
@@ -190,7 +190,7 @@ def _decoded(caps: Capabilities, value: UintArray, q: int, level: int, format: A
 
 def _numbers(draw: Any, call: Caller) -> dict[str, int]:
     q, level = cases.modulus(draw, call.caps, _QUANTIZE), cases.level(draw, call.caps, _QUANTIZE)
-    return {"q": q, "level": level, "weight": weight(draw, call.caps)}
+    return {"q": q, "level": level, "weight": cases.weight(draw, call.caps)}
 
 
 def _bound(numbers: dict[str, int]) -> int:

@@ -88,7 +88,7 @@ def _decode(draw: Any, caps: Capabilities) -> Valid:
 def _quantize(draw: Any, caps: Capabilities) -> Valid:
     q, level = cases.modulus(draw, caps, "quantizer.quantize"), cases.level(draw, caps, "quantizer.quantize")
     x = np.zeros(cases.length(draw, 1))
-    params = {"q": q, "level": level, "weight": weight(draw, caps), "x": pack_reals(x)}
+    params = {"q": q, "level": level, "weight": cases.weight(draw, caps), "x": pack_reals(x)}
     return Valid(params, {"rounding": pack_reals(cases.rounding(draw, x.size))})
 
 
@@ -96,7 +96,11 @@ def _dequantize(draw: Any, caps: Capabilities) -> Valid:
     operation = "quantizer.dequantize"
     q, level = cases.modulus(draw, caps, operation), cases.level(draw, caps, operation)
     value = cases.vector(draw, q, cases.length(draw, 1))
-    return Valid({"q": q, "level": level, "format": format_of(draw, caps), "value": pack(value)}, {}, ("value",))
+    return Valid(
+        {"q": q, "level": level, "format": draw(st.sampled_from(cases.formats(caps))), "value": pack(value)},
+        {},
+        ("value",),
+    )
 
 
 def _aggregate(draw: Any, caps: Capabilities) -> Valid:
@@ -116,7 +120,8 @@ def _recover(draw: Any, caps: Capabilities) -> Valid:
 def recovery(draw: Any, numbers: dict[str, int], answers: int | None = None) -> tuple[Valid, UintArray]:
     """Draw a recovery by the reference's code: a valid request, with U answers or `answers`; and the aggregate."""
     field = PrimeField(numbers["q"])
-    surviving = sorted(cases.subset(draw, range(numbers["N"]), max(numbers["U"], numbers["T"] + 2)))
+    fewest = max(numbers["U"], numbers["T"] + 2, answers or 0)
+    surviving = sorted(cases.subset(draw, range(numbers["N"]), fewest))
     updates = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
     masks = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
     noise = cases.matrix(draw, numbers["q"], numbers["T"], shares_length(numbers, numbers["d"]))
@@ -145,21 +150,6 @@ def whole_round(draw: Any, numbers: dict[str, int], drop: dict[str, list[int]]) 
     noises = cases.matrix(draw, q, N, numbers["T"] * shares_length(numbers, d))
     rand = {"masks": [pack(row) for row in masks], "noises": [pack(row) for row in noises]}
     return Valid({**numbers, "updates": [pack(row) for row in updates], "drop": drop}, rand), updates
-
-
-def weight(draw: Any, caps: Capabilities) -> int:
-    """Draw a total weight."""
-    allowed = caps.range("quantizer.quantize", "weight")
-    if allowed.values is not None:
-        return int(draw(st.sampled_from(allowed.values)))
-    low = max(1, allowed.low or 1)
-    return int(draw(st.integers(low, max(low, min(100, allowed.high or 100)))))
-
-
-def format_of(draw: Any, caps: Capabilities) -> str:
-    """Draw a floating-point format that `quantizer.dequantize` declares."""
-    allowed = caps.range("quantizer.dequantize", "format")
-    return str(draw(st.sampled_from([f for f in ("binary64", "binary32") if f in allowed])))
 
 
 VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {

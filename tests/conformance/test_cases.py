@@ -1,0 +1,78 @@
+"""Drawn cases lie inside what the text allows and inside what an adapter declares, whatever it declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities, shake_hands
+from secagg_spec.conformance.wire import AdapterUnusable, Answer
+
+NUMBERS = st.integers(0, 45)
+
+
+def ranges(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy of declared ranges of one parameter, sensible or not."""
+    values = st.lists(NUMBERS, min_size=1, max_size=4)
+    moduli = st.lists(st.sampled_from(["2", "3", "4", "7", "31", "32749", "4294967291"]), min_size=1, max_size=3)
+    bounds = st.tuples(NUMBERS, NUMBERS).map(lambda ends: {"min": min(ends), "max": max(ends)})
+    return (moduli if name == "q" else values).map(lambda drawn: {"values": drawn}) | bounds
+
+
+def declared(operation: str, names: tuple[str, ...]) -> st.SearchStrategy[Capabilities]:
+    """Return a strategy of capabilities with one operation."""
+    drawn = st.fixed_dictionaries({}, optional={name: ranges(name) for name in names})
+    hello = {"protocol": [1, 0], "implementation": {"name": "x", "version": "1", "language": "c"}, "randomness": "none"}
+    return drawn.map(lambda r: shake_hands(Answer("result", {**hello, "operations": {operation: {"ranges": r}}})))
+
+
+def possible(caps: Capabilities) -> bool:
+    """Return whether the kit accepts the declaration."""
+    try:
+        cases.refuse_impossible(caps)
+    except AdapterUnusable:
+        return False
+    return True
+
+
+def inside(caps: Capabilities, operation: str, drawn: dict[str, int]) -> bool:
+    """Return whether drawn parameters lie in the declared ranges."""
+    return caps.declares(operation, cases.decimal(drawn))
+
+
+@pytest.mark.requirement("ADP-06", "MDS-01")
+@given(declared("mds.encode", ("q", "N", "U", "T")), st.sampled_from([0, 1]), st.data())
+def test_codes_are_inside_the_text_and_the_ranges(caps: Capabilities, spare: int, data: st.DataObject) -> None:
+    if not possible(caps) or not cases.possible(caps, "mds.encode", spare):
+        return
+    drawn = cases.code(data.draw, caps, "mds.encode", spare)
+    assert 1 <= drawn["T"] < drawn["U"] <= drawn["N"] - spare < drawn["q"]
+    assert inside(caps, "mds.encode", drawn)
+
+
+@pytest.mark.requirement("ADP-06", "LSA-01")
+@given(declared("lightsecagg.round", ("q", "N", "D", "U", "T")), st.sampled_from([0, 1]), st.data())
+def test_sessions_are_inside_the_text_and_the_ranges(caps: Capabilities, spare: int, data: st.DataObject) -> None:
+    if not possible(caps) or not cases.possible(caps, "lightsecagg.round", spare):
+        return
+    drawn = cases.session(data.draw, caps, "lightsecagg.round", spare)
+    kept = drawn["N"] - drawn["D"]
+    assert drawn["T"] >= 1
+    assert drawn["U"] > drawn["T"]
+    assert drawn["D"] >= 0
+    assert kept >= max(drawn["U"], drawn["T"] + 2)
+    assert drawn["U"] <= drawn["N"] - spare
+    assert drawn["q"] > drawn["N"]
+    assert inside(caps, "lightsecagg.round", drawn)
+
+
+def test_ranges_that_exclude_everything_are_refused_with_the_operation() -> None:
+    for declaration in ({"q": {"values": ["4"]}}, {"N": {"max": 1}}, {"T": {"min": 5}, "U": {"max": 5}}):
+        hello = {"protocol": [1, 0], "implementation": {"name": "x", "version": "1", "language": "c"}}
+        body = {**hello, "randomness": "none", "operations": {"mds.encode": {"ranges": declaration}}}
+        with pytest.raises(AdapterUnusable, match=r"mds\.encode"):
+            cases.refuse_impossible(shake_hands(Answer("result", body)))
