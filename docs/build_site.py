@@ -3,8 +3,8 @@
     python docs/build_site.py [--katex-from DIR] [--out DIR]
 
 The pages of ``docs/`` and ``spec/`` are copied, each link rewritten to where its target stands on the site and each
-mention of a clause linked to the clause. The API pages, the page of requirements and the list of decisions are
-generated. KaTeX comes from ``DIR`` (an unpacked package), else from ``build/``, else once from npm.
+mention of a clause linked to the clause. The API pages, the pages of requirements and of claims and the list of
+decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else from ``build/``, else once from npm.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import contextlib
 import functools
 import hashlib
 import io
+import json
 import os
 import posixpath
 import re
@@ -28,6 +29,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from secagg_spec import ledger
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.resources import PAGES, clauses
 
@@ -39,6 +41,7 @@ KATEX_FILES = ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js")
 NO_API = ("conformance/targets", "_data")
 TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 REQUIREMENTS = "reference/requirements.md"
+CLAIMS = "reference/claims.md"
 API = "reference/api"
 
 _CLAUSE_LINE = re.compile(r"^- \[([A-Z]+-\d\d)\] ", re.MULTILINE)
@@ -295,6 +298,50 @@ def _count(items: Sequence[str], word: str) -> str:
     return f"{len(items) or 'no'} {word}{'' if len(items) == 1 else 's'}"
 
 
+# The page of claims
+
+
+def write_claims(out: Path) -> None:
+    """Write the page that shows each claim of the ledger, by paper."""
+    book = ledger.load()
+    lines = [
+        "# Claims of the papers\n",
+        f"What the papers claim, in our words, and the verdict that a program reaches. [How]({_claims_how()}).\n",
+    ]
+    for paper, title in book.papers.items():
+        lines.append(f"## {title}\n")
+        for claim in book.of(paper):
+            lines += _claim(claim)
+    _write(out / CLAIMS, "\n".join(lines))
+
+
+def _claims_how() -> str:
+    return relative("explanation/claims.md", CLAIMS)
+
+
+def _claim(claim: ledger.Claim) -> list[str]:
+    """Return the entry of one claim; data stand as code, so that nothing in them is markup."""
+    fields = {
+        "condition": _escaped(claim.condition),
+        "fails for": _as_code(claim.counterexample),
+        "repair": _escaped(claim.repair),
+        "numbers": _as_code(claim.numbers),
+        "note": _escaped(claim.note),
+        "evidence": f"`proofs/{claim.proof}.py`" if claim.proof else f"none: {_escaped(claim.no_proof)}",
+        "clauses": ", ".join(clause_link(clause, CLAIMS) for clause in claim.clauses),
+    }
+    head = f"### {claim.id}: {claim.verdict}\n\n{_escaped(claim.statement)} *({_escaped(claim.place)})*\n"
+    return [head, *(f"- {name}: {text}" for name, text in fields.items() if text), ""]
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_\[\]<>|~^$])", r"\\\1", text)
+
+
+def _as_code(data: Mapping[str, object] | None) -> str:
+    return "; ".join(f"`{name} = {json.dumps(value, ensure_ascii=False)}`" for name, value in (data or {}).items())
+
+
 # KaTeX
 
 
@@ -365,6 +412,7 @@ def build(out: Path, katex: Path | None) -> None:
     write_copies(out)
     write_api(out)
     write_requirements(out)
+    write_claims(out)
 
 
 def _write(path: Path, text: str) -> None:

@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from secagg_spec import __version__, simulate
+from secagg_spec import __version__, claims_command, simulate
 from secagg_spec.conformance import command as conform
+from secagg_spec.conformance import power, replay
+from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy import command as privacy
 
@@ -26,6 +28,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     conform.add_parser(commands)
     privacy.add_parser(commands)
+    claims_command.add_parser(commands)
+    power.add_parser(commands)
+    replay.add_parser(commands)
     simulate.add_parser(commands)
     return top
 
@@ -36,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(given)
     try:
         code: int = options.run(options)
-    except (ParameterError, ProtocolError, conform.UsageError) as error:
+    except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -680,11 +680,11 @@ class MisbehavingNetwork(RuleBasedStateMachine):
     What comes out is the exact sum over the announced set, or a typed failure that changed nothing.
     """
 
-    @initialize(case=rounds(TINY), rows=st.integers(0, 5))
-    def begin(self, case: Round, rows: int) -> None:
+    @initialize(seed=st.integers(1, 99), rows=st.sampled_from((2, 5, 0, 1, 3, 4, 5)))
+    def begin(self, seed: int, rows: int) -> None:
         """Start with a round of which some rows went well."""
-        self.case = case
-        self.network = stage(case, rows)
+        self.case = fixed_round(TINY, seed)
+        self.network = stage(self.case, rows)
         self.late: list[tuple[int, Message]] = []
         self.outcome: ProtocolError | None = None
 
@@ -771,10 +771,11 @@ class MisbehavingNetwork(RuleBasedStateMachine):
 
     def lie(self, data: st.DataObject) -> None:
         """Replace an answer by another vector of elements."""
-        delta = data.draw(st.integers(1, 6))
-        for party, message in self.remove(data):
-            is_answer = isinstance(message, AggregatedShare) and message.share.size == 2 and message.share.max() < 7
-            self.network.waiting[party].append(altered(message, 0, delta) if is_answer else message)
+        delta, box = data.draw(st.integers(1, 6)), self.network.waiting.get(SERVER, [])
+        answers = [at for at, message in enumerate(box) if isinstance(message, AggregatedShare) and is_pair(message)]
+        if answers:
+            at = data.draw(st.sampled_from(answers))
+            box[at] = altered(box[at], 0, delta)
 
     def pick(self, data: st.DataObject) -> list[tuple[int, Message]]:
         """Some waiting message, where there is one."""
@@ -828,11 +829,16 @@ class MisbehavingNetwork(RuleBasedStateMachine):
             assert integers_of(state.aggregate) == plain_sum(self.case, state.surviving)
 
     def wrong(self, answers: Sequence[Message]) -> set[int]:
-        """Who sent an answer that is not the sum of its shares."""
-        shares = [TINY.code.encode(values["mask"], values["noise"]) for values in self.case.randomness.values()]
-        total = TINY.field.sum(np.stack([shares[user].ravel() for user in self.network.states[SERVER].surviving]))
-        true = total.reshape(5, 2).tolist()
-        return {m.sender for m in answers if isinstance(m, AggregatedShare) and m.share.tolist() != true[m.sender]}
+        """Whose answer is not the one that its user sent."""
+        sent = {event.party: encode(event.sent[0]) for event in self.network.transcript if event.step is TABLE[ANSWER]}
+        return {message.sender for message in answers if encode(message) != sent[message.sender]}
+
+    def teardown(self) -> None:
+        """Whatever happened, let the round go on in order to its end."""
+        for _ in range(3 if hasattr(self, "network") else 0):
+            self.users_step(set())
+            if self.ready():
+                self.server_step()
 
     @invariant()
     def users_answer_once(self) -> None:
@@ -841,8 +847,13 @@ class MisbehavingNetwork(RuleBasedStateMachine):
         assert len(taken) == len(set(taken))
 
 
+def is_pair(message: AggregatedShare) -> bool:
+    """Whether an answer is what tiny demands: two elements."""
+    return message.share.size == 2 and int(message.share.max()) < 7
+
+
 def spoil(message: MaskShare | MaskedUpdate | AggregatedShare | SurvivingSet, bad: UintArray) -> Message:
-    """A message whose vector does not fit; a surviving set of strangers."""
+    """A message whose vector does not fit; a surviving set that names a user twice."""
     match message:
         case MaskShare():
             return replace(message, payload=vector_bytes(bad))
@@ -850,7 +861,7 @@ def spoil(message: MaskShare | MaskedUpdate | AggregatedShare | SurvivingSet, ba
             return replace(message, masked=bad)
         case AggregatedShare():
             return replace(message, share=bad)
-    return replace(message, users=tuple(integers_of(bad)))
+    return replace(message, users=(*message.users, message.users[0]))
 
 
 MisbehavingNetwork.TestCase.settings = settings(stateful_step_count=30)

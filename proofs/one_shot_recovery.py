@@ -1,0 +1,67 @@
+"""Any U aggregated shares give the weighted sum of the masks.
+
+Statement. For every buffer S, all weights w_i in F_q, and every set R of at least U users that answer with the sum over
+S of w_i times the share of mask i, decoding gives the sum over S of w_i z_i.
+
+Idea. Encoding and decoding are linear. So the code is run on the matrix of the answers itself: its columns are the
+coefficients of every element of every mask and noise row. The result must be the matrix of the weighted sum. Nothing is
+sampled: equality of matrices is equality for all masks and all noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+
+import numpy as np
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.probe import probe
+
+CLAIMS = ("BAS-ONESHOT",)
+
+PARAMETERS = ((5, 3, 2, 1), (5, 4, 2, 1), (5, 4, 3, 1), (7, 4, 3, 2), (7, 4, 4, 3), (7, 5, 3, 2))
+"""(q, N, U, T), with the points 1 to N."""
+
+ALL_WEIGHTS = 1000
+
+
+def all_weights(q: int, N: int) -> Iterator[tuple[int, ...]]:
+    """Yield weights for N users, 0 outside the buffer: all of them, or where these are many, 0, 1 and 2 only."""
+    yield from product(range(q if q**N <= ALL_WEIGHTS else 3), repeat=N)
+
+
+def encoder(code: MaskCode) -> UintArray:
+    """Return the (N, U) matrix of the encoder that runs, from U - T mask elements and T noise elements."""
+    size = code.U - code.T
+    run = probe(code.field, lambda v: code.encode(v[:size], v[size:].reshape(code.T, 1))[:, 0], code.U, name="encode")
+    assert run.linear
+    return run.matrix
+
+
+def side_by_side(code: MaskCode, weights: Sequence[int], block: UintArray) -> UintArray:
+    """Return the matrix of a weighted sum: each user's block times its weight."""
+    blocks = [code.field.multiply(block, np.full_like(block, weight)) for weight in weights]
+    return np.concatenate(blocks, axis=1)
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Run the decoder on the matrix of the answers, for all buffers, weights and answering sets."""
+    tally = Tally()
+    for q, N, U, T in PARAMETERS:
+        code = MaskCode(PrimeField(q), N, U, T)
+        shares, mask = encoder(code), np.eye(U, dtype=np.uint64)[: U - T]
+        answering = [users for size in range(U, N + 1) for users in combinations(range(N), size)]
+        before = tally.cases
+        for weights in all_weights(q, N):
+            answers, wanted = side_by_side(code, weights, shares), side_by_side(code, weights, mask)
+            for users in answering:
+                decoded = code.decode(users, answers[list(users)], wanted.size).reshape(wanted.shape)
+                case = {"q": q, "N": N, "U": U, "T": T, "weights": list(weights), "answering": list(users)}
+                tally.add(case, np.array_equal(decoded, wanted))
+        report.say(f"q = {q}, (N, U, T) = ({N}, {U}, {T}): {tally.cases - before} cases of weights and answering users")
+    report.check(tally.cases > 0, "there are cases")
+    return {"BAS-ONESHOT": Finding(tally.verdict, f"it held in {tally.held} of {tally.cases} cases", tally.against)}

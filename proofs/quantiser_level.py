@@ -1,0 +1,47 @@
+"""A higher level c does not always make the quantiser's variance smaller.
+
+Statement. The variance of Q_c(x) is V(c) = f (1 - f) / c^2 with f = c x - floor(c x).
+(a) V is not monotone in c: x = 1/2 is a multiple of 1/2 and not of 1/3, so that V(2) = 0 and V(3) = 1/36.
+(b) V(k c) <= V(c) / k for each integer k >= 1.
+(c) The largest variance over all x is 1/(4 c^2), which falls in c.
+
+Idea of (b). A sum of k independent variables that are 1 with probability f has mean k f and variance k f (1 - f). Among
+all integer variables with mean k f, the one on the two integers beside k f has the least variance, and that variance is
+c^2 k^2 V(k c).
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+from secagg_spec.ledger import Finding, Report, Tally
+
+CLAIMS = ("BAS-VARC",)
+LEVELS = range(1, 25)
+GRID = sorted({Fraction(k, m) for m in range(1, 13) for k in range(m)}, key=lambda x: (x.denominator, x))
+
+
+def variance(x: Fraction, c: int) -> Fraction:
+    """Return the variance of Q_c(x)."""
+    f = c * x - floor(c * x)
+    return f * (1 - f) / c**2
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Compare all pairs of levels at all fractions with denominators up to 12."""
+    claim = Tally()
+    for x in GRID:
+        for low in LEVELS:
+            for high in range(low + 1, LEVELS.stop):
+                before, after = variance(x, low), variance(x, high)
+                case = {"x": str(x), "c": [low, high], "variance": [str(before), str(after)]}
+                claim.add(case, after <= before)
+                if high % low == 0:
+                    report.check(after * (high // low) <= before, f"V(k c) <= V(c)/k for {case}")
+    for c in LEVELS:
+        largest = max(variance(x, c) for x in (*GRID, Fraction(1, 2 * c)))
+        report.check(largest == Fraction(1, 4 * c * c), f"the largest variance at the level {c} is 1/(4 c^2)")
+    report.say(f"{claim.cases} pairs of levels: the higher level has the larger variance in {claim.cases - claim.held}")
+    verdict = "refuted" if claim.against else "confirmed"
+    return {"BAS-VARC": Finding(verdict, "at a fixed x the variance can grow with c; its bound cannot", claim.against)}

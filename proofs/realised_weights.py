@@ -1,0 +1,106 @@
+"""All users must use the same realised weights: rounding them on their own breaks the recovery.
+
+Statement, with weights w_i = c_g Q_{c_g}(s(tau_i)), s(tau) = (tau + 1)^(-alpha) (eq. 12).
+(a) Each w_i is an integer, floor or floor + 1 of c_g s(tau_i), at most c_g, hence an element of F_q when q > c_g.
+(b) w_i can be 0 exactly when c_g s(tau_i) < 1.
+(c) When the server uses weights w and user j answers with weights w^(j), the decoded sum of masks is the one that the
+    server must remove, for all masks, exactly when w^(j) = w for every user j that answers.
+(d) So what the paper broadcasts, S, the rounds t_i and c_g, suffices only where eq. (12) leaves nothing to chance:
+    where c_g s(tau) is an integer. For c_g = 64 and alpha = 1 these are the delays 0, 1, 3 and 7 of 0 to 10.
+
+Idea. (c) is an equality of matrices, decided by running the decoder on the answers' coefficients. The first sub-mask
+gets every answer with a non-zero coefficient, since the points are not 0, so that one wrong weight shows.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import floor
+
+import numpy as np
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField
+from secagg_spec.arithmetic.quantizer import stochastic_round
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.probe import probe
+
+CLAIMS = ("BAS-EQ12", "BAS-BCAST")
+LEVEL, DELAYS = 64, range(11)
+DRAWS = np.arange(2**10) / 2**10
+
+
+def staleness(tau: int, alpha: int = 1) -> Fraction:
+    """Return s(tau)."""
+    return Fraction(1, (tau + 1) ** alpha)
+
+
+def possible_weights(level: int, s: Fraction) -> set[int]:
+    """Return the integers that eq. (12) can give: floor(c_g s), and the next one unless c_g s is an integer."""
+    below = floor(level * s)
+    return {below} if level * s == below else {below, below + 1}
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Prove (a) and (b) for all levels up to 64, (c) exhaustively for two small codes, (d) by counting."""
+    return {"BAS-EQ12": weights(report), "BAS-BCAST": broadcast(report)}
+
+
+def weights(report: Report) -> Finding:
+    """Decide (a) and (b) with the code that rounds."""
+    tally = Tally()
+    for level in range(1, LEVEL + 1):
+        for tau, alpha in product(DELAYS, (0, 1, 2)):
+            s = staleness(tau, alpha)
+            rounded = set(stochastic_round(np.full(DRAWS.shape, float(level * s)), DRAWS).tolist())
+            case = {"c_g": level, "tau": tau, "alpha": alpha}
+            fits = rounded <= possible_weights(level, s) and all(0 <= w <= level < DEFAULT_PRIME for w in rounded)
+            tally.add(case, fits)
+            report.check((0 in possible_weights(level, s)) == (level * s < 1), f"0 is possible iff c_g s < 1: {case}")
+    never_zero = all(0 not in possible_weights(LEVEL, staleness(tau)) for tau in DELAYS)
+    report.check(never_zero, "for c_g = 64, alpha = 1 and delays up to 10 no weight is 0")
+    report.check(0 in possible_weights(LEVEL, staleness(10, 2)), "for alpha = 2 and the delay 10 a weight can be 0")
+    report.say(f"eq. (12): {tally.held} of {tally.cases} levels and delays give integers between 0 and c_g")
+    return Finding(tally.verdict, "it is an integer from 0 to c_g; 0 is possible when c_g s < 1", tally.against)
+
+
+def answers_decode(code: MaskCode, server: tuple[int, ...], users: tuple[tuple[int, ...], ...]) -> bool:
+    """Whether the first U users, user j with the weights ``users[j]``, let the server remove the mask it must."""
+    shares, mask = _encoder(code), np.eye(code.U, dtype=np.uint64)[: code.U - code.T]
+    rows = [_weighted(code.field, users[j], shares[j : j + 1]) for j in range(code.U)]
+    wanted = _weighted(code.field, server, mask)
+    decoded = code.decode(range(code.U), np.concatenate(rows), wanted.size)
+    return np.array_equal(decoded.reshape(wanted.shape), wanted)
+
+
+def _encoder(code: MaskCode) -> UintArray:
+    size = code.U - code.T
+    return probe(code.field, lambda v: code.encode(v[:size], v[size:].reshape(code.T, 1))[:, 0], code.U).matrix
+
+
+def _weighted(field: PrimeField, weights: tuple[int, ...], block: UintArray) -> UintArray:
+    return np.concatenate([field.multiply(block, np.full_like(block, w)) for w in weights], axis=1)
+
+
+def broadcast(report: Report) -> Finding:
+    """Decide (c) and (d): two users in the buffer, each weight one of the two that eq. (12) can give."""
+    level, s = 4, (Fraction(1), Fraction(3, 8))
+    choices = list(product(*(sorted(possible_weights(level, value)) for value in s)))
+    tally = Tally()
+    for q, N, U, T in ((7, 3, 2, 1), (7, 4, 3, 1)):
+        code = MaskCode(PrimeField(q), N, U, T)
+        for server, *users in product(choices, repeat=U + 1):
+            same = all(chosen == server for chosen in users)
+            case = {"q": q, "N": N, "U": U, "T": T, "c_g": level, "s": [str(value) for value in s]}
+            case |= {"server": list(server), "users": [list(chosen) for chosen in users]}
+            tally.add(case, answers_decode(code, server, tuple(users)), condition=same)
+    report.check(tally.exact, "the sum is recovered exactly when everyone uses the same realised weights")
+    report.say(f"{tally.cases} ways to round: the sum is recovered in the {tally.held} in which all weights agree")
+    fixed = [tau for tau in DELAYS if len(possible_weights(LEVEL, staleness(tau))) == 1]
+    report.say(f"c_g = {LEVEL}, alpha = 1: eq. (12) leaves nothing to chance only for the delays {fixed}")
+    # What is broadcast fixes the weights only where every c_g s is an integer, and it fails elsewhere.
+    verdict = "refuted" if tally.against and len(fixed) < len(DELAYS) else "confirmed"
+    found = "with users that round on their own the server removes another mask than it must"
+    return Finding(verdict, found, tally.against, {"delays without chance": fixed})

@@ -1,0 +1,125 @@
+"""Which integers survive the map phi into F_q and back.
+
+Statement, for an odd prime q, with phi(x) = x for x >= 0 and q + x for x < 0, and phi^-1(y) = y for y < (q - 1)/2 and
+y - q otherwise, as printed:
+(a) c Q_c(x) is an integer; phi takes it to its residue modulo q as long as it is in the range that is decoded.
+(b) phi(x) is an element of F_q exactly for the integers -q <= x < q.
+(c) phi^-1(phi(x)) = x exactly for -(q + 1)/2 <= x <= (q - 3)/2: the range is not symmetric, and (q - 1)/2 comes back as
+    -(q + 1)/2.
+(d) With y <= (q - 1)/2 instead of y < (q - 1)/2 the range is -(q - 1)/2 ... (q - 1)/2, which is what the text decides.
+
+Idea. All integers and half integers around 0 are tried for every odd prime up to 47, and the ends of the ranges for the
+prime of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil, floor
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
+from secagg_spec.arithmetic.quantizer import quantize
+from secagg_spec.errors import OutOfRange
+from secagg_spec.ledger import Finding, Report, Tally
+
+CLAIMS = ("BAS-EQ8", "BAS-EQ9", "BAS-EQ14")
+PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+
+
+def phi(x: Fraction | int, q: int) -> Fraction | int:
+    """Return phi(x), eq. (9), as printed."""
+    return x if x >= 0 else q + x
+
+
+def phi_inverse(y: Fraction | int, q: int) -> Fraction | int:
+    """Return phi^-1(y), eq. (14), as printed."""
+    return y if y < Fraction(q - 1, 2) else y - q
+
+
+def decoded_range(q: int) -> tuple[int, int]:
+    """Return the first and the last integer that survive, as (c) says."""
+    return -(q + 1) // 2, (q - 3) // 2
+
+
+def is_element(y: Fraction | int, q: int) -> bool:
+    """Whether a number is an element of F_q."""
+    return Fraction(y).denominator == 1 and 0 <= y < q
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Try all numbers in question."""
+    return {"BAS-EQ8": quantised(report), "BAS-EQ9": into_the_field(report), "BAS-EQ14": round_trip(report)}
+
+
+def quantised(report: Report) -> Finding:
+    """Decide (a) with the code that quantises, and check that it refuses what is out of range."""
+    tally, draws = Tally(), np.array([0.0, 0.3, 0.5, 0.97])
+    for q in PRIMES:
+        ring, last = Ring(q), (q - 1) // 2
+        for level in (1, 2, 4):
+            for eighths in range(-8 * last // level, 8 * last // level + 1):
+                x = Fraction(eighths, 8)
+                beside = {floor(level * x), ceil(level * x)}
+                if all(abs(n) <= last for n in beside):
+                    got = {_quantised(float(x), level, ring, draw) for draw in draws}
+                    tally.add({"q": q, "c": level, "x": str(x)}, got <= {phi(n, q) for n in beside})
+    report.check(_quantised(3.0, 1, Ring(5), 0.5) is None, "the code refuses 3 at q = 5")
+    report.say(
+        f"phi(c Q_c(x)): {tally.held} of {tally.cases} numbers go to a residue of one of the integers beside c x"
+    )
+    return Finding(tally.verdict, "an integer in the range is carried as its residue", tally.against)
+
+
+def _quantised(x: float, level: int, ring: Ring, draw: float) -> int | None:
+    """Return what the code makes of a number; None where it refuses."""
+    try:
+        return int(quantize(np.array([x]), level=level, ring=ring, weight=1, rounding=np.array([draw]))[0])
+    except OutOfRange:
+        return None
+
+
+def numbers(q: int) -> Iterator[Fraction]:
+    """Yield the integers and half integers around 0; for the large prime those at the ends of the ranges."""
+    if q < 100:
+        yield from (Fraction(k, 2) for k in range(6 * q + 1))
+        yield from (Fraction(-k, 2) for k in range(1, 6 * q + 1))
+    else:
+        ends = (-q, -(q + 1) // 2, 0, (q - 1) // 2, q)
+        yield from (Fraction(2 * end + k, 2) for end in ends for k in range(-6, 7))
+
+
+def into_the_field(report: Report) -> Finding:
+    """Decide (b)."""
+    tally = Tally()
+    for q in (*PRIMES, DEFAULT_PRIME):
+        for x in numbers(q):
+            condition = x.denominator == 1 and -q <= x < q
+            tally.add({"q": q, "x": str(x), "phi": str(phi(x, q))}, is_element(phi(x, q), q), condition=condition)
+    report.check(tally.exact, "phi(x) is an element of F_q exactly for the integers -q <= x < q")
+    report.say(f"phi: {tally.cases} numbers; it lands in F_q in exactly the {tally.held} cases that are stated")
+    return Finding(tally.verdict, "phi leaves the field for other integers, and for fractions", tally.against)
+
+
+def round_trip(report: Report) -> Finding:
+    """Decide (c) and (d) for the integers -q <= x < q."""
+    tally = Tally()
+    for q in (*PRIMES, DEFAULT_PRIME):
+        first, last = decoded_range(q)
+        for x in (int(x) for x in numbers(q) if x.denominator == 1 and -q <= x < q):
+            back = phi_inverse(phi(x, q), q)
+            tally.add({"q": q, "x": x, "decoded": int(back)}, back == x, condition=first <= x <= last)
+            own = int(Ring(q).decode_signed(np.array([phi(x, q)], dtype=np.uint64))[0])
+            report.check((own == x) == (2 * abs(x) <= q - 1), f"the decoder of the text on {x} for q = {q}")
+            report.check(
+                (own == back) == (phi(x, q) != (q - 1) // 2), f"the decoders differ only at (q - 1)/2: {x}, {q}"
+            )
+        report.check(last - first + 1 == q, "the range has q integers")
+    report.check(tally.exact, "phi^-1(phi(x)) = x exactly for -(q + 1)/2 <= x <= (q - 3)/2")
+    report.say(f"phi^-1 after phi: {tally.cases} integers, of which {tally.held} survive: -(q + 1)/2 ... (q - 3)/2")
+    first, last = decoded_range(DEFAULT_PRIME)
+    numbers_found = {"first": first, "last": last}
+    found = "the range is not symmetric: (q - 1)/2 is decoded as -(q + 1)/2"
+    return Finding(tally.verdict, found, tally.against, numbers_found)

@@ -1,0 +1,132 @@
+"""The server and up to T users learn the weighted sum over the buffer, and nothing else.
+
+Statement, for the points 1 to N, uniform masks and noise, private channels, and the same realised weights everywhere.
+(a) The server and any coalition of at most T users learn, from the masked updates in the buffer, the answers of all
+    users and the shares that the coalition holds, exactly the weighted sum over the buffer and their own data.
+(b) T + 1 users learn more whenever at least two honest users contribute with a non-zero weight. So T is tight.
+(c) The privacy that the paper *defines* allows the unweighted sum. The protocol meets that definition exactly when all
+    honest users in the buffer have one weight (or there is only one honest user).
+
+Idea. The encoder and the masking function are run on basis vectors, the answers are weighted sums of shares, and the
+rank criterion of proofs/rank_criterion.py decides each view exactly. Fewer answers never tell more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import numpy as np
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.probe import AffineMap, probe
+from secagg_spec.privacy.verdict import Verdict
+from secagg_spec.privacy.views import Forms, Space, View
+from secagg_spec.protocols.lightsecagg import mask_update
+
+CLAIMS = ("BAS-TPRIV", "BAS-PRIV")
+
+PARAMETERS = ((5, 3, 2, 1), (5, 4, 2, 1), (5, 4, 3, 1), (7, 4, 3, 2), (7, 4, 4, 3), (7, 5, 3, 2))
+"""(q, N, U, T), with the points 1 to N."""
+
+DEFINITION = ((5, 3, 2, 1, (1, 2, 3, 4, 0)), (5, 4, 2, 1, (1, 2, 0)))
+"""(q, N, U, T) and the weights that are tried for (c)."""
+
+Users = tuple[int, ...]
+
+
+def subsets(users: range, least: int, most: int) -> Iterator[Users]:
+    """Yield the sets of users with at least and at most so many members."""
+    for size in range(least, most + 1):
+        yield from combinations(users, size)
+
+
+class Buffer:
+    """One column of a full buffer: each user's update in U - T elements, masked; its mask, shared."""
+
+    def __init__(self, q: int, N: int, U: int, T: int) -> None:
+        self.field, size = PrimeField(q), U - T
+        code = MaskCode(self.field, N, U, T)
+        masking = probe(self.field, lambda v: mask_update(self.field, v[:size], v[size:]), 2 * size)
+        encoding = probe(self.field, lambda v: code.encode(v[:size], v[size:].reshape(T, 1))[:, 0], U)
+        self.space, self.users, self.size = Space(self.field), range(N), size
+        masks = [self.space.drawn("mask", i, size) for i in self.users]
+        self.updates = [self.space.secret("x", i, range(size)) for i in self.users]
+        self.uploads = [self.space.apply(masking, self.updates[i], masks[i]) for i in self.users]
+        self.shares = [self.space.apply(encoding, masks[i], self.space.drawn("noise", i, T)) for i in self.users]
+
+    def weighted(self, parts: list[Forms], weights: Users) -> Forms:
+        """Return the sum of parts of equal length, each times its weight."""
+        entries = np.array([weights], dtype=np.uint64)
+        matrix = np.kron(entries, np.eye(len(parts[0]), dtype=np.uint64))
+        return self.space.apply(AffineMap(self.field, matrix, np.zeros(len(matrix), dtype=np.uint64)), *parts)
+
+    def decide(self, coalition: Users, buffer: Users, weights: Users, allowed: Users | None = None) -> Verdict:
+        """Return what the server and a coalition learn beyond the sum with the weights `allowed` (the same ones)."""
+        view = View(self.space, coalition)
+        view.see(*(self.uploads[i] for i in buffer))
+        view.see(*(self.shares[i].row(j) for i in self.users for j in coalition if i not in coalition))
+        for j in self.users:
+            view.see(self.weighted([self.shares[i].row(j) for i in buffer], weights))
+        return view.decide(self.weighted([self.updates[i] for i in buffer], weights if allowed is None else allowed))
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide every coalition, every buffer and several weights."""
+    return {"BAS-TPRIV": coalitions(report), "BAS-PRIV": definition(report)}
+
+
+def several_weights(buffer: Users) -> Iterator[Users]:
+    """Yield equal weights, ascending ones, and, where there are two users, one that is 0."""
+    count = len(buffer)
+    yield (1,) * count
+    if count > 1:
+        yield tuple(range(1, count + 1))
+        yield (0, *range(1, count))
+
+
+def coalitions(report: Report) -> Finding:
+    """Decide (a) and (b)."""
+    tally, tight, withheld = Tally(), 0, 0
+    for q, N, U, T in PARAMETERS:
+        column = Buffer(q, N, U, T)
+        for buffer in subsets(range(N), 1, N):
+            for weights in several_weights(buffer):
+                for coalition in subsets(range(N), 0, T + 1):
+                    verdict = column.decide(coalition, buffer, weights)
+                    case = {"q": q, "N": N, "U": U, "T": T, "buffer": list(buffer), "weights": list(weights)}
+                    case |= {"coalition": list(coalition), "learned": list(verdict.functionals)}
+                    withheld += verdict.withheld != 1
+                    honest = [i for i, w in zip(buffer, weights, strict=True) if i not in coalition and w]
+                    if len(coalition) <= T:
+                        tally.add(case, verdict.private)
+                    elif len(honest) >= 2:
+                        tight += 1
+                        report.check(not verdict.private, f"T + 1 users learn more: {case}")
+        if tally.against:
+            return Finding(tally.verdict, "a coalition of at most T users learns more", tally.against)
+    report.check(tight > 0, "T + 1 users were tried")
+    report.check(withheld == 0, "the weighted sum itself is always learned")
+    report.say(f"at most T users: exactly the weighted sum in {tally.held} of {tally.cases} views")
+    report.say(f"T + 1 users with two honest contributors: more in {tight} of {tight} views")
+    return Finding(tally.verdict, "nothing beyond the weighted sum; T + 1 users learn more", tally.against)
+
+
+def definition(report: Report) -> Finding:
+    """Decide (c): the same views against the unweighted sum, with all users in the buffer."""
+    tally = Tally()
+    for q, N, U, T, choices in DEFINITION:
+        column, everyone = Buffer(q, N, U, T), tuple(range(N))
+        for weights in product(choices, repeat=N):
+            for coalition in subsets(range(N), 0, T):
+                verdict = column.decide(coalition, everyone, weights, (1,) * N)
+                honest = {w for i, w in enumerate(weights) if i not in coalition}
+                case = {"q": q, "N": N, "U": U, "T": T, "weights": list(weights), "coalition": list(coalition)}
+                case |= {"learned": list(verdict.functionals)}
+                condition = len(honest) == 1 or N - len(coalition) == 1
+                tally.add(case, verdict.private, condition=condition)
+    report.check(tally.exact, "the definition is met exactly when the honest users have one weight")
+    report.say(f"the paper's definition, with the unweighted sum: met in {tally.held} of {tally.cases} views")
+    return Finding(tally.verdict, "with different weights the server learns the weighted sum besides", tally.against)

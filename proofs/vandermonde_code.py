@@ -1,0 +1,121 @@
+"""The Vandermonde code is MDS and T-private exactly when the points are distinct and none of them is 0.
+
+Statement. User j holds the combination of U rows, U - T of them sub-masks and then T of noise, with the powers
+(1, a_j, a_j^2, ...) of its point.
+(a) Any U shares determine all rows (MDS) exactly when the points are distinct.
+(b) Any T shares say nothing about the sub-masks (T-private) exactly when no point is 0.
+(c) There is a sub-mask at all exactly when U > T.
+(d) Hence the code shares a mask, so that any U shares give it back and no T shares say anything, exactly when U > T and
+    the points are distinct and not 0; and such points exist exactly when q > N.
+
+Idea. The shares of T users are A z + B n with B square: row j of B is a row of a Vandermonde matrix times a_j^(U - T).
+B loses rank when a point is 0 (its row vanishes, and the share is the first sub-mask), and when points coincide (but
+then the rows of A coincide as well, so that nothing is learned). All tuples of points over F_5 and F_7 are tried, 0 and
+equal ones among them, with the rank criterion of proofs/rank_criterion.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from itertools import combinations, product
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.ledger import Finding, Report, Tally
+
+CLAIMS = ("BAS-EQ6", "BAS-EQ21")
+
+PARAMETERS = (
+    (5, 3, 2, 1),
+    (5, 4, 2, 1),
+    (5, 4, 3, 1),
+    (5, 4, 3, 2),
+    (5, 5, 3, 1),
+    (7, 4, 3, 2),
+    (7, 4, 4, 3),
+    (7, 5, 3, 2),
+)
+"""(q, N, U, T) of which all tuples of points are tried."""
+
+NO_SUB_MASK = ((5, 3, 2, 2), (7, 4, 3, 3))
+"""The same with U = T, which appendix A.2 allows."""
+
+
+def good_points(points: Sequence[int]) -> bool:
+    """Return whether the points are distinct and not 0."""
+    return len(set(points)) == len(points) and 0 not in points
+
+
+def tuples(q: int, N: int) -> list[tuple[int, ...]]:
+    """Return all tuples of points: good ones first, then distinct ones, then the others."""
+    return sorted(product(range(q), repeat=N), key=lambda points: (not good_points(points), N - len(set(points))))
+
+
+class Code:
+    """The code at any points, equal ones and 0 among them; tables by the points of some users."""
+
+    def __init__(self, q: int, U: int, T: int) -> None:
+        field = PrimeField(q)
+
+        def columns(points: tuple[int, ...]) -> UintArray:
+            return field.powers(np.array(points, dtype=np.uint64), U)
+
+        def determines_all(points: tuple[int, ...]) -> bool:
+            return field.rank(columns(points)) == U
+
+        def determines_mask(points: tuple[int, ...]) -> bool:
+            matrix = columns(points).T
+            targets = np.eye(U, dtype=np.uint64)[: U - T]
+            return field.rank(np.concatenate([matrix, targets])) == field.rank(np.ascontiguousarray(matrix))
+
+        def says_nothing(points: tuple[int, ...]) -> bool:
+            matrix = columns(points).T
+            return field.rank(np.ascontiguousarray(matrix)) == field.rank(np.ascontiguousarray(matrix[:, U - T :]))
+
+        self.determines_all: Callable[[tuple[int, ...]], bool] = cache(determines_all)
+        self.determines_mask: Callable[[tuple[int, ...]], bool] = cache(determines_mask)
+        self.says_nothing: Callable[[tuple[int, ...]], bool] = cache(says_nothing)
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Try all points for all parameters."""
+    return {"BAS-EQ6": code(report), "BAS-EQ21": recovery(report)}
+
+
+def code(report: Report) -> Finding:
+    """Decide (a) and (b), and eq. (6): both at once."""
+    both, existing = Tally(), {}
+    for q, N, U, T in PARAMETERS:
+        table, good = Code(q, U, T), 0
+        for points in tuples(q, N):
+            mds = all(table.determines_all(some) for some in combinations(points, U))
+            private = all(table.says_nothing(some) for some in combinations(points, T))
+            report.check(mds == (len(set(points)) == N), f"(a) MDS iff distinct, at {points}, q = {q}, U = {U}")
+            report.check(private == (0 not in points), f"(b) T-private iff none is 0, at {points}, q = {q}, T = {T}")
+            case = {"q": q, "N": N, "U": U, "T": T, "points": list(points), "MDS": mds, "T-private": private}
+            both.add(case, mds and private, condition=good_points(points))
+            good += mds and private
+        existing[q, N] = good > 0
+        report.say(f"q = {q}, (N, U, T) = ({N}, {U}, {T}): {good} of {q**N} tuples of points are MDS and T-private")
+    report.check(both.exact, "MDS and T-private exactly for distinct non-zero points")
+    report.check(all(found == (q > N) for (q, N), found in existing.items()), "good points exist exactly when q > N")
+    found = "a user with the point 0 holds the first sub-mask in clear, although the code is MDS"
+    return Finding(both.verdict, found, both.against)
+
+
+def recovery(report: Report) -> Finding:
+    """Decide eq. (21): the sub-masks, not all rows, must follow from any U shares; U = T is tried as well."""
+    tally = Tally()
+    for q, N, U, T in (*NO_SUB_MASK, *PARAMETERS):
+        table = Code(q, U, T)
+        for points in tuples(q, N):
+            shares = U > T and all(table.determines_mask(some) for some in combinations(points, U))
+            holds = shares and all(table.says_nothing(some) for some in combinations(points, T))
+            case = {"q": q, "N": N, "U": U, "T": T, "points": list(points), "sub-masks": U - T}
+            tally.add(case, holds, condition=U > T and good_points(points))
+    report.check(tally.exact, "sharing works exactly when U > T and the points are distinct and not 0")
+    report.say(f"eq. (21): {tally.cases} codes, of which {tally.held} share a mask as is claimed")
+    return Finding(tally.verdict, "it needs U > T besides what eq. (6) needs", tally.against)

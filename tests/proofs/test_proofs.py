@@ -1,0 +1,157 @@
+"""Every proof finds what the ledger says, and a falsified statement, entry or function makes it fail."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secagg_spec import ledger, resources
+from secagg_spec.arithmetic import quantizer
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.ledger import Outcome, ProofFailed
+from secagg_spec.privacy import verdict
+from secagg_spec.protocols import lightsecagg
+
+BOOK = ledger.load()
+PROOFS = resources.root("proofs")
+
+
+@pytest.mark.parametrize("name", ledger.proof_names())
+def test_a_proof_finds_what_the_ledger_says(name: str) -> None:
+    lines: list[str] = []
+    findings = ledger.run(ledger.load_proof(name), lines.append)
+    assert lines
+    for identifier, finding in findings.items():
+        claim = BOOK.claim(identifier)
+        assert claim.proof == name
+        assert Outcome(claim, finding).differences == ()
+        for word in set(ledger.VERDICTS) - {claim.verdict}:
+            assert "verdict" in Outcome(replace(claim, verdict=word), finding).differences[0]
+        for field in ("counterexample", "numbers"):
+            falsified: Any = {**(getattr(claim, field) or {}), "q": -1}
+            (difference,) = Outcome(replace(claim, **{field: falsified}), finding).differences
+            assert difference.startswith(field)
+        if claim.counterexample:
+            assert Outcome(replace(claim, counterexample=None), finding).differences
+
+
+def test_every_proof_stands_behind_the_claims_that_it_names_and_no_claim_is_without() -> None:
+    behind = {claim.id: claim.proof for claim in BOOK.claims.values() if claim.proof}
+    named = {claim: name for name in ledger.proof_names() for claim in ledger.load_proof(name).claims}
+    assert named == behind
+
+
+@pytest.mark.parametrize("name", ledger.proof_names())
+def test_a_proof_states_what_it_proves_and_why(name: str) -> None:
+    text = ledger.load_proof(name).text
+    assert "\nStatement" in text
+    assert "\nIdea" in text
+
+
+# What is planted in a copy of a proof: a falsified statement. Each must be seen.
+FALSIFIED = [
+    ("field_size", "CANDIDATE = 2**32 - 5", "CANDIDATE = 2**32 - 17"),
+    ("field_size", "WEIGHT_LEVEL, UPDATE_LEVEL = 10, 2**6", "WEIGHT_LEVEL, UPDATE_LEVEL = 10, 2**5"),
+    ("field_size", "condition=abs(entry) <= bound", "condition=abs(entry) <= bound + 1"),
+    ("masks_hide", "condition=len(set(uploads)) == count", "condition=True"),
+    ("masks_hide", 'f"mask of round {downloaded}", user', '"one mask for all rounds", user'),
+    ("one_shot_recovery", "range(U, N + 1)", "range(U - 1, N + 1)"),
+    ("one_shot_recovery", "[: U - T]", "[T:]"),
+    ("quantiser_level", "Fraction(1, 4 * c * c), f", "Fraction(1, 8 * c * c), f"),
+    ("quantiser_level", "after * (high // low) <= before", "after * (high // low) ** 2 <= before"),
+    ("quantiser_moments", "(f, Fraction(n + 1, c))", "(f, Fraction(n + 2, c))"),
+    ("quantiser_moments", "sympy.Rational(1, 4) - (f", "sympy.Rational(1, 2) - (f"),
+    ("quantiser_moments", "Fraction(1, 4 * c * c) + spread", "Fraction(1, 5 * c * c) + spread"),
+    ("rank_criterion", " - field.rank(B)", ""),
+    ("realised_weights", "condition=same", "condition=True"),
+    ("realised_weights", "== (level * s < 1)", "== (level * s <= 1)"),
+    ("signed_map", "return -(q + 1) // 2, (q - 3) // 2", "return -(q - 1) // 2, (q - 1) // 2"),
+    ("signed_map", "x.denominator == 1 and -q <= x < q\n", "x.denominator == 1 and -q <= x <= q\n"),
+    ("t_privacy", "elif len(honest) >= 2", "elif len(honest) >= 1"),
+    ("thresholds", "return N - D >= U > T", "return N - D >= U >= T"),
+    ("thresholds", "return N - D >= U >= T", "return N - D >= U > T"),
+    ("vandermonde_code", " and 0 not in points", ""),
+    ("vandermonde_code", "mds == (len(set(points)) == N)", "mds == good_points(points)"),
+    ("vandermonde_code", "condition=U > T and good_points(points)", "condition=good_points(points)"),
+    ("weighted_update", "exact <= (Q - 3) // 2", "exact <= (Q - 1) // 2"),
+    ("weighted_update", '("Q_c(s)", Fraction(sum(w), c_g))', '("Q_c(s)", Fraction(sum(w), 1))'),
+    ("weighted_update", "or len(set(stale)) == 1", "or True"),
+]
+
+
+@pytest.mark.parametrize(("name", "true", "false"), FALSIFIED)
+def test_a_falsified_statement_makes_its_proof_fail(name: str, true: str, false: str, tmp_path: Path) -> None:
+    source = (PROOFS / f"{name}.py").read_text(encoding="utf-8")
+    assert source.count(true) == 1
+    (tmp_path / f"{name}.py").write_text(source.replace(true, false), encoding="utf-8")
+    assert disagrees(name, tmp_path)
+
+
+def test_every_proof_has_a_falsified_copy() -> None:
+    assert {name for name, _, _ in FALSIFIED} == set(ledger.proof_names())
+
+
+def test_an_unchanged_copy_agrees(tmp_path: Path) -> None:
+    shutil.copyfile(PROOFS / "field_size.py", tmp_path / "field_size.py")
+    assert not disagrees("field_size", tmp_path)
+
+
+def disagrees(name: str, folder: Path = PROOFS) -> bool:
+    """Whether a proof fails, or finds something else than the ledger says."""
+    try:
+        findings = ledger.run(ledger.load_proof(name, folder))
+    except ProofFailed:
+        return True
+    return any(Outcome(BOOK.claim(claim), finding).differences for claim, finding in findings.items())
+
+
+# Bugs in the functions that run: proofs must notice that the code does something else than the statement.
+
+
+def floor_only(scaled: Any, rounding: Any) -> Any:
+    return np.floor(scaled).astype(np.int64)
+
+
+def no_mask(field: Any, update: Any, mask: Any) -> Any:
+    return update
+
+
+def no_noise(encode: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, mask, noise: encode(self, mask, np.zeros_like(noise))
+
+
+def decoder_of_the_paper(self: Ring, values: Any) -> Any:
+    signed = values.astype(np.int64)
+    return np.where(2 * signed < self.modulus - 1, signed, signed - self.modulus)
+
+
+@pytest.mark.parametrize(
+    ("owner", "function", "planted", "name"),
+    [
+        (quantizer, "stochastic_round", floor_only, "quantiser_moments"),
+        (lightsecagg, "mask_update", no_mask, "masks_hide"),
+        (MaskCode, "encode", no_noise(MaskCode.encode), "t_privacy"),
+        (Ring, "decode_signed", decoder_of_the_paper, "signed_map"),
+        (verdict, "rank", lambda field, matrix: min(matrix.shape), "rank_criterion"),
+    ],
+)
+def test_a_bug_in_the_reference_is_seen(
+    owner: Any, function: str, planted: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, function, planted)
+    assert disagrees(name)
+
+
+def test_a_missing_package_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    with pytest.raises(ledger.PackageMissing, match=r"^proofs/quantiser_moments\.py: .*sympy: pip install") as raised:
+        ledger.run(ledger.load_proof("quantiser_moments"))
+    assert "\n" not in str(raised.value)
