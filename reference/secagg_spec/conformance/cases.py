@@ -26,7 +26,7 @@ PRIMES = (7, 2, 3, 5, 11, 13, 31, 97, 251, 257, 32749, 65521, 65537, 2**29 - 3, 
 COMPOSITES = (4, 6, 8, 9, 15, 256, 2**16, 2**31, 2**32 - 1, 2**32)
 LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**32)
 _SMALL = 8
-_LARGE = 40
+LARGE = 40
 _WEIGHTS = 100
 
 
@@ -177,7 +177,7 @@ def _rosters(caps: Capabilities, operation: str) -> list[int]:
     """Return the numbers of users that may be drawn: up to 40, or a few from the declared minimum on."""
     allowed = caps.range(operation, "N")
     largest = max(moduli(caps.range(operation, "q"), prime=True), default=0) - 1
-    return _options(allowed, 2, min(largest, max(_LARGE, (allowed.low or 0) + _SMALL)))
+    return _options(allowed, 2, min(largest, max(LARGE, (allowed.low or 0) + _SMALL)))
 
 
 def _code_fits(caps: Capabilities, operation: str, N: int, spare: int) -> bool:

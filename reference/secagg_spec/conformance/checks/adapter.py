@@ -114,7 +114,7 @@ _RIGHT: dict[str, Judge] = {
     "quantizer.quantize": quantizer.neighbours,
     "lightsecagg.mask": lightsecagg.mask,
     "lightsecagg.aggregate_shares": lightsecagg.aggregate,
-    "lightsecagg.round": lightsecagg.whole_round,
+    "lightsecagg.round": lightsecagg.everybody,
 }
 
 
@@ -137,7 +137,7 @@ def _members(operation: str) -> None:
 
 
 def _outside(operation: str) -> None:
-    @check(f"{operation}/outside-range", "ADP-06", operations=(operation,), applies=_narrow(operation), examples=25)
+    @check(f"{operation}/outside-range", "ADP-06", operations=(operation,), applies=_narrow(operation))
     def outside(draw: Any, call: Caller) -> None:
         """Outside the declared moduli, a result, where one is given, is right."""
         call.caps = _moved_outside(call.caps, operation)
@@ -182,7 +182,7 @@ def _drawing(caps: Capabilities) -> list[str]:
 def _outside_moduli(caps: Capabilities, operation: str) -> list[int]:
     declared = caps.range(operation, "q")
     candidates = [q for q in cases.PRIMES if q not in declared and is_prime(q)]
-    return [q for q in candidates if q > max((s["N"] for s in caps.parameter_sets(operation)), default=30)]
+    return [q for q in candidates if q > max((s["N"] for s in caps.parameter_sets(operation)), default=2 * cases.LARGE)]
 
 
 def _narrow(operation: str) -> Any:

@@ -172,7 +172,29 @@ def few_contributors(draw: Any, call: Caller) -> None:
 @check("lightsecagg.round/sum", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,))
 def whole_round(draw: Any, call: Caller) -> None:
     """With enough survivors the round gives the sum over exactly the users that uploaded."""
-    numbers, drop = _schedule(draw, call.caps, enough=True)
+    _sum(draw, call, *_schedule(draw, call.caps, enough=True))
+
+
+def _spares_one(caps: Capabilities) -> bool:
+    return cases.possible(caps, _ROUND, 1)
+
+
+@check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,), applies=_spares_one)
+def absent_user(draw: Any, call: Caller) -> None:
+    """Whichever single user is absent, from the first phase or from a later one, the others' sum comes out."""
+    numbers = cases.session(draw, call.caps, _ROUND, 1)
+    phase, user = draw(st.sampled_from(("share", "upload", "recover"))), draw(st.integers(0, numbers["N"] - 1))
+    if numbers["N"] - 1 < numbers["T"] + 2:
+        phase = "recover"
+    _sum(draw, call, numbers, {"share": [], "upload": [], "recover": [], phase: [user]})
+
+
+def everybody(draw: Any, call: Caller) -> None:
+    """A round in which nobody drops out gives the sum over all."""
+    _sum(draw, call, cases.session(draw, call.caps, _ROUND), {"share": [], "upload": [], "recover": []})
+
+
+def _sum(draw: Any, call: Caller, numbers: dict[str, int], drop: dict[str, list[int]]) -> None:
     valid, updates = requests.whole_round(draw, numbers, drop)
     result = call.result(_ROUND, valid.params, call.randomness(_ROUND, valid.rand))
     contributors = [user for user in range(numbers["N"]) if user not in drop["share"] + drop["upload"]]
