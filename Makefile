@@ -15,15 +15,15 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/core: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/core: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(PIP) -e .
 	@touch $@
 
-$(VENV)/test: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[test]'
+$(VENV)/test: pyproject.toml constraints.txt Makefile | $(BIN)/python
+	$(PIP) -e '.[test,docs]'
 	@touch $@ $(VENV)/core
 
-$(VENV)/docs: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/docs: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(PIP) -e '.[docs]'
 	@touch $@ $(VENV)/core
 
