@@ -1,4 +1,4 @@
-"""The command ``secagg-spec``: judge an implementation, or watch a round."""
+"""Secure aggregation by program: judge implementations, watch rounds, decide privacy, verify claims."""
 
 from __future__ import annotations
 
