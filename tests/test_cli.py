@@ -116,6 +116,15 @@ def test_conform_passes_with_the_failure_expected_and_fails_when_that_is_stale(
     assert "STALE" in out
 
 
+def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    options = ["--repro", str(tmp_path / "file" / "x"), "-k", "field.add/exact", "--", sys.executable, FAKE]
+    code, _, err = call(capsys, "conform", *options, "wrong-value")
+    assert code == 2
+    assert "--repro" in err
+    assert len(err.strip().splitlines()) == 1
+
+
 def test_nothing_that_runs_is_code_4(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, _ = call(capsys, "conform", "-k", "mds.encode/exact", "--", sys.executable, FAKE, "none")
     assert code == 4

@@ -104,6 +104,13 @@ def main(fault: str) -> None:
             os._exit(3)
         if fault == "slow":
             time.sleep(0.02)
+        if fault == "deep" and wide:
+            send('{"id": ' + "[" * 100_000 + "]" * 100_000 + "}")
+            continue
+        if fault == "binary" and wide:
+            sys.stdout.buffer.write(b"\xff\xfe\x00\n")
+            sys.stdout.flush()
+            continue
         if fault == "echo" and adding:
             answer = request
         if fault == "split-line":

@@ -76,6 +76,20 @@ def test_a_file_that_is_absent_or_not_toml_is_refused(tmp_path: Path) -> None:
         expectations.load(tmp_path / "bad.toml")
 
 
+@pytest.mark.parametrize("text", ["expect = 5", 'expect = ["a"]', "[expect]\nx = 1", "\udcff"])
+def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "shape.toml"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(expectations.ExpectationsError, match=r"shape\.toml"):
+        expectations.load(path)
+
+
+@pytest.mark.parametrize("changes", [{"target": 5}, {"checks": 5}, {"verdict": [5]}, {"reason": ["a"]}])
+def test_an_entry_with_something_else_than_text_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+    with pytest.raises(expectations.ExpectationsError, match="must be text"):
+        entries(tmp_path, **changes)
+
+
 def test_every_shipped_entry_names_a_check_and_a_target() -> None:
     for target in TARGETS.values():
         for entry in expectations.load(target.expectations) if target.expectations else []:

@@ -55,6 +55,8 @@ def test_a_right_adapter_passes_everything(judge: Judge) -> None:
         ("early-exit", "inconsistent"),
         ("nth-crash", "inconsistent"),
         ("echo", "protocol"),
+        ("deep", "protocol"),
+        ("binary", "protocol"),
         ("noise", "protocol"),
         ("wrong-id", "protocol"),
         ("two-answers", "protocol"),

@@ -18,7 +18,7 @@ from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.runner import Outcome, Settings, run
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
@@ -120,11 +120,20 @@ def _judge(
         connection.close()
     report = TargetReport(name, caps, expected.judge(name, outcomes, entries), command=_relative(connection.command))
     report.stale = expected.stale(name, outcomes, entries)
+    report.repros = _write_repros(folder, name, outcomes)
+    return report
+
+
+def _write_repros(folder: Path, name: str, outcomes: Sequence[Outcome]) -> dict[str, Path]:
+    """Write the requests of each failure; return the files by check."""
+    repros = {}
     for outcome in outcomes:
         if outcome.failure and outcome.failure.transcript:
-            path = reporting.write_repro(folder, name, outcome.check.id, outcome.failure)
-            report.repros[outcome.check.id] = path
-    return report
+            try:
+                repros[outcome.check.id] = reporting.write_repro(folder, name, outcome.check.id, outcome.failure)
+            except OSError as error:
+                raise UsageError(f"--repro {folder}: {error.strerror}") from None
+    return repros
 
 
 def _expectations(name: str, options: argparse.Namespace) -> list[expected.Expectation]:

@@ -60,8 +60,10 @@ def load(path: Path) -> list[Expectation]:
         entries = tomllib.loads(path.read_text(encoding="utf-8")).get("expect", [])
     except OSError as error:
         raise ExpectationsError(f"{path.name}: {error.strerror}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExpectationsError(f"{path.name}: {error}") from None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ExpectationsError(f"{path.name}: 'expect' must be tables, each begun by [[expect]]")
     return [_entry(path.name, number, entry) for number, entry in enumerate(entries, 1)]
 
 
@@ -69,6 +71,10 @@ def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
     wrong = sorted((_REQUIRED - set(entry)) | (set(entry) - _KEYS))
     if wrong:
         raise ExpectationsError(f"{file}, entry {number}: {wrong[0]!r} is missing or unknown; keys are {sorted(_KEYS)}")
+    for key, value in entry.items():
+        listed = isinstance(value, list) and key in ("target", "verdict") and all(isinstance(v, str) for v in value)
+        if not isinstance(value, str) and not listed:
+            raise ExpectationsError(f"{file}, entry {number}: {key} = {value!r} must be text")
     unknown = sorted(set(_several(entry["verdict"])) - set(VERDICTS))
     if unknown:
         raise ExpectationsError(f"{file}, entry {number}: verdict {unknown[0]!r}; verdicts are {', '.join(VERDICTS)}")

@@ -76,8 +76,8 @@ def parse_answer(line: str, number: int) -> Answer:
     """
     try:
         body = json.loads(line)
-    except ValueError:
-        raise AdapterBroken("protocol", f"this line is not JSON: {line.strip()[:120]!r}") from None
+    except (ValueError, RecursionError):
+        raise AdapterBroken("protocol", f"this line is not JSON, or too deep: {line.strip()[:120]!r}") from None
     if not isinstance(body, dict) or body.get("id") != number:
         raise AdapterBroken("protocol", f"the answer to request {number} lacks its id: {line.strip()[:120]!r}")
     kinds = [kind for kind in ("result", "reject", "error", "unsupported") if kind in body]
