@@ -97,7 +97,7 @@ def _answer(kind: str, content: Any) -> Answer:
     if kind == "error":
         return Answer("error", message=message)
     code = content.get("code")
-    if code not in ALL_CODES:
+    if not isinstance(code, str) or code not in ALL_CODES:
         raise AdapterBroken("protocol", f"reject code {code!r} is not one of the protocol's (ADP-09)")
     return Answer("reject", code=str(code), message=message)
 
