@@ -20,15 +20,14 @@ import importlib
 import importlib.machinery
 import importlib.util
 import json
-import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from secagg_spec import resources
+from secagg_spec import resources, schemas
 
 Data: TypeAlias = Mapping[str, Any]
 VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "open")
@@ -173,7 +172,8 @@ def _read(path: Path) -> dict[str, Any]:
         raise BrokenFile(f"{path.name} is not TOML: {_one_line(error)}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BrokenFile(f"{path.name} cannot be read: {_one_line(error)}") from None
-    for where, fault in violations(content, schema()):
+    schema = schemas.load(resources.root("spec") / "claims" / "schema.json")
+    for where, fault in schemas.faults(content, schema):
         raise _entry_error(path.name, content, where, fault)
     if content["paper"] != path.stem:
         raise BrokenEntry(f"{path.name}: paper = {content['paper']!r}: must be the name of the file, {path.stem!r}")
@@ -226,92 +226,6 @@ def _close(name: str, known: Collection[str]) -> str:
 
 def _one_line(text: object) -> str:
     return " ".join(str(text).split())
-
-
-# ------------------------------------------------------------------------------------------------------ schema
-
-
-def schema() -> dict[str, Any]:
-    """Return the published schema of a file of the ledger."""
-    content: dict[str, Any] = json.loads((resources.root("spec") / "claims" / "schema.json").read_text("utf-8"))
-    return content
-
-
-_TYPES = {"object": dict, "array": list, "string": str}
-
-
-def violations(
-    value: Any, rules: Any, where: tuple[str | int, ...] = ()
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield where a value breaks a schema, and how.
-
-    This is the part of JSON Schema that ``spec/claims/schema.json`` uses, and no more: types object, array and string.
-    """
-    if rules is False:
-        yield where, "must not be given with this verdict"
-    elif not isinstance(value, _TYPES[rules["type"]] if "type" in rules else object):
-        yield where, f"must be of type {rules['type']}, and is {_shown(value)}"
-    else:
-        yield from _word_violations(value, rules, where)
-        if isinstance(value, dict):
-            yield from _object_violations(value, rules, where)
-        if isinstance(value, list):
-            yield from _array_violations(value, rules, where)
-        for rule in rules.get("allOf", ()):
-            if not any(violations(value, rule["if"])):
-                yield from violations(value, rule["then"], where)
-
-
-def _word_violations(
-    value: Any, rules: Data, where: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if "enum" in rules and value not in rules["enum"]:
-        yield where, f"{_shown(value)} is not one of {', '.join(rules['enum'])}"
-    if "const" in rules and value != rules["const"]:
-        yield where, f"must be {rules['const']}"
-    if "pattern" in rules and not re.search(rules["pattern"], value):
-        yield where, f"{_shown(value)} does not fit the pattern {rules['pattern']}"
-    if "minLength" in rules and len(value.strip()) < rules["minLength"]:
-        yield where, "must not be empty"
-
-
-def _object_violations(
-    value: Data, rules: Data, where: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    properties = rules.get("properties", {})
-    for name in rules.get("required", ()):
-        if name not in value:
-            yield (*where, name), "is missing"
-    for name in value:
-        if name in properties:
-            yield from violations(value[name], properties[name], (*where, name))
-        elif rules.get("additionalProperties") is False:
-            yield (*where, name), f"there is no such field; the fields are {', '.join(properties)}"
-    if not rules.get("minProperties", 0) <= len(value) <= rules.get("maxProperties", len(value)):
-        yield (
-            where,
-            f"has {len(value)} fields; at least {rules['minProperties']} and at most {_most(rules)} are allowed",
-        )
-
-
-def _array_violations(
-    value: Sequence[Any], rules: Data, where: tuple[str | int, ...]
-) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    if len(value) < rules.get("minItems", 0):
-        yield where, "must not be empty"
-    if rules.get("uniqueItems") and len({json.dumps(item, default=str) for item in value}) < len(value):
-        yield where, "names something twice"
-    for number, item in enumerate(value):
-        yield from violations(item, rules.get("items", {}), (*where, number))
-
-
-def _most(rules: Data) -> str:
-    return str(rules.get("maxProperties", "any number"))
-
-
-def _shown(value: object) -> str:
-    text = _one_line(repr(value))
-    return text if len(text) <= 40 else text[:39] + "…"
 
 
 # ------------------------------------------------------------------------------------------------------ proofs

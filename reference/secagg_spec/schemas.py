@@ -1,0 +1,73 @@
+"""JSON Schemas of the files in ``spec/``, and what a file that breaks one is told. Thin over the library jsonschema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+
+Where: TypeAlias = tuple[str | int, ...]
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return the schema in a file."""
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[Where, str]]:
+    """Yield where a document breaks a schema, and how, in the order of the schema's keywords."""
+    for error in Draft202012Validator(schema).iter_errors(document):
+        yield (*error.absolute_path, *_named(error)), _said(error)
+
+
+def _named(error: ValidationError) -> Where:
+    """Return the member that a fault of an object is about, where its path does not name it."""
+    if error.validator == "required":
+        return (next(name for name in error.validator_value if error.message.startswith(repr(name))),)
+    if error.validator == "additionalProperties":
+        return (next(name for name in error.instance if name not in error.schema["properties"]),)
+    return ()
+
+
+def _said(error: ValidationError) -> str:
+    phrase = _PHRASES.get(str(error.validator))
+    return phrase(error) if phrase else " ".join(error.message.split())
+
+
+def _pattern(error: ValidationError) -> str:
+    if error.validator_value == r"\S":
+        return "must not be empty"
+    return f"{shown(error.instance)} does not fit the pattern {error.validator_value}"
+
+
+def _count(error: ValidationError) -> str:
+    least, most = error.schema.get("minProperties", 0), error.schema.get("maxProperties", "any number")
+    return f"has {len(error.instance)} fields; at least {least} and at most {most} are allowed"
+
+
+_PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
+    "type": lambda error: f"must be of type {error.validator_value}, and is {shown(error.instance)}",
+    "enum": lambda error: f"{shown(error.instance)} is not one of {', '.join(map(str, error.validator_value))}",
+    "const": lambda error: f"must be {error.validator_value}, and is {shown(error.instance)}",
+    "pattern": _pattern,
+    "required": lambda error: "is missing",
+    "additionalProperties": lambda error: (
+        f"there is no such field; the fields are {', '.join(error.schema['properties'])}"
+    ),
+    "minProperties": _count,
+    "maxProperties": _count,
+    "minItems": lambda error: "must not be empty",
+    "not": lambda error: "must not be given here",
+    "uniqueItems": lambda error: "names something twice",
+}
+
+
+def shown(value: object) -> str:
+    """Return a value in one short line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else text[:39] + "…"

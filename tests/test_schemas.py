@@ -1,0 +1,73 @@
+"""What a document that breaks a schema is told: where, and how, each fault once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from secagg_spec import resources, schemas
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["name", "size"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string", "pattern": r"\S"},
+        "size": {"type": "integer", "minimum": 1},
+        "kind": {"enum": ["a", "b"]},
+        "tags": {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}},
+        "extra": {"type": "object", "maxProperties": 1},
+    },
+}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*SCHEMA["properties"], "x"]), inner),
+    max_leaves=6,
+)
+
+
+@pytest.mark.parametrize(
+    ("document", "where", "said"),
+    [
+        (3, (), "must be of type object, and is 3"),
+        ({"name": "n"}, ("size",), "is missing"),
+        ({"size": 1}, ("name",), "is missing"),
+        ({"name": " ", "size": 1}, ("name",), "must not be empty"),
+        ({"name": "n", "size": 0}, ("size",), "0 is less than the minimum of 1"),
+        ({"name": "n", "size": 1, "kind": "c"}, ("kind",), "'c' is not one of a, b"),
+        ({"name": "n", "size": 1, "tags": []}, ("tags",), "must not be empty"),
+        ({"name": "n", "size": 1, "tags": ["t", "t"]}, ("tags",), "names something twice"),
+        ({"name": "n", "size": 1, "tags": ["t", 4]}, ("tags", 1), "must be of type string, and is 4"),
+        (
+            {"name": "n", "size": 1, "x": 2},
+            ("x",),
+            "there is no such field; the fields are name, size, kind, tags, extra",
+        ),
+        (
+            {"name": "n", "size": 1, "extra": {"p": 1, "q": 2}},
+            ("extra",),
+            "has 2 fields; at least 0 and at most 1 are allowed",
+        ),
+    ],
+)
+def test_a_fault_is_named_by_its_place_and_in_words(document: object, where: tuple[str | int, ...], said: str) -> None:
+    assert list(schemas.faults(document, SCHEMA)) == [(where, said)]
+
+
+@given(JSON)
+def test_faults_are_single_lines_and_none_comes_without_one(document: object) -> None:
+    for where, said in schemas.faults(document, SCHEMA):
+        assert all(isinstance(part, (str, int)) for part in where)
+        assert said
+        assert "\n" not in said
+
+
+def test_every_schema_of_the_text_is_a_schema() -> None:
+    paths = sorted(resources.root("spec").rglob("*schema*.json"))
+    assert paths
+    for path in paths:
+        Draft202012Validator.check_schema(schemas.load(path))
