@@ -12,7 +12,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import quantizer, validate
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.crypto.entropy import SeededSource, draw_rounding
+from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.errors import ParameterError, TooFewSurvivors
@@ -21,6 +21,11 @@ from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import SERVER, Event, Network, Role, check_dropouts, run_synchronous, sizes
 
 _LEVEL = 2**16
+_MOST_ELEMENTS = 2**21
+_EXIT_CODES = """exit codes:
+  0  the round gave the right sum
+  1  the round ended without a sum, since too few users were left
+  2  wrong usage, or parameters that the text refuses"""
 
 
 def add_parser(commands: Any) -> None:
@@ -29,6 +34,8 @@ def add_parser(commands: Any) -> None:
         "simulate",
         help="watch one round of a protocol, phase by phase",
         description="Run one round of the reference and show who sends what to whom, and that the sum is right.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("protocol", choices=["lightsecagg"], help="the protocol")
     parser.add_argument("--users", type=int, default=8, metavar="N", help="users on the roster (8)")
@@ -38,7 +45,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--length", type=int, default=6, metavar="d", help="elements of an update (6)")
     parser.add_argument("--modulus", type=int, default=2**32 - 5, metavar="q", help="the field's prime (2**32 - 5)")
     parser.add_argument(
-        "--drop", action="append", default=[], metavar="PHASE:USER", help="a user drops out before a phase: upload:2"
+        "--drop",
+        action="append",
+        default=[],
+        metavar="PHASE:USER",
+        help="a user drops out before a phase: upload:2 (may be given several times)",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and masks (0)")
     parser.set_defaults(run=main)
@@ -50,8 +61,7 @@ def main(options: argparse.Namespace) -> int:
     dropouts = _dropouts(options.drop)
     check_dropouts(lightsecagg.TABLE, range(parameters.N), dropouts)
     source = SeededSource(validate.integer("seed", options.seed, 0, 2**64 - 1).to_bytes(8, "little"), "simulate")
-    reals = np.round(draw_rounding(source, parameters.N * parameters.d) * 2 - 1, 3).reshape(parameters.N, parameters.d)
-    updates = np.stack([_quantized(parameters, row, source) for row in reals])
+    reals, updates = _inputs(parameters, source)
     seed = options.seed.to_bytes(8, "little")
     randomness = lightsecagg.draw_randomness(
         parameters, {u: SeededSource(seed, f"user {u}") for u in range(parameters.N)}
@@ -76,7 +86,29 @@ def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
     T = max(1, N // 4) if options.colluders is None else options.colluders
     D = max(0, min(N // 4, N - T - 2)) if options.dropouts is None else options.dropouts
     U = N - D if options.answers is None else options.answers
+    if options.dropouts is not None and N - T - 2 >= 0:
+        validate.integer("dropouts", D, 0, N - T - 2)
+    _refuse_large(N, options.length, U - T)
     return lightsecagg.Parameters(q=options.modulus, N=N, D=D, U=U, T=T, d=options.length)
+
+
+def _refuse_large(N: int, d: int, pieces: int) -> None:
+    """Refuse a round that is too large to be followed: N * N shares of L elements, and N updates of d."""
+    elements = N * N * -(-d // max(1, pieces)) + N * d
+    if elements > _MOST_ELEMENTS:
+        raise ParameterError(
+            "users * users * share length + users * length",
+            elements,
+            f"at most {_MOST_ELEMENTS} elements; give fewer --users or a smaller --length",
+        )
+
+
+def _inputs(p: lightsecagg.Parameters, source: SeededSource) -> tuple[RealArray | None, UintArray]:
+    """Return real inputs in [-1, 1] and their updates; only updates where q is too small to carry N inputs."""
+    if _bound(p) < 1:
+        return None, draw_elements(source, p.field, (p.N, p.d))
+    reals = np.round(draw_rounding(source, p.N * p.d) * 2 - 1, 3).reshape(p.N, p.d)
+    return reals, np.stack([_quantized(p, row, source) for row in reals])
 
 
 def _dropouts(given: Sequence[str]) -> dict[str, list[int]]:
@@ -100,8 +132,13 @@ def _quantized(parameters: lightsecagg.Parameters, row: RealArray, source: Seede
 
 def _level(parameters: lightsecagg.Parameters) -> int:
     """Return the largest power of two up to 2**16 at which inputs in [-1, 1] fit N times into the field."""
-    bound = (parameters.q - 1) // 2 // parameters.N
+    bound = _bound(parameters)
     return min(_LEVEL, 1 << (bound - 1).bit_length() - 1) if bound > 1 else 1
+
+
+def _bound(parameters: lightsecagg.Parameters) -> int:
+    """Return the largest quantised value that fits N times into the field (QNT-04)."""
+    return (parameters.q - 1) // 2 // parameters.N
 
 
 def _heading(parameters: lightsecagg.Parameters, dropouts: Mapping[str, Sequence[int]]) -> str:
@@ -145,16 +182,29 @@ def _known(state: Any) -> Iterator[str]:
             yield f"  the server now has {entry.name.replace('_', ' ')}: {_shown(value)}"
 
 
-def _conclusion(parameters: lightsecagg.Parameters, reals: RealArray, updates: UintArray, network: Network) -> str:
+def _conclusion(
+    parameters: lightsecagg.Parameters, reals: RealArray | None, updates: UintArray, network: Network
+) -> str:
     server = network.states[SERVER]
     chosen = list(server.surviving)
     plain = parameters.field.sum(updates[chosen])
     assert np.array_equal(server.aggregate, plain), "the round did not give the plain sum"
-    decoded = quantizer.dequantize(server.aggregate, level=_level(parameters), ring=parameters.field)
     return (
-        f"\nsum over {_users(chosen)}, decoded: {_shown(decoded)}\n"
-        f"sum of the real inputs:      {_shown(reals[chosen].sum(axis=0))}\n"
+        f"\n{_sums(parameters, chosen, reals, server.aggregate)}\n"
         f"the aggregate equals the plain sum of the quantised updates: {len(plain)} of {len(plain)} elements"
+    )
+
+
+def _sums(p: lightsecagg.Parameters, chosen: list[int], reals: RealArray | None, aggregate: UintArray) -> str:
+    if reals is None:
+        return (
+            f"sum over {_users(chosen)}: {_shown(aggregate)}\n"
+            f"q = {p.q} is too small to carry the sum of {p.N} real inputs, so the updates are drawn elements"
+        )
+    decoded = quantizer.dequantize(aggregate, level=_level(p), ring=p.field)
+    return (
+        f"sum over {_users(chosen)}, decoded: {_shown(decoded)}\n"
+        f"sum of the real inputs:      {_shown(reals[chosen].sum(axis=0))}"
     )
 
 
