@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
 from secagg_spec import cli
+from secagg_spec.conformance import command
 
 FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
+HOSTILE = str(Path(__file__).parent / "conformance" / "hostile_adapter.py")
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -39,6 +42,14 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
     assert "the round ends without a sum: 5 shares are given and U = 6 are needed" in out
 
 
+@pytest.mark.parametrize("q", [5, 7, 11, 13, 101, 65537, 2**32 - 5])
+def test_simulate_runs_with_every_prime_that_the_text_allows(capsys: pytest.CaptureFixture[str], q: int) -> None:
+    code, out, err = call(capsys, "simulate", "lightsecagg", "--users", "5", "--modulus", str(q), "--length", "3")
+    assert code == (2 if q == 5 else 0), err
+    assert q == 5 or "3 of 3 elements" in out
+    assert ("too small to carry" in out) == (q == 7)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -50,6 +61,9 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
         (["simulate", "lightsecagg", "--modulus", "15"], "q = 15"),
         (["simulate", "lightsecagg", "--colluders", "0"], "T = 0"),
         (["simulate", "lightsecagg", "--length", "0"], "d = 0"),
+        (["simulate", "lightsecagg", "--users", "1000000"], "at most 2097152 elements"),
+        (["simulate", "lightsecagg", "--length", "10000000000"], "at most 2097152 elements"),
+        (["simulate", "lightsecagg", "--dropouts", "8"], "dropouts = 8: must be an integer in [0, 4]"),
         (["simulate", "nothing"], "lightsecagg"),
         (["conform"], "--target"),
         (["conform", "--target", "nothing"], "reference"),
@@ -57,7 +71,13 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
         (["conform", "--target", "reference", "--fuzz", "0"], "--fuzz"),
         (["conform", "--target", "reference", "--fuzz", "many"], "--fuzz"),
         (["conform", "--target", "reference", "--timeout", "0"], "--timeout"),
+        (["conform", "--target", "reference", "--start-timeout", "no"], "--start-timeout"),
+        (["conform", "--target", "reference", "--budget", "-1"], "--budget"),
         (["conform", "--target", "reference", "--expect", "/nowhere.toml"], "nowhere.toml"),
+        (["conform", "--target", "reference", "--json", "/nowhere/x.json"], "--json /nowhere/x.json"),
+        (["conform", "--target", "reference", "--junit", "/"], "--junit /: this is a folder"),
+        (["conform", "--target", "reference", "--repro", "/dev/null/x"], "--repro /dev/null/x"),
+        (["replay", "x.jsonl", "--timeout", "nan", "--", "true"], "--timeout"),
         (["conform", "--target", "reference", "--wrong"], "--wrong"),
         (["nothing"], "conform"),
         ([], "COMMAND"),
@@ -123,6 +143,59 @@ def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixtu
     assert code == 2
     assert "--repro" in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_files_of_earlier_runs_are_removed_and_no_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    def conform(fault: str, check: str) -> int:
+        return call(capsys, "conform", "--repro", str(tmp_path), "-k", check, "--", sys.executable, FAKE, fault)[0]
+
+    others = ["adapter-notes.jsonl", "adapter-x.expected.json", "adapter-any-field-add-exact.expected.json", "x.txt"]
+    for name in others:
+        (tmp_path / name).write_text('{"schema": "mine"}')
+    (tmp_path / others[2]).write_text('{"schema": "secagg-spec-repro/1", "check": "field.add/exact"}')
+    (tmp_path / "adapter-broken.expected.json").write_text("{")
+    assert conform("wrong-value", "field.add/exact") == 1
+    assert (tmp_path / "adapter-field-add-exact.jsonl").exists()
+    assert conform("none", "field.add/exact") == 0
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {*others, "adapter-broken.expected.json"}
+
+
+def test_the_run_ends_with_a_sentence_and_says_on_the_way_what_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = call(capsys, "conform", "-k", "adapter/echo", "--", sys.executable, FAKE, "none")
+    assert code == 0
+    sentence = "1 implementation judged, no unexpected failure (the table counts clauses, the lines above count checks)"
+    assert out.splitlines()[-1] == sentence
+    assert re.fullmatch(r"adapter: judging \.\.\.\nadapter: done after \d+ s\n", err)
+
+
+def test_a_run_that_gives_up_ends_with_the_code_of_the_failures(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "junit.xml"
+    options = ["--timeout", "0.2", "--junit", str(path), "--repro", str(tmp_path), "-k", "field", "--"]
+    code, out, _ = call(capsys, "conform", *options, sys.executable, HOSTILE, "hang")
+    assert code == 1
+    assert "3 checks had ended in a time-out before" in out
+    assert re.search(r"1 implementation judged, 3 unexpected failures, \d+ checks not run", out)
+    assert 'type="not_run"' in path.read_text()
+
+
+def test_a_run_whose_budget_is_spent_without_a_failure_is_code_3(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    options = ["--budget", "0.001", "--repro", str(tmp_path), "-k", "field.add", "--"]
+    code, out, _ = call(capsys, "conform", *options, sys.executable, FAKE, "none")
+    assert code == 3
+    assert "the budget of 0.001 s (--budget) was spent" in out
+    assert "no unexpected failure" in out
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"), [("./adapter", "./adapter"), ("", "''"), (f"{Path.cwd()}/x/y", "x/y"), ("/usr/x", "/usr/x")]
+)
+def test_a_command_is_shown_as_it_can_be_typed(word: str, shown: str) -> None:
+    assert command._relative([word]) == shown
 
 
 def test_nothing_that_runs_is_code_4(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import NoReturn
 
 from secagg_spec import __version__, claims_command, simulate
 from secagg_spec.conformance import command as conform
@@ -12,6 +18,14 @@ from secagg_spec.conformance import power, replay
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy import command as privacy
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal asks to end; like an interrupt from the keyboard, so that connections are closed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
 
 
 class _Parser(argparse.ArgumentParser):
@@ -37,13 +51,19 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure is one line on standard error."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser().parse_args(given)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    options = parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
     try:
-        code: int = options.run(options)
+        with _signals():
+            code: int = options.run(options)
     except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
         return 2
+    except Terminated as ended:
+        print(f"ended by {signal.Signals(ended.number).name}", file=sys.stderr)
+        return 128 + ended.number
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -51,6 +71,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 141
     return code
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Turn the signals that ask to end into `Terminated` meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, _terminate)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated(number)
 
 
 if __name__ == "__main__":

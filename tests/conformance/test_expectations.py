@@ -18,7 +18,7 @@ FAILED = Outcome(CHECK, "wrong_value", cases=5, failure=Failure("wrong_value", "
 
 def entries(tmp_path: Path, **changes: object) -> list[expectations.Expectation]:
     """Return a file's entries: one entry, with changes."""
-    entry = {"target": "x", "checks": "field.add/*", "verdict": "wrong_value", "reason": "known", **changes}
+    entry = {"target": "node", "checks": "field.add/*", "verdict": "wrong_value", "reason": "known", **changes}
     lines = [f"{key} = {value!r}" for key, value in entry.items() if value is not None]
     path = tmp_path / "expect.toml"
     path.write_text("[[expect]]\n" + "\n".join(lines).replace("'", '"') + "\n")
@@ -27,39 +27,46 @@ def entries(tmp_path: Path, **changes: object) -> list[expectations.Expectation]
 
 def test_an_expected_failure_is_explained(tmp_path: Path) -> None:
     known = entries(tmp_path)
-    assert not expectations.judge("x", [FAILED], known)[0].unexpected
-    assert expectations.stale("x", [FAILED], known) == []
+    assert not expectations.judge("node", [FAILED], known)[0].unexpected
+    assert expectations.stale("node", [FAILED], known) == []
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"verdict": "error"}, {"checks": "field.subtract/*"}, {"target": "y"}, {"message": "something else"}],
+    [{"verdict": "error"}, {"checks": "field.subtract/*"}, {"target": "reference"}, {"message": "something else"}],
 )
 def test_a_failure_of_another_kind_is_not(tmp_path: Path, changes: dict[str, str]) -> None:
-    assert expectations.judge("x", [FAILED], entries(tmp_path, **changes))[0].unexpected
+    assert expectations.judge("node", [FAILED], entries(tmp_path, **changes))[0].unexpected
 
 
 def test_an_entry_is_stale_when_its_check_passes_or_fails_otherwise(tmp_path: Path) -> None:
-    assert expectations.stale("x", [PASSED], entries(tmp_path)) == [
-        "x: field.add/* (wrong_value): field.add/exact passes"
+    assert expectations.stale("node", [PASSED], entries(tmp_path)) == [
+        "node: field.add/* (wrong_value): field.add/exact passes"
     ]
-    [problem] = expectations.stale("x", [FAILED], entries(tmp_path, verdict="error"))
+    [problem] = expectations.stale("node", [FAILED], entries(tmp_path, verdict="error"))
     assert problem.endswith("fails as wrong_value instead")
 
 
 def test_an_entry_is_not_judged_when_its_checks_did_not_run(tmp_path: Path) -> None:
-    assert expectations.stale("x", [Outcome(CHECK, "unsupported")], entries(tmp_path)) == []
+    assert expectations.stale("node", [Outcome(CHECK, "unsupported")], entries(tmp_path)) == []
 
 
 def test_a_pattern_that_covers_too_much_is_refused(tmp_path: Path) -> None:
     many = [Outcome(check, "unsupported") for check in REGISTRY.values()]
-    [problem] = expectations.stale("x", many, entries(tmp_path, checks="*"))
+    [problem] = expectations.stale("node", many, entries(tmp_path, checks="*"))
     assert "20 are allowed" in problem
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
-    [({"verdict": "bad"}, "verdicts are"), ({"reason": None}, "'reason' is missing"), ({"colour": "red"}, "'colour'")],
+    [
+        ({"verdict": "bad"}, "verdicts are"),
+        ({"reason": None}, "'reason' is missing"),
+        ({"colour": "red"}, "'colour'"),
+        ({"target": "nobody"}, "no target 'nobody'"),
+        ({"target": ["node", "nobody"]}, "no target 'nobody'"),
+        ({"checks": "field.divide/*"}, "no check of this kit matches 'field.divide"),
+    ],
 )
 def test_a_faulty_file_is_refused_with_the_entry_and_the_fault(
     tmp_path: Path, changes: dict[str, object], said: str
@@ -76,7 +83,7 @@ def test_a_file_that_is_absent_or_not_toml_is_refused(tmp_path: Path) -> None:
         expectations.load(tmp_path / "bad.toml")
 
 
-@pytest.mark.parametrize("text", ["expect = 5", 'expect = ["a"]', "[expect]\nx = 1", "\udcff"])
+@pytest.mark.parametrize("text", ["expect = 5", 'expect = ["a"]', "[expect]\nx = 1", "\udcff", "[[expects]]\nx = 1"])
 def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "shape.toml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))

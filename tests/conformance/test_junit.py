@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from secagg_spec.conformance import junit
@@ -19,6 +20,15 @@ KNOWN = Expectation(("x",), "*", ("wrong_value",), "", "known")
 def failing(verdict: str, message: str = "got \x00 & <1>") -> Outcome:
     """Return an outcome that failed."""
     return Outcome(CHECK, verdict, cases=1, failure=Failure(verdict, message, ()))
+
+
+def test_text_of_an_adapter_is_always_xml() -> None:
+    evil = "\ud800 \x1b[2J \uffff \u202e ]]> <&\"'"
+    report = TargetReport("x", CAPS, [Judged(failing("crash", evil))], command=evil, repros={CHECK.id: Path(evil)})
+    text = junit.document([report, TargetReport("y", unusable=evil), TargetReport("z", absent=evil)])
+    root = Xml.fromstring(text.encode().split(b"\n", 1)[1])
+    [message] = [element.get("message") for element in root.iter("error") if element.get("type") == "crash"]
+    assert message == r"\ud800 \x1b[2J \uffff \u202e ]]> <&" + "\"'"
 
 
 def test_every_outcome_stands_under_its_tag() -> None:
@@ -39,4 +49,4 @@ def test_every_outcome_stands_under_its_tag() -> None:
     assert suites["y"].get("errors") == "1"
     assert suites["z"].get("skipped") == "1"
     [message] = [element.get("message") for element in root.iter("failure")]
-    assert message == "got � & <1>"
+    assert message == r"got \x00 & <1>"

@@ -51,6 +51,17 @@ def test_a_stored_failure_is_judged_again(
     assert capsys.readouterr().out.startswith(word)
 
 
+@pytest.mark.parametrize(("fault", "code"), [("evil-text", 1), ("hello-evil-text", 3)])
+def test_text_of_an_adapter_is_printed_without_what_a_terminal_obeys(
+    stored: Path, capsys: pytest.CaptureFixture[str], fault: str, code: int
+) -> None:
+    hostile = str(Path(__file__).with_name("hostile_adapter.py"))
+    assert cli.main(["replay", str(stored), "--", sys.executable, hostile, fault]) == code
+    out = capsys.readouterr().out
+    assert r"\x1b[2J" in out
+    assert not set(out) & set("\x1b\x07\r\x85\u202e\ud800")
+
+
 def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["replay", str(stored), "--", "/nowhere/adapter"]) == 3
     assert capsys.readouterr().out.startswith("ERROR")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import json
+import math
+import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance import expectations as expected
-from secagg_spec.conformance import junit
+from secagg_spec.conformance import junit, options
 from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.plain import for_encoding, shown
 from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import Outcome, Settings, run
+from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
@@ -28,8 +30,8 @@ _USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
 _EXIT_CODES = """exit codes:
   0  all that was asked passed, or failed as expected
   1  a check failed, or an expectation is stale
-  2  wrong usage
-  3  an adapter could not be used
+  2  wrong usage, or a file that cannot be used or written
+  3  an adapter could not be used; or a check was not run, and none failed
   4  nothing ran"""
 
 
@@ -47,9 +49,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
     parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only checks whose id or clause matches")
-    parser.add_argument("--fuzz", type=_count, default=100, metavar="N", help="cases per check (100)")
+    parser.add_argument("--fuzz", type=options.count, default=100, metavar="N", help="cases per check (100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
-    parser.add_argument("--timeout", type=_seconds, default=10.0, metavar="S", help="seconds for one answer (10)")
+    options.add_timeouts(parser)
+    parser.add_argument(
+        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; checks left then are not run"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
@@ -58,45 +63,62 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=main)
 
 
-def main(options: argparse.Namespace) -> int:
+def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    if options.list_targets:
+    if given.list_targets:
         print("\n".join(f"{target.name:<10} {target.about}" for target in TARGETS.values()))
         return 0
-    settings = Settings(cases=options.fuzz, seed=options.seed, pattern=options.pattern, progress=_Progress())
-    if options.list_checks:
+    settings = _settings(given)
+    if given.list_checks:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     if not settings.chosen():
-        raise UsageError(f"-k {options.pattern}: no check has such an id or clause (see --list-checks)")
-    named = _connections(options)
-    entries = {name: _expectations(name, options) for name, _ in named}
-    reports = [_judge(name, connection, entries[name], options.repro, settings) for name, connection in named]
-    _print(reports, options)
-    if options.json:
-        _write("--json", options.json, _json(options, reports))
-    if options.junit:
-        _write("--junit", options.junit, junit.document(reports))
-    return _exit_code(reports)
+        raise UsageError(f"-k {given.pattern}: no check has such an id or clause (see --list-checks)")
+    _refuse_unwritable(given)
+    named = _connections(given)
+    entries = {name: _expectations(name, given) for name, _ in named}
+    reports = [_judge(name, connection, entries[name], given.repro, settings) for name, connection in named]
+    _print(reports)
+    return reporting.exit_code(reports) if _written(reports, given) else 2
 
 
-def _connections(options: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
+def _settings(given: argparse.Namespace) -> Settings:
+    return Settings(
+        cases=given.fuzz,
+        seed=given.seed,
+        pattern=given.pattern,
+        progress=_Progress(),
+        budget=given.budget,
+        deadline=time.monotonic() + given.budget if given.budget else math.inf,
+    )
+
+
+def _refuse_unwritable(given: argparse.Namespace) -> None:
+    for option, path in (("--json", given.json), ("--junit", given.junit)):
+        if path:
+            options.writable_file(option, path)
+    options.writable_folder("--repro", given.repro)
+
+
+def _connections(given: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
     """Return each implementation's connection, or why there is none."""
-    if bool(options.target) == bool(options.adapter):
+    if bool(given.target) == bool(given.adapter):
         raise UsageError("name one or more --target, or give the command of an adapter after -- (not both)")
-    if options.adapter:
-        return [("adapter", ProcessConnection(options.adapter, options.timeout))]
-    unknown = [name for name in options.target if name not in TARGETS]
+    if given.adapter:
+        return [(expected.ADAPTER, ProcessConnection(given.adapter, given.timeout, given.start_timeout))]
+    unknown = [name for name in given.target if name not in TARGETS]
     if unknown:
         raise UsageError(f"--target {unknown[0]}: the targets are {', '.join(TARGETS)}")
-    return [(name, _connect(name, options.timeout)) for name in dict.fromkeys(options.target)]
+    return [(name, _connect(name, given)) for name in dict.fromkeys(given.target)]
 
 
-def _connect(name: str, timeout: float) -> ProcessConnection | str:
+def _connect(name: str, given: argparse.Namespace) -> ProcessConnection | str:
     try:
-        return TARGETS[name].connect(timeout)
+        connection = TARGETS[name].connect(given.timeout)
     except TargetAbsent as absent:
         return str(absent)
+    connection.start_timeout = given.start_timeout
+    return connection
 
 
 def _judge(
@@ -120,108 +142,91 @@ def _judge(
         connection.close()
     report = TargetReport(name, caps, expected.judge(name, outcomes, entries), command=_relative(connection.command))
     report.stale = expected.stale(name, outcomes, entries)
-    report.repros = _write_repros(folder, name, outcomes)
+    try:
+        reporting.remove_repros(folder, name)
+        for outcome in outcomes:
+            if outcome.failure and outcome.failure.transcript:
+                path = reporting.write_repro(folder, name, outcome.check.id, outcome.failure)
+                report.repros[outcome.check.id] = path
+    except OSError as error:
+        print(f"--repro {folder}: {error.strerror}", file=sys.stderr)
     return report
 
 
-def _write_repros(folder: Path, name: str, outcomes: Sequence[Outcome]) -> dict[str, Path]:
-    """Write the requests of each failure; return the files by check."""
-    repros = {}
-    for outcome in outcomes:
-        if outcome.failure and outcome.failure.transcript:
-            try:
-                repros[outcome.check.id] = reporting.write_repro(folder, name, outcome.check.id, outcome.failure)
-            except OSError as error:
-                raise UsageError(f"--repro {folder}: {error.strerror}") from None
-    return repros
-
-
-def _expectations(name: str, options: argparse.Namespace) -> list[expected.Expectation]:
-    path = options.expect or (TARGETS[name].expectations if name in TARGETS else None)
+def _expectations(name: str, given: argparse.Namespace) -> list[expected.Expectation]:
+    path = given.expect or (TARGETS[name].expectations if name in TARGETS else None)
     try:
         return expected.load(path) if path else []
     except expected.ExpectationsError as error:
         raise UsageError(str(error)) from None
 
 
-def _print(reports: Sequence[TargetReport], options: argparse.Namespace) -> None:
-    if any(report.caps for report in reports):
-        print(reporting.table(reports, resources.clauses()))
+def _print(reports: Sequence[TargetReport]) -> None:
+    text = "\n".join(_pieces(reports))
+    print(for_encoding(text, sys.stdout.encoding or "utf-8"))
+
+
+def _pieces(reports: Sequence[TargetReport]) -> Iterator[str]:
+    judged = any(report.caps for report in reports)
+    if judged:
+        yield reporting.table(reports, resources.clauses())
     for is_expected in (True, False):
         blocks = [reporting.failures(report, expected=is_expected) for report in reports]
         for report, block in zip(reports, blocks, strict=True):
             if block:
                 kind = "failures that are expected" if is_expected else "FAILURES"
-                print(f"\n{report.name}: {kind}   (./adapter stands for: {report.command})\n{block}")
-    print()
+                yield f"\n{report.name}: {kind}   (./adapter stands for: {shown(report.command)})\n{block}"
+    yield ""
     for report in reports:
-        for line in report.stale:
-            print(f"STALE    {line}")
-        print(reporting.summary(report))
+        yield from (f"STALE    {line}" for line in report.stale)
+        yield reporting.summary(report)
+    counts = " (the table counts clauses, the lines above count checks)" if judged else ""
+    yield f"\n{reporting.conclusion(reports)}{counts}"
 
 
 def _relative(command: Sequence[str]) -> str:
-    """Return a command with paths inside the current folder as seen from there."""
-    here = Path.cwd()
-    words = [Path(word) for word in command]
-    short = [str(word.relative_to(here)) if word.is_relative_to(here) else str(word) for word in words]
-    return shlex.join(short)
+    """Return a command with absolute paths inside the current folder as seen from there."""
+    here = f"{Path.cwd()}{os.sep}"
+    return shlex.join(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
 
 
-def _json(options: argparse.Namespace, reports: Sequence[TargetReport]) -> str:
-    settings = {"cases": options.fuzz, "seed": options.seed, "pattern": options.pattern}
-    return json.dumps(reporting.as_json(reports, settings), indent=2) + "\n"
-
-
-def _write(option: str, path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{option} {path}: {error.strerror}") from None
-
-
-def _exit_code(reports: Sequence[TargetReport]) -> int:
-    """Return the code of the whole run: an adapter that cannot be used weighs most, then failures.
-
-    A target that is absent from this machine is said to be so, and counts only when nothing else ran.
-    """
-    codes = [report.exit_code for report in reports if not report.absent]
-    return next((code for code in (3, 1, 0) if code in codes), 4)
+def _written(reports: Sequence[TargetReport], given: argparse.Namespace) -> bool:
+    """Write the files that were asked for; return whether all of them could be written."""
+    settings = {"cases": given.fuzz, "seed": given.seed, "pattern": given.pattern}
+    good, texts = True, list[tuple[str, Path, str]]()
+    if given.json:
+        texts.append(("--json", given.json, reporting.as_text(reporting.as_json(reports, settings))))
+    if given.junit:
+        texts.append(("--junit", given.junit, junit.document(reports)))
+    for option, path, text in texts:
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            print(f"secagg-spec conform: {option} {path}: {error.strerror}", file=sys.stderr)
+            good = False
+    return good
 
 
 class _Progress:
-    """A line that says what runs, on a terminal only."""
+    """Says on standard error which implementation is judged; on a terminal also which check runs."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._terminal = sys.stderr.isatty()
         self._name = ""
         self._start = 0.0
 
     def begin(self, name: str) -> None:
         self._name, self._start = name, time.monotonic()
+        print(f"{name}: judging ...", file=sys.stderr, flush=True)
 
     def __call__(self, check: Check, done: int, total: int) -> None:
-        if self._shown:
-            seconds = time.monotonic() - self._start
-            line = f"{self._name}  {done + 1}/{total}  {seconds:.0f} s  {check.id}"
+        if self._terminal:
+            line = f"{self._name}  {done + 1}/{total}  {self._seconds()}  {check.id}"
             print(f"\r\x1b[2K{line[:100]}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
-        if self._shown:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+        clear = "\r\x1b[2K" if self._terminal else ""
+        print(f"{clear}{self._name}: done after {self._seconds()}", file=sys.stderr, flush=True)
 
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of cases, at least 1")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return value
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._start:.0f} s"

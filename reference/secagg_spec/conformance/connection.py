@@ -16,12 +16,26 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, Request, parse_answer
+from secagg_spec.conformance import pipes
+from secagg_spec.conformance.capabilities import HELLO
+from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
+from secagg_spec.conformance.wire import (
+    AdapterBroken,
+    AdapterUnusable,
+    Answer,
+    BrokenVerdict,
+    Request,
+    is_json,
+    parse_answer,
+    quoted,
+)
 
+START_SECONDS = 60.0
 _NOISE_LINES = 50
-_HELLO_SECONDS = 60.0
-_STDERR_BYTES = 65_536
-_PIPE_BYTES = 4096  # a write of more than this can block while the adapter does not read
+_END_SECONDS = 0.5
+_KILLED_SECONDS = 5.0
+_TAIL_LINES = 4
+_TAIL_CHARACTERS = 300
 
 
 class Connection(Protocol):
@@ -57,7 +71,7 @@ class ProcessConnection:
         Seconds allowed for the answer to `hello`, in which libraries are loaded.
     """
 
-    def __init__(self, command: Sequence[str], timeout: float = 10.0, start_timeout: float = _HELLO_SECONDS) -> None:
+    def __init__(self, command: Sequence[str], timeout: float = 10.0, start_timeout: float = START_SECONDS) -> None:
         self.command = list(command)
         self.timeout = timeout
         self.start_timeout = start_timeout
@@ -67,19 +81,23 @@ class ProcessConnection:
         self._number = 0
 
     def ask(self, request: Request) -> Answer:
-        """Send one request and wait for its answer (ADP-01)."""
-        process = self._running()
-        self._number += 1
-        line = request.line(self._number).encode()
-        hello = request.op == "hello"
-        start = time.monotonic()
-        self._send(process, line)
-        for _ in range(_NOISE_LINES if hello else 1):
-            text = self._receive(self.start_timeout if hello else self._allowance(len(line)))
-            if not hello or text.lstrip().startswith("{"):
-                break
-        self._times.append(time.monotonic() - start)
-        return parse_answer(text, self._number)
+        """Send one request and wait for its answer (ADP-01); a process that was ended is started again, with `hello`.
+
+        Raises
+        ------
+        AdapterBroken
+            There is no answer; the process has ended unless it is sure to be in step.
+        AdapterUnusable
+            The adapter cannot be started, or does not answer `hello` when it is started again.
+        """
+        if self._process is None and request.op != HELLO.op:
+            self._greet()
+        try:
+            return self._exchange(request)
+        except AdapterBroken as broken:
+            if broken.out_of_step:
+                self.close()
+            raise
 
     def restart(self) -> None:
         """End the process; the next request starts another."""
@@ -93,83 +111,126 @@ class ProcessConnection:
         assert process.stdin is not None
         with contextlib.suppress(OSError):
             process.stdin.close()
-        try:
-            process.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            _kill(process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_END_SECONDS)
+        _kill(process)
         self._join(process)
 
     def expect_hang(self, hanging: bool) -> None:
         """Shorten time-outs to twenty times the median answer, and at least 0.1 s, while a hang is being shrunk."""
         self._hanging = hanging
 
-    def stderr_tail(self) -> str:
-        """Return the end of what the adapter wrote to standard error."""
-        return b"".join(self._stderr).decode(errors="replace")[-2000:]
+    def _greet(self) -> None:
+        try:
+            self._exchange(HELLO)
+        except AdapterBroken as broken:
+            self.close()
+            raise AdapterUnusable(f"no answer to hello ({broken.verdict}): {broken}") from None
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _exchange(self, request: Request) -> Answer:
         if self._process is None:
             self._process = self._start()
             self._number = 0
-        return self._process
+        self._number += 1
+        line = request.line(self._number).encode()
+        start, hello = time.monotonic(), request.op == HELLO.op
+        self._allowed = self.start_timeout if hello else self._allowance(len(line))
+        self._deadline = start + self._allowed
+        self._send(self._process, line)
+        text = self._after_noise() if hello else self._receive()
+        if not hello:
+            self._times.append(time.monotonic() - start)
+        return parse_answer(text, self._number)
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
             process = subprocess.Popen(
                 self.command,
+                bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=os.name == "posix",
             )
-        except OSError as error:
-            reason = error.strerror or error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise AdapterUnusable(f"cannot start {shlex.join(self.command)}: {reason}") from None
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._stderr: deque[bytes] = deque(maxlen=64)
-        self._threads = [
-            threading.Thread(target=_read_lines, args=(process, self._lines), daemon=True),
-            threading.Thread(target=_drain, args=(process, self._stderr), daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
+        assert process.stdin is not None
+        pipes.prepare(process.stdin)
+        self._lines, self._stderr = pipes.Lines(process), pipes.Tail(process)
+        self._lines.start()
+        self._stderr.start()
         return process
 
     def _send(self, process: subprocess.Popen[bytes], line: bytes) -> None:
         assert process.stdin is not None
-        watchdog = threading.Timer(self._allowance(len(line)), _kill, (process,)) if len(line) > _PIPE_BYTES else None
+        watchdog = None if os.name == "posix" else threading.Timer(self._allowed, _kill, (process,))
         try:
             if watchdog:
                 watchdog.start()
-            process.stdin.write(line)
-            process.stdin.flush()
+            taken = pipes.write(process.stdin, line, self._deadline)
         except OSError:
-            self._crashed(process)
+            raise self._ended(process) from None
         finally:
             if watchdog:
                 watchdog.cancel()
+        if not taken:
+            raise self._given_up("timeout", f"the request was not read within {self._allowed:.1f} s")
 
-    def _receive(self, seconds: float) -> str:
+    def _receive(self) -> bytes:
         assert self._process is not None
         try:
-            line = self._lines.get(timeout=seconds)
+            line = self._lines.get(self._deadline - time.monotonic())
         except queue.Empty:
-            _kill(self._process)
-            self.close()
-            raise AdapterBroken("timeout", f"no answer within {seconds:.1f} s") from None
+            raise self._given_up("timeout", f"no answer within {self._allowed:.1f} s") from None
         if line is None:
-            self._crashed(self._process)
-        assert line is not None
-        return line.decode(errors="replace")
+            raise self._ended(self._process)
+        if line == pipes.TOO_LONG:
+            raise self._given_up("protocol", f"a line of the answer is longer than {MAX_LINE:,} bytes")
+        if not line.endswith(b"\n"):
+            raise self._ended(self._process, f"in the middle of a line, {quoted(line)}")
+        return line
 
-    def _crashed(self, process: subprocess.Popen[bytes]) -> None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1.0)
-        status = process.returncode
+    def _after_noise(self) -> bytes:
+        """Return the first line that is JSON; libraries print banners when they load."""
+        noise = b""
+        for _ in range(_NOISE_LINES + 1):
+            try:
+                line = self._receive()
+            except AdapterBroken as broken:
+                said = f"{broken}; before, it wrote a line that is not JSON: {quoted(noise)}" if noise else str(broken)
+                raise AdapterBroken(broken.verdict, said) from None
+            if is_json(line):
+                return line
+            noise = line
+        said = f"more than {_NOISE_LINES} lines that are not JSON before the answer to hello, the last {quoted(noise)}"
+        raise self._given_up("protocol", said)
+
+    def _given_up(self, verdict: BrokenVerdict, message: str) -> AdapterBroken:
+        """Kill the process and return what to raise."""
+        assert self._process is not None
+        _kill(self._process)
         self.close()
-        how = f"signal {-status}" if status is not None and status < 0 else f"exit status {status}"
-        tail = self.stderr_tail().strip().splitlines()
-        raise AdapterBroken("crash", f"the adapter ended without an answer ({how}){': ' + tail[-1] if tail else ''}")
+        return AdapterBroken(verdict, message + self._said())
+
+    def _ended(self, process: subprocess.Popen[bytes], where: str = "without an answer") -> AdapterBroken:
+        """Return what to raise when nothing more will come."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_END_SECONDS)
+        status = process.returncode
+        if status is None:
+            _kill(process)
+        self.close()
+        verdict: BrokenVerdict = "protocol" if where.startswith("in") and not status else "crash"
+        if status is None:
+            return AdapterBroken(verdict, f"the adapter closed its input or output {where}, and ran on{self._said()}")
+        return AdapterBroken(verdict, f"the adapter ended {where} ({_status(status)}){self._said()}")
+
+    def _said(self) -> str:
+        """Return the last lines of standard error, for a message."""
+        lines = [line.strip() for line in self._stderr.text().splitlines() if line.strip()]
+        tail = " | ".join(lines[-_TAIL_LINES:])
+        return f"; its standard error ends: {tail[-_TAIL_CHARACTERS:]}" if tail else ""
 
     def _allowance(self, size: int) -> float:
         if self._hanging and self._times:
@@ -177,10 +238,11 @@ class ProcessConnection:
         return self.timeout + 1e-6 * size
 
     def _join(self, process: subprocess.Popen[bytes]) -> None:
-        for thread in self._threads:
+        self._lines.stop()
+        self._stderr.stop()
+        for thread, stream in ((self._lines, process.stdout), (self._stderr, process.stderr)):
             thread.join(timeout=1.0)
-        for stream in (process.stdout, process.stderr):
-            if stream:
+            if stream and not thread.is_alive():
                 with contextlib.suppress(OSError):
                     stream.close()
 
@@ -193,7 +255,8 @@ class DirectConnection:
 
     def ask(self, request: Request) -> Answer:
         """Return the answer."""
-        return parse_answer(json.dumps(self._answer(json.loads(request.line(1)))), 1)
+        answer = json.dumps(self._answer(json.loads(request.line(1))))
+        return parse_answer(answer.encode() + b"\n", 1)
 
     def restart(self) -> None:
         """Do nothing: there is no process."""
@@ -205,25 +268,20 @@ class DirectConnection:
         """Do nothing: a function cannot be interrupted."""
 
 
-def _read_lines(process: subprocess.Popen[bytes], lines: queue.SimpleQueue[bytes | None]) -> None:
-    assert process.stdout is not None
-    with contextlib.suppress(OSError, ValueError):
-        for line in process.stdout:
-            lines.put(line)
-    lines.put(None)
-
-
-def _drain(process: subprocess.Popen[bytes], kept: deque[bytes]) -> None:
-    assert process.stderr is not None
-    with contextlib.suppress(OSError, ValueError):
-        for line in process.stderr:
-            kept.append(line[-_STDERR_BYTES:])
-
-
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, OSError):
+    """Kill a process, and on POSIX its group: what it started, unless that went its own way."""
+    with contextlib.suppress(OSError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_KILLED_SECONDS)
+
+
+def _status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        return f"signal {-status}, {signal.Signals(-status).name}"
+    return f"signal {-status}"

@@ -16,8 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.runner import BROKEN, Outcome
+from secagg_spec.conformance.targets import TARGETS
 
+ADAPTER = "adapter"
+"""What the adapter that is given by its command is called."""
 _MOST = 20
 _KEYS = {"target", "checks", "verdict", "message", "reason"}
 _REQUIRED = _KEYS - {"message"}
@@ -54,14 +58,19 @@ def load(path: Path) -> list[Expectation]:
     Raises
     ------
     ExpectationsError
-        The file is absent, is not TOML, or an entry lacks a key or has one too many.
+        The file is absent or not TOML, has a key that is not ``expect``, or an entry lacks a key, has one too many, or
+        names a target or a check that this kit does not have.
     """
     try:
-        entries = tomllib.loads(path.read_text(encoding="utf-8")).get("expect", [])
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ExpectationsError(f"{path.name}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExpectationsError(f"{path.name}: {error}") from None
+    unknown = sorted(set(content) - {"expect"})
+    if unknown:
+        raise ExpectationsError(f"{path.name}: {unknown[0]!r} is unknown; entries are tables, each begun by [[expect]]")
+    entries = content.get("expect", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ExpectationsError(f"{path.name}: 'expect' must be tables, each begun by [[expect]]")
     return [_entry(path.name, number, entry) for number, entry in enumerate(entries, 1)]
@@ -78,9 +87,16 @@ def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
     unknown = sorted(set(_several(entry["verdict"])) - set(VERDICTS))
     if unknown:
         raise ExpectationsError(f"{file}, entry {number}: verdict {unknown[0]!r}; verdicts are {', '.join(VERDICTS)}")
+    targets, checks = _several(entry["target"]), str(entry["checks"])
+    nowhere = [name for name in targets if name != ADAPTER and name not in TARGETS]
+    if nowhere:
+        known = ", ".join((ADAPTER, *TARGETS))
+        raise ExpectationsError(f"{file}, entry {number}: there is no target {nowhere[0]!r}; targets are {known}")
+    if not any(fnmatch.fnmatchcase(check, checks) for check in REGISTRY):
+        raise ExpectationsError(f"{file}, entry {number}: no check of this kit matches {checks!r} (see --list-checks)")
     return Expectation(
-        targets=_several(entry["target"]),
-        checks=str(entry["checks"]),
+        targets=targets,
+        checks=checks,
         verdicts=_several(entry["verdict"]),
         message=str(entry.get("message", "")),
         reason=str(entry["reason"]),

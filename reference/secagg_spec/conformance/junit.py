@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
 from secagg_spec.conformance.expectations import Judged
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.report import TargetReport
 from secagg_spec.conformance.runner import BROKEN
-
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def document(reports: Sequence[TargetReport]) -> str:
@@ -55,26 +53,21 @@ def _case(report: TargetReport, judged: Judged) -> Xml.Element:
         if outcome.verdict == "unsupported":
             Xml.SubElement(case, "skipped", message="not offered")
     elif judged.expected:
-        Xml.SubElement(case, "skipped", message=_clean(f"fails as expected: {judged.expected.reason}"))
+        Xml.SubElement(case, "skipped", message=shown(f"fails as expected: {judged.expected.reason}"))
     else:
         tag = "error" if outcome.verdict in (*BROKEN, "not_run") else "failure"
-        element = Xml.SubElement(case, tag, type=outcome.verdict, message=_clean(failure.message))
+        element = Xml.SubElement(case, tag, type=outcome.verdict, message=shown(failure.message))
         element.text = f"clauses: {', '.join(outcome.check.clauses)}"
     if outcome.check.id in report.repros:
         out = Xml.SubElement(case, "system-out")
-        out.text = f"secagg-spec replay {report.repros[outcome.check.id]} -- {report.command}"
+        out.text = shown(f"secagg-spec replay {report.repros[outcome.check.id]} -- {report.command}")
     return case
 
 
 def _unusable(report: TargetReport) -> Xml.Element:
     case = Xml.Element("testcase", classname=f"secagg.{report.name}", name="adapter")
     if report.absent:
-        Xml.SubElement(case, "skipped", message=_clean(report.absent))
+        Xml.SubElement(case, "skipped", message=shown(report.absent))
     else:
-        Xml.SubElement(case, "error", type="unusable", message=_clean(report.unusable))
+        Xml.SubElement(case, "error", type="unusable", message=shown(report.unusable))
     return case
-
-
-def _clean(text: str) -> str:
-    """Return text without the characters that XML cannot carry."""
-    return _FORBIDDEN.sub("�", text)

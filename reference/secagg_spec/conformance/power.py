@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance import mutants, options
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.mutants import Mutant
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
@@ -44,27 +45,28 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only mutants whose name or clause holds this")
     parser.add_argument("--fuzz", type=int, default=100, metavar="N", help="cases per check (100)")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs with different seeds for each (1)")
+    options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
 
 
-def main(options: argparse.Namespace) -> int:
+def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     for name in ("fuzz", "seeds"):
-        if getattr(options, name) < 1:
-            raise UsageError(f"--{name} is {getattr(options, name)}; it must be at least 1")
-    chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, options.pattern)]
+        if getattr(given, name) < 1:
+            raise UsageError(f"--{name} is {getattr(given, name)}; it must be at least 1")
+    chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, given.pattern)]
     if not chosen:
-        raise UsageError(f"-k {options.pattern}: no mutant has this in its name or clause")
+        raise UsageError(f"-k {given.pattern}: no mutant has this in its name or clause")
     caps = None
-    if options.adapter:
+    if given.adapter:
         try:
-            caps = _declared(options.adapter)
+            caps = _declared(given.adapter, given.start_timeout)
         except AdapterUnusable as unusable:
-            print(f"the adapter cannot be used: {unusable}", file=sys.stderr)
+            print(f"the adapter cannot be used: {shown(str(unusable))}", file=sys.stderr)
             return 3
     kills = []
-    for kill in hunt(chosen, options.fuzz, options.seeds, caps):
+    for kill in hunt(chosen, given.fuzz, given.seeds, caps):
         print(_line(kill, caps is not None), flush=True)
         kills.append(kill)
     return _conclude(kills, caps)
@@ -97,8 +99,8 @@ def _killers(mutant: Mutant, settings: Settings, caps: Capabilities | None) -> l
     ]
 
 
-def _declared(command: Sequence[str]) -> Capabilities:
-    connection = ProcessConnection(command)
+def _declared(command: Sequence[str], start_timeout: float) -> Capabilities:
+    connection = ProcessConnection(command, start_timeout=start_timeout)
     try:
         return greet(connection.ask)
     finally:
@@ -124,7 +126,7 @@ def _conclude(kills: Sequence[Kill], caps: Capabilities | None) -> int:
         print(f"\n{killed} of {len(kills)} planted bugs are found, {len(kills) - killed} alive")
         return 0 if killed == len(kills) else 1
     print(
-        f"\n{caps.name} {caps.version}: with the operations and policies that it declares, "
+        f"\n{shown(caps.name)} {shown(caps.version)}: with the operations and policies that it declares, "
         f"a run that passes could have caught {killed} of {len(kills)} known bugs"
     )
     return 0

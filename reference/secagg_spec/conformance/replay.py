@@ -9,14 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from secagg_spec.conformance import options
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.connection import Connection, ProcessConnection
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
-SCHEMA = "secagg-spec-repro/1"
-_USAGE = "secagg-spec replay FILE [--timeout S] -- ./adapter [arguments]"
+SCHEMA_NAME = "secagg-spec-repro/"
+SCHEMA = f"{SCHEMA_NAME}1"
+_USAGE = "secagg-spec replay FILE [--timeout S] [--start-timeout S] -- ./adapter [arguments]"
 _EXIT_CODES = """prints FIXED, FAILED or ERROR; exit codes:
   0  FIXED: the case passes now
   1  FAILED: it fails
@@ -35,26 +38,26 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the .jsonl file of the failure, or the .expected.json beside it")
-    parser.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds for one answer (10)")
+    options.add_timeouts(parser)
     parser.add_argument("adapter", nargs="+", help="the command that starts the adapter, after --")
     parser.set_defaults(run=main)
 
 
-def main(options: argparse.Namespace) -> int:
+def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    stored = load(options.file)
-    connection = ProcessConnection(options.adapter, options.timeout)
+    stored = load(given.file)
+    connection = ProcessConnection(given.adapter, given.timeout, given.start_timeout)
     try:
         failed = judge(connection, stored["check"], restored(stored["draws"]))
     except AdapterUnusable as unusable:
-        print(f"ERROR    {stored['check']}: {unusable}")
+        print(f"ERROR    {stored['check']}: {shown(str(unusable))}")
         return 3
     finally:
         connection.close()
     if failed is None:
-        print(f"FIXED    {stored['check']} passes (it was: {stored['message']})")
+        print(f"FIXED    {stored['check']} passes (it was: {shown(str(stored['message']))})")
         return 0
-    print(f"FAILED   {stored['check']}   {failed.verdict}\n         {failed}")
+    print(f"FAILED   {stored['check']}   {failed.verdict}\n         {shown(str(failed))}")
     return 1
 
 
@@ -71,7 +74,7 @@ def load(path: Path) -> dict[str, Any]:
         stored = json.loads(beside.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{beside}: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(f"{beside}: this is not JSON") from None
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__

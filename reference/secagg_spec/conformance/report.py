@@ -13,6 +13,7 @@ from secagg_spec import __version__
 from secagg_spec.conformance import replay
 from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
+from secagg_spec.conformance.plain import clip, fit_for_json, shown
 from secagg_spec.conformance.runner import BROKEN, Failure
 from secagg_spec.conformance.wire import Request, unpack
 
@@ -22,6 +23,7 @@ LEGEND = (
     f"{FAILED} fails   {BROKE} breaks   {NOT_RUN} not run   {NONE} not offered   "
     "+ composed of several functions"
 )
+_NAME, _MESSAGE = 100, 2000
 _WORST_FIRST = (BROKE, FAILED, NOT_RUN, EXPECTED, RELATION, EXACT, NONE)
 
 
@@ -41,20 +43,59 @@ class TargetReport:
     @property
     def title(self) -> str:
         """The name and version that the adapter gave, or the target's name."""
-        return f"{self.caps.name} {self.caps.version}" if self.caps else self.name
+        return shown(f"{self.caps.name} {self.caps.version}", _NAME) if self.caps else self.name
 
     def count(self, mark: str) -> int:
         """Return how many checks have this mark."""
         return sum(_mark(judged) == mark for judged in self.judged)
 
     @property
+    def failed(self) -> int:
+        """Return how many checks failed although nobody expected it; one that was not run has not failed."""
+        return self.count(FAILED) + self.count(BROKE)
+
+    @property
     def exit_code(self) -> int:
-        """Return 0, 1, 3 or 4, as spec/adapter.md, section 6, says."""
-        if self.unusable or any(judged.outcome.verdict == "not_run" for judged in self.judged):
-            return 3
-        if self.stale or any(judged.unexpected for judged in self.judged):
-            return 1
-        return 0 if any(judged.outcome.cases for judged in self.judged) else 4
+        """Return 0, 1, 3 or 4 for this implementation alone."""
+        return exit_code([self])
+
+
+def exit_code(reports: Sequence[TargetReport]) -> int:
+    """Return 0, 1, 3 or 4, as spec/adapter.md, section 6, says.
+
+    An implementation that is absent from this machine is said to be so, and counts only when nothing else ran.
+    """
+    present = [report for report in reports if not report.absent]
+    if any(report.unusable for report in present):
+        return 3
+    if any(report.failed or report.stale for report in present):
+        return 1
+    if any(report.count(NOT_RUN) for report in present):
+        return 3
+    return 0 if any(judged.outcome.cases for report in present for judged in report.judged) else 4
+
+
+def conclusion(reports: Sequence[TargetReport]) -> str:
+    """Return the last sentence of a run: how many implementations were judged, and what went wrong."""
+    judged = [report for report in reports if report.caps]
+    wrong = [
+        _counted(sum(report.failed for report in judged), "unexpected failure"),
+        _counted(sum(len(report.stale) for report in judged), "stale expectation"),
+        _counted(sum(report.count(NOT_RUN) for report in judged), "check not run", "checks not run"),
+        _counted(sum(bool(report.unusable) for report in reports), "could not be used", "could not be used"),
+        _counted(
+            sum(bool(report.absent) for report in reports), "absent from this machine", "absent from this machine"
+        ),
+    ]
+    head = _counted(len(judged), "implementation") or "no implementation"
+    found = ", ".join(part for part in wrong if part)
+    if not wrong[0] and judged:
+        found = ", ".join(part for part in ["no unexpected failure", found] if part)
+    return f"{head} judged, {found}" if found else f"{head} judged"
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}" if number else ""
 
 
 def clause_cells(report: TargetReport) -> dict[str, str]:
@@ -87,7 +128,7 @@ def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
     lines = [head, "-" * len(head)]
     for clause in shown:
         row = "  ".join(column.get(clause, NONE).center(width) for column in cells)
-        lines.append(f"{clause:<9}{row}   {_clip(_plain(clauses[clause]), 96)}")
+        lines.append(f"{clause:<9}{row}   {clip(_plain(clauses[clause]), 96)}")
     return "\n".join([*lines, "", LEGEND])
 
 
@@ -101,13 +142,12 @@ def _plain(sentence: str) -> str:
 def summary(report: TargetReport) -> str:
     """Return one line of counts for an implementation."""
     if report.absent:
-        return f"{report.name}: not run: {report.absent}"
+        return f"{report.name}: not run: {shown(report.absent)}"
     if report.unusable:
-        return f"{report.name}: cannot be used: {report.unusable}"
-    failed = report.count(FAILED) + report.count(BROKE)
+        return f"{report.name}: cannot be used: {shown(report.unusable)}"
     parts = [
         f"{report.count(EXACT) + report.count(RELATION)} pass ({report.count(RELATION)} by relation)",
-        f"{failed} FAIL" if failed else "0 fail",
+        f"{report.failed} FAIL" if report.failed else "0 fail",
         f"{report.count(EXPECTED)} fail as expected",
         f"{report.count(NONE)} not offered",
     ]
@@ -122,9 +162,21 @@ def failures(report: TargetReport, *, expected: bool) -> str:
     blocks = [
         _failure(report, judged)
         for judged in report.judged
-        if judged.outcome.failure and (judged.expected is not None) == expected
+        if judged.outcome.failure and (judged.expected is not None) == expected and _mark(judged) != NOT_RUN
     ]
-    return "\n".join(blocks)
+    return "\n".join(blocks if expected else [*blocks, *_not_run(report)])
+
+
+def _not_run(report: TargetReport) -> list[str]:
+    """Return a line for each reason why checks were not run."""
+    reasons: dict[str, list[str]] = {}
+    for judged in report.judged:
+        if judged.outcome.failure and _mark(judged) == NOT_RUN:
+            reasons.setdefault(judged.outcome.failure.message, []).append(judged.outcome.check.id)
+    return [
+        f"NOT RUN  {checks[0]}{f' and {len(checks) - 1} more' if checks[1:] else ''}\n         {shown(reason)}"
+        for reason, checks in reasons.items()
+    ]
 
 
 def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path:
@@ -133,7 +185,7 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
     ``./adapter < FILE`` replays it without any tool, ``secagg-spec replay FILE -- ./adapter`` judges it again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{target}-{re.sub('[^a-z0-9]+', '-', check.lower())}.jsonl"
+    path = folder / f"{_stem(target, check)}.jsonl"
     requests = [HELLO, *(exchange.request for exchange in failure.transcript)]
     path.write_text("".join(request.line(number) for number, request in enumerate(requests)), encoding="utf-8")
     expectation = {
@@ -141,13 +193,37 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
         "kit": __version__,
         "check": check,
         "verdict": failure.verdict,
-        "message": failure.message,
+        "message": clip(failure.message, _MESSAGE),
         "expected_of_the_last_answer": failure.expected,
         "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
         "draws": replay.plain(failure.draws),
     }
-    path.with_suffix(".expected.json").write_text(json.dumps(expectation, indent=2) + "\n", encoding="utf-8")
+    path.with_suffix(".expected.json").write_text(as_text(expectation), encoding="utf-8")
     return path
+
+
+def remove_repros(folder: Path, target: str) -> None:
+    """Remove the files that `write_repro` wrote for this target in an earlier run, and no others."""
+    for beside in sorted(folder.glob(f"{target}-*.expected.json")):
+        try:
+            stored = json.loads(beside.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue
+        if not isinstance(stored, dict) or not str(stored.get("schema")).startswith(replay.SCHEMA_NAME):
+            continue
+        stem = beside.name.removesuffix(".expected.json")
+        if stem == _stem(target, str(stored.get("check"))):
+            beside.unlink(missing_ok=True)
+            (folder / f"{stem}.jsonl").unlink(missing_ok=True)
+
+
+def _stem(target: str, check: str) -> str:
+    return f"{target}-{re.sub('[^a-z0-9]+', '-', check.lower())}"
+
+
+def as_text(data: Any) -> str:
+    """Return data as the text of a JSON file that every reader accepts, in ASCII."""
+    return json.dumps(fit_for_json(data), indent=2, allow_nan=False) + "\n"
 
 
 def as_json(reports: Sequence[TargetReport], settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -193,7 +269,7 @@ def _check_json(judged: Judged) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 3),
         "failure": failure
         and {
-            "message": failure.message,
+            "message": clip(failure.message, _MESSAGE),
             "again_in_fresh_processes": failure.again,
             "requests": [json.loads(e.request.line(n)) for n, e in enumerate(failure.transcript, 1)],
         },
@@ -231,7 +307,7 @@ def _failure(report: TargetReport, judged: Judged) -> str:
     assert failure is not None
     tag = "expected" if judged.expected else "FAIL"
     lines = [f"{tag:<9}{outcome.check.id}   {outcome.verdict}   [{', '.join(outcome.check.clauses)}]"]
-    lines.append(f"         {failure.message}")
+    lines.append(f"         {shown(failure.message)}")
     if failure.transcript:
         lines.append(f"         smallest case: {describe(failure.transcript[-1].request)}")
     if judged.expected:
@@ -245,7 +321,7 @@ def describe(request: Request) -> str:
     """Return a request for people: vectors as numbers, long ones cut."""
     parts = [f"{name}={_value(request.op, name, value)}" for name, value in request.params.items()]
     parts += [f"{name}={_value(request.op, name, value)}" for name, value in (request.rand or {}).items()]
-    return f"{request.op} " + _clip(" ".join(parts), 200)
+    return f"{request.op} " + shown(" ".join(parts), 200)
 
 
 _NOT_VECTORS = ("q", "level", "format", "bytes", "data")
@@ -264,7 +340,3 @@ def _value(op: str, name: str, value: Any) -> str:
     except ValueError:
         return value
     return "(" + " ".join(str(number) for number in numbers) + ")"
-
-
-def _clip(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +21,10 @@ from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable
 
 BROKEN = ("crash", "timeout", "error", "protocol")
+MOST_TIMEOUTS = 3
+"""Checks that may meet a time-out before the rest of them is not run."""
 _CONFIRMATIONS = 3
+_HANG_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Failure:
     transcript: tuple[Exchange, ...]
     expected: object = None
     again: int = _CONFIRMATIONS
-    """In how many of three fresh processes it failed again."""
+    """In how many of three fresh processes it failed again; a time-out is tried again in one."""
     draws: tuple[object, ...] = ()
     """What the check drew, in order: enough to judge the same case again."""
 
@@ -50,16 +54,30 @@ class Outcome:
     failure: Failure | None = None
     first_failure: int = 0
     """The number of the case that failed first, before shrinking; 0 when none did."""
+    timed_out: bool = False
+    """Whether a case ended in a time-out, whatever the verdict is."""
 
 
 @dataclass
 class Settings:
-    """How much is tried: cases per check, the seed, and which checks (shell patterns on id or clause)."""
+    """How much is tried: cases per check, the seed, which checks (shell patterns on id or clause), and until when.
+
+    `budget` is the number of seconds after which no further case is drawn; it stands in messages. `deadline` is the
+    reading of `time.monotonic` at which it is spent.
+    """
 
     cases: int = 100
     seed: int = 0
     pattern: str | None = None
     progress: Callable[[Check, int, int], None] = lambda check, done, total: None
+    budget: float | None = None
+    deadline: float = math.inf
+
+    @property
+    def spent(self) -> str:
+        """Return why no further case may be drawn; nothing while some may."""
+        late = time.monotonic() >= self.deadline
+        return f"the budget of {self.budget:g} s (--budget) was spent before" if late and self.budget else ""
 
     def chosen(self) -> list[Check]:
         """Return the checks that the pattern selects, all when there is none."""
@@ -79,8 +97,17 @@ class _Run:
     cases: int = 0
     by_relation: bool = False
     reason_unchecked: bool = False
+    first: Failure | None = None
     last: Failure | None = None
     first_failure: int = 0
+    hanging_since: float = math.inf
+    unusable: AdapterUnusable | None = None
+    cut: bool = False
+    """Whether the budget was spent before all cases were drawn."""
+
+
+class _Enough(BaseException):
+    """Ends the search of Hypothesis, which takes an `Exception` for a failure of the check."""
 
 
 def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[Outcome]]:
@@ -100,28 +127,49 @@ def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[
 def _outcomes(
     connection: Connection, caps: Capabilities, checks: Iterable[Check], settings: Settings
 ) -> Iterator[Outcome]:
-    chosen = list(checks)
+    chosen, stopped, timeouts = list(checks), "", 0
     for number, check in enumerate(chosen):
         settings.progress(check, number, len(chosen))
         if not check.runs_on(caps):
             yield Outcome(check, "unsupported")
             continue
+        stopped = stopped or settings.spent
+        if stopped:
+            yield _not_run(check, stopped)
+            continue
         try:
-            yield run_check(connection, caps, check, settings)
+            outcome = run_check(connection, caps, check, settings)
         except AdapterUnusable as unusable:
-            failure = Failure("crash", f"the adapter could not be started again: {unusable}", ())
-            yield Outcome(check, "not_run", failure=failure)
+            stopped = f"the adapter could not be started again: {unusable}"
+            outcome = _not_run(check, stopped)
         except Exception as error:
-            failure = Failure("kit", f"the kit itself failed in this check: {type(error).__name__}: {error}", ())
-            yield Outcome(check, "not_run", failure=failure)
+            outcome = _not_run(check, f"the kit itself failed in this check: {type(error).__name__}: {error}")
+        timeouts += outcome.timed_out
+        if timeouts >= MOST_TIMEOUTS:
+            stopped = stopped or f"{timeouts} checks had ended in a time-out before"
+        yield outcome
+
+
+def _not_run(check: Check, why: str, cases: int = 0) -> Outcome:
+    return Outcome(check, "not_run", cases=cases, failure=Failure("not_run", why, ()))
 
 
 def run_check(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
-    """Run one check, and confirm a failure in fresh processes."""
+    """Run one check, and confirm a failure in fresh processes.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter could not be started again, and nothing had failed before.
+    """
     met, start = _Run(), time.monotonic()
     _search(connection, caps, check, settings, met)
     connection.expect_hang(False)
-    failure = met.last and _confirm(connection, caps, check, met.last)
+    if met.last is None and met.unusable:
+        raise met.unusable
+    if met.last is None and met.cut:
+        return _not_run(check, f"{settings.spent} its cases were through", met.cases)
+    failure = _confirmed(connection, caps, met)
     return Outcome(
         check,
         failure.verdict if failure else "pass",
@@ -131,6 +179,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         seconds=time.monotonic() - start,
         failure=failure,
         first_failure=met.first_failure,
+        timed_out=met.hanging_since < math.inf,
     )
 
 
@@ -151,6 +200,9 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
     )
     @hypothesis.given(st.data())
     def search(data: st.DataObject) -> None:
+        met.cut = bool(settings.spent)
+        if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS:
+            raise _Enough
         met.cases += 1
         caller, draws = Caller(connection, caps), list[object]()
 
@@ -165,15 +217,21 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
         except CheckFailed as failed:
             met.first_failure = met.first_failure or met.cases
             met.last = _failure(failed, caller, draws)
+            met.first = met.first or met.last
+            if failed.verdict == "timeout":
+                met.hanging_since = min(met.hanging_since, time.monotonic())
             connection.expect_hang(failed.verdict == "timeout")
             raise
+        except AdapterUnusable as unusable:
+            met.unusable = unusable
+            raise _Enough from None
         finally:
             met.by_relation |= caller.by_relation
             met.reason_unchecked |= caller.reason_unchecked
 
     try:
         search()
-    except CheckFailed:
+    except (CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
         if met.last is None:
@@ -184,7 +242,20 @@ def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failur
     return Failure(failed.verdict, str(failed), tuple(caller.transcript), failed.expected, draws=tuple(draws))
 
 
-def _confirm(connection: Connection, caps: Capabilities, check: Check, failure: Failure) -> Failure:
+def _confirmed(connection: Connection, caps: Capabilities, met: _Run) -> Failure | None:
+    """Return the smallest failure that comes again; of time-outs, which shrink by guess, else the first."""
+    if met.last is None or met.first is None:
+        return None
+    try:
+        smallest = _confirm(connection, caps, met.last)
+        if smallest.verdict != "inconsistent" or met.last.verdict != "timeout" or met.first is met.last:
+            return smallest
+        return _confirm(connection, caps, met.first)
+    except AdapterUnusable as unusable:
+        return replace(met.last, message=f"{met.last.message} (and it could not be started again: {unusable})", again=0)
+
+
+def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Failure:
     """Send the requests of a failure to fresh processes, and see in how many of them the same answers come.
 
     An adapter that takes explicit randomness, or none at all in these requests, must answer a fresh process alike; if
@@ -192,7 +263,8 @@ def _confirm(connection: Connection, caps: Capabilities, check: Check, failure: 
     """
     if any(caps.offers(e.request.op) and e.request.op in _DRAWING and not e.request.rand for e in failure.transcript):
         return failure
-    again = sum(_repeats(connection, failure) for _ in range(_CONFIRMATIONS))
+    times = 1 if failure.verdict == "timeout" else _CONFIRMATIONS
+    again = sum(_repeats(connection, failure) for _ in range(times))
     if again:
         return replace(failure, again=again)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"

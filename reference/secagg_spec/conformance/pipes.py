@@ -1,0 +1,139 @@
+"""The two pipes out of an adapter's process, read in threads of a bounded size, and the pipe into it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from typing import IO
+
+from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
+
+TOO_LONG = b""
+_WAITING = 2  # lines that wait to be asked for; an adapter that writes more is held up by its pipe
+_CHUNK = 65_536
+_TAIL_BYTES = 65_536
+_POLL_SECONDS = 0.1
+_POSIX = os.name == "posix"
+
+
+class Lines(threading.Thread):
+    """Reads the lines of standard output, none longer than `MAX_LINE` bytes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._stopped = threading.Event()
+        self._queue: queue.Queue[bytes | None] = queue.Queue(maxsize=_WAITING)
+
+    def get(self, seconds: float) -> bytes | None:
+        """Return the next line with its line feed, None at the end; raise `queue.Empty` after `seconds`.
+
+        A line that is too long comes as no bytes at all; the last may lack its line feed.
+        """
+        return self._queue.get(timeout=max(0.0, seconds))
+
+    def stop(self) -> None:
+        """End the thread, whatever waits."""
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Read until the end."""
+        assert self._process.stdout is not None
+        for line in _split(_chunks(self._process, self._process.stdout, self._stopped)):
+            self._put(line)
+        self._put(None)
+
+    def _put(self, line: bytes | None) -> None:
+        while not self._stopped.is_set():
+            with contextlib.suppress(queue.Full):
+                self._queue.put(line, timeout=_POLL_SECONDS)
+                return
+
+
+class Tail(threading.Thread):
+    """Reads standard error and keeps the end of it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(daemon=True)
+        self._process = process
+        self._stopped = threading.Event()
+        self._kept = b""
+
+    def stop(self) -> None:
+        """End the thread, after it had a moment to read what is left."""
+        self.join(timeout=2 * _POLL_SECONDS)
+        self._stopped.set()
+
+    def run(self) -> None:
+        """Read until the end."""
+        assert self._process.stderr is not None
+        for chunk in _chunks(self._process, self._process.stderr, self._stopped):
+            self._kept = (self._kept + chunk)[-_TAIL_BYTES:]
+
+    def text(self) -> str:
+        """Return the end of what was written."""
+        return self._kept.decode(errors="replace")
+
+
+def write(pipe: IO[bytes], data: bytes, deadline: float) -> bool:
+    """Write data to a pipe; return False when it does not take all of it before the deadline.
+
+    Without POSIX, pipes cannot be waited for, and the call blocks.
+    """
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(pipe.fileno(), left) :]
+        except BlockingIOError:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0 or not select.select([], [pipe], [], seconds)[1]:
+                return False
+    return True
+
+
+def prepare(pipe: IO[bytes]) -> None:
+    """Make `write` able to give up on a pipe."""
+    if _POSIX:
+        os.set_blocking(pipe.fileno(), False)
+
+
+def _chunks(process: subprocess.Popen[bytes], pipe: IO[bytes], stopped: threading.Event) -> Iterator[bytes]:
+    """Yield what comes out of a pipe until it is closed, or nothing comes and the process itself has ended.
+
+    A process that the adapter left behind can hold the pipe open for as long as it likes.
+    """
+    ended = False
+    with contextlib.suppress(OSError, ValueError):
+        while not stopped.is_set():
+            if _POSIX and not select.select([pipe], [], [], _POLL_SECONDS)[0]:
+                if ended:
+                    return
+                ended = process.poll() is not None
+                continue
+            chunk = os.read(pipe.fileno(), _CHUNK)
+            if not chunk:
+                return
+            yield chunk
+
+
+def _split(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines with their line feeds; end after one that is too long."""
+    buffer = bytearray()
+    for chunk in chunks:
+        searched = len(buffer)
+        buffer += chunk
+        while (at := buffer.find(b"\n", searched, MAX_LINE)) >= 0:
+            yield bytes(buffer[: at + 1])
+            del buffer[: at + 1]
+            searched = 0
+        if len(buffer) > MAX_LINE:
+            yield TOO_LONG
+            return
+    if buffer:
+        yield bytes(buffer)

@@ -1,0 +1,329 @@
+"""Adapters that attack the kit itself: it ends in time and memory, and what it prints is harmless."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.capabilities import HELLO, greet
+from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.plain import fit_for_json, for_encoding, shown
+from secagg_spec.conformance.runner import MOST_TIMEOUTS, Outcome, Settings, run
+from secagg_spec.conformance.wire import (
+    AdapterBroken,
+    AdapterUnusable,
+    Answer,
+    Request,
+    pack,
+    parse_answer,
+    unpack,
+)
+
+HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
+ASK = Request("echo", {"data": 1})
+
+
+def hostile(fault: str, timeout: float = 1.0, start_timeout: float = 10.0) -> ProcessConnection:
+    return ProcessConnection([sys.executable, HOSTILE, fault], timeout, start_timeout)
+
+
+def judged(fault: str, timeout: float = 0.5, **settings: object) -> dict[str, Outcome]:
+    connection = hostile(fault, timeout)
+    try:
+        _, outcomes = run(connection, Settings(cases=10, **settings))  # type: ignore[arg-type]
+    finally:
+        connection.close()
+    return {outcome.check.id: outcome for outcome in outcomes}
+
+
+@pytest.mark.requirement("ADP-01", "ADP-02")
+@pytest.mark.parametrize(
+    ("fault", "verdict", "said"),
+    [
+        ("flood", "protocol", "longer than 67,108,864 bytes"),
+        ("flood-lines", "protocol", "not JSON: 'x'"),
+        ("flood-stderr", "timeout", "its standard error ends: xxx"),
+        ("hang", "timeout", "no answer within"),
+        ("close-stdout", "crash", "closed its input or output without an answer, and ran on"),
+        ("close-stdin", "timeout", "no answer within"),
+        ("grandchild", "crash", "exit status 5"),
+        ("grandchild-escaped", "crash", "exit status 5"),
+        ("die", "crash", "exit status 7); its standard error ends: Traceback (most recent call last): | File main.py"),
+        ("evil-code", "protocol", "reject code"),
+        ("evil-line", "protocol", "not JSON"),
+        ("unsupported-false", "protocol", "unsupported is False"),
+        ("id-float", "protocol", "does not have its id"),
+        ("extra-member", "protocol", "not 'note'"),
+        ("message-number", "protocol", "the message of error is not text"),
+        ("nan", "protocol", "not JSON"),
+        ("garbage", "protocol", "not JSON"),
+        ("not-utf-8", "protocol", "not UTF-8"),
+        ("deep", "protocol", "deeper than 100 levels"),
+    ],
+)
+def test_an_attack_has_a_verdict_and_leaves_nothing_behind(fault: str, verdict: str, said: str) -> None:
+    connection = hostile(fault)
+    connection.ask(HELLO)
+    start = time.monotonic()
+    with pytest.raises(AdapterBroken) as raised:
+        connection.ask(ASK)
+    threads = [connection._lines, connection._stderr]
+    connection.close()
+    assert raised.value.verdict == verdict
+    assert said in str(raised.value)
+    assert len(str(raised.value)) < 600
+    assert time.monotonic() - start < 8
+    assert not any(thread.is_alive() for thread in threads)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("start-flood", "longer than"),
+        ("start-flood-lines", "more than 50 lines"),
+        ("start-hang", "no answer within 0.7 s"),
+        ("hello-hang", "no answer within 0.7 s"),
+        ("hello-grandchild", "exit status 5"),
+        ("start-die", "giving up"),
+    ],
+)
+def test_an_attack_before_hello_makes_it_unusable_in_time(fault: str, said: str) -> None:
+    connection = hostile(fault, start_timeout=0.7 if "hang" in fault else 10.0)
+    start = time.monotonic()
+    with pytest.raises(AdapterUnusable, match=said):
+        greet(connection.ask)
+    connection.close()
+    assert time.monotonic() - start < 8
+
+
+@pytest.mark.parametrize("line", ["[1]", '"hi"', "17", "null", '{"id": 1}'])
+def test_json_that_is_no_answer_is_not_waited_past(line: str) -> None:
+    connection = ProcessConnection([sys.executable, "-c", f"print({line!r}, flush=True); input(); input()"])
+    start = time.monotonic()
+    with pytest.raises(AdapterUnusable, match="protocol"):
+        greet(connection.ask)
+    connection.close()
+    assert time.monotonic() - start < 8
+
+
+@pytest.mark.parametrize(("lines", "good"), [(50, True), (51, False)])
+def test_fifty_lines_of_noise_are_tolerated(lines: int, good: bool) -> None:
+    program = (
+        f"print('{{noise}}\\n' * {lines}, end='', flush=True); input(); print('{{\"id\": 1, \"unsupported\": true}}')"
+    )
+    connection = ProcessConnection([sys.executable, "-c", program])
+    if good:
+        assert connection.ask(HELLO).kind == "unsupported"
+    else:
+        with pytest.raises(AdapterBroken, match="more than 50 lines"):
+            connection.ask(HELLO)
+    connection.close()
+
+
+def test_a_line_of_the_largest_size_is_read() -> None:
+    size = 67_108_864 - len('{"id": 2, "result": {"data": ""}}\n')
+    program = (
+        'import sys; sys.stdin.readline(); print(\'{"id": 1, "unsupported": true}\', flush=True); sys.stdin.readline();'
+        f'print(\'{{"id": 2, "result": {{"data": "\' + \'x\' * ({size} + EXTRA) + \'"}}}}\', flush=True)'
+    )
+    for extra in (0, 1):
+        connection = ProcessConnection([sys.executable, "-c", program.replace("EXTRA", str(extra))])
+        connection.ask(HELLO)
+        if extra:
+            with pytest.raises(AdapterBroken, match="longer than"):
+                connection.ask(ASK)
+        else:
+            assert len(connection.ask(ASK).value["data"]) == size
+        connection.close()
+
+
+def test_an_adapter_that_does_not_read_is_a_timeout() -> None:
+    program = 'import time; input(); print(\'{"id": 1, "unsupported": true}\', flush=True); time.sleep(600)'
+    connection = ProcessConnection([sys.executable, "-c", program], 0.5)
+    connection.ask(HELLO)
+    with pytest.raises(AdapterBroken, match="was not read within") as raised:
+        connection.ask(Request("echo", {"data": "x" * 1_000_000}))
+    connection.close()
+    assert raised.value.verdict == "timeout"
+
+
+def test_after_three_hanging_checks_the_rest_is_not_run() -> None:
+    start = time.monotonic()
+    outcomes = judged("hang")
+    assert time.monotonic() - start < 40
+    ran = [outcome for outcome in outcomes.values() if outcome.verdict != "unsupported"]
+    assert [outcome.verdict for outcome in ran[:MOST_TIMEOUTS]] == ["timeout"] * MOST_TIMEOUTS
+    assert {outcome.verdict for outcome in ran[MOST_TIMEOUTS:]} == {"not_run"}
+    assert ran[0].failure is not None
+    assert ran[0].failure.again == 1
+    assert ran[-1].failure is not None
+    assert "3 checks had ended in a time-out" in ran[-1].failure.message
+
+
+def test_when_the_budget_is_spent_the_rest_is_not_run() -> None:
+    outcomes = judged("hang", budget=0.2, deadline=time.monotonic() + 0.2, pattern="field")
+    ran = [outcome for outcome in outcomes.values() if outcome.verdict != "unsupported"]
+    assert ran[-1].verdict == "not_run"
+    assert ran[-1].failure is not None
+    assert "budget of 0.2 s" in ran[-1].failure.message
+
+
+def test_a_process_that_is_started_again_is_greeted_first() -> None:
+    program = (
+        "import sys, time, json; time.sleep(1.0)\n"
+        "for line in sys.stdin:\n"
+        "    r = json.loads(line)\n"
+        "    print(json.dumps({'id': r['id'], 'result': r['params']}), flush=True)\n"
+    )
+    connection = ProcessConnection([sys.executable, "-c", program], 0.5)
+    connection.ask(HELLO)
+    connection.restart()
+    assert connection.ask(ASK).value == {"data": 1}, "loading counts as starting, not as answering"
+    connection.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_adapter_as_well(tmp_path: Path, number: signal.Signals) -> None:
+    pid = tmp_path / "pid"
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--repro", str(tmp_path), "--timeout", "30", "--"]
+    kit = subprocess.Popen(
+        [*command, sys.executable, HOSTILE, "ignore-sigterm", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 20
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    kit.send_signal(number)
+    _, err = kit.communicate(timeout=20)
+    assert kit.returncode == 128 + number
+    assert number.name in err.decode()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
+@pytest.mark.parametrize("fault", ["evil-text", "hello-evil-text"])
+def test_what_is_printed_is_harmless_in_every_encoding(tmp_path: Path, encoding: str, fault: str) -> None:
+    report, junit = tmp_path / "report.json", tmp_path / "junit.xml"
+    options = [
+        "--json",
+        str(report),
+        "--junit",
+        str(junit),
+        "--repro",
+        str(tmp_path / "repro"),
+        "-k",
+        "field.add/exact",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "secagg_spec.cli", "conform", *options, "--", sys.executable, HOSTILE, fault],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (3 if fault.startswith("hello") else 1), done.stderr
+    printed = done.stdout.decode(encoding)
+    assert r"\x1b[2J" in printed
+    assert not set(printed) & set("\x1b\x07\x85\r\u202e\ud800")
+    json.loads(report.read_bytes().decode("utf-8"))
+    assert "\\ud800" not in report.read_text().replace("\\\\ud800", "")
+    from xml.etree import ElementTree as Xml
+
+    assert Xml.parse(junit).getroot().tag == "testsuites"
+
+
+@given(st.text())
+@example("\x00\x1b\x7f\x85\u202e\u2066\ud800\uffff\u200b\u2028")
+def test_shown_text_is_one_line_of_printable_characters(text: str) -> None:
+    result = shown(text, 80)
+    assert len(result) <= 80
+    assert len(result.splitlines()) <= 1
+    result.encode("utf-8")
+    assert not set(result) & set("\x00\x1b\x7f\x85\u202e\u2066\ud800\uffff\u200b\u2028")
+
+
+def test_signs_that_an_encoding_lacks_are_replaced() -> None:
+    assert for_encoding("● ◐ ✕ · …", "ascii") == "P R F . ..."
+    assert for_encoding("●", "utf-8") == "●"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+MEMBERS = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.just(1) | JSON,
+        "result": JSON,
+        "reject": JSON | st.fixed_dictionaries({"code": JSON | st.just("other")}, optional={"message": JSON}),
+        "error": JSON | st.fixed_dictionaries({}, optional={"message": JSON, "trace": JSON}),
+        "unsupported": st.just(True) | JSON,
+        "note": JSON,
+    },
+)
+LINES = (
+    st.binary(max_size=40)
+    | JSON.map(lambda value: json.dumps(value).encode())
+    | MEMBERS.map(lambda value: json.dumps(value).encode())
+    | st.text(max_size=20).map(
+        lambda text: b'{"id": 1, "result": {"value": "' + text.encode("utf-8", "replace") + b'"}}'
+    )
+    | st.integers(0, 3000).map(lambda depth: b'{"id": 1, "result": ' + b'{"a":' * depth + b"1" + b"}" * (depth + 1))
+)
+
+
+def parsed(line: bytes) -> Answer | AdapterBroken:
+    try:
+        return parse_answer(line + b"\n", 1)
+    except AdapterBroken as broken:
+        return broken
+
+
+@pytest.mark.requirement("ADP-01")
+@given(LINES)
+def test_any_bytes_are_an_answer_or_a_broken_adapter(line: bytes) -> None:
+    answer = parsed(line)
+    if isinstance(answer, AdapterBroken):
+        assert answer.verdict == "protocol"
+        assert len(str(answer)) < 800
+        return
+    text = json.dumps(fit_for_json(answer.as_json()), allow_nan=False, indent=2)
+    assert json.loads(text) is not None
+    body = json.loads(line)
+    assert type(body["id"]) is int
+    assert set(body) == {"id", answer.kind}
+
+
+@given(LINES)
+def test_any_bytes_before_the_checks_are_a_hello_or_an_unusable_adapter(line: bytes) -> None:
+    def ask(request: Request) -> Answer:
+        return parse_answer(line + b"\n", 1)
+
+    with pytest.raises(AdapterUnusable):
+        greet(ask)
+
+
+@given(st.text(alphabet="0123456789abcdefABCDEF \n\u0660", max_size=20))
+@example("00 000000")
+@example("0000000A")
+@example("000000")
+@example("00000000\n")
+def test_only_whole_entries_of_lowercase_digits_are_a_vector(text: str) -> None:
+    try:
+        vector = unpack(text)
+    except ValueError:
+        assert len(text) % 8 or set(text) - set("0123456789abcdef")
+        return
+    assert pack(vector) == text
