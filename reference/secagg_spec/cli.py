@@ -80,10 +80,10 @@ def _signals() -> Iterator[None]:
         yield
         return
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        if before[number] is not signal.SIG_IGN:
-            signal.signal(number, _terminate)
+    given = {number: signal.getsignal(number) for number in numbers}
+    before = {number: handler for number, handler in given.items() if handler not in (signal.SIG_IGN, None)}
+    for number in before:
+        signal.signal(number, _terminate)
     try:
         yield
     finally:

@@ -156,6 +156,36 @@ def test_an_adapter_that_does_not_read_is_a_timeout() -> None:
     assert raised.value.verdict == "timeout"
 
 
+def test_what_waits_to_be_read_is_bounded() -> None:
+    connection = hostile("blind")
+    connection.ask(HELLO)
+    assert connection.ask(ASK).kind == "unsupported"
+    time.sleep(0.5)
+    waiting = connection._lines._queue.qsize()
+    with pytest.raises(AdapterBroken, match="meets another answer to request 2"):
+        connection.ask(ASK)
+    connection.close()
+    assert waiting == 2
+
+
+def test_only_the_end_of_standard_error_is_kept() -> None:
+    connection = hostile("flood-stderr", 0.5)
+    connection.ask(HELLO)
+    with pytest.raises(AdapterBroken):
+        connection.ask(ASK)
+    assert connection._stderr.text() == "x" * 65_536
+
+
+def test_an_adapter_that_is_out_of_step_is_started_again() -> None:
+    connection = hostile("twice")
+    connection.ask(HELLO)
+    assert connection.ask(ASK).kind == "unsupported"
+    with pytest.raises(AdapterBroken, match="request 3 meets another answer to request 2"):
+        connection.ask(ASK)
+    assert connection.ask(ASK).kind == "unsupported"
+    connection.close()
+
+
 def test_after_three_hanging_checks_the_rest_is_not_run() -> None:
     start = time.monotonic()
     outcomes = judged("hang")
