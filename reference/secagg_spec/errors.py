@@ -96,6 +96,10 @@ class WeakKey(ProtocolError):
     """A public key gives an all-zero shared secret. Proves a fault of whoever advertised the key."""
 
 
+class BadSignature(ProtocolError):
+    """A signature is not valid for what it should be on. Proves a fault of whoever sent or relayed it."""
+
+
 class TooFewSurvivors(ProtocolError):
     """Too few users are left. Proves nothing about anybody: users drop out."""
 

@@ -22,10 +22,11 @@ REJECT_CODES = MappingProxyType(
         errors.TooFewSurvivors: "below_threshold",
         errors.DecryptionFailed: "bad_ciphertext",
         errors.WeakKey: "weak_key",
+        errors.BadSignature: "bad_signature",
     }
 )
 
-OTHER_CODES = ("bad_signature", "other")
+OTHER_CODES = ("other",)
 ALL_CODES = frozenset(REJECT_CODES.values()) | frozenset(OTHER_CODES)
 
 

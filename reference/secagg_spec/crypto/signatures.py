@@ -1,0 +1,77 @@
+"""Signatures: Ed25519 over a list of fields that says what is signed; thin over the library.
+
+The library verifies as SIG-03 demands: without the cofactor, and with S below the order of the base point. A test holds
+it to that. Ed25519 draws nothing: a private key and the fields determine the signature (RND-01).
+
+Source: spec/conventions.md, section 10 (SIG-01 to SIG-05).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.keys import LABEL, VERSION, fields
+from secagg_spec.crypto.prg import check_key
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.errors import BadSignature
+
+SIGNATURE_BYTES = 64
+
+
+def verification_key(private: bytes) -> bytes:
+    """Return the Ed25519 verification key of a private signing key, 32 bytes both (SIG-04)."""
+    check_key("private", private)
+    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def signed_fields(context: Context, purpose: str, signer: int, content: Sequence[bytes]) -> bytes:
+    """Return the bytes that a signature is over (SIG-01)."""
+    return fields(
+        LABEL,
+        VERSION,
+        context.protocol,
+        context.parameters,
+        context.session,
+        context.round,
+        purpose,
+        context.message_type,
+        signer,
+        *content,
+    )
+
+
+def sign(private: bytes, data: bytes) -> bytes:
+    """Return the Ed25519 signature of `data`, 64 bytes (SIG-01).
+
+    Raises
+    ------
+    LengthMismatch
+        The private key is not 32 bytes long (SIG-04).
+    """
+    check_key("private", private)
+    return Ed25519PrivateKey.from_private_bytes(private).sign(validate.octets("data", data))
+
+
+def verify(public: bytes, data: bytes, signature: bytes, blamed: Iterable[int] = ()) -> None:
+    """Refuse a signature that is not one of `data` under a verification key.
+
+    Raises
+    ------
+    BadSignature
+        It is not 64 bytes long, or not valid (SIG-02, SIG-03); `blamed` is who is at fault then.
+    LengthMismatch
+        The verification key is not 32 bytes long (SIG-04).
+    """
+    check_key("public", public)
+    data, signature = validate.octets("data", data), validate.octets("signature", signature)
+    if len(signature) != SIGNATURE_BYTES:
+        raise BadSignature(f"a signature of {len(signature)} bytes, where {SIGNATURE_BYTES} are needed", blamed)
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
+    except InvalidSignature:
+        raise BadSignature(f"a signature is not valid under the key {public.hex()}", blamed) from None
