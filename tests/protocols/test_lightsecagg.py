@@ -664,7 +664,11 @@ def test_the_costs_of_the_text_are_those_of_a_round(case: Round, data: st.DataOb
     late = data.draw(st.sets(st.integers(0, p.N - 1), max_size=p.N - max(p.U, p.T + 2)))
     result = run(case, ["upload" if user in late else "stays" for user in range(p.N)])
     names = {"N": p.N, "d": p.d, "L": p.share_length, "H": 30, "C": 0, "S": len(result.contributors)}
-    assert len(table) == 5
+    assert set(table) - {(step.role.value, step.phase) for step in TABLE} == {
+        ("user", "confirm"),
+        ("server", "confirm"),
+    }
+    assert len(table) == 7
     for event in result.transcript:
         messages, size = table.get((event.step.role.value, event.step.phase), ("0", "0"))
         assert len(event.sent) == evaluated(messages, names)

@@ -22,7 +22,7 @@ from secagg_spec import errors
 from secagg_spec.arithmetic import limbs, mds, modular, quantizer, sampling
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField, Ring
-from secagg_spec.crypto import channels, entropy, keys, prg, sealing
+from secagg_spec.crypto import channels, entropy, keys, prg, sealing, signatures
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.entropy import SeededSource, SystemSource
 from secagg_spec.errors import (
@@ -35,7 +35,7 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     UnknownUser,
 )
-from secagg_spec.protocols import codec, lightsecagg, shape
+from secagg_spec.protocols import agreement, codec, lightsecagg, lightsecagg_active, shape
 from secagg_spec.protocols.lightsecagg import (
     PRESETS,
     AggregatedShare,
@@ -114,6 +114,28 @@ def step_call(row: int) -> Call:
                 {"state": network.states[party]}, also)  # fmt: skip
 
 
+def active_stage(steps: int) -> Network:
+    """A network of the active profile at tiny on which every party has taken the first `steps` rows of the table."""
+    network = lightsecagg_active.open_round(ACTIVE, ROUND.updates, keys=PRIVATE)
+    for step in lightsecagg_active.TABLE[:steps]:
+        for party in (SERVER,) if step.role is shape.Role.SERVER else range(TINY.N):
+            network.take(step, party, ROUND.randomness[party] if step.randomness else {})
+    return network
+
+
+def active_call(row: int) -> Call:
+    """A valid call of the step in one row of the active profile's table; a channel seals once, so none seals here."""
+    step, network = lightsecagg_active.TABLE[row], active_stage(row)
+    party = SERVER if step.role is shape.Role.SERVER else 0
+    state = network.states[party]
+    if row == 0:
+        state = replace(state, base=replace(state.base, channel=PlainChannel()))
+    arguments = {"inbox": network.mail(step, party), "randomness": ROUND.randomness[0] if step.randomness else {}}
+    also = ("mask", "noise", "surviving", "signers", "signatures", "signature", "payload", *HEADER)
+    return Call(lambda state, inbox, randomness: step.run(state, inbox, randomness=randomness), arguments,
+                {"state": state}, (*also, *(kind.__name__ for kind in step.receives)))  # fmt: skip
+
+
 def message(kind: type[codec.Message], name: str, value: Any) -> Call:
     """Writing a message of one kind."""
     header = dict(zip(HEADER, (SESSION, 0, 0, 1), strict=True))
@@ -132,6 +154,12 @@ HELD = {user: SHARES[user] for user in range(5)}
 GREETINGS = [MaskedUpdate(SESSION, 0, 0, 9, vector([1])), MaskedUpdate(SESSION, 0, 1, 9, vector([1]))]
 START = {"session": SESSION, "round": 0}
 PARTIES = {"sender": 0, "receiver": 1}
+ACTIVE = lightsecagg_active.PRESETS["tiny"]
+PRIVATE = {u: lightsecagg_active.PrivateKeys(bytes([u + 1]) * 32, bytes([u + 9]) * 32) for u in range(5)}
+PUBLIC = lightsecagg_active.roster_of(ACTIVE, PRIVATE)
+BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC).ballot
+AGREED = agreement.Proposal((0, 1, 2, 3))
+SIGNATURES = [agreement.sign_proposal(BALLOT, PRIVATE[u].signing, u, AGREED) for u in range(4)]
 
 CALLS: dict[str, Call] = {
     "Ring": Call(Ring, {"modulus": 7}),
@@ -241,6 +269,58 @@ CALLS: dict[str, Call] = {
         {"parameters": TINY},
         ("mask", "noise"),
     ),
+    "check_surviving_set": Call(
+        lightsecagg.check_surviving_set, {"N": 5, "T": 1, "surviving": [0, 1, 2], "held": HELD}
+    ),
+    "verification_key": Call(signatures.verification_key, {"private": KEY}),
+    "sign": Call(signatures.sign, {"private": KEY, "data": b"data"}),
+    "verify": Call(
+        signatures.verify,
+        {"public": signatures.verification_key(KEY), "data": b"x", "signature": signatures.sign(KEY, b"x")},
+    ),
+    "check_threshold": Call(agreement.check_threshold, {"W": 4, "N": 5, "D": 1, "T": 1}),
+    "words": Call(agreement.words, {"values": [1, 2]}),
+    "sign_proposal": Call(
+        agreement.sign_proposal, {"private": KEY, "user": 1}, {"ballot": BALLOT, "proposal": AGREED}
+    ),
+    "check_signature": Call(
+        agreement.check_signature,
+        {"user": 1, "signature": SIGNATURES[1]},
+        {"ballot": BALLOT, "proposal": AGREED, "blamed": 1},
+    ),
+    "check_quorum": Call(
+        agreement.check_quorum,
+        {"signers": [0, 1, 2, 3], "signatures": b"".join(SIGNATURES)},
+        {"ballot": BALLOT, "proposal": AGREED},
+    ),
+    "encode SignedSet": message(lightsecagg_active.SignedSet, "signature", b"abc"),
+    "encode Quorum": Call(
+        lambda **fields: codec.encode(lightsecagg_active.Quorum(SESSION, 0, 0, 1, **fields)),
+        {"signers": (0, 1), "signatures": b"abc"},
+    ),
+    "Parameters active": Call(
+        lightsecagg_active.Parameters, {"q": 7, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, "W": 4}
+    ),
+    "user_start active": Call(
+        lightsecagg_active.user_start,
+        {**START, "user": 0, "update": vector([1, 2, 3])},
+        {"parameters": ACTIVE, "keys": PRIVATE[0], "roster": PUBLIC},
+    ),
+    "server_start active": Call(
+        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "roster": PUBLIC}
+    ),
+    **{f"{step.run.__name__} active": active_call(row) for row, step in enumerate(lightsecagg_active.TABLE)},
+    "roster_of": Call(lightsecagg_active.roster_of, {"keys": PRIVATE}, {"parameters": ACTIVE}),
+    "open_round active": Call(
+        lightsecagg_active.open_round, {"updates": ROUND.updates, "keys": PRIVATE, **START}, {"parameters": ACTIVE}
+    ),
+    "run_round active": Call(
+        lightsecagg_active.run_round,
+        {"updates": ROUND.updates, "randomness": ROUND.randomness, "keys": PRIVATE, "dropouts": {"confirm": [0]},
+         **START},
+        {"parameters": ACTIVE},
+        ("mask", "noise"),
+    ),
 }  # fmt: skip
 
 CORES = {
@@ -258,6 +338,9 @@ CORES = {
     "check_key",
     "fields",
     "hash_parameters",
+    "signed_fields",
+    "binding_context",
+    "run_network",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
@@ -272,8 +355,11 @@ MODULES: tuple[ModuleType, ...] = (
     keys,
     prg,
     sealing,
+    signatures,
+    agreement,
     codec,
     lightsecagg,
+    lightsecagg_active,
     shape,
 )
 
@@ -469,6 +555,8 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("Parameters", {"T": 0}, ParameterError, "T = 0: must be an integer in [1, 2]"),
     ("Parameters", {"d": 0}, ParameterError, "d = 0: must be an integer in [1, 4294967295]"),
     ("aggregate_shares", {"surviving": []}, TooFewSurvivors, "0 users survive and T + 2 = 3 are needed"),
+    ("Parameters active", {"W": 3}, ParameterError, "W = 3: must be at least 4, so that 2*W > N + T = 6"),
+    ("Parameters active", {"W": 5}, ParameterError, "W = 5: must be at most N - D = 4"),
     ("user_start", {"round": -1}, ParameterError, "round = -1: must be an integer in [0, 4294967295]"),
     ("user_start", {"user": 5}, ParameterError, "user = 5: must be an integer in [0, 4]"),
     ("user_start", {"update": vector([1, 2])}, LengthMismatch, "update.shape = (2,): must be (3)"),

@@ -55,7 +55,7 @@ def main(given: argparse.Namespace) -> int:
     for name in ("fuzz", "seeds"):
         if getattr(given, name) < 1:
             raise UsageError(f"--{name} is {getattr(given, name)}; it must be at least 1")
-    chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, given.pattern)]
+    chosen = [mutant for mutant in mutants.load().values() if not mutant.reach and _matches(mutant, given.pattern)]
     if not chosen:
         raise UsageError(f"-k {given.pattern}: no mutant has this in its name or clause")
     caps = None

@@ -11,7 +11,9 @@ U_1                   `surviving`
 U_2                   the users whose answers are decoded
 ====================  ==========================================
 
-Source: BASecAgg, appendix A.2 and eq. (21); spec/lightsecagg.md (LSA-01 to LSA-17).
+This is the semi-honest profile; `lightsecagg_active` is the active one.
+
+Source: BASecAgg, appendix A.2 and eq. (21); spec/lightsecagg.md (LSA-01 to LSA-18).
 """
 
 from __future__ import annotations
@@ -186,6 +188,23 @@ def aggregate_shares(
 
     Source: BASecAgg, appendix A.2.
     """
+    surviving = check_surviving_set(N, T, surviving, held)
+    length = field.check(f"held[{surviving[0]}]", held[surviving[0]], (None,)).size
+    return field.sum(np.stack([field.check(f"held[{user}]", held[user], (length,)) for user in surviving]))
+
+
+def check_surviving_set(N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> tuple[int, ...]:
+    """Return the set that the server announced when a user may answer for it (LSA-09 to LSA-11).
+
+    The arguments are those of `aggregate_shares`.
+
+    Raises
+    ------
+    InconsistentSets
+        The set names a user twice, a user outside the roster (LSA-10) or one whose share is not held (LSA-11).
+    TooFewSurvivors
+        Fewer than T + 2 users (LSA-09).
+    """
     N, T = validate.integer("N", N, 1), validate.integer("T", T, 1)
     surviving = validate.user_numbers("surviving", surviving)
     if len(set(surviving)) != len(surviving):
@@ -198,8 +217,7 @@ def aggregate_shares(
     missing = [user for user in surviving if user not in validate.mapping("held", held)]
     if missing:
         raise InconsistentSets(f"the surviving set names {missing}, whose shares were never received", (SERVER,))
-    length = field.check(f"held[{surviving[0]}]", held[surviving[0]], (None,)).size
-    return field.sum(np.stack([field.check(f"held[{user}]", held[user], (length,)) for user in surviving]))
+    return surviving
 
 
 def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:
@@ -441,15 +459,23 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, session=session, round=round, channel=channel)
-    check_dropouts(TABLE, range(parameters.N), dropouts)
-    check_randomness(TABLE, range(parameters.N), randomness)
+    run_network(network, dropouts, randomness)
+    server = network.states[SERVER]
+    return RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
+
+
+def run_network(
+    network: Network, dropouts: Mapping[str, Collection[int]], randomness: Mapping[int, Randomness]
+) -> None:
+    """Let a network before its first step run to its end; the arguments and errors are those of `run_round`."""
+    users = range(len(network.states) - 1)
+    check_dropouts(network.table, users, dropouts)
+    check_randomness(network.table, users, randomness)
     absent = set(dropouts.get("share", ()))
-    missing = [user for user in range(parameters.N) if user not in randomness and user not in absent]
+    missing = [user for user in users if user not in randomness and user not in absent]
     if missing:
         raise ParameterError("randomness", f"without user {missing[0]}", "given for every user that shares a mask")
     run_synchronous(network, dropouts, randomness)
-    server = network.states[SERVER]
-    return RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
 
 
 def open_round(

@@ -22,6 +22,7 @@ class Mutant:
 
     `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong one from the right one.
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
+    `reach` is the test that finds it, as ``"file::name"``, where no operation of the kit comes near; else it is empty.
     """
 
     name: str
@@ -30,17 +31,20 @@ class Mutant:
     target: str
     build: Callable[[Callable[..., Any]], Callable[..., Any]]
     witness: Callable[[], object]
+    reach: str = ""
 
 
 REGISTRY: dict[str, Mutant] = {}
 
 
-def mutant(name: str, clause: str, effect: str, target: str, witness: Callable[[], object]) -> Callable[[Any], Any]:
+def mutant(
+    name: str, clause: str, effect: str, target: str, witness: Callable[[], object], reach: str = ""
+) -> Callable[[Any], Any]:
     """Register a function that makes the wrong piece from the right one."""
 
     def register(build: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
         assert name not in REGISTRY, f"two mutants are called {name}"
-        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness)
+        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach)
         return build
 
     return register
@@ -73,7 +77,8 @@ def planted(name: str) -> Iterator[Mutant]:
 
 def load() -> dict[str, Mutant]:
     """Import all mutants and return the registry."""
-    import_module("secagg_spec.conformance.mutants.catalogue")
+    for part in ("catalogue", "active"):
+        import_module(f"secagg_spec.conformance.mutants.{part}")
     return REGISTRY
 
 

@@ -1,0 +1,136 @@
+"""What a server that lies gets out of the active profile of LightSecAgg: whose shares, and what they tell.
+
+The steps that run in a round decide who signs and who answers. The server is given every advantage: users of the
+coalition sign whatever it likes, and a quorum holds all signatures on a set that there are, since one more never makes
+an honest user refuse.
+
+Source: spec/lightsecagg.md, section 9 (LSA-20 to LSA-29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import cache
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.privacy.lightsecagg import Column, Situation, Users, columns
+from secagg_spec.privacy.lightsecagg import equivocation as semi_honest
+from secagg_spec.privacy.verdict import Verdict
+from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols import lightsecagg_active as protocol
+from secagg_spec.protocols.agreement import Proposal, sign_proposal
+from secagg_spec.protocols.lightsecagg_active import Parameters, PrivateKeys, Quorum, ServerState, SignedSet, UserState
+from secagg_spec.protocols.shape import SERVER, run_synchronous
+
+_SESSION = bytes(16)
+
+
+class Confirmations:
+    """Users that have uploaded, and wait for a surviving set: each question to one of them is asked of a fresh copy.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of a session in which all users shared and uploaded, with inputs and keys of no importance.
+
+    Attributes
+    ----------
+    keys : mapping from user to PrivateKeys
+    waiting : mapping from user to UserState
+        Users that are ready to confirm a set.
+    server : ServerState
+        The server that announced all users.
+    """
+
+    def __init__(self, parameters: Parameters) -> None:
+        self.parameters = parameters
+        users = range(parameters.N)
+        self.keys = {user: PrivateKeys(_key("sealing", user), _key("signing", user)) for user in users}
+        updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
+        network = protocol.open_round(parameters, updates, keys=self.keys, session=_SESSION)
+        network.table = tuple(step for step in protocol.TABLE if step.phase in {"share", "upload"})
+        sources = {user: SeededSource(b"confirmations", str(user)) for user in users}
+        run_synchronous(network, {}, lightsecagg.draw_randomness(parameters, sources))
+        self.waiting: dict[int, UserState] = {user: network.states[user] for user in users}
+        self.server: ServerState = network.states[SERVER]
+        self.confirmed = cache(self._confirmed)
+        self.signature = cache(self._signature)
+        self.answers = cache(self._answers)
+
+    def _confirmed(self, user: int, chosen: Users) -> tuple[UserState, bytes] | None:
+        """Return an honest user's state and signature after it was told a set; None when it refuses."""
+        message = lightsecagg.SurvivingSet(_SESSION, 0, SERVER, user, chosen)
+        try:
+            state, (signed,) = protocol.user_confirm(self.waiting[user], (message,), randomness={})
+        except ProtocolError:
+            return None
+        assert isinstance(signed, SignedSet)
+        return state, signed.signature
+
+    def _signature(self, user: int, chosen: Users) -> bytes:
+        """Return the signature of a user that signs whatever it is asked to."""
+        return sign_proposal(self.waiting[user].ballot, self.keys[user].signing, user, Proposal(chosen))
+
+    def _answers(self, user: int, chosen: Users, signers: Users) -> bool:
+        """Return whether a user that was told `chosen` releases its share when it is shown these signatures."""
+        confirmed = self.confirmed(user, chosen)
+        if confirmed is None:
+            return False
+        signatures = b"".join(self.signature(signer, chosen) for signer in signers)
+        message = Quorum(_SESSION, 0, SERVER, user, signers, signatures)
+        try:
+            protocol.user_recover(confirmed[0], (message,), randomness={})
+        except ProtocolError:
+            return False
+        return True
+
+    def released(self, coalition: Collection[int], asked: Mapping[int, Users]) -> dict[int, Users]:
+        """Return the honest users who release their share, each with the set that it answers for.
+
+        Parameters
+        ----------
+        coalition : collection of int
+            The users that work with the server.
+        asked : mapping from user to set of users
+            What each honest user was told.
+        """
+        signed = {user for user, chosen in asked.items() if self.confirmed(user, chosen) is not None}
+        found: dict[int, Users] = {}
+        for user, chosen in asked.items():
+            willing = {other for other in signed if asked[other] == chosen} | set(coalition)
+            if self.answers(user, chosen, tuple(sorted(willing & set(chosen)))):
+                found[user] = chosen
+        return found
+
+
+def equivocation(
+    parameters: Parameters, coalition: Collection[int], asked: Mapping[int, Collection[int]]
+) -> tuple[dict[int, Users], tuple[Verdict, ...]]:
+    """Return who releases a share to a server that tells users different surviving sets, and what that tells.
+
+    The arguments are those of `lightsecagg.equivocation`, and so are the verdicts, one for each kind of column.
+
+    Raises
+    ------
+    ParameterError
+        No user is asked, or a member of the coalition is, or a user outside the roster.
+    """
+    members = validate.users("coalition", sorted(coalition), parameters.N)
+    validate.users("asked", sorted(asked), parameters.N)
+    if not asked or set(asked) & set(members):
+        raise ParameterError("asked", sorted(asked), "given for honest users, at least one")
+    told = {user: tuple(sorted(chosen)) for user, chosen in asked.items()}
+    released = Confirmations(parameters).released(members, told)
+    if released:
+        return released, semi_honest(parameters, members, released)
+    nothing = Situation(next(iter(told.values())), tuple(range(parameters.N)), {})
+    kinds = [Column(parameters, parameters.code, elements) for elements in columns(parameters)]
+    return released, tuple(column.decide(members, nothing) for column in kinds)
+
+
+def _key(purpose: str, user: int) -> bytes:
+    return SeededSource(b"confirmations", f"{purpose} of {user}").take(32)

@@ -1,0 +1,148 @@
+"""Agreement on one set before anything is released: users sign what they were told, and count signatures.
+
+A server that tells users different sets of survivors learns more than one sum. So a user signs the set that it was
+told, once in a round, and goes on only with the signatures of W distinct users on that same set. With 2W > N + T two
+different sets cannot both have W signatures, when at most T users sign twice: proofs/quorum.py.
+
+What is agreed on is a `Proposal`: the set, and what a protocol adds to it, such as weights. Where the signatures belong
+is a `Ballot`: protocol, parameters, session, round, roster, W.
+
+Source: spec/lightsecagg.md, section 9 (LSA-19, LSA-21, LSA-24 to LSA-29); spec/conventions.md, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verify
+from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, TooFewSurvivors
+from secagg_spec.protocols.shape import SERVER
+
+PURPOSE = "surviving-set"
+
+
+def check_threshold(W: int, N: int, D: int, T: int) -> int:
+    """Return W when no two sets can both get W signatures, and when N - D users can give them (LSA-19).
+
+    Raises
+    ------
+    ParameterError
+        Not ``2W > N + T``, or not ``W <= N - D``.
+    """
+    N, D, T = validate.integer("N", N, 1), validate.integer("D", D, 0), validate.integer("T", T, 0)
+    W = validate.integer("W", W, 1, validate.MAX_COUNT)
+    if 2 * W <= N + T:
+        raise ParameterError("W", W, f"at least {(N + T) // 2 + 1}, so that 2*W > N + T = {N + T}")
+    if W > N - D:
+        raise ParameterError("W", W, f"at most N - D = {N - D}")
+    return W
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """Where signatures belong: what they are bound to, the verification keys of the users, and W.
+
+    The message type of `context` is that of the message that carries a signature.
+    """
+
+    context: Context
+    roster: Roster
+    enough: int
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What users agree on: a set of users, and fields that a protocol adds to it.
+
+    `members` are distinct; their order says nothing.
+    """
+
+    members: tuple[int, ...]
+    further: tuple[bytes, ...] = ()
+
+    def content(self) -> tuple[bytes, ...]:
+        """Return the fields of content: the members in ascending order, each as u32, then the further ones."""
+        return (words(sorted(self.members)), *self.further)
+
+
+def words(values: Sequence[int]) -> bytes:
+    """Return integers as the bytes of a field, each as u32."""
+    numbers = validate.sequence("values", values, "integers")
+    return b"".join(validate.integer("values", value, 0, validate.MAX_COUNT).to_bytes(4, "little") for value in numbers)
+
+
+def sign_proposal(ballot: Ballot, private: bytes, user: int, proposal: Proposal) -> bytes:
+    """Return the signature of a user on a proposal, 64 bytes (LSA-21).
+
+    Raises
+    ------
+    UnknownUser
+        The user is not on the roster.
+    LengthMismatch
+        The private key is not 32 bytes long.
+    """
+    validate.users("user", (user,), len(ballot.roster.keys))
+    return sign(private, signed_fields(ballot.context, PURPOSE, user, proposal.content()))
+
+
+def check_signature(ballot: Ballot, user: int, proposal: Proposal, signature: bytes, blamed: int) -> None:
+    """Refuse a signature that is not the one of a user on a proposal.
+
+    Raises
+    ------
+    BadSignature
+        It is not valid; `blamed` is the party that sent or relayed it (LSA-24, LSA-28).
+    UnknownUser
+        The user is not on the roster.
+    """
+    validate.users("user", (user,), len(ballot.roster.keys))
+    data = signed_fields(ballot.context, PURPOSE, user, proposal.content())
+    verify(ballot.roster.keys[user], data, signature, (blamed,))
+
+
+def check_quorum(ballot: Ballot, proposal: Proposal, signers: Sequence[int], signatures: bytes) -> None:
+    """Refuse a quorum that does not show W signatures of distinct members on a proposal (LSA-26).
+
+    Parameters
+    ----------
+    ballot : Ballot
+    proposal : Proposal
+        What the user signed itself.
+    signers : sequence of int
+        Who signed, as the server says.
+    signatures : bytes
+        Their signatures one after another, 64 bytes each.
+
+    Raises
+    ------
+    InconsistentSets
+        A signer is named twice, or is no member (LSA-27).
+    Malformed
+        There are not 64 bytes for each signer.
+    TooFewSurvivors
+        Fewer than W signers (LSA-29).
+    BadSignature
+        A signature is not valid for the proposal (LSA-28).
+    """
+    signers = _distinct_members(proposal, validate.user_numbers("signers", signers))
+    size = len(validate.octets("signatures", signatures))
+    if size != SIGNATURE_BYTES * len(signers):
+        raise Malformed(f"{size} bytes of signatures for {len(signers)} signers", (SERVER,))
+    if len(signers) < ballot.enough:
+        raise TooFewSurvivors(f"{len(signers)} users signed the set and W = {ballot.enough} are needed")
+    for at, user in enumerate(signers):
+        signature = signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)]
+        check_signature(ballot, user, proposal, signature, SERVER)
+
+
+def _distinct_members(proposal: Proposal, signers: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(signers)) != len(signers):
+        raise InconsistentSets(f"the quorum {list(signers)} names a signer twice", (SERVER,))
+    outside = [user for user in signers if user not in proposal.members]
+    if outside:
+        raise InconsistentSets(f"the quorum names {outside}, who are not in the surviving set", (SERVER,))
+    return signers
