@@ -18,7 +18,7 @@ from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.ledger import Outcome, ProofFailed
 from secagg_spec.privacy import verdict
-from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols import lightsecagg, lightsecagg_active
 
 BOOK = ledger.load()
 PROOFS = resources.root("proofs")
@@ -70,6 +70,9 @@ FALSIFIED = [
     ("quantiser_moments", "(f, Fraction(n + 1, c))", "(f, Fraction(n + 2, c))"),
     ("quantiser_moments", "sympy.Rational(1, 4) - (f", "sympy.Rational(1, 2) - (f"),
     ("quantiser_moments", "Fraction(1, 4 * c * c) + spread", "Fraction(1, 5 * c * c) + spread"),
+    ("quorum", "min(T, shared)", "min(T + 1, shared)"),
+    ("quorum", "safe == (2 * W > N + T)", "safe == (2 * W >= N + T)"),
+    ("quorum", '_(parameters, "W", 3)', '_(parameters, "W", 4)'),
     ("rank_criterion", " - field.rank(B)", ""),
     ("realised_weights", "condition=same", "condition=True"),
     ("realised_weights", "== (level * s < 1)", "== (level * s <= 1)"),
@@ -141,6 +144,7 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (MaskCode, "encode", no_noise(MaskCode.encode), "t_privacy"),
         (Ring, "decode_signed", decoder_of_the_paper, "signed_map"),
         (verdict, "rank", lambda field, matrix: min(matrix.shape), "rank_criterion"),
+        (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
     ],
 )
 def test_a_bug_in_the_reference_is_seen(
