@@ -215,7 +215,7 @@ def round_too_few(draw: Any, call: Caller) -> None:
     call.refused(_ROUND, valid.params, TOO_FEW, why, call.randomness(_ROUND, valid.rand))
 
 
-@check("lightsecagg.round/parameters", "LSA-01", operations=(_ROUND,), examples=30)
+@check("lightsecagg.round/parameters", "LSA-01", operations=(_ROUND,), examples=100)
 def round_parameters(draw: Any, call: Caller) -> None:
     """Parameters that break a constraint are refused."""
     valid = VALID[_ROUND](draw, call.caps)
