@@ -152,7 +152,7 @@ def _roster_fits(caps: Capabilities, operation: str, spare: int) -> bool:
     declared = caps.parameter_sets(operation)
     if declared:
         return any(chosen["N"] >= chosen.get("U", 0) + spare for chosen in declared)
-    fits = _session_fits if operation.startswith("lightsecagg.") else _code_fits
+    fits = _session_fits if operation.startswith(("seal.", "lightsecagg.")) else _code_fits
     return any(fits(caps, operation, N, spare) for N in _rosters(caps, operation))
 
 
@@ -170,7 +170,7 @@ def refuse_impossible(caps: Capabilities) -> None:
 
 
 def _needs_prime(operation: str) -> bool:
-    return operation.startswith(("field.inverse", "mds.", "lightsecagg."))
+    return operation.startswith(("field.inverse", "mds.", "seal.", "lightsecagg."))
 
 
 def _rosters(caps: Capabilities, operation: str) -> list[int]:

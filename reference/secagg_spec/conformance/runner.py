@@ -18,6 +18,7 @@ from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable
 
 BROKEN = ("crash", "timeout", "error", "protocol")
@@ -271,7 +272,7 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
     return replace(failure, verdict="inconsistent", message=message, again=0)
 
 
-_DRAWING = ("mds.encode", "quantizer.quantize", "lightsecagg.round")
+_DRAWING = frozenset(name for name, (_, drawn) in OPERATIONS.items() if drawn)
 
 
 def _repeats(connection: Connection, failure: Failure) -> bool:

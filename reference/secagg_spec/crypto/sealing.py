@@ -32,6 +32,30 @@ class Context:
     message_type: int
 
 
+def binding(context: Context, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes) -> bytes:
+    """Return the bytes that say what the key of a payload is for (KEY-02).
+
+    Raises
+    ------
+    LengthMismatch
+        A key is not 32 bytes long (KEY-03).
+    """
+    check_key("sender_key", sender_key)
+    check_key("receiver_key", receiver_key)
+    return fields(
+        LABEL,
+        VERSION,
+        context.protocol,
+        context.parameters,
+        context.round,
+        "seal",
+        sender,
+        receiver,
+        sender_key,
+        receiver_key,
+    )
+
+
 @dataclass(eq=False)
 class SealedChannel:
     """The channel of one user in one round.
@@ -50,6 +74,7 @@ class SealedChannel:
     private: bytes = field(repr=False)
     roster: Roster
     _sealed: set[int] = field(default_factory=set, init=False)
+    _agreed: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_key("private", self.private)
@@ -64,12 +89,15 @@ class SealedChannel:
         Replay
             A payload for this receiver was sealed before (SEA-03).
         WeakKey
-            The receiver's public key is a point of low order (KEY-01).
+            The public key of the receiver, or of another user, is a point of low order (KEY-01).
         """
         self._check(sender, receiver)
         plaintext = validate.octets("plaintext", plaintext)
         if receiver in self._sealed:
             raise Replay(f"a payload for user {receiver} was sealed before in this round")
+        for user in range(len(self.roster.keys)):
+            if user != sender:
+                self._secret(user)  # one weak key refuses all, before anything is sealed (ERR-01)
         cipher, associated = self._cipher(sender, receiver, peer=receiver)
         self._sealed.add(receiver)
         return cipher.encrypt(_NONCE, plaintext, associated)
@@ -94,27 +122,15 @@ class SealedChannel:
     def _check(self, sender: int, receiver: int) -> None:
         validate.users("sender, receiver", (sender, receiver), len(self.roster.keys))
 
-    def _cipher(self, sender: int, receiver: int, peer: int) -> tuple[ChaCha20Poly1305, bytes]:
-        binding = self.binding(sender, receiver)
-        secret = agree(self.private, self.roster.keys[peer])
-        key = derive(secret, self.context.session, binding)
-        return ChaCha20Poly1305(key), binding + self.context.message_type.to_bytes(2, "little")
+    def _secret(self, peer: int) -> bytes:
+        if peer not in self._agreed:
+            self._agreed[peer] = agree(self.private, self.roster.keys[peer])
+        return self._agreed[peer]
 
-    def binding(self, sender: int, receiver: int) -> bytes:
-        """Return the bytes that say what the key of a payload is for (KEY-02)."""
-        context, keys = self.context, self.roster.keys
-        return fields(
-            LABEL,
-            VERSION,
-            context.protocol,
-            context.parameters,
-            context.round,
-            "seal",
-            sender,
-            receiver,
-            keys[sender],
-            keys[receiver],
-        )
+    def _cipher(self, sender: int, receiver: int, peer: int) -> tuple[ChaCha20Poly1305, bytes]:
+        bound = binding(self.context, sender, receiver, self.roster.keys[sender], self.roster.keys[receiver])
+        key = derive(self._secret(peer), self.context.session, bound)
+        return ChaCha20Poly1305(key), bound + self.context.message_type.to_bytes(2, "little")
 
 
 @dataclass(frozen=True, eq=False)

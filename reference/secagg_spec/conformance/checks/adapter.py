@@ -20,7 +20,8 @@ from secagg_spec.conformance.checks.base import (
     Judge,
     check,
 )
-from secagg_spec.conformance.checks.requests import VALID, can_request
+from secagg_spec.conformance.checks.requests import can_request
+from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.wire import AdapterUnusable, Answer
 

@@ -19,12 +19,13 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import VALID, can_request
+from secagg_spec.conformance.checks.requests import can_request
+from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.wire import pack, unpack
 
-_PRIME_ONLY = tuple(name for name in VALID if name.startswith(("field.inverse", "mds.", "lightsecagg.")))
-_MODULAR = tuple(VALID)
+_PRIME_ONLY = tuple(name for name in VALID if name.startswith(("field.inverse", "mds.", "seal.", "lightsecagg.")))
+_MODULAR = tuple(name for name in VALID if "q" in OPERATIONS[name][0])
 _WITH_VECTORS = (
     "field.add",
     "field.subtract",

@@ -131,12 +131,7 @@ class Caller:
         answer = self.ask(op, params, rand)
         expected = {"reject": sorted(codes)}
         if answer.kind == "reject":
-            code = self._mapped(answer)
-            if code == "other":
-                self.reason_unchecked = True
-            elif code not in codes:
-                fitting = " or ".join(sorted(codes))
-                raise CheckFailed("wrong_reason", f"{op} was rejected as {code}; {why}: {fitting}", expected)
+            self.fits(op, answer, codes, why)
             return
         if answer.kind == "error":
             raise CheckFailed("error", f"{op} broke instead of refusing ({why}): {answer.message}", expected)
@@ -145,6 +140,16 @@ class Caller:
         if answer.kind == "unsupported":
             raise CheckFailed("rejected_valid", f"{op} called a case inside its range unsupported ({why})", expected)
         raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected)
+
+    def fits(self, what: str, reject: Answer, codes: frozenset[str], why: str) -> None:
+        """Fail when a rejection has a code that does not fit."""
+        code = self._mapped(reject)
+        if code == "other":
+            self.reason_unchecked = True
+        elif code not in codes:
+            fitting = " or ".join(sorted(codes))
+            message = f"{what} was rejected as {code}; {why}: {fitting}"
+            raise CheckFailed("wrong_reason", message, {"reject": sorted(codes)})
 
     def randomness(self, op: str, values: Mapping[str, Any], seed: int = 1) -> dict[str, Any] | None:
         """Return the ``rand`` of a request in the grade that the operation declares."""

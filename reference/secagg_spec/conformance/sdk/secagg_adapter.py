@@ -31,6 +31,7 @@ from typing import Any, BinaryIO, Final
 PROTOCOL: Final = (1, 0)
 MAX_LINE: Final = 67_108_864
 
+_SESSION: Final = ("q", "N", "D", "U", "T", "d", "session", "round")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "echo": (("data",), ()),
     "field.add": (("q", "a", "b"), ()),
@@ -47,6 +48,18 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "lightsecagg.aggregate_shares": (("q", "N", "T", "surviving", "held"), ()),
     "lightsecagg.recover": (("q", "N", "D", "U", "T", "d", "surviving", "masked", "users", "shares"), ()),
     "lightsecagg.round": (("q", "N", "D", "U", "T", "d", "updates", "drop"), ("masks", "noises")),
+    "prg.expand": (("q", "key", "n"), ()),
+    "key.agree": (("private", "public"), ()),
+    "key.derive": (
+        ("protocol", "parameters", "secret", "session", "round", "sender", "receiver", "sender_key", "receiver_key"),
+        (),
+    ),
+    "seal.close": ((*_SESSION, "sender", "private", "roster", "type", "plaintexts"), ()),
+    "seal.open": ((*_SESSION, "sender", "receiver", "private", "roster", "type", "payload"), ()),
+    "message.encode": (("type", "session", "round", "sender", "receiver", "fields"), ()),
+    "message.decode": (("type", "bytes"), ()),
+    "lightsecagg.user": ((*_SESSION, "user", "channel", "update", "steps"), ("mask", "noise")),
+    "lightsecagg.server": ((*_SESSION, "steps"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values."""
 

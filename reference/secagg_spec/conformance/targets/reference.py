@@ -6,15 +6,13 @@ import argparse
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from secagg_spec import __version__
 from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
-from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.codes import REJECT_CODES, reject_code
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
-from secagg_spec.conformance.wire import pack, unpack
-from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError, ProtocolError
+from secagg_spec.conformance.targets import readers, reference_crypto, reference_messages, reference_scripts
+from secagg_spec.conformance.wire import pack
+from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.shape import SERVER
 
@@ -25,7 +23,7 @@ _SESSION = b"secagg-spec kit."
 def build() -> Adapter:
     """Return the reference as an adapter."""
     adapter = Adapter("secagg-spec reference", __version__)
-    for name, handler in _HANDLERS.items():
+    for name, handler in HANDLERS.items():
         adapter.operation(name)(_refusing(handler))
     return adapter
 
@@ -48,79 +46,85 @@ def _echo(data: Any) -> dict[str, Any]:
 
 def _elementwise(method: str) -> Handler:
     def call(q: Any, a: Any, b: Any) -> dict[str, Any]:
-        ring = modular.Ring(_number("q", q))
-        return {"value": pack(getattr(ring, method)(_vector("a", a), _vector("b", b)))}
+        ring = modular.Ring(readers.number("q", q))
+        return {"value": pack(getattr(ring, method)(readers.vector("a", a), readers.vector("b", b)))}
 
     return call
 
 
 def _inverse(q: Any, a: Any) -> dict[str, Any]:
-    return {"value": pack(_field(q).inverse(_vector("a", a)))}
+    return {"value": pack(readers.field(q).inverse(readers.vector("a", a)))}
 
 
 def _matmul(q: Any, rows: Any, inner: Any, columns: Any, a: Any, b: Any) -> dict[str, Any]:
-    left = _shaped("a", a, validate.integer("rows", rows, 0), validate.integer("inner", inner, 0))
-    right = _shaped("b", b, inner, validate.integer("columns", columns, 0))
-    return {"value": pack(modular.Ring(_number("q", q)).matmul(left, right))}
+    left = readers.shaped("a", a, validate.integer("rows", rows, 0), validate.integer("inner", inner, 0))
+    right = readers.shaped("b", b, inner, validate.integer("columns", columns, 0))
+    return {"value": pack(modular.Ring(readers.number("q", q)).matmul(left, right))}
 
 
 def _sample(q: Any, n: Any, bytes: Any) -> dict[str, Any]:
-    ring = modular.Ring(_number("q", q))
-    return {"value": pack(sampling.elements_from_bytes(ring, _bytes("bytes", bytes), n))}
+    ring = modular.Ring(readers.number("q", q))
+    return {"value": pack(sampling.elements_from_bytes(ring, readers.octets("bytes", bytes), n))}
 
 
 def _encode(q: Any, N: Any, U: Any, T: Any, mask: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
-    code = mds.MaskCode(_field(q), N, U, T)
-    vector = _vector("mask", mask)
-    noise = _shaped("noise", rand["noise"], code.T, code.share_length(vector.size))
+    code = mds.MaskCode(readers.field(q), N, U, T)
+    vector = readers.vector("mask", mask)
+    noise = readers.shaped("noise", rand["noise"], code.T, code.share_length(vector.size))
     return {"shares": [pack(share) for share in code.encode(vector, noise)]}
 
 
 def _decode(q: Any, N: Any, U: Any, T: Any, d: Any, users: Any, shares: Any) -> dict[str, Any]:
-    code = mds.MaskCode(_field(q), N, U, T)
+    code = mds.MaskCode(readers.field(q), N, U, T)
     chosen = validate.users("users", users, code.N)
-    return {"mask": pack(code.decode(chosen, _rows("shares", shares, len(chosen), code.share_length(d)), d))}
+    return {"mask": pack(code.decode(chosen, readers.rows("shares", shares, len(chosen), code.share_length(d)), d))}
 
 
 def _quantize(q: Any, level: Any, weight: Any, x: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
     values = quantizer.quantize(
-        _reals("x", x),
-        level=_number("level", level),
-        ring=modular.Ring(_number("q", q)),
+        readers.reals("x", x),
+        level=readers.number("level", level),
+        ring=modular.Ring(readers.number("q", q)),
         weight=weight,
-        rounding=_reals("rounding", rand["rounding"]),
+        rounding=readers.reals("rounding", rand["rounding"]),
     )
     return {"value": pack(values)}
 
 
 def _dequantize(q: Any, level: Any, format: Any, value: Any) -> dict[str, Any]:
-    ring = modular.Ring(_number("q", q))
-    numbers = quantizer.dequantize(_vector("value", value), level=_number("level", level), ring=ring, format=format)
+    ring = modular.Ring(readers.number("q", q))
+    numbers = quantizer.dequantize(
+        readers.vector("value", value), level=readers.number("level", level), ring=ring, format=format
+    )
     return {"x": numbers.astype(numbers.dtype.newbyteorder("<")).tobytes().hex()}
 
 
 def _mask(q: Any, update: Any, mask: Any) -> dict[str, Any]:
-    return {"masked": pack(lightsecagg.mask_update(_field(q), _vector("update", update), _vector("mask", mask)))}
+    return {
+        "masked": pack(
+            lightsecagg.mask_update(readers.field(q), readers.vector("update", update), readers.vector("mask", mask))
+        )
+    }
 
 
 def _aggregate(q: Any, N: Any, T: Any, surviving: Any, held: Any) -> dict[str, Any]:
-    field = _field(q)
+    field = readers.field(q)
     validate.integer("N", N, 2)
     validate.integer("T", T, 1, N - 1)
-    shares = {user: _vector(f"share of user {user}", text) for user, text in _pairs("held", held)}
-    return {"share": pack(lightsecagg.aggregate_shares(field, N, T, _users("surviving", surviving), shares))}
+    shares = {user: readers.vector(f"share of user {user}", text) for user, text in readers.pairs("held", held)}
+    return {"share": pack(lightsecagg.aggregate_shares(field, N, T, readers.users("surviving", surviving), shares))}
 
 
 def _recover(
     q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, surviving: Any, masked: Any, users: Any, shares: Any
 ) -> dict[str, Any]:
     """Take the server's last two steps, as it takes them in a round."""
-    parameters = lightsecagg.Parameters(_number("q", q), N, D, U, T, d)
+    parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
     survivors = validate.users("surviving", surviving, N)
     answering = validate.users("users", users, N)
     state = lightsecagg.ServerState(parameters, _SESSION, 0, phase="upload", sharers=tuple(range(N)))
-    uploads = _rows("masked", masked, len(survivors), parameters.d)
-    answers = _rows("shares", shares, len(answering), parameters.share_length)
+    uploads = readers.rows("masked", masked, len(survivors), parameters.d)
+    answers = readers.rows("shares", shares, len(answering), parameters.share_length)
     update = lightsecagg.MaskedUpdate
     inbox = [update(_SESSION, 0, user, SERVER, row) for user, row in zip(survivors, uploads, strict=True)]
     state, _ = lightsecagg.server_upload(state, inbox, randomness={})
@@ -134,22 +138,22 @@ def _recover(
 def _round(
     q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, updates: Any, drop: Any, rand: Mapping[str, Any]
 ) -> dict[str, Any]:
-    parameters = lightsecagg.Parameters(_number("q", q), N, D, U, T, d)
-    masks = _rows("masks", rand["masks"], N, d)
-    noises = _rows("noises", rand["noises"], N, T * parameters.share_length)
+    parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
+    masks = readers.rows("masks", rand["masks"], N, d)
+    noises = readers.rows("noises", rand["noises"], N, T * parameters.share_length)
     randomness = {
         user: {"mask": masks[user], "noise": noises[user].reshape(T, parameters.share_length)} for user in range(N)
     }
     if not isinstance(drop, dict):
         raise Reject("malformed", "drop must be an object of lists of users by phase")
-    dropouts = {phase: _users(f"drop.{phase}", users) for phase, users in drop.items()}
+    dropouts = {phase: readers.users(f"drop.{phase}", users) for phase, users in drop.items()}
     result = lightsecagg.run_round(
-        parameters, _rows("updates", updates, N, d), randomness=randomness, dropouts=dropouts, session=_SESSION
+        parameters, readers.rows("updates", updates, N, d), randomness=randomness, dropouts=dropouts, session=_SESSION
     )
     return {"aggregate": pack(result.aggregate), "contributors": list(result.contributors)}
 
 
-_HANDLERS: dict[str, Handler] = {
+HANDLERS: dict[str, Handler] = {
     "echo": _echo,
     "field.add": _elementwise("add"),
     "field.subtract": _elementwise("subtract"),
@@ -165,70 +169,10 @@ _HANDLERS: dict[str, Handler] = {
     "lightsecagg.aggregate_shares": _aggregate,
     "lightsecagg.recover": _recover,
     "lightsecagg.round": _round,
+    **reference_crypto.HANDLERS,
+    **reference_messages.HANDLERS,
+    **reference_scripts.HANDLERS,
 }
-
-
-def _number(name: str, text: Any) -> int:
-    if not isinstance(text, str) or not text.lstrip("-").isdecimal():
-        raise Reject("malformed", f"{name} is {text!r}; it must be a decimal string")
-    return int(text)
-
-
-def _field(q: Any) -> modular.PrimeField:
-    return modular.PrimeField(_number("q", q))
-
-
-def _array(name: str, text: Any, dtype: str) -> Any:
-    try:
-        return unpack(text, dtype)
-    except ValueError as error:
-        raise Reject("malformed", f"{name}: {error}") from None
-
-
-def _vector(name: str, text: Any) -> UintArray:
-    vector: UintArray = _array(name, text, "<u4").astype(np.uint64)
-    return vector
-
-
-def _reals(name: str, text: Any) -> validate.RealArray:
-    numbers: validate.RealArray = _array(name, text, "<f8").astype(np.float64)
-    return numbers
-
-
-def _bytes(name: str, text: Any) -> bytes:
-    data: bytes = _array(name, text, "u1").tobytes()
-    return data
-
-
-def _shaped(name: str, text: Any, rows: int, columns: int) -> UintArray:
-    vector = _vector(name, text)
-    if vector.size != rows * columns:
-        raise LengthMismatch(name, f"{vector.size} elements", f"{rows} rows of {columns} elements")
-    return vector.reshape(rows, columns)
-
-
-def _rows(name: str, texts: Any, count: int, columns: int) -> UintArray:
-    if not isinstance(texts, list):
-        raise Reject("malformed", f"{name} is {type(texts).__name__}; it must be a list of vectors")
-    if len(texts) != count:
-        raise LengthMismatch(name, f"{len(texts)} vectors", f"{count} vectors")
-    rows = [_shaped(f"{name}[{at}]", text, 1, columns) for at, text in enumerate(texts)]
-    return np.concatenate(rows) if rows else np.empty((0, columns), dtype=np.uint64)
-
-
-def _users(name: str, value: Any) -> list[int]:
-    if not isinstance(value, list) or not all(type(user) is int for user in value):
-        raise Reject("malformed", f"{name} must be a list of users")
-    return value
-
-
-def _pairs(name: str, value: Any) -> list[tuple[int, Any]]:
-    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value):
-        raise Reject("malformed", f"{name} must be a list of [user, vector]")
-    users = _users(name, [pair[0] for pair in value])
-    if len(set(users)) != len(users):
-        raise InconsistentSets(f"{name} gives two shares of one user")
-    return [(pair[0], pair[1]) for pair in value]
 
 
 def main() -> None:

@@ -1,0 +1,306 @@
+"""Checks of the generator, of keys and of sealing (spec/conventions.md, sections 8 and 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import rounds
+from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check, fail, same
+from secagg_spec.conformance.checks.valid import VALID, channel, key
+from secagg_spec.crypto import keys, prg, sealing
+
+KEY_LENGTH = LENGTH | {"bad_param"}
+WEAK_KEY = frozenset({"weak_key"})
+EQUAL_KEYS = frozenset({"bad_param", "duplicate_id"})
+BAD_CIPHERTEXT = frozenset({"bad_ciphertext"})
+AGAIN = frozenset({"replay", "wrong_phase"})
+PEER = frozenset({"unknown_peer", "out_of_range", "bad_param", "duplicate_id"})
+"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+
+_PRIME = 2**32 - 5
+_P25519 = 2**255 - 19
+_ORDER_8 = (
+    325606250916557431795983626356110631294008115727848805560023387167927233504,
+    39382357235489614581723060781553021112529911719440698176882885853963445705823,
+)
+_LOW_ORDER = (0, 1, *_ORDER_8, _P25519 - 1, _P25519, _P25519 + 1)
+_EXPAND, _CLOSE, _OPEN = "prg.expand", "seal.close", "seal.open"
+
+
+def low_order(draw: Any) -> bytes:
+    """Draw a public key of low order; the top bit is not part of the number."""
+    point = draw(st.sampled_from(_LOW_ORDER)) + draw(st.sampled_from((0, 2**255)))
+    return int(point).to_bytes(32, "little")
+
+
+def _wrong_length(draw: Any, data: str) -> str:
+    """Draw a key of another length: cut, continued, or empty."""
+    return str(draw(st.sampled_from((data[:-2], data + "00", "", data[:32], data + data))))
+
+
+# ------------------------------------------------------------------------------------------------- the generator
+
+
+@check("prg.expand/exact", "PRG-01", "RND-02", operations=(_EXPAND,))
+def expand(draw: Any, call: Caller) -> None:
+    """The elements of a key are those of its key stream, in little-endian words, without the rejected ones."""
+    valid = VALID[_EXPAND](draw, call.caps)
+    _expanded(call, valid.params)
+
+
+def _has_default(caps: Capabilities) -> bool:
+    return caps.offers(_EXPAND) and _PRIME in cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+
+
+@check("prg.expand/rejection", "PRG-01", "RND-02", operations=(_EXPAND,), applies=_has_default, examples=1)
+def rejection(draw: Any, call: Caller) -> None:
+    """The word 122497 of the key 0x65d is not below 2**32 - 5, and is skipped."""
+    _expanded(call, {"q": _PRIME, "key": (0x65D).to_bytes(32, "little").hex(), "n": 122500})
+
+
+def _expanded(call: Caller, params: dict[str, Any]) -> None:
+    want = prg.expand(bytes.fromhex(params["key"]), Ring(params["q"]), params["n"])
+    same(_EXPAND, call.vector(_EXPAND, params, "value", params["n"]), want)
+
+
+@check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40)
+def prefix(draw: Any, call: Caller) -> None:
+    """A shorter output is the beginning of a longer one."""
+    params = VALID[_EXPAND](draw, call.caps).params
+    n = params["n"]
+    shorter = draw(st.integers(0, n))
+    long = call.vector(_EXPAND, params, "value", n)
+    short = call.vector(_EXPAND, {**params, "n": shorter}, "value", shorter)
+    same(f"{shorter} of {n} elements", short, long[:shorter])
+
+
+@check("prg.expand/key-length", "PRG-02", operations=(_EXPAND,), examples=15)
+def expand_length(draw: Any, call: Caller) -> None:
+    """A key that is not 32 bytes long is refused."""
+    params = VALID[_EXPAND](draw, call.caps).params
+    text = _wrong_length(draw, params["key"])
+    call.refused(_EXPAND, {**params, "key": text}, KEY_LENGTH, f"the key has {len(text) // 2} bytes")
+
+
+# ---------------------------------------------------------------------------------------------------------- keys
+
+
+@check("key.agree/exact", "KEY-02", operations=("key.agree",), examples=40)
+def agree(draw: Any, call: Caller) -> None:
+    """Two key pairs agree on the shared secret of X25519, from both sides."""
+    privates = key(draw), draw(st.sampled_from((bytes([7]) * 32, bytes(range(1, 33)))))
+    publics = rounds.public_keys(list(privates))
+    want = keys.agree(privates[0], publics[1]).hex()
+    for own, other in ((0, 1), (1, 0)):
+        got = call.result("key.agree", {"private": privates[own].hex(), "public": publics[other].hex()}).get("secret")
+        if got != want:
+            fail(f"the secret is {got}, must be {want}", want)
+
+
+@check("key.agree/low-order", "KEY-01", operations=("key.agree",), examples=30)
+def agree_weak(draw: Any, call: Caller) -> None:
+    """A public key of low order, which gives an all-zero secret, is refused."""
+    public = low_order(draw).hex()
+    call.refused("key.agree", {"private": key(draw).hex(), "public": public}, WEAK_KEY, "the secret is all zero")
+
+
+@check("key.agree/lengths", "KEY-03", operations=("key.agree",), examples=15)
+def agree_lengths(draw: Any, call: Caller) -> None:
+    """Keys that are not 32 bytes long are refused."""
+    params = VALID["key.agree"](draw, call.caps).params
+    name = draw(st.sampled_from(("private", "public")))
+    text = _wrong_length(draw, params[name])
+    call.refused("key.agree", {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+
+
+@check("key.derive/exact", "KEY-02", operations=("key.derive",))
+def derive(draw: Any, call: Caller) -> None:
+    """The binding has exactly the fields of the text, and the key is derived from it and the session."""
+    params = VALID["key.derive"](draw, call.caps).params
+    binding, derived = _derived(params)
+    result = call.result("key.derive", params)
+    for name, want in (("binding", binding.hex()), ("key", derived.hex())):
+        if result.get(name) != want:
+            fail(f"the {name} is {result.get(name)}, must be {want}", want)
+
+
+def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
+    numbers = {name: int(text) for name, text in params["parameters"]}
+    session = bytes.fromhex(params["session"])
+    context = sealing.Context(params["protocol"], keys.hash_parameters(numbers), session, int(params["round"]), 0)
+    public = (bytes.fromhex(params[name]) for name in ("sender_key", "receiver_key"))
+    binding = sealing.binding(context, params["sender"], params["receiver"], *public)
+    return binding, keys.derive(bytes.fromhex(params["secret"]), session, binding)
+
+
+@check("key.derive/lengths", "KEY-03", operations=("key.derive",), examples=15)
+def derive_lengths(draw: Any, call: Caller) -> None:
+    """Secrets, sessions and keys of other lengths are refused."""
+    params = VALID["key.derive"](draw, call.caps).params
+    name = draw(st.sampled_from(("sender_key", "receiver_key", "session", "secret")))
+    text = params[name] + "00" if name in ("session", "secret") else _wrong_length(draw, params[name])
+    call.refused("key.derive", {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+
+
+# ------------------------------------------------------------------------------------------------------- sealing
+
+
+@check("seal.close/exact", "SEA-01", "KEY-02", "LSA-18", operations=(_CLOSE,))
+def close(draw: Any, call: Caller) -> None:
+    """A payload is sealed as in the text, 16 bytes longer than its plaintext."""
+    params = VALID[_CLOSE](draw, call.caps).params
+    own = channel(params, bytes.fromhex(params["private"]))
+    plaintexts = [(receiver, bytes.fromhex(text)) for receiver, text in params["plaintexts"]]
+    want = [own.close(params["sender"], receiver, plaintext).hex() for receiver, plaintext in plaintexts]
+    got = call.result(_CLOSE, params).get("payloads")
+    if got != want:
+        fail(f"the payloads are {got}, must be {want}", want)
+
+
+@check("seal.close/twice", "SEA-03", operations=(_CLOSE,), examples=20)
+def close_twice(draw: Any, call: Caller) -> None:
+    """A channel seals no second payload for a receiver."""
+    params = VALID[_CLOSE](draw, call.caps).params
+    receiver, plaintext = draw(st.sampled_from(params["plaintexts"]))
+    plaintexts = [*params["plaintexts"], [receiver, plaintext + "00"]]
+    call.refused(_CLOSE, {**params, "plaintexts": plaintexts}, AGAIN, f"user {receiver} gets a second payload")
+
+
+@check("seal.close/low-order", "KEY-01", operations=(_CLOSE,), examples=20)
+def close_weak(draw: Any, call: Caller) -> None:
+    """Nothing is sealed for a user whose public key gives an all-zero secret."""
+    params = VALID[_CLOSE](draw, call.caps).params
+    receiver = params["plaintexts"][-1][0]
+    roster = _with_key(params["roster"], receiver, low_order(draw).hex())
+    call.refused(_CLOSE, {**params, "roster": roster}, WEAK_KEY, f"the secret with user {receiver} is all zero")
+
+
+@check("seal.open/exact", "SEA-01", "KEY-02", "LSA-18", operations=(_OPEN,))
+def open_payload(draw: Any, call: Caller) -> None:
+    """A payload opens to its plaintext for its receiver."""
+    params = VALID[_OPEN](draw, call.caps).params
+    own = channel(params, bytes.fromhex(params["private"]))
+    want = own.open(params["sender"], params["receiver"], bytes.fromhex(params["payload"])).hex()
+    got = call.result(_OPEN, params).get("plaintext")
+    if got != want:
+        fail(f"the plaintext is {got}, must be {want}", want)
+
+
+@check("seal.open/altered", "SEA-02", operations=(_OPEN,), examples=50)
+def open_altered(draw: Any, call: Caller) -> None:
+    """A payload that was altered, cut or continued does not open."""
+    params = VALID[_OPEN](draw, call.caps).params
+    payload = altered(draw, bytes.fromhex(params["payload"]))
+    call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, "the payload was altered")
+
+
+def altered(draw: Any, payload: bytes) -> bytes:
+    """Draw a payload with one bit flipped, or cut, or continued."""
+    how = draw(st.sampled_from(("bit", "cut", "tag", "longer")))
+    if how == "bit":
+        at, bit = draw(st.integers(0, len(payload) - 1)), draw(st.integers(0, 7))
+        return payload[:at] + bytes([payload[at] ^ 1 << bit]) + payload[at + 1 :]
+    if how == "longer":
+        return payload + bytes(draw(st.integers(1, 17)))
+    return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
+
+
+@check("seal.open/another-context", "SEA-02", "KEY-02", "LSA-18", operations=(_OPEN,), examples=60)
+def open_elsewhere(draw: Any, call: Caller) -> None:
+    """A payload that was sealed for anything else does not open."""
+    params = VALID[_OPEN](draw, call.caps).params
+    name = draw(st.sampled_from(("session", "round", "type", "d", "receiver", "roster", "reversed", "sender")))
+    payload = _sealed_otherwise(params, name)
+    call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, f"it was sealed for another {name}")
+
+
+def _sealed_otherwise(params: dict[str, Any], name: str) -> bytes:
+    """Return a payload in which one thing differs from what the request says.
+
+    The receiver seals it where nobody else could: both ends have the same secret.
+    """
+    sealed, sender, receiver = dict(params), params["sender"], params["receiver"]
+    third = next(user for user in range(params["N"]) if user not in (sender, receiver))
+    if name == "session":
+        sealed["session"] = ("01" if params["session"][:2] == "00" else "00") + params["session"][2:]
+    elif name == "round":
+        sealed["round"] = str(int(params["round"]) ^ 1)
+    elif name in ("type", "d"):
+        sealed[name] = params[name] ^ 1 if name == "type" else params[name] + 1
+    elif name == "roster":
+        sealed["roster"] = _with_key(params["roster"], sender, params["roster"][third])
+        sealed["roster"][third] = params["roster"][sender]
+    secret = keys.agree(bytes.fromhex(params["private"]), bytes.fromhex(params["roster"][sender]))
+    users = {"receiver": (sender, third), "sender": (third, receiver), "reversed": (receiver, sender)}
+    return _seal(sealed, secret, *users.get(name, (sender, receiver)))
+
+
+def _seal(params: dict[str, Any], secret: bytes, sender: int, receiver: int) -> bytes:
+    """Return a payload under a given secret."""
+    context = channel(params, bytes(32)).context
+    public = (bytes.fromhex(params["roster"][user]) for user in (sender, receiver))
+    bound = sealing.binding(context, sender, receiver, *public)
+    cipher = ChaCha20Poly1305(keys.derive(secret, context.session, bound))
+    return cipher.encrypt(bytes(12), b"a share", bound + context.message_type.to_bytes(2, "little"))
+
+
+def _with_key(roster: list[str], user: int, text: str) -> list[str]:
+    return [text if at == user else public for at, public in enumerate(roster)]
+
+
+def _rosters(operation: str) -> None:
+    @check(f"{operation}/equal-keys", "KEY-04", operations=(operation,), examples=15)
+    def equal_keys(draw: Any, call: Caller) -> None:
+        """A roster in which two users have one public key is refused."""
+        params = VALID[operation](draw, call.caps).params
+        one, other = cases.subset(draw, range(params["N"]), 2, 2)
+        roster = _with_key(params["roster"], one, params["roster"][other])
+        call.refused(operation, {**params, "roster": roster}, EQUAL_KEYS, f"users {one} and {other} have one key")
+
+    @check(f"{operation}/key-lengths", "KEY-03", operations=(operation,), examples=20)
+    def key_lengths(draw: Any, call: Caller) -> None:
+        """Keys that are not 32 bytes long, and rosters that have not N keys, are refused."""
+        params = VALID[operation](draw, call.caps).params
+        roster, private = list(params["roster"]), params["private"]
+        changed = draw(st.sampled_from(("private", "public", "shorter", "longer")))
+        if changed == "private":
+            private = _wrong_length(draw, private)
+        elif changed == "public":
+            user = draw(st.integers(0, len(roster) - 1))
+            roster[user] = _wrong_length(draw, roster[user])
+        else:
+            roster = roster[:-1] if changed == "shorter" else [*roster, "07" * 32]
+        params = {**params, "private": private, "roster": roster}
+        call.refused(operation, params, KEY_LENGTH, f"the length is wrong ({changed})")
+
+
+def broken_parameters(operation: str) -> None:
+    """Register the check of LSA-01 for an operation."""
+
+    @check(f"{operation}/parameters", "LSA-01", operations=(operation,), examples=20)
+    def parameters(draw: Any, call: Caller) -> None:
+        """Parameters that break a constraint are refused."""
+        valid = VALID[operation](draw, call.caps)
+        params = valid.params
+        options: tuple[dict[str, int], ...] = (
+            {"T": 0},
+            {"T": params["U"]},
+            {"U": params["N"] - params["D"] + 1},
+            {"D": params["N"] - max(params["U"], params["T"] + 2) + 1},
+            {"D": -1},
+            {"d": 0},
+        )
+        changed = draw(st.sampled_from(options))
+        rand = call.randomness(operation, valid.rand)
+        call.refused(operation, {**params, **changed}, BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand)
+
+
+for _name in (_CLOSE, _OPEN):
+    _rosters(_name)
+    broken_parameters(_name)

@@ -1,0 +1,238 @@
+"""The messages of one round, from which scripts take the inboxes of one party (spec/adapter.md, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks.requests import Valid, recovery, shares_length, vandermonde
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.sealing import SealedChannel
+from secagg_spec.protocols.codec import encode, vector_bytes
+from secagg_spec.protocols.lightsecagg import (
+    AggregatedShare,
+    MaskedUpdate,
+    MaskShare,
+    Parameters,
+    SurvivingSet,
+    sealing_context,
+)
+from secagg_spec.protocols.shape import SERVER
+
+ROUNDS = (0, 1, 255, 256, 2**31, 2**32 - 1)
+_NUMBERS = ("q", "N", "D", "U", "T", "d")
+
+
+@dataclass(frozen=True)
+class Session:
+    """The parameters, id and round number of a session; whole requests start with its members."""
+
+    numbers: dict[str, int]
+    id: bytes
+    round: int
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters, for the reference."""
+        return Parameters(**{name: self.numbers[name] for name in _NUMBERS})
+
+    def members(self) -> dict[str, Any]:
+        """Return the members of a request."""
+        return {**self.numbers, "session": self.id.hex(), "round": str(self.round)}
+
+
+def session_id(draw: Any) -> bytes:
+    """Draw a session id, the simplest first."""
+    return bytes(draw(st.binary(min_size=16, max_size=16)))
+
+
+def session(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Session:
+    """Draw a session that the operation declares."""
+    numbers = cases.session(draw, caps, operation, spare)
+    return Session(numbers, session_id(draw), draw(st.sampled_from(ROUNDS)))
+
+
+def private_keys(draw: Any, N: int) -> list[bytes]:
+    """Draw different private keys for N users."""
+    seed = draw(st.integers(0, 255))
+    return [bytes([user + 1, seed]) * 16 for user in range(N)]
+
+
+@lru_cache(maxsize=4096)
+def _public(private: bytes) -> bytes:
+    return public_key(private)
+
+
+def public_keys(privates: list[bytes]) -> list[bytes]:
+    """Return their public keys."""
+    return [_public(private) for private in privates]
+
+
+@dataclass(frozen=True)
+class UserScene:
+    """One user of a round, and what arrives there: shares of `sharers`, and a surviving set."""
+
+    session: Session
+    user: int
+    update: UintArray
+    mask: UintArray
+    noise: UintArray
+    received: dict[int, UintArray]
+    surviving: tuple[int, ...]
+    privates: tuple[bytes, ...] = ()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the channel is sealed."""
+        return bool(self.privates)
+
+    def channel(self, user: int) -> Channel:
+        """Return the channel of a user."""
+        if not self.sealed:
+            return PlainChannel()
+        context = sealing_context(self.session.parameters, self.session.id, self.session.round)
+        return SealedChannel(context, self.privates[user], Roster(tuple(public_keys(list(self.privates)))))
+
+    def share_from(self, sender: int) -> MaskShare:
+        """Return the message with the share of a sender."""
+        payload = self.channel(sender).close(sender, self.user, vector_bytes(self.received[sender]))
+        return MaskShare(self.session.id, self.session.round, sender, self.user, payload)
+
+    def shares(self) -> list[MaskShare]:
+        """Return the inbox of `upload`."""
+        return [self.share_from(sender) for sender in self.received]
+
+    def announced(self, users: tuple[int, ...] | None = None) -> SurvivingSet:
+        """Return the message of `recover`, with the surviving set of the scene or another one."""
+        chosen = self.surviving if users is None else users
+        return SurvivingSet(self.session.id, self.session.round, SERVER, self.user, chosen)
+
+    def calls(self) -> list[Call]:
+        """Return the steps of a round in which everybody is honest."""
+        upload = tuple(encode(message) for message in self.shares())
+        return [Call("share"), Call("upload", upload), Call("recover", (encode(self.announced()),))]
+
+    def params(self, calls: list[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        keys = [key.hex() for key in public_keys(list(self.privates))]
+        sealed = {"private": self.privates[self.user].hex(), "roster": keys} if self.sealed else "plain"
+        shown = {"user": self.user, "channel": sealed, "update": pack(self.update), "steps": written(calls)}
+        return {**self.session.members(), **shown}
+
+    def rand(self) -> dict[str, Any]:
+        """Return the sampled values."""
+        return {"mask": pack(self.mask), "noise": pack(self.noise)}
+
+
+def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserScene:
+    """Draw a user, the shares that it receives, and a surviving set that it must accept."""
+    drawn = session(draw, caps, "lightsecagg.user")
+    q, N, T, d = (drawn.numbers[name] for name in ("q", "N", "T", "d"))
+    L = shares_length(drawn.numbers, d)
+    user = draw(st.integers(0, N - 1))
+    others = [other for other in range(N) if other != user]
+    received = {sender: cases.vector(draw, q, L) for sender in cases.subset(draw, others, T + 1)}
+    surviving = sorted([user, *cases.subset(draw, sorted(received), T + 1)])
+    return UserScene(
+        drawn,
+        user,
+        cases.vector(draw, q, d),
+        cases.vector(draw, q, d),
+        cases.matrix(draw, q, T, L),
+        received,
+        tuple(surviving),
+        tuple(private_keys(draw, N)) if sealed else (),
+    )
+
+
+@dataclass(frozen=True)
+class ServerScene:
+    """The server of a round, and what arrives there."""
+
+    session: Session
+    shares: tuple[MaskShare, ...]
+    updates: tuple[MaskedUpdate, ...]
+    answers: tuple[AggregatedShare, ...]
+    own_code: bool
+
+    @property
+    def surviving(self) -> list[int]:
+        """The surviving set."""
+        return sorted(message.sender for message in self.updates)
+
+    def calls(self) -> list[Call]:
+        """Return the steps; without the last one where the answers are shares of another code."""
+        inboxes = {"share": self.shares, "upload": self.updates, "recover": self.answers}
+        phases = ("share", "upload", "recover") if self.own_code else ("share", "upload")
+        return [Call(phase, tuple(encode(message) for message in inboxes[phase])) for phase in phases]
+
+    def params(self, calls: list[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        return {**self.session.members(), "steps": written(calls)}
+
+
+def server_scene(draw: Any, caps: Capabilities, extra: int | None = None) -> ServerScene:
+    """Draw what arrives at the server: opaque shares, masked updates, and U answers or more, or exactly U + `extra`."""
+    drawn = session(draw, caps, "lightsecagg.server", extra or 0)
+    valid, _ = recovery(draw, drawn.numbers, None if extra is None else drawn.numbers["U"] + extra)
+    return ServerScene(
+        drawn,
+        tuple(_opaque_shares(draw, drawn, valid.params["surviving"])),
+        tuple(_updates(drawn, valid)),
+        tuple(_answers(drawn, valid)),
+        vandermonde(caps),
+    )
+
+
+def _opaque_shares(draw: Any, drawn: Session, surviving: list[int]) -> list[MaskShare]:
+    """Draw the shares that arrive: all of the survivors, and some or all of the others."""
+    N = drawn.numbers["N"]
+    seed = bytes([draw(st.integers(0, 255))])
+    shares = []
+    for sender in range(N):
+        receivers = [user for user in range(N) if user != sender]
+        if sender not in surviving:
+            receivers = cases.subset(draw, receivers, 0)
+        for receiver in receivers:
+            payload = (seed + bytes([sender, receiver])) * draw(st.integers(0, 2))
+            shares.append(MaskShare(drawn.id, drawn.round, sender, receiver, payload))
+    return shares
+
+
+def _updates(drawn: Session, valid: Valid) -> list[MaskedUpdate]:
+    pairs = zip(valid.params["surviving"], valid.params["masked"], strict=True)
+    return [MaskedUpdate(drawn.id, drawn.round, user, SERVER, _vector(text)) for user, text in pairs]
+
+
+def _answers(drawn: Session, valid: Valid) -> list[AggregatedShare]:
+    pairs = zip(valid.params["users"], valid.params["shares"], strict=True)
+    return [AggregatedShare(drawn.id, drawn.round, user, SERVER, _vector(text)) for user, text in pairs]
+
+
+def _vector(text: str) -> UintArray:
+    return unpack(text).astype(np.uint64)
+
+
+def written(calls: list[Call]) -> list[dict[str, Any]]:
+    """Return steps as they stand in a request."""
+    return [{"phase": call.phase, "inbox": [data.hex() for data in call.inbox]} for call in calls]
+
+
+def without(call: Call, at: int) -> Call:
+    """Return a step without one of its messages."""
+    return replace(call, inbox=call.inbox[:at] + call.inbox[at + 1 :])
+
+
+def exchanged(call: Call, at: int, data: bytes) -> Call:
+    """Return a step with other bytes in the place of one of its messages."""
+    return replace(call, inbox=(*call.inbox[:at], data, *call.inbox[at + 1 :]))

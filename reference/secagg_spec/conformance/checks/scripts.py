@@ -1,0 +1,736 @@
+"""Checks of one party of a round, step by step: what it refuses, and that nothing comes of it (spec/adapter.md, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import rounds
+from secagg_spec.conformance.checks.base import (
+    BAD_SHARE,
+    LENGTH,
+    NONCANONICAL,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+    same,
+)
+from secagg_spec.conformance.checks.crypto import (
+    AGAIN,
+    BAD_CIPHERTEXT,
+    EQUAL_KEYS,
+    KEY_LENGTH,
+    WEAK_KEY,
+    altered,
+    broken_parameters,
+    low_order,
+)
+from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
+from secagg_spec.conformance.checks.requests import vandermonde
+from secagg_spec.conformance.checks.rounds import ServerScene, UserScene, exchanged
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference_scripts import Call, play, server_end
+from secagg_spec.conformance.wire import Answer, pack
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols.codec import Message, encode, vector_bytes, vector_from_bytes
+from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare
+from secagg_spec.protocols.shape import SERVER, Role
+
+OUT_OF_TURN = frozenset({"malformed", "wrong_phase"})
+NOTHING_CAME = frozenset({"wrong_phase", "malformed", "below_threshold", "inconsistent_sets"})
+ELSEWHERE = frozenset({"wrong_phase", "malformed"})
+STRANGER = frozenset({"unknown_peer", "inconsistent_sets", "malformed", "wrong_phase"})
+SECOND = frozenset({"replay", "duplicate_id"})
+NOT_ALLOWED = frozenset({"unknown_peer", "inconsistent_sets"})
+BAD_VECTOR = frozenset({"malformed", "noncanonical", "out_of_range", "length_mismatch"})
+"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+
+_USER, _SERVER = "lightsecagg.user", "lightsecagg.server"
+Entries = list[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A step that must be refused, put before one of the right steps, or behind them all.
+
+    `blamed` is what the refusal must carry, where a clause names it.
+    """
+
+    before: int
+    call: Call
+    codes: frozenset[str]
+    why: str
+    blamed: frozenset[int] | None = None
+
+
+# ------------------------------------------------------------------------------------------------- asking, reading
+
+
+def _ask(call: Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | None) -> Entries:
+    """Run a script and return its entries, one for each step (ADP-20)."""
+    entries = call.result(op, params, rand).get("steps")
+    count = len(params["steps"])
+    if not isinstance(entries, list) or len(entries) != count or not all(isinstance(e, dict) for e in entries):
+        raise CheckFailed("wrong_value", f"{op}: steps must be a list of {count} entries, one for each step")
+    return entries
+
+
+def _taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
+    """Return the outbox of a step that must have been taken, in a fixed order."""
+    if "reject" in entry:
+        reject = _rejection(op, entry)
+        message = f"{op}: the step {phase} was refused as {reject.code}, and it is right: {reject.message}"
+        raise CheckFailed("rejected_valid", message, {"outbox": "…"})
+    outbox = entry.get("outbox")
+    if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
+        raise CheckFailed("protocol", f"{op}: the entry of the step {phase} has neither a reject nor an outbox")
+    return sorted(outbox)
+
+
+def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
+    body = entry["reject"]
+    code = body.get("code") if isinstance(body, dict) else None
+    if not isinstance(code, str):
+        raise CheckFailed("protocol", f"{op}: a refused step has a reject with a code; this one is {body!r:.80}")
+    return Answer("reject", code=code, message=str(body.get("message", "")))
+
+
+def _refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
+    expected = {"reject": sorted(fault.codes)}
+    if "reject" not in entry:
+        message = f"{op} took the step {fault.call.phase} although {fault.why}"
+        raise CheckFailed("accepted_invalid", message, expected)
+    call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), fault.codes, fault.why)
+    if fault.blamed is not None:
+        blamed = entry["reject"].get("blamed")
+        want: list[Any] = ["server" if party == SERVER else party for party in sorted(fault.blamed)]
+        if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
+            fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
+
+
+def _with_fault(calls: list[Call], fault: Fault | None) -> list[Call]:
+    return calls if fault is None else [*calls[: fault.before], fault.call, *calls[fault.before :]]
+
+
+def _drop_fault(call: Caller, op: str, entries: Entries, fault: Fault | None) -> Entries:
+    """Judge the refused step, and return the entries of the others."""
+    if fault is None:
+        return entries
+    _refused(call, op, entries[fault.before], fault)
+    return entries[: fault.before] + entries[fault.before + 1 :]
+
+
+def _compare(op: str, calls: Sequence[Call], got: Entries, want: Sequence[Mapping[str, Any]]) -> None:
+    """Compare entries bit for bit, the messages of an outbox in any order."""
+    for step, mine, right in zip(calls, got, want, strict=True):
+        assert "reject" not in right, f"the reference refuses {step.phase}: {right}"
+        outbox = _taken(op, mine, step.phase)
+        if outbox != sorted(right["outbox"]):
+            fail(f"{op}: the step {step.phase} sends {len(outbox)} messages that are not the right ones", dict(right))
+        if mine.get("aggregate") != right.get("aggregate"):
+            fail(f"{op}: aggregate is {mine.get('aggregate')}, must be {right.get('aggregate')}", dict(right))
+
+
+# ---------------------------------------------------------------------------------------------------------- a user
+
+
+def _judge_user(call: Caller, scene: UserScene, fault: Fault | None = None, calls: list[Call] | None = None) -> None:
+    """Run a user's script with a step that must be refused; the others must come out as if it were not there."""
+    right = scene.calls() if calls is None else calls
+    rand = call.randomness(_USER, scene.rand())
+    entries = _ask(call, _USER, scene.params(_with_fault(right, fault)), rand)
+    entries = _drop_fault(call, _USER, entries, fault)
+    if call.caps.grade(_USER) == "explicit" and vandermonde(call.caps):
+        _compare(_USER, right, entries, _reference_user(scene, right))
+    else:
+        call.by_relation = True
+        _relate(call, scene, right, entries)
+
+
+def _reference_user(scene: UserScene, calls: list[Call]) -> list[Any]:
+    session = scene.session
+    start = lightsecagg.user_start(
+        session.parameters, session.id, session.round, scene.user, scene.update, scene.channel(scene.user)
+    )
+    sampled = {"mask": scene.mask, "noise": scene.noise}
+    return play(lightsecagg.TABLE, Role.USER, start, calls, sampled, lambda state: {})
+
+
+def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries) -> None:
+    """Check what holds between the messages of a user whose mask and noise are its own."""
+    sent = {step.phase: _messages(entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
+    shares = _own_shares(scene, sent.get("share", []))
+    if not shares:
+        return
+    decoded = _decoded(call.caps, scene, shares)
+    if "upload" in sent:
+        masked = _single(scene, sent["upload"], MaskedUpdate).masked
+        field = scene.session.parameters.field
+        if masked.shape != scene.update.shape:
+            fail(f"{_USER}: masked has {masked.size} elements, must have {scene.update.size}")
+        if decoded is not None:
+            same("masked update", masked, field.add(scene.update, decoded[0]))
+    if "recover" in sent and decoded is not None:
+        share = _single(scene, sent["recover"], AggregatedShare).share
+        others = [scene.received[user] for user in scene.surviving if user != scene.user]
+        want = scene.session.parameters.field.sum(np.stack([*others, decoded[1]]))
+        if share.shape != want.shape:
+            fail(f"{_USER}: share has {share.size} elements, must have {want.size}")
+        same("aggregated share", share, want)
+
+
+def _messages(entry: Mapping[str, Any], phase: str) -> list[Any]:
+    try:
+        return [parse(bytes.fromhex(text)) for text in _taken(_USER, entry, phase)]
+    except (ValueError, ProtocolError) as error:
+        fail(f"{_USER}: the step {phase} sends something that is no message: {error}")
+
+
+def _own_shares(scene: UserScene, sent: Sequence[Message]) -> dict[int, UintArray]:
+    """Return the shares that a user sent, by receiver: one for each other user, with the right header."""
+    if not sent:
+        return {}
+    session, shares = scene.session, dict[int, UintArray]()
+    for message in sent:
+        if not isinstance(message, MaskShare) or _header(message)[:3] != (session.id, session.round, scene.user):
+            fail(f"{_USER}: the step share sends a message with a wrong header or type")
+        try:
+            plaintext = scene.channel(message.receiver).open(scene.user, message.receiver, message.payload)
+            shares[message.receiver] = session.parameters.field.check("share", vector_from_bytes(plaintext), None)
+        except (IndexError, ParameterError, ProtocolError) as error:
+            fail(f"{_USER}: the share for {message.receiver} is not one: {error}")
+    others = sorted(set(range(session.numbers["N"])) - {scene.user})
+    if sorted(shares) != others or len(sent) != len(others):
+        fail(f"{_USER}: shares go to {sorted(shares)}, must go to each of {others} once")
+    return shares
+
+
+def _header(message: Message) -> tuple[bytes, int, int, int]:
+    return message.session, message.round, message.sender, message.receiver
+
+
+def _decoded(caps: Capabilities, scene: UserScene, shares: dict[int, UintArray]) -> tuple[UintArray, UintArray] | None:
+    """Return the mask and the user's own share, from the shares of the others; nothing when these do not tell."""
+    numbers, d = scene.session.numbers, scene.update.size
+    code = MaskCode(PrimeField(numbers["q"]), numbers["N"], numbers["U"], numbers["T"])
+    users = sorted(shares)[: code.U]
+    if not vandermonde(caps) or len(users) < code.U:
+        return None
+    rows = np.stack([shares[user] for user in users])
+    own = code.columns[:, [scene.user]].T
+    system = np.ascontiguousarray(code.columns[:, users].T)
+    mask = code.decode(sorted(shares), np.stack([shares[user] for user in sorted(shares)]), d)
+    return mask, code.field.matmul(np.ascontiguousarray(own), code.field.solve(system, rows)).reshape(-1)
+
+
+def _single(scene: UserScene, sent: Sequence[Any], kind: type[Any]) -> Any:
+    want = (scene.session.id, scene.session.round, scene.user, SERVER)
+    if len(sent) != 1 or not isinstance(sent[0], kind) or _header(sent[0]) != want:
+        fail(f"{_USER}: must send one {kind.__name__} to the server")
+    return sent[0]
+
+
+UserFault = Callable[[Any, UserScene], Fault]
+_USER_FAULTS: dict[str, UserFault] = {}
+
+
+def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[UserFault], UserFault]:
+    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+
+    def register(build: UserFault) -> UserFault:
+        def judge(draw: Any, call: Caller) -> None:
+            scene = rounds.user_scene(draw, call.caps, sealed=sealed)
+            _judge_user(call, scene, build(draw, scene))
+
+        judge.__doc__ = build.__doc__
+        check(f"{_USER}/{name}", *clauses, operations=(_USER,), examples=30)(judge)
+        if not sealed:
+            _USER_FAULTS[name] = build
+        return build
+
+    return register
+
+
+@check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", operations=(_USER,), examples=60)
+def user(draw: Any, call: Caller) -> None:
+    """The messages of a user are those of the text, over the plain channel."""
+    _judge_user(call, rounds.user_scene(draw, call.caps))
+
+
+@check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", operations=(_USER,), examples=40)
+def sealed_user(draw: Any, call: Caller) -> None:
+    """Over the sealed channel the payloads are sealed for this session, round, sender, receiver and message type."""
+    _judge_user(call, rounds.user_scene(draw, call.caps, sealed=True))
+
+
+@check(f"{_USER}/refused-step", "ERR-01", operations=(_USER,), examples=60)
+def user_unharmed(draw: Any, call: Caller) -> None:
+    """Whatever a user refused before, the right steps come out as if it had never been asked."""
+    scene = rounds.user_scene(draw, call.caps)
+    name = draw(st.sampled_from(sorted(_USER_FAULTS)))
+    _judge_user(call, scene, _USER_FAULTS[name](draw, scene))
+
+
+def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
+    return {1: scene.shares(), 2: [scene.announced()]}
+
+
+def _changed_message(draw: Any, scene: UserScene) -> tuple[int, int, Any]:
+    """Draw a message that the user receives: the number of its step, its place in the inbox, itself."""
+    at = draw(st.sampled_from((1, 2)))
+    inbox = _inboxes(scene)[at]
+    place = draw(st.integers(0, len(inbox) - 1))
+    return at, place, inbox[place]
+
+
+def _elsewhere(draw: Any, scene: UserScene, changed: str) -> Fault:
+    at, place, message = _changed_message(draw, scene)
+    other = (scene.user + 1 if scene.user == 0 else 0) if draw(st.booleans()) else SERVER
+    session = bytes([message.session[0] ^ 1]) + message.session[1:]
+    values = {"session": session, "round": message.round ^ draw(st.sampled_from((1, 256))), "receiver": other}
+    data = encode(replace(message, **{changed: values[changed]}))
+    why = f"a message has another {changed}"
+    return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, why)
+
+
+@_user_check("session", "MSG-03")
+def _user_session(draw: Any, scene: UserScene) -> Fault:
+    """A message of another session is refused."""
+    return _elsewhere(draw, scene, "session")
+
+
+@_user_check("round", "MSG-03")
+def _user_round(draw: Any, scene: UserScene) -> Fault:
+    """A message of another round is refused."""
+    return _elsewhere(draw, scene, "round")
+
+
+@_user_check("receiver", "MSG-03")
+def _user_receiver(draw: Any, scene: UserScene) -> Fault:
+    """A message for another receiver is refused."""
+    return _elsewhere(draw, scene, "receiver")
+
+
+@_user_check("sender", "MSG-03")
+def _user_sender(draw: Any, scene: UserScene) -> Fault:
+    """A share from outside the roster, and a surviving set from another user, are refused."""
+    N = scene.session.numbers["N"]
+    strangers = {1: (N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
+    at = draw(st.sampled_from((1, 2)))
+    inbox = scene.calls()[at]
+    stranger = draw(st.sampled_from(strangers[at]))
+    data = encode(replace(_inboxes(scene)[at][0], sender=stranger))
+    call = replace(inbox, inbox=(*inbox.inbox, data)) if at == 1 else exchanged(inbox, 0, data)
+    return Fault(at, call, STRANGER, "the sender has nothing to send to this step")
+
+
+@_user_check("second-message", "MSG-04")
+def _user_second(draw: Any, scene: UserScene) -> Fault:
+    """A second message from one sender is refused, the same bytes or others."""
+    at, _, message = _changed_message(draw, scene)
+    if at == 1 and draw(st.booleans()):
+        share = scene.received[message.sender]
+        message = replace(message, payload=vector_bytes(np.zeros_like(share)))
+    call = scene.calls()[at]
+    return Fault(at, replace(call, inbox=(*call.inbox, encode(message))), SECOND, "a sender sent two messages")
+
+
+@_user_check("bytes", "MSG-02")
+def _user_bytes(draw: Any, scene: UserScene) -> Fault:
+    """Bytes that are no message are refused."""
+    at, place, message = _changed_message(draw, scene)
+    return Fault(at, exchanged(scene.calls()[at], place, _broken(draw, encode(message))), ANOTHER_TYPE, "no message")
+
+
+def _broken(draw: Any, data: bytes) -> bytes:
+    how = draw(st.sampled_from(("cut", "longer", "type", "count")))
+    if how == "cut":
+        return data[: draw(st.integers(0, len(data) - 1))]
+    if how == "longer":
+        return data + bytes(draw(st.integers(1, 9)))
+    if how == "type":
+        return (9999).to_bytes(2, "little") + data[2:]
+    return data[:30] + bytes([data[30] ^ 1]) + data[31:]
+
+
+@_user_check("type", "MSG-02")
+def _user_type(draw: Any, scene: UserScene) -> Fault:
+    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    calls = scene.calls()
+    at = draw(st.sampled_from((0, 1, 2)))
+    wrong = calls[2 if at == 1 else 1].inbox[0]
+    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
+
+
+@_user_check("vector", "MOD-06", "MOD-07")
+def _user_vector(draw: Any, scene: UserScene) -> Fault:
+    """A share that holds a number that is not below q, or has another length, is refused."""
+    place, message = 0, scene.shares()[0]
+    payload = _wrong_vector(draw, scene.received[message.sender], scene.session.numbers["q"])
+    data = encode(replace(message, payload=payload))
+    return Fault(1, exchanged(scene.calls()[1], place, data), BAD_VECTOR, "a share is not L elements")
+
+
+def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
+    how = draw(st.sampled_from(("element", "longer", "shorter", "cut", "trailing")))
+    if how == "element":
+        changed = vector.copy()
+        changed[draw(st.integers(0, vector.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+        return vector_bytes(changed)
+    if how == "longer":
+        return vector_bytes(np.concatenate([vector, np.zeros(1, np.uint64)]))
+    if how == "shorter":
+        return vector_bytes(vector[:-1])
+    return vector_bytes(vector)[:-1] if how == "cut" else vector_bytes(vector) + b"\0"
+
+
+@_user_check("step-again", "LSA-04", "LSA-12")
+def _user_again(draw: Any, scene: UserScene) -> Fault:
+    """A second share, upload or aggregated share is refused."""
+    at = draw(st.sampled_from((1, 0, 2)))
+    before = draw(st.integers(at + 1, 3))
+    return Fault(before, scene.calls()[at], AGAIN, f"the step {scene.calls()[at].phase} was taken before")
+
+
+@_user_check("another-set", "LSA-12")
+def _user_another_set(draw: Any, scene: UserScene) -> Fault:
+    """A user that released a share for one set releases none for another."""
+    users = tuple(sorted({scene.user, *cases.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)}))
+    return Fault(3, Call("recover", (encode(scene.announced(users)),)), AGAIN, "a share was released before")
+
+
+@_user_check("out-of-turn", "MSG-03")
+def _user_out_of_turn(draw: Any, scene: UserScene) -> Fault:
+    """A step before the ones that come first is refused."""
+    before, at = draw(st.sampled_from(((0, 1), (0, 2), (1, 2))))
+    return Fault(before, scene.calls()[at], OUT_OF_TURN, f"the step {scene.calls()[at].phase} comes too early")
+
+
+@_user_check("no-set", "LSA-09")
+def _user_no_set(draw: Any, scene: UserScene) -> Fault:
+    """Without a surviving set no share is released."""
+    return Fault(2, Call("recover"), NOTHING_CAME, "no surviving set was announced")
+
+
+@_user_check("small-set", "LSA-09")
+def _user_small_set(draw: Any, scene: UserScene) -> Fault:
+    """A surviving set of fewer than T + 2 users is refused."""
+    T = scene.session.numbers["T"]
+    members = tuple(sorted(cases.subset(draw, scene.surviving, 0, T + 1)))
+    return Fault(2, Call("recover", (encode(scene.announced(members)),)), TOO_FEW, f"{len(members)} users survive")
+
+
+@_user_check("set", "LSA-10", "LSA-11")
+def _user_set(draw: Any, scene: UserScene) -> Fault:
+    """A set that names a user twice, from outside the roster, or whose share is not held, is refused."""
+    N = scene.session.numbers["N"]
+    missing = [user for user in range(N) if user != scene.user and user not in scene.received]
+    added = draw(st.sampled_from((scene.surviving[0], N, SERVER, *missing)))
+    users = (*scene.surviving, added)
+    codes = TWICE if added == scene.surviving[0] else OUTSIDE
+    return Fault(2, Call("recover", (encode(scene.announced(users)),)), codes, f"the set names {added} as well")
+
+
+@_user_check("payload", "SEA-02", "ADP-21", sealed=True)
+def _user_payload(draw: Any, scene: UserScene) -> Fault:
+    """A payload that does not open is refused, and its sender and the server are blamed."""
+    shares = scene.shares()
+    place = draw(st.integers(0, len(shares) - 1))
+    message = shares[place]
+    swapped = len(shares) > 1 and draw(st.booleans())
+    payload = shares[place - 1].payload if swapped else altered(draw, message.payload)
+    call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
+    return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
+
+
+@check(f"{_USER}/low-order", "KEY-01", "ERR-01", operations=(_USER,), examples=15)
+def user_weak_key(draw: Any, call: Caller) -> None:
+    """With a public key of low order on the roster nothing is shared, however often one tries."""
+    scene = rounds.user_scene(draw, call.caps, sealed=True)
+    params = scene.params([Call("share"), Call("share")])
+    roster = list(params["channel"]["roster"])
+    weak = draw(st.sampled_from([user for user in range(len(roster)) if user != scene.user]))
+    roster[weak] = low_order(draw).hex()
+    params["channel"] = {**params["channel"], "roster": roster}
+    entries = _ask(call, _USER, params, call.randomness(_USER, scene.rand()))
+    for entry in entries:
+        _refused(call, _USER, entry, Fault(0, Call("share"), WEAK_KEY, f"the key of user {weak} is of low order"))
+
+
+@check(f"{_USER}/roster", "KEY-03", "KEY-04", operations=(_USER,), examples=20)
+def user_roster(draw: Any, call: Caller) -> None:
+    """A roster in which two users have one key, and keys that are not 32 bytes long, are refused."""
+    scene = rounds.user_scene(draw, call.caps, sealed=True)
+    params = scene.params([])
+    roster, private = list(params["channel"]["roster"]), params["channel"]["private"]
+    changed = draw(st.sampled_from(("equal", "public", "private")))
+    if changed == "private":
+        private = private[2:]
+    else:
+        roster[0] = roster[1] if changed == "equal" else roster[0] + "00"
+    params["channel"] = {"private": private, "roster": roster}
+    codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
+    call.refused(_USER, params, codes, f"the roster is wrong ({changed})", call.randomness(_USER, scene.rand()))
+
+
+@check(f"{_USER}/update", "LSA-03", operations=(_USER,), examples=15)
+def user_update(draw: Any, call: Caller) -> None:
+    """An update of another length, or with a number that is not below q, is refused."""
+    scene = rounds.user_scene(draw, call.caps)
+    params, q = scene.params(scene.calls()), scene.session.numbers["q"]
+    longer = draw(st.booleans())
+    changed = np.array([*scene.update, 0], dtype=np.uint64) if longer else np.full_like(scene.update, q)
+    why = "the update is longer than d" if longer else "the update holds q itself"
+    rand = call.randomness(_USER, scene.rand())
+    call.refused(_USER, {**params, "update": pack(changed)}, LENGTH if longer else NONCANONICAL, why, rand)
+
+
+# ------------------------------------------------------------------------------------------------------ the server
+
+
+def _judge_server(
+    call: Caller, scene: ServerScene, fault: Fault | None = None, calls: list[Call] | None = None
+) -> None:
+    """Run the server's script with a step that must be refused; the others must be as if it were not there."""
+    right = scene.calls() if calls is None else calls
+    entries = _ask(call, _SERVER, scene.params(_with_fault(right, fault)), None)
+    entries = _drop_fault(call, _SERVER, entries, fault)
+    session = scene.session
+    start = lightsecagg.server_start(session.parameters, session.id, session.round)
+    want = play(lightsecagg.TABLE, Role.SERVER, start, right, {}, server_end)
+    _compare(_SERVER, right, entries, want)
+
+
+ServerFault = Callable[[Any, ServerScene], Fault | None]
+_SERVER_FAULTS: dict[str, ServerFault] = {}
+
+
+def _spares_one(caps: Capabilities) -> bool:
+    return vandermonde(caps) and cases.possible(caps, _SERVER, 1)
+
+
+def _server_check(name: str, *clauses: str, extra: int | None = None) -> Callable[[ServerFault], ServerFault]:
+    """Register a fault as a check; `extra` asks for so many answers more than U."""
+
+    def register(build: ServerFault) -> ServerFault:
+        def applies(caps: Capabilities) -> bool:
+            return caps.offers(_SERVER) and (not extra or _spares_one(caps))
+
+        def judge(draw: Any, call: Caller) -> None:
+            scene = rounds.server_scene(draw, call.caps, extra)
+            fault = build(draw, scene)
+            if fault is not None:
+                _judge_server(call, scene, fault)
+
+        judge.__doc__ = build.__doc__
+        check(f"{_SERVER}/{name}", *clauses, operations=(_SERVER,), applies=applies, examples=30)(judge)
+        if not extra:
+            _SERVER_FAULTS[name] = build
+        return build
+
+    return register
+
+
+@check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", operations=(_SERVER,), examples=60)
+def server(draw: Any, call: Caller) -> None:
+    """The server relays exactly the complete sets, byte for byte, announces who uploaded, and returns their sum."""
+    _judge_server(call, rounds.server_scene(draw, call.caps))
+
+
+@check(f"{_SERVER}/refused-step", "ERR-01", operations=(_SERVER,), examples=60)
+def server_unharmed(draw: Any, call: Caller) -> None:
+    """Whatever the server refused before, the right steps come out as if it had never been asked."""
+    scene = rounds.server_scene(draw, call.caps)
+    name = draw(st.sampled_from(sorted(_SERVER_FAULTS)))
+    fault = _SERVER_FAULTS[name](draw, scene)
+    if fault is not None:
+        _judge_server(call, scene, fault)
+
+
+def _received(scene: ServerScene) -> list[tuple[Any, ...]]:
+    return [scene.shares, scene.updates, scene.answers][: len(scene.calls())]
+
+
+def _arriving(draw: Any, scene: ServerScene, first: int = 0) -> tuple[int, int, Any]:
+    """Draw a message that the server receives: the number of its step, its place in the inbox, itself."""
+    at = draw(st.integers(first, len(scene.calls()) - 1))
+    inbox = _received(scene)[at]
+    place = draw(st.integers(0, len(inbox) - 1))
+    return at, place, inbox[place]
+
+
+def _rerouted(draw: Any, scene: ServerScene, changed: str, first: int = 0) -> Fault:
+    at, place, message = _arriving(draw, scene, first)
+    session = bytes([message.session[0] ^ 1]) + message.session[1:]
+    values = {"session": session, "round": message.round ^ draw(st.sampled_from((1, 256))), "receiver": message.sender}
+    data = encode(replace(message, **{changed: values[changed]}))
+    return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, f"a message has another {changed}")
+
+
+@_server_check("session", "MSG-03")
+def _server_session(draw: Any, scene: ServerScene) -> Fault:
+    """A message of another session is refused."""
+    return _rerouted(draw, scene, "session")
+
+
+@_server_check("round", "MSG-03")
+def _server_round(draw: Any, scene: ServerScene) -> Fault:
+    """A message of another round is refused."""
+    return _rerouted(draw, scene, "round")
+
+
+@_server_check("receiver", "MSG-03")
+def _server_receiver(draw: Any, scene: ServerScene) -> Fault:
+    """A masked update or an aggregated share for a user is refused by the server."""
+    return _rerouted(draw, scene, "receiver", first=1)
+
+
+@_server_check("sender", "MSG-03")
+def _server_sender(draw: Any, scene: ServerScene) -> Fault:
+    """A message from outside the roster is refused."""
+    at, _, message = _arriving(draw, scene)
+    stranger = draw(st.sampled_from((scene.session.numbers["N"], 2**31 - 1, SERVER)))
+    call = scene.calls()[at]
+    data = encode(replace(message, sender=stranger))
+    return Fault(at, replace(call, inbox=(*call.inbox, data)), STRANGER, f"party {stranger} is not on the roster")
+
+
+@_server_check("relay", "MSG-03")
+def _server_relay(draw: Any, scene: ServerScene) -> Fault:
+    """A share for somebody outside the roster, or for its own sender, is refused."""
+    message = scene.shares[0]
+    receiver = draw(st.sampled_from((scene.session.numbers["N"], SERVER, message.sender)))
+    call = scene.calls()[0]
+    data = encode(replace(message, receiver=receiver))
+    codes = STRANGER | ELSEWHERE
+    return Fault(0, replace(call, inbox=(*call.inbox, data)), codes, f"a share is for party {receiver}")
+
+
+@_server_check("second-message", "MSG-04")
+def _server_second(draw: Any, scene: ServerScene) -> Fault:
+    """A second message from one sender is refused, the same bytes or others."""
+    at, _, message = _arriving(draw, scene)
+    if at == 0 and draw(st.booleans()):
+        message = replace(message, payload=message.payload + b"\1")
+    call = scene.calls()[at]
+    return Fault(at, replace(call, inbox=(*call.inbox, encode(message))), SECOND, "a sender sent two messages")
+
+
+@_server_check("bytes", "MSG-02")
+def _server_bytes(draw: Any, scene: ServerScene) -> Fault:
+    """Bytes that are no message are refused."""
+    at, place, message = _arriving(draw, scene)
+    call = exchanged(scene.calls()[at], place, _broken(draw, encode(message)))
+    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
+
+
+@_server_check("type", "MSG-02")
+def _server_type(draw: Any, scene: ServerScene) -> Fault:
+    """A message of a type that the step does not receive is refused."""
+    calls = scene.calls()
+    at = draw(st.integers(0, len(calls) - 1))
+    wrong = calls[1 if at != 1 else 0].inbox[0]
+    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
+
+
+@_server_check("vector", "MOD-06", "MOD-07")
+def _server_vector(draw: Any, scene: ServerScene) -> Fault:
+    """A vector of another length, or with a number that is not below q, is refused."""
+    at, place, message = _arriving(draw, scene, first=1)
+    name = "masked" if at == 1 else "share"
+    vector, q = getattr(message, name), scene.session.numbers["q"]
+    if draw(st.booleans()):
+        changed = np.full_like(vector, q)
+    else:
+        changed = draw(st.sampled_from((vector[:-1], np.concatenate([vector, vector[:1]]))))
+    data = encode(replace(message, **{name: changed}))
+    return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, f"{name} is no vector of the text")
+
+
+@_server_check("step-again", "MSG-04")
+def _server_again(draw: Any, scene: ServerScene) -> Fault:
+    """A step that was taken is not taken again."""
+    calls = scene.calls()
+    at = draw(st.integers(0, len(calls) - 1))
+    before = draw(st.integers(at + 1, len(calls)))
+    return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
+
+
+@_server_check("out-of-turn", "MSG-03")
+def _server_out_of_turn(draw: Any, scene: ServerScene) -> Fault:
+    """A step before the ones that come first is refused."""
+    calls = scene.calls()
+    at = draw(st.integers(1, len(calls) - 1))
+    return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
+
+
+@_server_check("non-sharer", "LSA-16", "LSA-05")
+def _server_non_sharer(draw: Any, scene: ServerScene) -> Fault | None:
+    """A masked update from a user whose shares did not all arrive is refused."""
+    N = scene.session.numbers["N"]
+    sent = [message.sender for message in scene.shares]
+    incomplete = [user for user in range(N) if sent.count(user) < N - 1]
+    if not incomplete:
+        return None
+    call, stranger = scene.calls()[1], draw(st.sampled_from(incomplete))
+    data = encode(replace(scene.updates[0], sender=stranger))
+    return Fault(1, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} is not a sharer")
+
+
+@_server_check("non-survivor", "LSA-16")
+def _server_non_survivor(draw: Any, scene: ServerScene) -> Fault | None:
+    """An answer from a user outside the surviving set is refused."""
+    outside = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
+    if not outside or not scene.own_code:
+        return None
+    call, stranger = scene.calls()[2], draw(st.sampled_from(outside))
+    data = encode(replace(scene.answers[0], sender=stranger))
+    return Fault(2, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} does not survive")
+
+
+@_server_check("few-updates", "LSA-07")
+def _server_few_updates(draw: Any, scene: ServerScene) -> Fault:
+    """With fewer than U or T + 2 masked updates the step is refused; with enough of them it works."""
+    numbers = scene.session.numbers
+    fewer = draw(st.integers(0, max(numbers["U"], numbers["T"] + 2) - 1))
+    call = scene.calls()[1]
+    return Fault(1, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} masked updates are too few")
+
+
+@_server_check("few-answers", "LSA-14")
+def _server_few_answers(draw: Any, scene: ServerScene) -> Fault | None:
+    """With fewer than U answers the step is refused; with enough of them it works."""
+    if not scene.own_code:
+        return None
+    fewer = draw(st.integers(0, scene.session.numbers["U"] - 1))
+    call = scene.calls()[2]
+    return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} answers are too few")
+
+
+@_server_check("bad-share", "LSA-15", "ADP-21", extra=1)
+def _server_bad_share(draw: Any, scene: ServerScene) -> Fault:
+    """More than U answers off one codeword are refused, and all who answered are blamed."""
+    place = draw(st.integers(0, len(scene.answers) - 1))
+    message, field = scene.answers[place], PrimeField(scene.session.numbers["q"])
+    share = field.add(message.share, np.ones_like(message.share))
+    call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
+    blamed = frozenset(message.sender for message in scene.answers)
+    return Fault(2, call, BAD_SHARE, "one answer was altered", blamed)
+
+
+for _name in (_USER, _SERVER):
+    broken_parameters(_name)

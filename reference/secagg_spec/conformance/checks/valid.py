@@ -1,0 +1,166 @@
+"""Valid requests of all operations: those of `requests`, and those of keys, messages and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import requests, rounds
+from secagg_spec.conformance.checks.requests import Valid
+from secagg_spec.conformance.wire import pack
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.sealing import SealedChannel
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet, sealing_context
+from secagg_spec.protocols.shape import SERVER
+
+KEYS = (bytes(range(32)), bytes(32), bytes([255]) * 32)
+TYPES = (257, 0, 258, 65535)
+
+
+def key(draw: Any) -> bytes:
+    """Draw 32 bytes."""
+    return bytes(draw(st.sampled_from(KEYS) | st.binary(min_size=32, max_size=32)))
+
+
+def _expand(draw: Any, caps: Capabilities) -> Valid:
+    n = draw(st.integers(0, 40) | st.sampled_from((64, 1030)))
+    return Valid({"q": cases.modulus(draw, caps, "prg.expand"), "key": key(draw).hex(), "n": n}, {})
+
+
+def _agree(draw: Any, caps: Capabilities) -> Valid:
+    private, other = rounds.private_keys(draw, 2)
+    return Valid({"private": private.hex(), "public": rounds.public_keys([other])[0].hex()}, {})
+
+
+def _derive(draw: Any, caps: Capabilities) -> Valid:
+    names = ("q", "N", "D", "U", "T", "d")
+    values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=6, max_size=6))
+    sender, receiver = cases.subset(draw, (0, 1, 2, 255, 256, 2**31 - 1), 2, 2)
+    params = {
+        "protocol": draw(st.sampled_from(("lightsecagg", "basecagg", "a"))),
+        "parameters": [[name, str(value)] for name, value in zip(names, values, strict=True)],
+        "secret": bytes([draw(st.integers(1, 255))] * 32).hex(),
+        "session": rounds.session_id(draw).hex(),
+        "round": str(draw(st.sampled_from(rounds.ROUNDS))),
+        "sender": sender,
+        "receiver": receiver,
+        "sender_key": key(draw).hex(),
+        "receiver_key": key(draw).hex(),
+    }
+    return Valid(params, {})
+
+
+def _sealing(draw: Any, caps: Capabilities, operation: str) -> tuple[dict[str, Any], list[int], list[bytes]]:
+    """Draw the members that both operations of sealing have, two users, and everybody's private keys."""
+    drawn = rounds.session(draw, caps, operation)
+    privates = rounds.private_keys(draw, drawn.numbers["N"])
+    users = cases.subset(draw, range(drawn.numbers["N"]), 2, 2)
+    roster = [public.hex() for public in rounds.public_keys(privates)]
+    return {**drawn.members(), "roster": roster, "type": draw(st.sampled_from(TYPES))}, users, privates
+
+
+def _close(draw: Any, caps: Capabilities) -> Valid:
+    params, users, privates = _sealing(draw, caps, "seal.close")
+    sender, *_ = users
+    others = [user for user in range(params["N"]) if user != sender]
+    receivers = cases.subset(draw, others, 1, 3 if len(others) > 2 else len(others))
+    plaintexts = [[receiver, draw(st.binary(max_size=40)).hex()] for receiver in receivers]
+    return Valid({**params, "sender": sender, "private": privates[sender].hex(), "plaintexts": plaintexts}, {})
+
+
+def _open(draw: Any, caps: Capabilities) -> Valid:
+    params, (sender, receiver), privates = _sealing(draw, caps, "seal.open")
+    params.update(sender=sender, receiver=receiver, private=privates[receiver].hex())
+    plaintext = bytes(draw(st.binary(max_size=40)))
+    payload = channel(params, privates[sender]).close(sender, receiver, plaintext)
+    return Valid({**params, "payload": payload.hex()}, {})
+
+
+def channel(params: dict[str, Any], private: bytes) -> SealedChannel:
+    """Return the reference's channel with the session, roster and message type of a request."""
+    numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
+    session = rounds.Session(numbers, bytes.fromhex(params["session"]), int(params["round"]))
+    context = sealing_context(session.parameters, session.id, session.round)
+    sealed = type(context)(context.protocol, context.parameters, context.session, context.round, params["type"])
+    return SealedChannel(sealed, private, Roster(tuple(bytes.fromhex(text) for text in params["roster"])))
+
+
+def message(draw: Any) -> Message:
+    """Draw a message of any type."""
+    parties = st.sampled_from((0, 1, 255, 256, 65536, 2**31 - 1, SERVER))
+    header = rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), draw(parties), draw(parties)
+    kind = draw(st.sampled_from((MaskShare, MaskedUpdate, SurvivingSet, AggregatedShare)))
+    if kind is MaskShare:
+        return MaskShare(*header, bytes(draw(st.binary(max_size=20))))
+    if kind is SurvivingSet:
+        users = draw(st.lists(st.sampled_from((0, 1, 258, 2**31 - 1)), max_size=4))
+        return SurvivingSet(*header, tuple(users))
+    vector = cases.vector(draw, 2**32, cases.length(draw))
+    return kind(*header, vector)  # type: ignore[no-any-return]
+
+
+def message_params(message: Message) -> dict[str, Any]:
+    """Return the ``params`` of ``message.encode`` for a message."""
+    return {
+        "type": message.TYPE,
+        "session": message.session.hex(),
+        "round": str(message.round),
+        "sender": _party(message.sender),
+        "receiver": _party(message.receiver),
+        "fields": _fields(message),
+    }
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    match message:
+        case MaskShare(payload=payload):
+            return {"payload": payload.hex()}
+        case MaskedUpdate(masked=masked):
+            return {"masked": pack(masked)}
+        case SurvivingSet(users=users):
+            return {"users": list(users)}
+        case AggregatedShare(share=share):
+            return {"share": pack(share)}
+    raise AssertionError(message)
+
+
+def _party(number: int) -> int | str:
+    return "server" if number == SERVER else number
+
+
+def _encode(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(message_params(message(draw)), {})
+
+
+def _decode(draw: Any, caps: Capabilities) -> Valid:
+    drawn = message(draw)
+    return Valid({"type": drawn.TYPE, "bytes": encode(drawn).hex()}, {})
+
+
+def _user(draw: Any, caps: Capabilities) -> Valid:
+    scene = rounds.user_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), scene.rand(), ("update",))
+
+
+def _server(draw: Any, caps: Capabilities) -> Valid:
+    scene = rounds.server_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), {})
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+    **requests.VALID,
+    "prg.expand": _expand,
+    "key.agree": _agree,
+    "key.derive": _derive,
+    "seal.close": _close,
+    "seal.open": _open,
+    "message.encode": _encode,
+    "message.decode": _decode,
+    "lightsecagg.user": _user,
+    "lightsecagg.server": _server,
+}

@@ -1,0 +1,101 @@
+"""Messages as they stand in requests, over the codec of the reference (spec/conventions.md, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.conformance.sdk.secagg_adapter import Reject
+from secagg_spec.conformance.targets import readers
+from secagg_spec.conformance.wire import pack
+from secagg_spec.errors import Malformed, ParameterError
+from secagg_spec.protocols import codec, lightsecagg
+from secagg_spec.protocols.codec import FieldCodec, Message
+from secagg_spec.protocols.shape import SERVER
+
+KINDS: Mapping[int, type[Message]] = {
+    kind.TYPE: kind
+    for kind in (
+        lightsecagg.MaskShare,
+        lightsecagg.MaskedUpdate,
+        lightsecagg.SurvivingSet,
+        lightsecagg.AggregatedShare,
+    )
+}
+"""The message types of the declared protocols, by number."""
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a field stands in a request."""
+
+    read: Callable[[str, Any], Any]
+    write: Callable[[Any], Any]
+
+
+_FORMS: dict[FieldCodec, _Form] = {
+    codec.OpaqueBytes(): _Form(readers.octets, bytes.hex),
+    codec.Words(tuple): _Form(lambda name, value: tuple(readers.users(name, value)), list),
+    codec.Words(np.ndarray): _Form(readers.vector, pack),
+}
+
+
+def parse(data: bytes) -> Message:
+    """Return the message of any known type that `data` holds (MSG-02)."""
+    number = int.from_bytes(data[:2], "little")
+    if len(data) < 2 or number not in KINDS:
+        raise Malformed(f"type = {number}: messages have the types {sorted(KINDS)}")
+    return codec.decode(KINDS[number], data)
+
+
+def named(party: int) -> int | str:
+    """Return a party as it stands in answers."""
+    return "server" if party == SERVER else party
+
+
+def _kind(type: Any) -> type[Message]:
+    number = readers.integer("type", type, 2**16)
+    if number not in KINDS:
+        raise ParameterError("type", number, f"one of {sorted(KINDS)}")
+    return KINDS[number]
+
+
+def _own_fields(kind: type[Message]) -> dict[str, _Form]:
+    """Return the fields of a message type after the header."""
+    header = codec.field_codecs(Message)
+    return {name: _FORMS[field] for name, field in codec.field_codecs(kind).items() if name not in header}
+
+
+def _encode(type: Any, session: Any, round: Any, sender: Any, receiver: Any, fields: Any) -> dict[str, Any]:
+    kind = _kind(type)
+    forms = _own_fields(kind)
+    values = readers.members("fields", fields, *forms)
+    message = kind(
+        readers.octets("session", session),
+        readers.u32("round", round),
+        readers.party("sender", sender),
+        readers.party("receiver", receiver),
+        *(form.read(name, value) for (name, form), value in zip(forms.items(), values, strict=True)),
+    )
+    return {"bytes": codec.encode(message).hex()}
+
+
+def _decode(type: Any, bytes: Any) -> dict[str, Any]:
+    kind = _kind(type)
+    message = codec.decode(kind, readers.octets("bytes", bytes))
+    for name in ("sender", "receiver"):
+        if 2**31 <= getattr(message, name) < SERVER:
+            raise Reject("malformed", f"{name} is {getattr(message, name)}, which is neither a user nor the server")
+    return {
+        "session": message.session.hex(),
+        "round": str(message.round),
+        "sender": named(message.sender),
+        "receiver": named(message.receiver),
+        "fields": {name: form.write(getattr(message, name)) for name, form in _own_fields(kind).items()},
+    }
+
+
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"message.encode": _encode, "message.decode": _decode}
