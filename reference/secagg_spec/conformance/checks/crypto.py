@@ -69,10 +69,17 @@ def _expanded(call: Caller, params: dict[str, Any]) -> None:
     same(_EXPAND, call.vector(_EXPAND, params, "value", params["n"]), want)
 
 
+def _wasteful(draw: Any, caps: Capabilities) -> int:
+    """Draw a modulus, in most cases one of the two for which most words are rejected."""
+    allowed = cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+    by_rejections = sorted(allowed, key=lambda q: 2**32 // q * q)
+    return int(draw(st.sampled_from(by_rejections[:2]) | st.sampled_from(allowed)))
+
+
 @check("prg.expand/prefix", "PRG-03", operations=(_EXPAND,), examples=40)
 def prefix(draw: Any, call: Caller) -> None:
     """A shorter output is the beginning of a longer one."""
-    params = VALID[_EXPAND](draw, call.caps).params
+    params = {**VALID[_EXPAND](draw, call.caps).params, "q": _wasteful(draw, call.caps)}
     n = params["n"]
     shorter = draw(st.integers(0, n))
     long = call.vector(_EXPAND, params, "value", n)

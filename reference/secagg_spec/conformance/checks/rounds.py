@@ -197,14 +197,14 @@ def server_scene(draw: Any, caps: Capabilities, extra: int | None = None) -> Ser
 def _opaque_shares(draw: Any, drawn: Session, surviving: list[int]) -> list[MaskShare]:
     """Draw the shares that arrive: all of the survivors, and some or all of the others."""
     N = drawn.numbers["N"]
-    seed = bytes([draw(st.integers(0, 255))])
+    seed, longest = bytes([draw(st.integers(0, 255))]), draw(st.integers(0, 2))
     shares = []
     for sender in range(N):
         receivers = [user for user in range(N) if user != sender]
         if sender not in surviving:
             receivers = cases.subset(draw, receivers, 0)
         for receiver in receivers:
-            payload = (seed + bytes([sender, receiver])) * draw(st.integers(0, 2))
+            payload = (seed + bytes([sender, receiver])) * min(longest, sender + receiver)
             shares.append(MaskShare(drawn.id, drawn.round, sender, receiver, payload))
     return shares
 

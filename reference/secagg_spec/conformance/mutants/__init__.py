@@ -77,8 +77,8 @@ def planted(name: str) -> Iterator[Mutant]:
 
 def load() -> dict[str, Mutant]:
     """Import all mutants and return the registry."""
-    for part in ("catalogue", "active"):
-        import_module(f"secagg_spec.conformance.mutants.{part}")
+    for module in ("catalogue", "crypto", "sessions", "active"):
+        import_module(f"secagg_spec.conformance.mutants.{module}")
     return REGISTRY
 
 
