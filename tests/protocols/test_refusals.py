@@ -341,6 +341,7 @@ CORES = {
     "signed_fields",
     "binding_context",
     "run_network",
+    "binding",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
