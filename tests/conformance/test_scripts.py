@@ -229,3 +229,14 @@ def test_relations_find_planted_bugs(name: str, check: str) -> None:
         caps, _ = run(connection, Settings(pattern="no such check"))
         outcome = run_check(connection, caps, REGISTRY[check], Settings(cases=60))
     assert outcome.failure
+
+
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize("right", [True, False])
+def test_the_generator_is_held_to_its_stream_outside_the_declared_range(right: bool) -> None:
+    adapter = Adapter("narrow", "1")
+    handler = reference.build()._handlers["prg.expand"] if right else lambda q, key, n: {"value": "00000000" * n}
+    adapter.operation("prg.expand", ranges={"q": {"values": ["7"]}})(handler)
+    settings = Settings(cases=20, pattern="prg.expand/outside-range")
+    _, [outcome] = run(DirectConnection(adapter.answer), settings)
+    assert outcome.verdict == ("pass" if right else "wrong_value")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import HELLO, Capabilities, shake_hands
-from secagg_spec.conformance.checks import arithmetic, code, lightsecagg, quantizer
+from secagg_spec.conformance.checks import arithmetic, code, crypto, lightsecagg, quantizer
 from secagg_spec.conformance.checks.base import (
     BAD_RANDOMNESS,
     MALFORMED,
@@ -116,6 +116,7 @@ _RIGHT: dict[str, Judge] = {
     "lightsecagg.mask": lightsecagg.mask,
     "lightsecagg.aggregate_shares": lightsecagg.aggregate,
     "lightsecagg.round": lightsecagg.everybody,
+    "prg.expand": crypto.expand,
 }
 
 
