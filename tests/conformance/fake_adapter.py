@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from typing import Any
@@ -28,6 +29,35 @@ def split(text: str) -> None:
     sys.stdout.flush()
     time.sleep(0.005)
     send(text[7:])
+
+
+def refused(line: bytes) -> dict[str, Any] | None:
+    """Return the rejection of a line whose form is wrong; nothing when it is right."""
+    try:
+        request = json.loads(line.decode(), parse_constant=float_of_nothing)
+    except ValueError:
+        request = None
+    if not isinstance(request, dict) or type(request.get("id")) is not int:
+        return {"id": None, "reject": {"code": "malformed"}}
+    types = {"op": str, "params": dict, "rand": dict}
+    body = {"rand": {}, **request}
+    wrong = set(body) != {"id", *types} or any(not isinstance(body[name], kind) for name, kind in types.items())
+    if wrong or (request["op"] == "field.add" and not well_formed(body)):
+        return {"id": request["id"], "reject": {"code": "malformed"}}
+    return None
+
+
+def float_of_nothing(name: str) -> float:
+    """Refuse NaN and the infinities, which are not JSON."""
+    raise ValueError(name)
+
+
+def well_formed(body: dict[str, Any]) -> bool:
+    """Return whether the members of field.add have their form."""
+    forms = {"q": r"0|-?[1-9][0-9]*", "a": "([0-9a-f]{8})*", "b": "([0-9a-f]{8})*"}
+    texts = {name: body["params"].get(name, "0") for name in forms}
+    whole = not body["rand"] and all(isinstance(text, str) for text in texts.values())
+    return whole and all(re.fullmatch(form, texts[name]) or name not in body["params"] for name, form in forms.items())
 
 
 def vector(text: str) -> list[int]:
@@ -72,7 +102,11 @@ def main(fault: str) -> None:
     if fault == "huge-stderr":
         sys.stderr.write("warning\n" * 200_000)
     calls = 0
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
+        rejection = refused(line)
+        if rejection:
+            send(json.dumps(rejection))
+            continue
         request = json.loads(line)
         answer = {"id": request["id"], **right(request)}
         adding = request["op"] == "field.add"

@@ -57,6 +57,12 @@ def test_a_hello_is_understood() -> None:
         ({"operations": {"echo": {"ranges": {"q": {"min": 2}}}}}, "q"),
         ({"operations": {"mds.encode": {"ranges": {"q": {}}}}}, "q"),
         ({"operations": {"mds.encode": {"ranges": {"q": {"min": "x"}}}}}, "numbers"),
+        ({"operations": {"mds.encode": {"ranges": {"N": {"values": [3.5]}}}}}, "numbers"),
+        ({"operations": {"mds.encode": {"ranges": {"N": {"min": True}}}}}, "numbers"),
+        ({"operations": {"mds.encode": {"ranges": {"q": {"values": ["07"]}}}}}, "numbers"),
+        ({"operations": {"mds.encode": {"ranges": {"N": {"values": [3], "max": 5}}}}}, "beside"),
+        ({"operations": {"quantizer.dequantize": {"ranges": {"format": {"min": 3}}}}}, "list of values"),
+        ({"operations": {"quantizer.dequantize": {"ranges": {"format": {"values": [3]}}}}}, "strings"),
         ({"policy": {"mds.code": "mine"}}, "mds.code"),
         ({"policy": []}, "policy"),
         ({"reject_map": 5}, "reject_map"),
@@ -106,6 +112,11 @@ def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
     assert found.declares("mds.encode", {"q": "7", "N": 3})
     assert not found.declares("mds.encode", {"q": "5", "N": 3})
     assert not found.declares("mds.encode", {"q": 7, "N": 9})
+    others: tuple[object, ...] = (None, True, "x", 3.0, [])
+    for wrong in others:
+        assert not found.declares("mds.encode", {"q": "7", "N": wrong})
+        assert not found.declares("mds.encode", {"q": wrong, "N": 3})
+        assert found.declares("mds.encode", {"q": "7", "N": 3, "T": wrong}), "T has no declared range"
     tied = caps(operations={"mds.encode": {"parameter_sets": [{"N": 3, "U": 2, "T": 1}]}})
     assert tied.declares("mds.encode", {"N": 3, "U": 2, "T": 1, "q": 5})
     assert not tied.declares("mds.encode", {"N": 3, "U": 3})

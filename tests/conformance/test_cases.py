@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities, shake_hands
+from secagg_spec.conformance.capabilities import Capabilities, Range, shake_hands
 from secagg_spec.conformance.wire import AdapterUnusable, Answer
 
 NUMBERS = st.integers(0, 45)
@@ -76,3 +77,30 @@ def test_ranges_that_exclude_everything_are_refused_with_the_operation() -> None
         body = {**hello, "randomness": "none", "operations": {"mds.encode": {"ranges": declaration}}}
         with pytest.raises(AdapterUnusable, match=r"mds\.encode"):
             cases.refuse_impossible(shake_hands(Answer("result", body)))
+
+
+@pytest.mark.requirement("ADP-06")
+@given(st.integers(0, 2**32 + 10), st.integers(0, 3000), st.booleans())
+def test_a_modulus_is_found_wherever_there_is_one(low: int, width: int, prime: bool) -> None:
+    found = cases.moduli(Range(low, low + width), prime=prime)
+    inside = range(max(low, 2), min(low + width, 2**32) + 1)
+    assert all(q in inside and (is_prime(q) or not prime) for q in found)
+    assert found or not any(is_prime(q) or not prime for q in inside)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "N"),
+    [
+        ({"N": {"values": [100]}}, 100),
+        ({"D": {"min": 50}}, 53),
+        ({"T": {"min": 60}}, 62),
+        ({"U": {"values": [70]}}, 70),
+        ({"N": {"min": 500}}, 500),
+    ],
+)
+def test_numbers_above_what_is_drawn_by_default_are_met(ranges: dict[str, Any], N: int) -> None:
+    hello = {"protocol": [1, 0], "implementation": {"name": "x", "version": "1", "language": "c"}}
+    body = {**hello, "randomness": "none", "operations": {"lightsecagg.recover": {"ranges": ranges}}}
+    space = cases.Space(shake_hands(Answer("result", body)), ("lightsecagg.recover",), bearable=False)
+    assert space.possible()
+    assert min(space.rosters()) == N

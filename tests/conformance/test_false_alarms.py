@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.connection import Connection, DirectConnection
 from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.targets import TARGETS, reference
+from tests.conformance import narrow
 
-CASES = {"quick": 10, "default": 100, "thorough": 1000}[os.environ.get("HYPOTHESIS_PROFILE", "default")]
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
+NESTED: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
+CASES = {"quick": 10, "default": 100, "thorough": 1000}[PROFILE]
 
 
 def alarms(connection: Connection, seed: int) -> list[str]:
@@ -38,3 +44,81 @@ def test_the_reference_over_the_pipe() -> None:
 @pytest.mark.parametrize("seed", [4, 5])
 def test_the_independent_implementation_in_node(seed: int) -> None:
     assert alarms(TARGETS["node"].connect(10.0), seed) == []
+
+
+def narrow_alarms(hello: dict[str, Any], cases: int, seed: int) -> list[str]:
+    """Return the failures of a run on the reference behind a declaration, what the kit itself failed at included."""
+    _, outcomes = run(DirectConnection(narrow.adapter(hello)), Settings(cases=cases, seed=seed))
+    for outcome in outcomes:
+        assert outcome.verdict != "pass" or outcome.cases, outcome.check.id
+    return [f"{outcome.check.id}: {outcome.failure.message}" for outcome in outcomes if outcome.failure]
+
+
+@pytest.mark.requirement("ADP-06")
+@settings(max_examples={"quick": 4, "default": 15, "thorough": 200}[PROFILE], phases=(Phase.generate,), **NESTED)
+@given(narrow.declarations(), st.integers(0, 2**32))
+def test_no_declaration_of_a_right_implementation_gives_an_alarm(hello: dict[str, Any], seed: int) -> None:
+    assert narrow_alarms(hello, 3, seed) == []
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("ADP-06")
+@settings(max_examples={"quick": 2, "default": 8, "thorough": 100}[PROFILE], phases=(Phase.generate,), **NESTED)
+@given(narrow.declarations(), st.integers(0, 2**32))
+def test_nor_with_more_cases(hello: dict[str, Any], seed: int) -> None:
+    assert narrow_alarms(hello, 40, seed) == []
+
+
+def one(operation: str, **declared: Any) -> dict[str, Any]:
+    """Return a hello with a few operations that declare the same."""
+    return {**reference.build().hello, "operations": dict.fromkeys(operation.split(), declared)}
+
+
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize(
+    "hello",
+    [
+        one("field.add", ranges={"q": {"min": 1000, "max": 2000}}),
+        one("field.inverse mds.encode lightsecagg.round", ranges={"q": {"min": 1000, "max": 2000}}),
+        one("lightsecagg.round lightsecagg.recover", ranges={"D": {"min": 1}}),
+        one("lightsecagg.round lightsecagg.recover", ranges={"U": {"min": 5}, "N": {"min": 8}}),
+        one("lightsecagg.round mds.encode", ranges={"T": {"min": 2, "max": 3}}),
+        one("lightsecagg.round mds.encode mds.decode", ranges={"N": {"values": [100]}}),
+        one("lightsecagg.round lightsecagg.aggregate_shares mds.encode mds.decode", ranges={"N": {"min": 5000}}),
+        one("lightsecagg.recover", parameter_sets=[{"N": 5, "D": 0, "U": 5, "T": 2}]),
+        one("quantizer.quantize", ranges={"weight": {"min": 200}, "level": {"values": [3, 5]}}),
+        one("field.multiply quantizer.dequantize", ranges={"q": {"values": ["4294967296"]}}),
+    ],
+    ids=lambda hello: " ".join(hello["operations"]),
+)
+def test_these_declarations_give_no_alarm(hello: dict[str, Any]) -> None:
+    assert narrow_alarms(hello, 4, 1) == []
+
+
+@pytest.mark.requirement("ADP-06")
+def test_checks_of_two_operations_draw_what_both_declare() -> None:
+    hello = one("mds.encode mds.decode")
+    hello["operations"] = {
+        "mds.encode": {"ranges": {"N": {"min": 3, "max": 9}}},
+        "mds.decode": {
+            "ranges": {"N": {"min": 8}},
+            "parameter_sets": [{"N": 8, "U": 4, "T": 1}, {"N": 20, "U": 4, "T": 1}],
+        },
+    }
+    assert narrow_alarms(hello, 8, 1) == []
+
+
+@pytest.mark.requirement("ADP-06")
+def test_a_check_without_a_case_is_not_passed() -> None:
+    hello = one("lightsecagg.recover mds.encode mds.decode", parameter_sets=[])
+    hello["operations"] = {
+        "lightsecagg.recover": {"parameter_sets": [{"N": 5, "D": 0, "U": 5, "T": 2}]},
+        "mds.encode": {"ranges": {"N": {"max": 5}}},
+        "mds.decode": {"ranges": {"N": {"min": 6}}},
+    }
+    _, outcomes = run(DirectConnection(narrow.adapter(hello)), Settings(cases=5))
+    found = {outcome.check.id: outcome for outcome in outcomes}
+    for name in ("lightsecagg.recover/outsider", "lightsecagg.recover/bad-share", "mds/any-shares", "mds.decode/extra"):
+        assert found[name].verdict == "unsupported"
+        assert found[name].note.startswith("not run: the declared range")
+    assert found["field.add/exact"].note == "not offered"

@@ -74,3 +74,89 @@ def test_an_exception_becomes_an_error_and_a_reject_a_reject() -> None:
     assert adapter.answer({"id": 2, "op": "echo", "params": {"data": 2}})["error"]["message"] == "KeyError: 'two'"
     assert adapter.answer({"id": 3, "op": "nothing", "params": {}}) == {"id": 3, "unsupported": True}
     assert adapter.answer({"id": 4, "op": "echo", "params": {}})["reject"]["code"] == "malformed"
+
+
+def asked(**members: object) -> object:
+    """Return the code of the rejection of a request to an adapter with one operation, or its answer."""
+    adapter = secagg_adapter.Adapter("x", "1")
+
+    @adapter.operation("lightsecagg.aggregate_shares")
+    def aggregate(q: str, N: int, T: int, surviving: list[int], held: list[object]) -> dict[str, object]:
+        return {"share": ""}
+
+    params = {"q": "7", "N": 4, "T": 1, "surviving": [0, 1, 2], "held": [[0, "01000000"]], **members}
+    answer = adapter.answer({"id": 1, "op": "lightsecagg.aggregate_shares", "params": params})
+    return answer["reject"]["code"] if "reject" in answer else answer["result"]
+
+
+@pytest.mark.requirement("ADP-12", "ADP-13", "ADP-14")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"q": 7},
+        {"q": "07"},
+        {"q": "+7"},
+        {"q": "\u0667"},
+        {"q": "--7"},
+        {"N": True},
+        {"N": 4.0},
+        {"N": "4"},
+        {"surviving": [0, 1, True]},
+        {"surviving": {}},
+        {"held": [[0, "0A000000"]]},
+        {"held": [[0, "01 000000"]]},
+        {"held": [[0, "010000"]]},
+        {"held": [[0, "01000000", 0]]},
+        {"held": [["0", "01000000"]]},
+        {"held": [[0, "01000000\n"]]},
+    ],
+    ids=str,
+)
+def test_a_member_of_another_form_is_malformed_before_the_handler_sees_it(wrong: dict[str, object]) -> None:
+    assert asked() == {"share": ""}
+    assert asked(**wrong) == "malformed"
+
+
+@pytest.mark.requirement("ADP-14")
+def test_a_modulus_of_thousands_of_digits_is_a_bad_parameter() -> None:
+    assert asked(q="1" + 5000 * "0") == "bad_param"
+
+
+@pytest.mark.requirement("ADP-10", "ADP-11")
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        (b"", None),
+        (b"\xff", None),
+        (b"[" * 100_000, None),
+        (b'{"id": 1.0, "op": "hello", "params": {}}', None),
+        (b'{"id": 1, "op": "hello", "params": {"x": NaN}}', None),
+        (b'{"id": 1, "op": "hello"}', 1),
+        (b'{"id": 1, "op": ["hello"], "params": {}}', 1),
+        (b'{"id": 1, "op": "hello", "params": {}, "rand": null}', 1),
+        (b'{"id": 1, "op": "hello", "params": {}, "more": 1}', 1),
+    ],
+)
+def test_a_line_that_is_no_request_is_malformed(line: bytes, id: int | None) -> None:
+    answer = secagg_adapter.Adapter("x", "1").answer(secagg_adapter._parse(line))
+    assert answer["id"] == id
+    assert answer["reject"]["code"] == "malformed"
+
+
+@pytest.mark.requirement("ADP-16")
+@pytest.mark.parametrize(
+    ("users", "code"), [([0, 1, 1], "duplicate_id"), ([0, 4], "unknown_peer"), ([-1], "unknown_peer")]
+)
+def test_a_user_is_named_once_and_is_on_the_roster(users: list[int], code: str) -> None:
+    with pytest.raises(secagg_adapter.Reject) as caught:
+        secagg_adapter.check_users("users", users, 4)
+    assert caught.value.code == code
+    with pytest.raises(secagg_adapter.Reject):
+        secagg_adapter.check_drop({"share": [0], "upload": [0], "recover": []}, 4)
+    secagg_adapter.check_drop({"share": [0], "upload": [3], "recover": []}, 4)
+
+
+def test_every_member_of_the_operations_of_the_arithmetic_has_a_form() -> None:
+    for name, parts in secagg_adapter.OPERATIONS.items():
+        if name.startswith(("field.", "sample.", "mds.", "quantizer.")):
+            assert {member for part in parts for member in part} <= set(secagg_adapter.FORMS), name

@@ -23,7 +23,9 @@ def fedml() -> list[str]:
 
 def ask(command: list[str], op: str, params: dict[str, object]) -> dict[str, object]:
     """Return the answer to one request."""
-    line = json.dumps({"id": 1, "op": op, "params": params, "rand": {"seed": "01"} if op.endswith("encode") else {}})
+    line = json.dumps(
+        {"id": 1, "op": op, "params": params, "rand": {"seed": "01" * 32} if op.endswith("encode") else {}}
+    )
     done = subprocess.run(command, input=line + "\n", capture_output=True, text=True, check=True)
     answer: dict[str, object] = json.loads(done.stdout)
     return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -39,6 +40,8 @@ class Range:
 
 
 EVERYTHING = Range()
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
+_DIGITS = 40
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class Capabilities:
     def declares(self, operation: str, params: Mapping[str, Any]) -> bool:
         """Return whether the ranged parameters of a request lie inside what the operation declares."""
         for name in RANGED:
-            if name in params and _plain(name, params[name]) not in self.range(operation, name):
+            allowed = self.range(operation, name)
+            if name in params and allowed != EVERYTHING and not _inside(name, params[name], allowed):
                 return False
         sets = self.parameter_sets(operation)
         return not sets or any(all(params.get(name) == value for name, value in chosen.items()) for chosen in sets)
@@ -129,9 +133,19 @@ def greet(ask: Any) -> Capabilities:
         raise AdapterUnusable(f"no usable answer to hello ({broken.verdict}): {broken}") from None
 
 
-def _plain(name: str, value: Any) -> Any:
-    """Return a parameter as ranges hold it: decimal strings become integers."""
-    return int(value) if name in DECIMAL_RANGES else value
+def _inside(name: str, value: Any, allowed: Range) -> bool:
+    """Return whether a member of a request has the right type and lies in a declared range."""
+    if name == "format":
+        return isinstance(value, str) and value in allowed
+    number = _decimal(value) if name in DECIMAL_RANGES else value
+    return type(number) is int and number in allowed
+
+
+def _decimal(value: Any) -> int | None:
+    """Return a modulus or a level, given as a decimal string or as an integer; nothing when it is neither."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, str) and len(value) < _DIGITS and _DECIMAL.fullmatch(value) else None
 
 
 def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -209,15 +223,27 @@ def _parse_range(parameter: str, declared: Any) -> Range:
         raise AdapterUnusable(
             f"hello: the values {declared['values']!r} of {parameter!r} must be a list with at least one entry"
         )
-    convert = str if parameter == "format" else int
-    try:
-        values = tuple(convert(value) for value in declared["values"]) if "values" in declared else None
-        low, high = (int(declared[end]) if end in declared else None for end in ("min", "max"))
-    except (TypeError, ValueError):
-        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold numbers") from None
+    if "values" in declared and len(declared) > 1:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has values beside min or max")
+    if parameter == "format" and set(declared) != {"values"}:
+        raise AdapterUnusable(f"hello: the range {declared!r} of 'format' must be a list of values")
+    values = tuple(_bound(parameter, declared, value) for value in declared["values"]) if "values" in declared else None
+    low, high = (_bound(parameter, declared, declared[end]) if end in declared else None for end in ("min", "max"))
     if low is not None and high is not None and low > high:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} is empty")
     return Range(low, high, values)
+
+
+def _bound(parameter: str, declared: Any, value: Any) -> Any:
+    """Return one bound or value of a declared range as ranges hold it."""
+    if parameter == "format":
+        if not isinstance(value, str):
+            raise AdapterUnusable(f"hello: the range {declared!r} of 'format' does not hold strings")
+        return value
+    number = _decimal(value) if parameter in DECIMAL_RANGES else value
+    if type(number) is not int:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold numbers")
+    return number
 
 
 def _listed(policies: Mapping[str, tuple[str, ...]]) -> str:

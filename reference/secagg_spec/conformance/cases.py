@@ -6,6 +6,9 @@ Lengths are drawn before contents, and a vector is a *pattern* that is expanded,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,19 +31,37 @@ LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**32)
 _SMALL = 8
 LARGE = 40
 _WEIGHTS = 100
+_LARGEST = 2**31 - 1
+_WORK = 2 * 10**6
+_ROWS = 64
+_SESSIONS = ("seal.", "lightsecagg.")
 
 
 def moduli(allowed: Range, *, prime: bool, above: int = 1) -> list[int]:
-    """Return moduli inside a declared range, the simplest first."""
-    known = PRIMES if prime else (*PRIMES, *COMPOSITES)
-    ends = [end for end in (allowed.low, allowed.high) if end is not None]
-    candidates = list(allowed.values) if allowed.values is not None else [*known, *ends]
-    return [q for q in candidates if above < q <= MAX_MODULUS and q in allowed and (is_prime(q) or not prime)]
+    """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end on."""
+    if allowed.values is not None:
+        candidates = list(allowed.values)
+    else:
+        low, high = max(allowed.low or 2, above + 1, 2), min(allowed.high or MAX_MODULUS, MAX_MODULUS)
+        listed = PRIMES if prime else (*PRIMES, *COMPOSITES)
+        candidates = [*listed, *_near(low, low, high, prime), *_near(high, low, high, prime)]
+    known = dict.fromkeys(q for q in candidates if above < q <= MAX_MODULUS and q in allowed)
+    return [q for q in known if is_prime(q) or not prime]
 
 
-def modulus(draw: Any, caps: Capabilities, operation: str, *, prime: bool = False, above: int = 1) -> int:
+@cache
+def _near(end: int, low: int, high: int, prime: bool) -> tuple[int, ...]:
+    """Return the first moduli in [low, high] from one of its ends on, without looking at more than 2000 numbers."""
+    step = 1 if end == low else -1
+    reach = range(end, max(low - 1, end - 2000) if step < 0 else min(high + 1, end + 2000), step)
+    return tuple(islice((q for q in reach if is_prime(q) or not prime), 2))
+
+
+def modulus(
+    draw: Any, caps: Capabilities, operation: str | Sequence[str], *, prime: bool = False, above: int = 1
+) -> int:
     """Draw a modulus that the operation declares: one of the three largest in half of the cases, for overflow."""
-    allowed = moduli(caps.range(operation, "q"), prime=prime, above=above)
+    allowed = Space(caps, _several(operation)).moduli(prime=prime, above=above)
     return int(draw(st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:])))
 
 
@@ -61,7 +82,9 @@ def seeded_vector(draw: Any, q: int, n: int) -> UintArray:
 
 
 def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
-    """Draw a (rows, columns) array of elements, one pattern for each row."""
+    """Draw a (rows, columns) array of elements: one pattern for each row, or one for all where they are many."""
+    if rows > _ROWS:
+        return vector(draw, q, rows * columns).reshape(rows, columns)
     drawn = [vector(draw, q, columns) for _ in range(rows)]
     return np.array(drawn, dtype=np.uint64).reshape(rows, columns)
 
@@ -95,7 +118,15 @@ def level(draw: Any, caps: Capabilities, operation: str) -> int:
 
 def weight(draw: Any, caps: Capabilities) -> int:
     """Draw a total weight that `quantizer.quantize` declares."""
-    return int(draw(st.sampled_from(_options(caps.range("quantizer.quantize", "weight"), 1, _WEIGHTS))))
+    return int(draw(st.sampled_from(weights(caps))))
+
+
+def weights(caps: Capabilities) -> list[int]:
+    """Return total weights inside the declared range: up to 100, or a few from the declared minimum on."""
+    space = Space(caps, ("quantizer.quantize",))
+    least = space.least("weight", 1)
+    high = _LARGEST if space.listed("weight") else max(_WEIGHTS, least + _SMALL)
+    return space.options("weight", 1, min(high, _LARGEST))
 
 
 def formats(caps: Capabilities) -> list[str]:
@@ -104,56 +135,204 @@ def formats(caps: Capabilities) -> list[str]:
     return [format for format in ("binary64", "binary32") if format in allowed]
 
 
-def code(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> dict[str, int]:
-    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation declares."""
-    declared = [chosen for chosen in caps.parameter_sets(operation) if chosen["N"] >= chosen["U"] + spare]
-    if declared:
-        return _with_modulus(draw, caps, operation, dict(draw(st.sampled_from(declared))))
-    N = _users(draw, [N for N in _rosters(caps, operation) if _code_fits(caps, operation, N, spare)])
-    T = int(
-        draw(st.sampled_from([T for T in _colluders(caps, operation, N) if _thresholds(caps, operation, T, N - spare)]))
-    )
-    U = int(draw(st.sampled_from(_thresholds(caps, operation, T, N - spare))))
-    return _with_modulus(draw, caps, operation, {"N": N, "U": U, "T": T})
+def code(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0) -> dict[str, int]:
+    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation, or all operations, declare."""
+    chosen = Space(caps, _several(operation), spare).draw(draw)
+    return {name: chosen[name] for name in ("q", "N", "U", "T")}
 
 
-def session(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> dict[str, int]:
-    """Draw (q, N, D, U, T, d) that satisfy LSA-01 with U <= N - spare, and that the operation declares."""
-    declared = [chosen for chosen in caps.parameter_sets(operation) if chosen.get("U", 0) + spare <= chosen["N"]]
-    chosen = draw(st.sampled_from(declared)) if declared else _drawn_session(draw, caps, operation, spare)
-    return {"D": 0, **_with_modulus(draw, caps, operation, dict(chosen)), "d": length(draw, 1)}
+def session(
+    draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, outsiders: int = 0
+) -> dict[str, int]:
+    """Draw (q, N, D, U, T, d) that satisfy LSA-01 and that the operation, or all operations, declare.
+
+    At least `spare` users are beyond U, and `outsiders` beyond max(U, T + 2).
+    """
+    chosen = Space(caps, _several(operation), spare, outsiders).draw(draw)
+    return {"D": 0, **chosen, "d": length(draw, 1)}
 
 
-def _drawn_session(draw: Any, caps: Capabilities, operation: str, spare: int) -> dict[str, int]:
-    N = _users(draw, [N for N in _rosters(caps, operation) if _session_fits(caps, operation, N, spare)])
-    T = int(
-        draw(st.sampled_from([T for T in _colluders(caps, operation, N) if _tolerated(caps, operation, N, T, spare)]))
-    )
-    D = int(draw(st.sampled_from(_tolerated(caps, operation, N, T, spare))))
-    U = int(draw(st.sampled_from(_thresholds(caps, operation, T, N - max(D, spare)))))
-    return {"N": N, "D": D, "U": U, "T": T}
+@dataclass(frozen=True)
+class Space:
+    """The parameters that some operations declare, all of them at once.
+
+    `spare` users are demanded beyond U, and `outsiders` beyond max(U, T + 2). With `bearable`, only parameters are in
+    it with which the operations take an acceptable time.
+    """
+
+    caps: Capabilities
+    operations: tuple[str, ...]
+    spare: int = 0
+    outsiders: int = 0
+    bearable: bool = True
+    _common: dict[str, Range] = field(default_factory=dict, compare=False, repr=False)
+
+    def draw(self, draw: Any) -> dict[str, int]:
+        """Draw numbers of users, and a modulus above N."""
+        sets = self.sets()
+        chosen = self._drawn(draw) if sets is None else dict(draw(st.sampled_from(sets)))
+        allowed = self.moduli(prime=True, above=chosen["N"])
+        return {"q": int(draw(st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:]))), **chosen}
+
+    def possible(self) -> bool:
+        """Return whether there are such numbers."""
+        sets = self.sets()
+        return any(self._fits(N) for N in self.rosters()) if sets is None else bool(sets)
+
+    def sets(self) -> list[Mapping[str, int]] | None:
+        """Return the sets that the operations declare in common, inside their ranges; nothing when none declares any.
+
+        Sets of an operation without U are met at the smallest U: it has no say there.
+        """
+        declared = [chosen for name in self.operations if (chosen := self.caps.parameter_sets(name))]
+        if not declared:
+            return None
+        first, *others = declared
+        return [
+            chosen
+            for chosen in first
+            if self._allows(chosen) and all(any(_agree(chosen, other) for other in sets) for sets in others)
+        ]
+
+    def _allows(self, chosen: Mapping[str, int]) -> bool:
+        N, T, D = chosen["N"], chosen["T"], chosen.get("D", 0)
+        U = chosen.get("U", T + 1)
+        inside = all(self._contains(name, value) for name, value in chosen.items())
+        room = U + self.spare <= N and (not self.outsiders or max(U, T + 2) + self.outsiders <= N)
+        possible = 1 <= T < U <= N - D and (not self._in_session() or T + 2 <= N - D)
+        return inside and room and possible and self._bears(N, U) and bool(self.moduli(prime=True, above=N))
+
+    def moduli(self, *, prime: bool, above: int = 1) -> list[int]:
+        """Return moduli that all operations declare."""
+        return moduli(self.range("q"), prime=prime, above=above)
+
+    def range(self, name: str) -> Range:
+        """Return what the ranges of the operations have in common."""
+        if name not in self._common:
+            self._common[name] = self._intersection(name)
+        return self._common[name]
+
+    def _intersection(self, name: str) -> Range:
+        ranges = [self.caps.range(operation, name) for operation in self.operations]
+        lists = [allowed.values for allowed in ranges if allowed.values is not None]
+        if lists:
+            return Range(values=tuple(value for value in lists[0] if all(value in allowed for allowed in ranges)))
+        lows = [allowed.low for allowed in ranges if allowed.low is not None]
+        highs = [allowed.high for allowed in ranges if allowed.high is not None]
+        return Range(max(lows, default=None), min(highs, default=None))
+
+    def listed(self, name: str) -> bool:
+        """Return whether the values of a parameter are given one by one."""
+        return self.range(name).values is not None
+
+    def options(self, name: str, low: int, high: int) -> list[int]:
+        """Return the values of a parameter in [low, high], ascending."""
+        return _options(self.range(name), low, high)
+
+    def least(self, name: str, low: int) -> int:
+        """Return the smallest value of a parameter from `low` on; 2**31 when there is none."""
+        allowed = self.range(name)
+        if allowed.values is not None:
+            return min((value for value in allowed.values if value >= low), default=_LARGEST + 1)
+        least = max(low, low if allowed.low is None else allowed.low)
+        return least if least in allowed else _LARGEST + 1
+
+    def rosters(self) -> list[int]:
+        """Return the numbers of users that may be drawn: up to 40, or a few from the smallest possible one on."""
+        T = self.least("T", 1)
+        U = self.least("U", T + 1)
+        enough = max(U, T + 2) if self._in_session() else U
+        least = max((self.least("D", 0) if self._in_session() else 0) + enough, U + self.spare, enough + self.outsiders)
+        largest = max(self.moduli(prime=True), default=0) - 1
+        high = _LARGEST if self.listed("N") else max(LARGE, self.least("N", least) + _SMALL)
+        return self.options("N", least, min(largest, high, _LARGEST))
+
+    def colluders(self, N: int) -> list[int]:
+        """Return the T that leave room for D and U."""
+        last = N - self.outsiders - 2 if self._in_session() else N - 1
+        return [T for T in _few(self.options("T", 1, last)) if self._has_room(N, T, self.least("D", 0))]
+
+    def tolerated(self, N: int, T: int) -> list[int]:
+        """Return the D that leave room for U."""
+        allowed = self.options("D", 0, N - T - 2) if self._in_session() else [0]
+        return [D for D in _few(allowed) if self._has_room(N, T, D)]
+
+    def thresholds(self, N: int, T: int, D: int) -> list[int]:
+        """Return the U that fit."""
+        return [U for U in _few(self.options("U", T + 1, self._last(N, D))) if self._bears(N, U)]
+
+    def _fits(self, N: int) -> bool:
+        """Return whether N users leave room for the others: if the smallest T and D have none, no others have."""
+        return self._has_room(N, self.least("T", 1), self.least("D", 0))
+
+    def _has_room(self, N: int, T: int, D: int) -> bool:
+        U = self.least("U", T + 1)
+        contributors = not self._in_session() or max(D, self.outsiders) + T + 2 <= N
+        return contributors and self._last(N, D) >= U and self._bears(N, U)
+
+    def _last(self, N: int, D: int) -> int:
+        """Return the largest U."""
+        return N - max(D if self._in_session() else 0, self.spare, self.outsiders)
+
+    def _drawn(self, draw: Any) -> dict[str, int]:
+        N = _users(draw, [N for N in self.rosters() if self._fits(N)])
+        T = int(draw(st.sampled_from(self.colluders(N))))
+        D = int(draw(st.sampled_from(self.tolerated(N, T))))
+        U = int(draw(st.sampled_from(self.thresholds(N, T, D))))
+        return {"N": N, "D": D, "U": U, "T": T}
+
+    def _contains(self, name: str, value: int) -> bool:
+        return value in self.range(name)
+
+    def _in_session(self) -> bool:
+        return any(name.startswith(_SESSIONS) for name in self.operations)
+
+    def _bears(self, N: int, U: int) -> bool:
+        return not self.bearable or all(_work(name, N, U) <= _WORK for name in self.operations)
 
 
-def possible(caps: Capabilities, operation: str, spare: int = 0) -> bool:
-    """Return whether the declared ranges hold parameters that the text allows, with `spare` users beyond U."""
-    parameters = OPERATIONS[operation][0]
+def _few(options: list[int]) -> list[int]:
+    """Return options as they are, or the first and the last of them where they are many."""
+    return options if len(options) <= LARGE + _SMALL else options[:LARGE] + options[-_SMALL:]
+
+
+def _agree(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
+    return all(other[name] == value for name, value in one.items() if name in other)
+
+
+def _work(operation: str, N: int, U: int) -> int:
+    """Return roughly how many products an operation takes for each element, those of the kit's own work included."""
+    if operation in ("lightsecagg.mask", "lightsecagg.aggregate_shares"):
+        return 100 * N
+    encodings = N if operation == "lightsecagg.round" else 1
+    return encodings * N * (U + 20) + (0 if operation == "mds.encode" else U**3)
+
+
+def _several(operation: str | Sequence[str]) -> tuple[str, ...]:
+    return (operation,) if isinstance(operation, str) else tuple(operation)
+
+
+def possible(
+    caps: Capabilities,
+    operation: str | Sequence[str],
+    spare: int = 0,
+    outsiders: int = 0,
+    *,
+    bearable: bool = True,
+) -> bool:
+    """Return whether the declared ranges hold parameters that the text allows, and that can be tried in short time."""
+    names = _several(operation)
+    space = Space(caps, names, spare, outsiders, bearable)
+    parameters = {name for operation in names for name in OPERATIONS[operation][0]}
     choices: dict[str, Callable[[], list[Any]]] = {
-        "q": lambda: moduli(caps.range(operation, "q"), prime=_needs_prime(operation)),
-        "level": lambda: levels(caps, operation),
-        "weight": lambda: _options(caps.range(operation, "weight"), 1, _WEIGHTS),
+        "q": lambda: space.moduli(prime=any(_needs_prime(name) for name in names)),
+        "level": lambda: levels(caps, names[0]),
+        "weight": lambda: weights(caps),
         "format": lambda: formats(caps),
     }
     if not all(choice() for name, choice in choices.items() if name in parameters):
         return False
-    return "N" not in parameters or _roster_fits(caps, operation, spare)
-
-
-def _roster_fits(caps: Capabilities, operation: str, spare: int) -> bool:
-    declared = caps.parameter_sets(operation)
-    if declared:
-        return any(chosen["N"] >= chosen.get("U", 0) + spare for chosen in declared)
-    fits = _session_fits if operation.startswith(("seal.", "lightsecagg.")) else _code_fits
-    return any(fits(caps, operation, N, spare) for N in _rosters(caps, operation))
+    return "N" not in parameters or space.possible()
 
 
 def refuse_impossible(caps: Capabilities) -> None:
@@ -165,40 +344,19 @@ def refuse_impossible(caps: Capabilities) -> None:
         The ranges of an operation exclude everything that the text allows.
     """
     for operation in caps.operations:
-        if not possible(caps, operation):
+        if not possible(caps, operation, bearable=False):
             raise AdapterUnusable(f"hello: the ranges of {operation!r} leave no parameters that the text allows")
 
 
+def narrowed(caps: Capabilities, operation: str, moduli: Sequence[int]) -> Capabilities:
+    """Return capabilities in which the moduli of an operation are these."""
+    declared = caps.operations[operation]
+    ranges = {**declared.get("ranges", {}), "q": {"values": [str(q) for q in moduli]}}
+    return replace(caps, operations={**caps.operations, operation: {**declared, "ranges": ranges}})
+
+
 def _needs_prime(operation: str) -> bool:
-    return operation.startswith(("field.inverse", "mds.", "seal.", "lightsecagg."))
-
-
-def _rosters(caps: Capabilities, operation: str) -> list[int]:
-    """Return the numbers of users that may be drawn: up to 40, or a few from the declared minimum on."""
-    allowed = caps.range(operation, "N")
-    largest = max(moduli(caps.range(operation, "q"), prime=True), default=0) - 1
-    return _options(allowed, 2, min(largest, max(LARGE, (allowed.low or 0) + _SMALL)))
-
-
-def _code_fits(caps: Capabilities, operation: str, N: int, spare: int) -> bool:
-    return any(_thresholds(caps, operation, T, N - spare) for T in _colluders(caps, operation, N))
-
-
-def _session_fits(caps: Capabilities, operation: str, N: int, spare: int) -> bool:
-    return any(_tolerated(caps, operation, N, T, spare) for T in _colluders(caps, operation, N))
-
-
-def _colluders(caps: Capabilities, operation: str, N: int) -> list[int]:
-    return _options(caps.range(operation, "T"), 1, N - 1)
-
-
-def _thresholds(caps: Capabilities, operation: str, T: int, high: int) -> list[int]:
-    return _options(caps.range(operation, "U"), T + 1, high)
-
-
-def _tolerated(caps: Capabilities, operation: str, N: int, T: int, spare: int) -> list[int]:
-    allowed = _options(caps.range(operation, "D"), 0, N - T - 2)
-    return [D for D in allowed if _thresholds(caps, operation, T, N - max(D, spare))]
+    return operation.startswith(("field.inverse", "mds.", *_SESSIONS))
 
 
 def _users(draw: Any, candidates: list[int]) -> int:
@@ -207,14 +365,10 @@ def _users(draw: Any, candidates: list[int]) -> int:
     return int(draw(st.sampled_from(candidates if draw(st.integers(0, 9)) == 9 else small)))
 
 
-def _with_modulus(draw: Any, caps: Capabilities, operation: str, chosen: dict[str, int]) -> dict[str, int]:
-    return {"q": modulus(draw, caps, operation, prime=True, above=chosen["N"]), **chosen}
-
-
 def _options(allowed: Range, low: int, high: int) -> list[int]:
     """Return the integers in [low, high] inside a declared range, ascending."""
     if allowed.values is not None:
-        return sorted(value for value in allowed.values if low <= value <= high)
+        return sorted({value for value in allowed.values if low <= value <= high})
     bottom = low if allowed.low is None else max(low, allowed.low)
     top = high if allowed.high is None else min(high, allowed.high)
     return list(range(bottom, top + 1))
@@ -224,7 +378,16 @@ def subset(draw: Any, population: Sequence[int], low: int, high: int | None = No
     """Draw `low` to `high` distinct members of a population, in any order; the first ones are the simplest."""
     high = len(population) if high is None else high
     size = draw(st.integers(low, high))
-    return list(draw(st.permutations(list(population))))[:size]
+    return shuffled(draw, population)[:size]
+
+
+def shuffled(draw: Any, population: Sequence[int]) -> list[int]:
+    """Draw an order of a population; a large one is turned round and mirrored only, so that few draws suffice."""
+    if len(population) <= _ROWS:
+        return list(draw(st.permutations(list(population))))
+    start = draw(st.integers(0, len(population) - 1))
+    turned = [*population[start:], *population[:start]]
+    return turned[::-1] if draw(st.booleans()) else turned
 
 
 def dropouts(draw: Any, N: int, at_most: int) -> dict[str, list[int]]:
@@ -236,6 +399,15 @@ def dropouts(draw: Any, N: int, at_most: int) -> dict[str, list[int]]:
     return phases
 
 
+class Verbatim(dict[str, Any]):
+    """Parameters as they stand in a request, whatever they are."""
+
+
 def decimal(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as they stand in a request: q and level are decimal strings."""
-    return {name: str(value) if name in ("q", "level") else value for name, value in parameters.items()}
+    """Return parameters as they stand in a request: integers q and level become decimal strings."""
+    if isinstance(parameters, Verbatim):
+        return parameters
+    return {
+        name: str(value) if name in ("q", "level") and type(value) is int else value
+        for name, value in parameters.items()
+    }

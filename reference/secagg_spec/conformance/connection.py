@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from secagg_spec.conformance import pipes
 from secagg_spec.conformance.capabilities import HELLO
@@ -43,6 +43,10 @@ class Connection(Protocol):
 
     def ask(self, request: Request) -> Answer:
         """Return the answer; raise `AdapterBroken` when there is none."""
+        ...
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line as it is, and return the answer, which carries this `id`; raise `AdapterBroken` without one."""
         ...
 
     def restart(self) -> None:
@@ -99,6 +103,17 @@ class ProcessConnection:
                 self.close()
             raise
 
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line as it is, a line feed behind it, and return the answer with this `id` (ADP-10, ADP-11)."""
+        if self._process is None:
+            self._greet()
+        try:
+            return _with_id(self._answered(line + b"\n"), id)
+        except AdapterBroken as broken:
+            if broken.out_of_step:
+                self.close()
+            raise
+
     def restart(self) -> None:
         """End the process; the next request starts another."""
         self.close()
@@ -133,14 +148,19 @@ class ProcessConnection:
             self._number = 0
         self._number += 1
         line = request.line(self._number).encode()
-        start, hello = time.monotonic(), request.op == HELLO.op
+        return parse_answer(self._answered(line, request.op == HELLO.op), self._number)
+
+    def _answered(self, line: bytes, hello: bool = False) -> bytes:
+        """Send a line and return the one that answers it."""
+        assert self._process is not None
+        start = time.monotonic()
         self._allowed = self.start_timeout if hello else self._allowance(len(line))
         self._deadline = start + self._allowed
         self._send(self._process, line)
         text = self._after_noise() if hello else self._receive()
         if not hello:
             self._times.append(time.monotonic() - start)
-        return parse_answer(text, self._number)
+        return text
 
     def _start(self) -> subprocess.Popen[bytes]:
         try:
@@ -250,13 +270,21 @@ class ProcessConnection:
 class DirectConnection:
     """An adapter that is a function from request to answer, in this process; JSON on both sides all the same."""
 
-    def __init__(self, answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    def __init__(self, answer: Callable[[Any], dict[str, Any]]) -> None:
         self._answer = answer
 
     def ask(self, request: Request) -> Answer:
         """Return the answer."""
         answer = json.dumps(self._answer(json.loads(request.line(1))))
         return parse_answer(answer.encode() + b"\n", 1)
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Return the answer to a line; one that is not JSON is given to the function as ``None``."""
+        try:
+            value = json.loads(line.decode(), parse_constant=_no_constant)
+        except ValueError:
+            value = None
+        return _with_id(json.dumps(self._answer(value)).encode() + b"\n", id)
 
     def restart(self) -> None:
         """Do nothing: there is no process."""
@@ -266,6 +294,23 @@ class DirectConnection:
 
     def expect_hang(self, hanging: bool) -> None:
         """Do nothing: a function cannot be interrupted."""
+
+
+def _with_id(line: bytes, id: int | None) -> Answer:
+    """Return the answer in a line whose `id` must be this one, or null."""
+    if id is not None:
+        return parse_answer(line, id)
+    try:
+        body = json.loads(line)
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict) or body.get("id", 0) is not None:
+        raise AdapterBroken("protocol", f"the answer to a line without an id must have the id null: {quoted(line)}")
+    return parse_answer(json.dumps({**body, "id": 0}).encode() + b"\n", 0)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -262,6 +262,7 @@ def _check_json(judged: Judged) -> dict[str, Any]:
         "check": outcome.check.id,
         "clauses": list(outcome.check.clauses),
         "verdict": outcome.verdict,
+        "note": outcome.note or None,
         "by_relation": outcome.by_relation,
         "reason_checked": not outcome.reason_unchecked,
         "expected_failure": judged.expected.reason if judged.expected else None,

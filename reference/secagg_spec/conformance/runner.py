@@ -16,7 +16,7 @@ from hypothesis.errors import Flaky
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined, Exchange
+from secagg_spec.conformance.checks.base import NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable
@@ -57,6 +57,8 @@ class Outcome:
     """The number of the case that failed first, before shrinking; 0 when none did."""
     timed_out: bool = False
     """Whether a case ended in a time-out, whatever the verdict is."""
+    note: str = ""
+    """Why the check did not run, where its verdict is "unsupported"."""
 
 
 @dataclass
@@ -96,6 +98,7 @@ class _Run:
     """What one check has met so far."""
 
     cases: int = 0
+    asked: int = 0
     by_relation: bool = False
     reason_unchecked: bool = False
     first: Failure | None = None
@@ -131,8 +134,9 @@ def _outcomes(
     chosen, stopped, timeouts = list(checks), "", 0
     for number, check in enumerate(chosen):
         settings.progress(check, number, len(chosen))
-        if not check.runs_on(caps):
-            yield Outcome(check, "unsupported")
+        obstacle = check.obstacle(caps)
+        if obstacle:
+            yield Outcome(check, "unsupported", note=obstacle)
             continue
         stopped = stopped or settings.spent
         if stopped:
@@ -171,6 +175,8 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     if met.last is None and met.cut:
         return _not_run(check, f"{settings.spent} its cases were through", met.cases)
     failure = _confirmed(connection, caps, met)
+    if not met.asked:
+        return Outcome(check, "unsupported", note=NO_CASE)
     return Outcome(
         check,
         failure.verdict if failure else "pass",
@@ -227,6 +233,7 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
             met.unusable = unusable
             raise _Enough from None
         finally:
+            met.asked += caller.asked
             met.by_relation |= caller.by_relation
             met.reason_unchecked |= caller.reason_unchecked
 

@@ -1,6 +1,16 @@
 """All checks, by the part of the text that they decide."""
 
-from secagg_spec.conformance.checks import adapter, arithmetic, code, crypto, lightsecagg, messages, quantizer, scripts
+from secagg_spec.conformance.checks import (
+    adapter,
+    arithmetic,
+    code,
+    crypto,
+    forms,
+    lightsecagg,
+    messages,
+    quantizer,
+    scripts,
+)
 from secagg_spec.conformance.checks.base import REGISTRY, Check
 
 __all__ = [
@@ -10,6 +20,7 @@ __all__ = [
     "arithmetic",
     "code",
     "crypto",
+    "forms",
     "lightsecagg",
     "messages",
     "quantizer",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,33 +11,40 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring
 from secagg_spec.arithmetic.sampling import elements_from_bytes
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_RANDOMNESS,
+    BAD_SHARE,
     LENGTH,
     NONCANONICAL,
+    TOO_FEW,
     Caller,
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import can_request
+from secagg_spec.conformance.checks.requests import OWN_CODE, Place, can_request, one_of, places, put
 from secagg_spec.conformance.checks.valid import VALID
-from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
 from secagg_spec.conformance.wire import pack, unpack
 
 _PRIME_ONLY = tuple(name for name in VALID if name.startswith(("field.inverse", "mds.", "seal.", "lightsecagg.")))
 _MODULAR = tuple(name for name in VALID if "q" in OPERATIONS[name][0])
-_WITH_VECTORS = (
-    "field.add",
-    "field.subtract",
-    "field.multiply",
-    "field.inverse",
-    "field.matmul",
-    "mds.encode",
-    "quantizer.dequantize",
-    "lightsecagg.mask",
+_WITH_VECTORS = tuple(
+    name
+    for name in _MODULAR
+    if any(form(name, member) in ("vector", "vectors", "held") for part in OPERATIONS[name] for member in part)
 )
 _WITH_PAIRS = {"field.add": "b", "field.subtract": "b", "field.multiply": "b", "field.matmul": "b"}
+
+_TIED = {
+    "mds.encode": ("noise",),
+    "mds.decode": ("shares",),
+    "quantizer.quantize": ("rounding",),
+    "lightsecagg.aggregate_shares": ("held",),
+    "lightsecagg.recover": ("masked", "shares"),
+    "lightsecagg.round": ("updates", "masks", "noises"),
+}
 
 
 @check("field.add/exact", "MOD-03", operations=("field.add",))
@@ -118,20 +126,49 @@ def _elementwise(draw: Any, call: Caller, operation: str) -> None:
     same(operation, call.vector(operation, valid.params, "value", a.size), want)
 
 
+def _below_the_largest(operation: str) -> Any:
+    """Return whether there is a modulus with numbers of 32 bits that are not elements."""
+
+    def known(caps: Capabilities) -> bool:
+        rest = can_request(operation, caps) and _small_moduli(operation, caps)
+        return bool(rest) and cases.possible(_with_rest(operation, caps), operation)
+
+    return known
+
+
+def _small_moduli(operation: str, caps: Capabilities) -> list[int]:
+    """Return the declared moduli but 2**32, whose elements are all numbers of 32 bits."""
+    moduli = cases.moduli(caps.range(operation, "q"), prime=operation in _PRIME_ONLY)
+    return [q for q in moduli if q < MAX_MODULUS]
+
+
+def _with_rest(operation: str, caps: Capabilities) -> Capabilities:
+    return cases.narrowed(caps, operation, _small_moduli(operation, caps))
+
+
+def _vectors(operation: str, params: dict[str, Any], rand: dict[str, Any] | None) -> list[Place]:
+    """Return the places of all vectors of elements that are not empty."""
+    return [place for place in places(operation, params, rand) if place.form == "vector" and place.value]
+
+
 def _noncanonical(operation: str) -> None:
-    @check(f"{operation}/noncanonical", "MOD-06", operations=(operation,), examples=20)
+    @check(
+        f"{operation}/noncanonical",
+        "MOD-06",
+        operations=(operation,),
+        applies=_below_the_largest(operation),
+        examples=20,
+    )
     def noncanonical(draw: Any, call: Caller) -> None:
-        """A number that is not below q is refused, not reduced."""
-        valid = VALID[operation](draw, call.caps)
-        q = valid.params["q"]
-        if q == MAX_MODULUS:
-            return
-        name = draw(st.sampled_from(valid.vectors))
-        values = unpack(valid.params[name]).astype(np.uint64)
-        values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+        """A number that is not below q is refused, not reduced, wherever it stands."""
+        valid = VALID[operation](draw, _with_rest(operation, call.caps))
         rand = call.randomness(operation, valid.rand)
-        why = f"{name} holds {int(values.max())} and q = {q}"
-        call.refused(operation, {**valid.params, name: pack(values)}, NONCANONICAL, why, rand)
+        q, place = valid.params["q"], one_of(draw, _vectors(operation, valid.params, rand))
+        values = unpack(place.value).astype(np.uint64)
+        values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+        params, rand = put(valid.params, rand, place.path, pack(values))
+        codes = NONCANONICAL | BAD_SHARE if operation in OWN_CODE else NONCANONICAL
+        call.refused(operation, params, codes, f"{place.name} holds {int(values.max())} and q = {q}", rand)
 
 
 def _lengths(operation: str, name: str) -> None:
@@ -144,6 +181,42 @@ def _lengths(operation: str, name: str) -> None:
         call.refused(operation, {**valid.params, name: changed}, LENGTH, f"{name} has the wrong length")
 
 
+def _tied(operation: str, names: tuple[str, ...]) -> None:
+    """Register the check of lengths of an operation with lists of vectors, or with sampled vectors."""
+
+    def known(caps: Capabilities) -> bool:
+        sampled = all(name in OPERATIONS[operation][1] for name in names)
+        return can_request(operation, caps) and (not sampled or caps.grade(operation) == "explicit")
+
+    @check(f"{operation}/lengths", "MOD-07", operations=(operation,), applies=known, examples=20)
+    def lengths(draw: Any, call: Caller) -> None:
+        """A vector of another length than the others demand, and a list of another number of them, are refused."""
+        valid = VALID[operation](draw, call.caps)
+        rand = call.randomness(operation, valid.rand)
+        tied = [
+            place
+            for place in places(operation, valid.params, rand)
+            if place.path[1] in names and place.form in _RESIZED
+        ]
+        place = one_of(draw, tied)
+        changed = draw(st.sampled_from(_RESIZED[place.form](place.value)))
+        sampled, listed = place.path[0] == "rand", place.form == "vectors"
+        codes = LENGTH | (BAD_RANDOMNESS if sampled else frozenset()) | (TOO_FEW if listed else frozenset())
+        params, rand = put(valid.params, rand, place.path, changed)
+        call.refused(operation, params, codes, f"{place.name} has the wrong length", rand)
+
+
+def _resized(width: int) -> Callable[[str], list[str]]:
+    return lambda text: [text + width * "0", text + text, *([text[:-width]] if len(text) > width else [])]
+
+
+_RESIZED: dict[str, Callable[[Any], list[Any]]] = {
+    "vector": _resized(8),
+    "reals": _resized(16),
+    "vectors": lambda texts: [texts[:-1], [*texts, texts[-1]]],
+}
+
+
 def _moduli(operation: str) -> None:
     @check(f"{operation}/modulus", "MOD-01", operations=(operation,), applies=_known(operation), examples=8)
     def modulus(draw: Any, call: Caller) -> None:
@@ -151,7 +224,8 @@ def _moduli(operation: str) -> None:
         valid = VALID[operation](draw, call.caps)
         q = draw(st.sampled_from((0, 1, 2**32 + 1, 2**64 + 13)))
         rand = call.randomness(operation, valid.rand)
-        call.refused(operation, {**valid.params, "q": q}, BAD_PARAM, f"the modulus is {q}", rand)
+        codes = BAD_PARAM | NONCANONICAL if q < 2 else BAD_PARAM
+        call.refused(operation, {**valid.params, "q": q}, codes, f"the modulus is {q}", rand)
 
 
 def _composite(operation: str) -> None:
@@ -159,9 +233,8 @@ def _composite(operation: str) -> None:
     def composite(draw: Any, call: Caller) -> None:
         """A composite modulus is refused where a field is needed."""
         valid = VALID[operation](draw, call.caps)
-        q = draw(st.sampled_from((2**32 - 1, 2**32, 2**31 - 2, 65537 * 65521, 1009 * 1013)))
-        if q < valid.params["q"]:
-            return
+        composites = (2**32 - 1, 2**32, 2**31 - 2, 65537 * 65521, 1009 * 1013)
+        q = draw(st.sampled_from([q for q in composites if q > valid.params["q"]]))
         rand = call.randomness(operation, valid.rand)
         call.refused(operation, {**valid.params, "q": q}, BAD_PARAM, f"the modulus {q} is composite", rand)
 
@@ -175,6 +248,8 @@ for _name in _WITH_VECTORS:
     _noncanonical(_name)
 for _name, _vector in _WITH_PAIRS.items():
     _lengths(_name, _vector)
+for _name, _members in _TIED.items():
+    _tied(_name, _members)
 for _name in _MODULAR:
     _moduli(_name)
 for _name in _PRIME_ONLY:

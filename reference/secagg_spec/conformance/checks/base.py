@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.cases import decimal
+from secagg_spec.conformance.cases import decimal, possible
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.wire import AdapterBroken, Answer, Request, unpack
@@ -27,11 +27,14 @@ TOO_FEW = frozenset({"below_threshold", "inconsistent_sets"})
 TWICE = frozenset({"duplicate_id", "inconsistent_sets"})
 OUTSIDE = frozenset({"unknown_peer", "inconsistent_sets", "out_of_range"})
 BAD_SHARE = frozenset({"bad_share"})
+BAD_CIPHERTEXT = frozenset({"bad_ciphertext"})
 NOT_FINITE = frozenset({"out_of_range"})
 BAD_RANDOMNESS = frozenset({"malformed", "bad_param", "length_mismatch"})
 MALFORMED = frozenset({"malformed"})
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
+NO_CASE = "not run: the declared range holds no case"
+NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
 _SEED = "seed"
 
 
@@ -66,10 +69,12 @@ class Caller:
     by_relation: bool = False
     reason_unchecked: bool = False
     transcript: list[Exchange] = field(default_factory=list)
+    asked: int = 0
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer; a broken adapter fails the check."""
         request = Request(op, decimal(params), dict(rand) if rand else None)
+        self.asked += 1
         try:
             answer = self.connection.ask(request)
         except AdapterBroken as broken:
@@ -77,6 +82,14 @@ class Caller:
             raise CheckFailed(broken.verdict, f"{op}: {broken}") from None
         self.transcript.append(Exchange(request, answer))
         return answer
+
+    def raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line that is not a request of the protocol and return the answer; it is in no transcript."""
+        self.asked += 1
+        try:
+            return self.connection.ask_raw(line, id)
+        except AdapterBroken as broken:
+            raise CheckFailed(broken.verdict, f"the line {line!r}: {broken}") from None
 
     def result(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Ask for something valid and return the members of the result."""
@@ -195,7 +208,15 @@ class Check:
 
     def runs_on(self, caps: Capabilities) -> bool:
         """Return whether the adapter declares what the check needs."""
-        return caps.offers(*self.operations) and self.applies(caps)
+        return not self.obstacle(caps)
+
+    def obstacle(self, caps: Capabilities) -> str:
+        """Return why the check cannot run on what an adapter declares; nothing when it can."""
+        if not caps.offers(*self.operations):
+            return "not offered"
+        if not all(possible(caps, operation) for operation in self.operations):
+            return NO_CASE
+        return "" if self.applies(caps) else NOTHING_DECLARED
 
 
 REGISTRY: dict[str, Check] = {}

@@ -44,10 +44,15 @@ def encode_exact(draw: Any, call: Caller) -> None:
         same(f"share of user {user}", got[user], want)
 
 
-@check("mds/any-shares", "MDS-05", operations=_BOTH)
+def _common(caps: Capabilities) -> bool:
+    """Return whether the encoder and the decoder are declared for some parameters in common."""
+    return cases.possible(caps, _BOTH)
+
+
+@check("mds/any-shares", "MDS-05", operations=_BOTH, applies=_common)
 def any_shares(draw: Any, call: Caller) -> None:
     """Any U shares, or more, give the vector back."""
-    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
+    code, d = cases.code(draw, call.caps, _BOTH), cases.length(draw, 1)
     mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
     users = cases.subset(draw, range(code["N"]), code["U"])
     shares = _shares(call, code, mask, rand)
@@ -66,10 +71,10 @@ def decode_exact(draw: Any, call: Caller) -> None:
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
-@check("mds/sum", "MDS-06", operations=_BOTH)
+@check("mds/sum", "MDS-06", operations=_BOTH, applies=_common)
 def decode_sum(draw: Any, call: Caller) -> None:
     """Shares of two vectors, added, decode to their sum."""
-    code, d = cases.code(draw, call.caps, "mds.encode"), cases.length(draw, 1)
+    code, d = cases.code(draw, call.caps, _BOTH), cases.length(draw, 1)
     field = PrimeField(code["q"])
     masks = [cases.vector(draw, code["q"], d) for _ in range(2)]
     rands = [_noise(draw, code, d) for _ in range(2)]
@@ -86,7 +91,8 @@ def encode_parameters(draw: Any, call: Caller) -> None:
     valid = VALID["mds.encode"](draw, call.caps)
     changed = _broken(draw, valid.params)
     rand = call.randomness("mds.encode", valid.rand)
-    call.refused("mds.encode", {**valid.params, **changed}, BAD_PARAM, f"{changed} breaks 1 <= T < U <= N < q", rand)
+    why = f"{changed} breaks 1 <= T < U <= N < q"
+    call.refused("mds.encode", {**valid.params, **changed}, BAD_PARAM | LENGTH, why, rand)
 
 
 @check("mds.encode/empty", "MDS-01", operations=("mds.encode",), examples=5)
@@ -106,7 +112,7 @@ def decode_parameters(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
 
 
-@check("mds.decode/too-few", "MDS-07", operations=_BOTH, examples=25)
+@check("mds.decode/too-few", "MDS-07", operations=_BOTH, applies=_common, examples=25)
 def too_few(draw: Any, call: Caller) -> None:
     """Fewer than U shares are refused."""
     code, d, shares = _encoded(draw, call)
@@ -115,7 +121,7 @@ def too_few(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), TOO_FEW, why)
 
 
-@check("mds.decode/twice", "MDS-08", operations=_BOTH, examples=25)
+@check("mds.decode/twice", "MDS-08", operations=_BOTH, applies=_common, examples=25)
 def twice(draw: Any, call: Caller) -> None:
     """A user that appears twice is refused."""
     code, d, shares = _encoded(draw, call)
@@ -125,7 +131,7 @@ def twice(draw: Any, call: Caller) -> None:
     call.refused("mds.decode", params, TWICE, "user 0 appears twice")
 
 
-@check("mds.decode/outside", "MDS-08", operations=_BOTH, examples=25)
+@check("mds.decode/outside", "MDS-08", operations=_BOTH, applies=_common, examples=25)
 def outside(draw: Any, call: Caller) -> None:
     """A user outside [0, N) is refused."""
     code, d, shares = _encoded(draw, call)
@@ -141,7 +147,7 @@ def outside(draw: Any, call: Caller) -> None:
     "MDS-09",
     operations=_BOTH,
     examples=25,
-    applies=lambda caps: cases.possible(caps, "mds.encode", 1),
+    applies=lambda caps: cases.possible(caps, _BOTH, 1),
 )
 def extra(draw: Any, call: Caller) -> None:
     """With more than U shares, one that was altered is noticed."""
@@ -157,7 +163,7 @@ def extra(draw: Any, call: Caller) -> None:
 
 def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], int, list[UintArray]]:
     """Draw a vector and return its parameters, its length and its shares, as the adapter encodes them."""
-    code, d = cases.code(draw, call.caps, "mds.encode", spare), cases.length(draw, 1)
+    code, d = cases.code(draw, call.caps, _BOTH, spare), cases.length(draw, 1)
     mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
     call.by_relation = True
     return code, d, _shares(call, code, mask, rand)

@@ -11,14 +11,13 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
-from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check, fail, same
+from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
 from secagg_spec.conformance.checks.valid import VALID, channel, key
 from secagg_spec.crypto import keys, prg, sealing
 
 KEY_LENGTH = LENGTH | {"bad_param"}
 WEAK_KEY = frozenset({"weak_key"})
 EQUAL_KEYS = frozenset({"bad_param", "duplicate_id"})
-BAD_CIPHERTEXT = frozenset({"bad_ciphertext"})
 AGAIN = frozenset({"replay", "wrong_phase"})
 PEER = frozenset({"unknown_peer", "out_of_range", "bad_param", "duplicate_id"})
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""

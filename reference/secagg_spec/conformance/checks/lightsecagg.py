@@ -16,6 +16,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -105,6 +106,29 @@ def not_held(draw: Any, call: Caller) -> None:
     call.refused(_AGGREGATE, {**valid.params, "held": held}, OUTSIDE, f"the share of user {missing} is not held")
 
 
+@check("lightsecagg.aggregate_shares/parameters", "LSA-01", operations=(_AGGREGATE,), examples=15)
+def aggregate_parameters(draw: Any, call: Caller) -> None:
+    """Numbers that break LSA-01, as far as they are given, are refused."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    N, T, q = (valid.params[name] for name in ("N", "T", "q"))
+    options = ({"T": 0}, {"T": -1}, {"T": N - 1}, {"N": T + 1}, {"N": q} if q < 2**31 else {"T": N})
+    changed = draw(st.sampled_from(options))
+    codes = BAD_PARAM | TOO_FEW | OUTSIDE
+    call.refused(_AGGREGATE, {**valid.params, **changed}, codes, f"{changed} breaks a constraint of LSA-01")
+
+
+@check("lightsecagg.aggregate_shares/held", "ADP-16", operations=(_AGGREGATE,), examples=15)
+def held_users(draw: Any, call: Caller) -> None:
+    """Two shares of one user, and a share of a user outside the roster, are refused."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    held, N = valid.params["held"], valid.params["N"]
+    user = draw(st.sampled_from((0, N - 1, N, 2**31 - 1, -1)))
+    entry = [user, held[draw(st.integers(0, N - 1))][1]]
+    changed = [entry, *held] if draw(st.booleans()) else [*held, entry]
+    codes, what = (TWICE, "twice") if 0 <= user < N else (OUTSIDE, f"and N is {N}")
+    call.refused(_AGGREGATE, {**valid.params, "held": changed}, codes, f"held names user {user} {what}")
+
+
 @check("lightsecagg.recover/exact", "LSA-13", operations=(_RECOVER,), applies=vandermonde)
 def recover(draw: Any, call: Caller) -> None:
     """Any U or more answers give the sum of the updates."""
@@ -138,14 +162,16 @@ def recover_bad_share(draw: Any, call: Caller) -> None:
     call.refused(_RECOVER, {**valid.params, "shares": shares}, BAD_SHARE, "one answer was altered")
 
 
-@check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=vandermonde, examples=15)
+def _has_outsiders(caps: Capabilities) -> bool:
+    return vandermonde(caps) and cases.possible(caps, _RECOVER, outsiders=1)
+
+
+@check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=_has_outsiders, examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
     """An answer from a user outside the surviving set is refused."""
-    numbers = cases.session(draw, call.caps, _RECOVER)
-    valid, _ = requests.recovery(draw, numbers, numbers["U"])
+    numbers = cases.session(draw, call.caps, _RECOVER, outsiders=1)
+    valid, _ = requests.recovery(draw, numbers, numbers["U"], outsiders=1)
     outsiders = [user for user in range(numbers["N"]) if user not in valid.params["surviving"]]
-    if not outsiders:
-        return
     users = [*valid.params["users"][:-1], outsiders[0]]
     why = f"user {outsiders[0]} is not in the surviving set"
     call.refused(_RECOVER, {**valid.params, "users": users}, OUTSIDE, why)
@@ -230,7 +256,40 @@ def round_parameters(draw: Any, call: Caller) -> None:
     )
     changed = draw(st.sampled_from(options))
     rand = call.randomness(_ROUND, valid.rand)
-    call.refused(_ROUND, {**params, **changed}, BAD_PARAM, f"{changed} breaks a constraint of LSA-01", rand)
+    why = f"{changed} breaks a constraint of LSA-01"
+    call.refused(_ROUND, {**params, **changed}, BAD_PARAM | LENGTH, why, rand)
+
+
+@check("lightsecagg.round/drop", "ADP-16", operations=(_ROUND,), examples=15)
+def round_drop(draw: Any, call: Caller) -> None:
+    """Dropouts that name a user twice, or a user outside the roster, are refused."""
+    valid = VALID[_ROUND](draw, call.caps)
+    N = valid.params["N"]
+    phases = draw(st.permutations(("share", "upload", "recover")))
+    user = draw(st.sampled_from((0, N - 1, N, 2**31 - 1, -1)))
+    known = 0 <= user < N
+    drop = {phases[0]: [user], phases[1]: [user] if known else [], phases[2]: []}
+    if known and draw(st.booleans()):
+        drop = {phases[0]: [user, user], phases[1]: [], phases[2]: []}
+    needed = max(valid.params["U"], valid.params["T"] + 2)
+    few = TOO_FEW if needed == N else frozenset()
+    codes, what = (TWICE | few, "twice") if known else (OUTSIDE, f"and N is {N}")
+    rand = call.randomness(_ROUND, valid.rand)
+    call.refused(_ROUND, {**valid.params, "drop": drop}, codes, f"drop names user {user} {what}", rand)
+
+
+@check("lightsecagg.round/phases", "ADP-17", operations=(_ROUND,), examples=10)
+def round_phases(draw: Any, call: Caller) -> None:
+    """Dropouts with a phase too many or too few are malformed."""
+    valid = VALID[_ROUND](draw, call.caps)
+    drop = dict(valid.params["drop"])
+    name = draw(st.sampled_from(("share", "upload", "recover", "done", "Share", "")))
+    if name in drop:
+        del drop[name]
+    else:
+        drop[name] = []
+    rand = call.randomness(_ROUND, valid.rand)
+    call.refused(_ROUND, {**valid.params, "drop": drop}, MALFORMED, f"drop has the phases {sorted(drop)}", rand)
 
 
 @check("lightsecagg.round/elements", "LSA-03", operations=(_ROUND,), examples=15)
@@ -255,7 +314,7 @@ def _schedule(draw: Any, caps: Capabilities, *, enough: bool) -> tuple[dict[str,
     """Draw parameters and dropouts: as many as the round bears, or more."""
     numbers = cases.session(draw, caps, _ROUND)
     N, needed = numbers["N"], max(numbers["U"], numbers["T"] + 2)
-    users = draw(st.permutations(range(N)))
+    users = cases.shuffled(draw, range(N))
     kept = needed if enough else numbers["U"] - 1
     early = draw(st.integers(0, N - needed)) if enough else draw(st.integers(0, N - kept))
     left = N - early

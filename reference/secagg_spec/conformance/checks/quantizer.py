@@ -53,15 +53,17 @@ def neighbours(draw: Any, call: Caller) -> None:
             fail(f"element {at}: {float(x[at])!r} times {numbers['level']} was quantised to {value}", sorted(allowed))
 
 
-@check("quantizer.quantize/signed", "QNT-05", operations=(_QUANTIZE,))
+def _powers(caps: Capabilities) -> list[int]:
+    """Return the declared levels with which every product is exact."""
+    return [2**bits for bits in range(33) if 2**bits in caps.range(_QUANTIZE, "level")]
+
+
+@check("quantizer.quantize/signed", "QNT-05", operations=(_QUANTIZE,), applies=lambda caps: bool(_powers(caps)))
 def signed(draw: Any, call: Caller) -> None:
     """An integer multiple of 1/c is carried as its residue, negative ones included."""
-    numbers = _numbers(draw, call)
+    numbers, level = _numbers(draw, call), draw(st.sampled_from(_powers(call.caps)))
     bound = _bound(numbers)
     values = [draw(st.integers(-bound, bound)) for _ in range(cases.length(draw, 1))]
-    level = 2 ** (numbers["level"].bit_length() - 1)
-    if level not in call.caps.range(_QUANTIZE, "level"):
-        return
     x = np.array(values, dtype=np.float64) / level
     draws = cases.rounding(draw, x.size)
     want = Ring(numbers["q"]).encode_signed(np.array(values, dtype=np.int64))
@@ -184,7 +186,9 @@ def _decoded(caps: Capabilities, value: UintArray, q: int, level: int, format: A
     ring = Ring(q)
     want = dequantize(value, level=level, ring=ring, format=format).astype(np.float64)
     if caps.policy("quantizer.middle") == "negative" and q % 2:
-        want = np.where(value == np.uint64((q - 1) // 2), -((q + 1) // 2) / level, want)
+        below = np.array([2**32 - (q + 1) // 2], dtype=np.uint64)
+        middle = dequantize(below, level=level, ring=Ring(2**32), format=format).astype(np.float64)[0]
+        want = np.where(value == np.uint64((q - 1) // 2), middle, want)
     return want
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.cases import Verbatim, decimal
+from secagg_spec.conformance.sdk.secagg_adapter import form
 from secagg_spec.conformance.wire import pack, pack_reals
 
 
@@ -117,11 +120,16 @@ def _recover(draw: Any, caps: Capabilities) -> Valid:
     return recovery(draw, numbers)[0]
 
 
-def recovery(draw: Any, numbers: dict[str, int], answers: int | None = None) -> tuple[Valid, UintArray]:
-    """Draw a recovery by the reference's code: a valid request, with U answers or `answers`; and the aggregate."""
+def recovery(
+    draw: Any, numbers: dict[str, int], answers: int | None = None, outsiders: int = 0
+) -> tuple[Valid, UintArray]:
+    """Draw a recovery by the reference's code: a valid request, with U answers or `answers`; and the aggregate.
+
+    At least `outsiders` users are not in the surviving set.
+    """
     field = PrimeField(numbers["q"])
     fewest = max(numbers["U"], numbers["T"] + 2, answers or 0)
-    surviving = sorted(cases.subset(draw, range(numbers["N"]), fewest))
+    surviving = sorted(cases.subset(draw, range(numbers["N"]), fewest, numbers["N"] - outsiders))
     updates = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
     masks = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
     noise = cases.matrix(draw, numbers["q"], numbers["T"], shares_length(numbers, numbers["d"]))
@@ -174,4 +182,65 @@ OWN_CODE = ("mds.decode", "lightsecagg.recover")
 
 def can_request(operation: str, caps: Capabilities) -> bool:
     """Return whether a valid request for this operation can be made without asking the adapter first."""
-    return caps.offers(operation) and (vandermonde(caps) or operation not in OWN_CODE)
+    mine = caps.offers(operation) and (vandermonde(caps) or operation not in OWN_CODE)
+    return mine and cases.possible(caps, operation)
+
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a request: the path from ``params`` or ``rand``, the form that it must have, itself."""
+
+    path: Path
+    form: str
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """The place as it is told in messages."""
+        return str(self.path[1]) + "".join(f"[{step!r}]" for step in self.path[2:])
+
+
+def places(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None) -> list[Place]:
+    """Return everything in a request that has a form, by the table of the protocol: members, and what they hold."""
+    members = [("params", name, value) for name, value in decimal(params).items()]
+    members += [("rand", name, value) for name, value in (rand or {}).items()]
+    return [place for part, name, value in members for place in _inside((part, name), form(operation, name), value)]
+
+
+def _inside(path: Path, form: str, value: Any) -> list[Place]:
+    inner: dict[str, Callable[[], list[tuple[str | int, str, Any]]]] = {
+        "vectors": lambda: [(at, "vector", entry) for at, entry in enumerate(value)],
+        "users": lambda: [(at, "integer", entry) for at, entry in enumerate(value)],
+        "held": lambda: [(at, "pair", entry) for at, entry in enumerate(value)],
+        "bytes list": lambda: [(at, "bytes", entry) for at, entry in enumerate(value)],
+        "parcels": lambda: [(at, "parcel", entry) for at, entry in enumerate(value)],
+        "parcel": lambda: [(0, "integer", value[0]), (1, "bytes", value[1])],
+        "numbers": lambda: [(at, "number", entry) for at, entry in enumerate(value)],
+        "number": lambda: [(0, "text", value[0]), (1, "decimal", value[1])],
+        "pair": lambda: [(0, "integer", value[0]), (1, "vector", value[1])],
+        "drop": lambda: [(phase, "users", users) for phase, users in value.items()],
+    }
+    entries = inner[form]() if form in inner else []
+    return [Place(path, form, value)] + [
+        place for step, kind, entry in entries for place in _inside((*path, step), kind, entry)
+    ]
+
+
+def one_of(draw: Any, found: list[Place]) -> Place:
+    """Draw one of some places, by its number: what is drawn is written down for a replay."""
+    return found[int(draw(st.integers(0, len(found) - 1)))]
+
+
+def put(
+    params: Mapping[str, Any], rand: Mapping[str, Any] | None, path: Path, value: Any
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the two parts of a request with something else at a place."""
+    whole = deepcopy({"params": decimal(params), "rand": dict(rand) if rand else None})
+    holder: Any = whole
+    for step in path[:-1]:
+        holder = holder[step]
+    holder[path[-1]] = value
+    return Verbatim(whole["params"] or {}), whole["rand"]

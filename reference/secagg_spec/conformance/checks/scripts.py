@@ -16,6 +16,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
 from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
     BAD_SHARE,
     LENGTH,
     NONCANONICAL,
@@ -30,7 +31,6 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.crypto import (
     AGAIN,
-    BAD_CIPHERTEXT,
     EQUAL_KEYS,
     KEY_LENGTH,
     WEAK_KEY,

@@ -77,7 +77,7 @@ def planted(name: str) -> Iterator[Mutant]:
 
 def load() -> dict[str, Mutant]:
     """Import all mutants and return the registry."""
-    for module in ("catalogue", "crypto", "sessions", "active"):
+    for module in ("catalogue", "adapter", "crypto", "sessions", "active"):
         import_module(f"secagg_spec.conformance.mutants.{module}")
     return REGISTRY
 

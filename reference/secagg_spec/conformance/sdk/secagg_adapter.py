@@ -12,6 +12,7 @@
         adapter.run()
 
 A handler receives the members of ``params`` by name, and of ``rand`` as ``rand`` when its operation takes randomness.
+Their form is checked before: types, hex digits, decimal digits. What remains is the implementation's to refuse.
 It returns the members of ``result``, raises `Reject`, or raises anything else, which becomes an ``error``.
 Whatever the implementation prints goes to standard error.
 
@@ -22,11 +23,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NoReturn
 
 PROTOCOL: Final = (1, 0)
 MAX_LINE: Final = 67_108_864
@@ -62,6 +64,34 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "lightsecagg.server": ((*_SESSION, "steps"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values."""
+
+FORMS: Final[dict[str, str]] = {
+    **dict.fromkeys(("q", "level", "round"), "decimal"),
+    **dict.fromkeys(("N", "D", "U", "T", "d", "n", "rows", "inner", "columns", "weight"), "integer"),
+    **dict.fromkeys(("user", "sender", "receiver", "type"), "integer"),
+    **dict.fromkeys(("message.encode.sender", "message.encode.receiver"), "party"),
+    **dict.fromkeys(("a", "b", "mask", "update", "value", "noise"), "vector"),
+    **dict.fromkeys(("shares", "masked", "updates", "masks", "noises"), "vectors"),
+    **dict.fromkeys(("x", "rounding"), "reals"),
+    **dict.fromkeys(("users", "surviving"), "users"),
+    **dict.fromkeys(("bytes", "session", "key", "private", "public", "secret", "payload"), "bytes"),
+    **dict.fromkeys(("sender_key", "receiver_key"), "bytes"),
+    **dict.fromkeys(("format", "protocol"), "text"),
+    "roster": "bytes list",
+    "plaintexts": "parcels",
+    "parameters": "numbers",
+    "fields": "object",
+    "steps": "list",
+    "held": "held",
+    "drop": "drop",
+    "seed": "seed",
+}
+"""The form of each member of ``params`` and ``rand``, by its name; see `form`."""
+
+
+def form(operation: str, member: str) -> str:
+    """Return the form of a member of an operation; one without a form is any JSON value."""
+    return FORMS.get(f"{operation}.{member}", FORMS.get(member, "json"))
 
 
 class Reject(Exception):
@@ -121,16 +151,12 @@ class Adapter:
 
         return declare
 
-    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to one request."""
-        operation = request.get("op")
-        if operation == "hello":
-            return {"id": request.get("id"), "result": self.hello}
-        if operation not in self._handlers:
-            return {"id": request.get("id"), "unsupported": True}
+    def answer(self, request: Any) -> dict[str, Any]:
+        """Return the answer to one request, given as the JSON value of its line; ``None`` where a line is not JSON."""
+        if not is_request(request):
+            return {"id": None, "reject": {"code": "malformed", "message": "a request is an object with an integer id"}}
         try:
-            result = self._handlers[operation](**self._arguments(operation, request))
-            return {"id": request["id"], "result": result}
+            return {"id": request["id"], "result": self._result(request)}
         except Reject as reject:
             return {"id": request["id"], "reject": {"code": reject.code, "message": str(reject)}}
         except Unsupported:
@@ -139,15 +165,25 @@ class Adapter:
             message = f"{type(error).__name__}: {error}"
             return {"id": request["id"], "error": {"message": message, "trace": traceback.format_exc()}}
 
+    def _result(self, request: dict[str, Any]) -> dict[str, Any]:
+        check_members(request)
+        if request["op"] == "hello":
+            return self.hello
+        if request["op"] not in self._handlers:
+            raise Unsupported
+        return dict(self._handlers[request["op"]](**self._arguments(request["op"], request)))
+
     def _arguments(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        params, rand = request.get("params"), request.get("rand") or {}
+        params, rand = request["params"], request.get("rand", {})
         names, drawn = OPERATIONS[operation]
-        if not isinstance(params, dict) or set(params) != set(names):
+        if set(params) != set(names):
             raise Reject("malformed", f"params of {operation} are {', '.join(names)}")
         grade = self.hello["operations"][operation].get("randomness", self.hello["randomness"])
         expected = {"explicit": set(drawn), "seeded": {"seed"} if drawn else set(), "none": set()}[grade]
         if set(rand) != expected:
             raise Reject("malformed", f"rand of {operation} has the names {sorted(expected)}")
+        for name, value in (*params.items(), *rand.items()):
+            check_form(name, value, form(operation, name))
         return {**params, "rand": rand} if drawn else dict(params)
 
     def run(self, stdin: BinaryIO | None = None) -> None:
@@ -159,12 +195,148 @@ class Adapter:
                 out.write(json.dumps(self.answer(_parse(line))).encode() + b"\n")
 
 
-def _parse(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> Any:
+    """Return the JSON value of a line, or ``None`` when it is not JSON."""
     try:
-        request = json.loads(line)
-    except ValueError:
-        request = None
-    return request if isinstance(request, dict) else {"id": None, "op": None}
+        return json.loads(line.decode(), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def is_request(value: Any) -> bool:
+    """Return whether a JSON value is a request: an object with an integer ``id``."""
+    return isinstance(value, dict) and _is_integer(value.get("id"))
+
+
+def check_members(request: dict[str, Any]) -> None:
+    """Refuse a request whose members beside ``id`` are not those of the protocol, or of another type."""
+    unknown = sorted(set(request) - {"id", "op", "params", "rand"})
+    if unknown:
+        raise Reject("malformed", f"a request has no member {unknown[0]!r}")
+    if not isinstance(request.get("op"), str):
+        raise Reject("malformed", "op is a string")
+    if not isinstance(request.get("params"), dict) or not isinstance(request.get("rand", {}), dict):
+        raise Reject("malformed", "params is an object, and so is rand where it is given")
+
+
+def check_form(name: str, value: Any, form: str) -> None:
+    """Refuse, as ``malformed``, a member that does not have the form of the protocol."""
+    if form == "decimal":
+        _check_decimal(name, value)
+    elif not _has_form(value, form):
+        raise Reject("malformed", f"{name} does not have its form, {_WORDS.get(form, form)}")
+
+
+def check_users(name: str, users: Sequence[int], N: int) -> None:
+    """Refuse a list that names a user twice, or a user outside ``[0, N)``."""
+    unknown = [user for user in users if not 0 <= user < N]
+    if unknown:
+        raise Reject("unknown_peer", f"{name} names user {unknown[0]}; users are in [0, {N})")
+    if len(set(users)) != len(users):
+        raise Reject("duplicate_id", f"{name} names a user twice")
+
+
+def check_drop(drop: dict[str, list[int]], N: int) -> None:
+    """Refuse dropouts that name a user twice, in one phase or in two, or a user outside ``[0, N)``."""
+    check_users("drop", [user for users in drop.values() for user in users], N)
+
+
+def _check_decimal(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
+        raise Reject("malformed", f"{name} is a decimal string")
+    if len(value) > _DIGITS:
+        raise Reject("bad_param", f"{name} has {len(value)} digits")
+
+
+def _has_form(value: Any, form: str) -> bool:
+    forms: dict[str, Callable[[Any], bool]] = {
+        "json": lambda value: True,
+        "integer": _is_integer,
+        "text": lambda value: isinstance(value, str),
+        "bytes": lambda value: _is_hex(value, 1),
+        "seed": lambda value: _is_hex(value, 32) and len(value) == 64,
+        "vector": _is_vector,
+        "reals": lambda value: _is_hex(value, 8),
+        "vectors": lambda value: _is_list(value, _is_vector),
+        "users": _is_users,
+        "held": lambda value: _is_list(value, _is_share),
+        "drop": _is_drop,
+        "list": lambda value: isinstance(value, list),
+        "object": lambda value: isinstance(value, dict),
+        "bytes list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 1)),
+        "parcels": lambda value: _is_list(value, lambda entry: _is_pair(entry, _is_integer, lambda b: _is_hex(b, 1))),
+        "numbers": lambda value: _is_list(value, _is_number),
+        "party": lambda value: value == "server" or _is_integer(value),
+    }
+    return forms[form](value)
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_hex(value: Any, width: int) -> bool:
+    return isinstance(value, str) and not len(value) % (2 * width) and not _NOT_HEX.search(value)
+
+
+def _is_list(value: Any, is_entry: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(is_entry, value))
+
+
+def _is_vector(value: Any) -> bool:
+    return _is_hex(value, 4)
+
+
+def _is_users(value: Any) -> bool:
+    return _is_list(value, _is_integer)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_pair(value, _is_integer, _is_vector)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_pair(value, lambda name: isinstance(name, str), _is_decimal)
+
+
+def _is_decimal(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _DIGITS and _DECIMAL.fullmatch(value) is not None
+
+
+def _is_pair(value: Any, first: Callable[[Any], bool], second: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and len(value) == 2 and first(value[0]) and second(value[1])
+
+
+def _is_drop(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == set(PHASES) and all(map(_is_users, value.values()))
+
+
+PHASES: Final = ("share", "upload", "recover")
+_DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
+_DIGITS: Final = 40
+_NOT_HEX: Final = re.compile("[^0-9a-f]")
+_WORDS: Final = {
+    "integer": "a JSON integer",
+    "text": "a string",
+    "bytes": "lowercase hex digits",
+    "seed": "64 lowercase hex digits",
+    "vector": "lowercase hex digits, 8 for each element",
+    "reals": "lowercase hex digits, 16 for each number",
+    "vectors": "a list of vectors in lowercase hex digits",
+    "users": "a list of JSON integers",
+    "held": "a list of [user, vector]",
+    "list": "a list",
+    "object": "an object",
+    "bytes list": "a list of strings of lowercase hex digits",
+    "parcels": "a list of [user, bytes]",
+    "numbers": "a list of [name, decimal string]",
+    "party": "a JSON integer or the string 'server'",
+    "drop": "an object with a list of users for each of the phases share, upload, recover",
+}
 
 
 def unpack(text: str, width: int = 4) -> list[int]:
@@ -190,10 +362,6 @@ def pack_reals(values: Sequence[float], format: str = "binary64") -> str:
 
 
 def _unhex(text: Any, width: int) -> bytes:
-    try:
-        data = bytes.fromhex(text)
-    except (TypeError, ValueError):
-        raise Reject("malformed", "a vector is a string of hex digits") from None
-    if len(data) % width:
-        raise Reject("malformed", f"a vector has {width} bytes for each entry")
-    return data
+    if not _is_hex(text, width):
+        raise Reject("malformed", f"a vector is a string of lowercase hex digits, {2 * width} for each entry")
+    return bytes.fromhex(text)

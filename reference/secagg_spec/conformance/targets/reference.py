@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 from secagg_spec import __version__
 from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.codes import REJECT_CODES, reject_code
-from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_drop, check_users
 from secagg_spec.conformance.targets import readers, reference_crypto, reference_messages, reference_scripts
 from secagg_spec.conformance.wire import pack
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -109,10 +111,10 @@ def _mask(q: Any, update: Any, mask: Any) -> dict[str, Any]:
 
 def _aggregate(q: Any, N: Any, T: Any, surviving: Any, held: Any) -> dict[str, Any]:
     field = readers.field(q)
-    validate.integer("N", N, 2)
-    validate.integer("T", T, 1, N - 1)
-    shares = {user: readers.vector(f"share of user {user}", text) for user, text in readers.pairs("held", held)}
-    return {"share": pack(lightsecagg.aggregate_shares(field, N, T, readers.users("surviving", surviving), shares))}
+    _check_deployment(field.modulus, N, T)
+    shares = {user: readers.vector(f"share of user {user}", text) for user, text in _held("held", held, N)}
+    _check_shares(field, shares)
+    return {"share": pack(lightsecagg.aggregate_shares(field, N, T, surviving, shares))}
 
 
 def _recover(
@@ -125,6 +127,8 @@ def _recover(
     state = lightsecagg.ServerState(parameters, _SESSION, 0, phase="upload", sharers=tuple(range(N)))
     uploads = readers.rows("masked", masked, len(survivors), parameters.d)
     answers = readers.rows("shares", shares, len(answering), parameters.share_length)
+    parameters.field.check("masked", uploads, uploads.shape)
+    parameters.field.check("shares", answers, answers.shape)
     update = lightsecagg.MaskedUpdate
     inbox = [update(_SESSION, 0, user, SERVER, row) for user, row in zip(survivors, uploads, strict=True)]
     state, _ = lightsecagg.server_upload(state, inbox, randomness={})
@@ -144,11 +148,12 @@ def _round(
     randomness = {
         user: {"mask": masks[user], "noise": noises[user].reshape(T, parameters.share_length)} for user in range(N)
     }
-    if not isinstance(drop, dict):
-        raise Reject("malformed", "drop must be an object of lists of users by phase")
-    dropouts = {phase: readers.users(f"drop.{phase}", users) for phase, users in drop.items()}
+    check_drop(drop, N)
+    for user in range(N):
+        parameters.field.check(f"masks[{user}]", masks[user], (d,))
+        parameters.field.check(f"noises[{user}]", noises[user], (noises.shape[1],))
     result = lightsecagg.run_round(
-        parameters, readers.rows("updates", updates, N, d), randomness=randomness, dropouts=dropouts, session=_SESSION
+        parameters, readers.rows("updates", updates, N, d), randomness=randomness, dropouts=drop, session=_SESSION
     )
     return {"aggregate": pack(result.aggregate), "contributors": list(result.contributors)}
 
@@ -175,6 +180,24 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
+def _held(name: str, value: list[Any], N: int) -> list[tuple[int, Any]]:
+    check_users(name, [user for user, _ in value], N)
+    return [(user, text) for user, text in value]
+
+
+def _check_deployment(q: int, N: int, T: int) -> None:
+    """Refuse numbers that break LSA-01 as far as they are given."""
+    validate.integer("T", T, 1)
+    validate.integer("N", N, T + 2, q - 1)
+
+
+def _check_shares(field: modular.PrimeField, held: Mapping[int, UintArray]) -> None:
+    """Refuse held shares that are not vectors of elements of one length, those of users that dropped included."""
+    length = next((share.size for share in held.values()), 0)
+    for user, share in held.items():
+        field.check(f"share of user {user}", share, (length,))
+
+
 def main() -> None:
     """Offer the reference, or one of its mutants, on standard input and output."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -184,7 +207,7 @@ def main() -> None:
         from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import the checks
 
         with mutants.planted(mutant):
-            build().run()
+            import_module("secagg_spec.conformance.targets.reference").build().run()
     else:
         build().run()
 

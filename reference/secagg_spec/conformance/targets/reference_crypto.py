@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from secagg_spec.arithmetic import modular
-from secagg_spec.conformance.sdk.secagg_adapter import Reject
 from secagg_spec.conformance.targets import readers
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto import keys, prg, sealing
@@ -55,10 +54,7 @@ def _derive(
 
 def _named(value: Any) -> dict[str, int]:
     """Return parameters by name, in their order."""
-    pairs = readers.items("parameters", value)
-    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        raise Reject("malformed", "parameters must be a list of [name, decimal string]")
-    return {readers.ascii_text("parameters", name): readers.number(str(name), text) for name, text in pairs}
+    return {readers.ascii_text("parameters", name): readers.number(name, text) for name, text in value}
 
 
 def channel(parameters: lightsecagg.Parameters, session: Any, round: Any, type: Any, private: Any, roster: Any) -> Any:
@@ -69,7 +65,7 @@ def channel(parameters: lightsecagg.Parameters, session: Any, round: Any, type: 
     LengthMismatch
         The roster has not one key for each user, or a key is not 32 bytes long (KEY-03).
     """
-    known = keys.Roster(tuple(readers.octets("roster", key) for key in readers.items("roster", roster)))
+    known = keys.Roster(tuple(readers.octets("roster", key) for key in roster))
     if len(known.keys) != parameters.N:
         raise LengthMismatch("len(roster)", len(known.keys), f"N = {parameters.N}")
     context = lightsecagg.sealing_context(parameters, readers.octets("session", session), readers.u32("round", round))
@@ -89,10 +85,8 @@ def _close(
     parameters = session_parameters(q, N, D, U, T, d)
     own = channel(parameters, session, round, type, private, roster)
     payloads = []
-    for entry in readers.items("plaintexts", plaintexts):
-        if not isinstance(entry, list) or len(entry) != 2:
-            raise Reject("malformed", "plaintexts must be a list of [user, bytes]")
-        receiver, plaintext = readers.integer("plaintexts", entry[0]), readers.octets("plaintexts", entry[1])
+    for user, text in plaintexts:
+        receiver, plaintext = readers.integer("plaintexts", user), readers.octets("plaintexts", text)
         payloads.append(own.close(readers.integer("sender", sender), receiver, plaintext).hex())
     return {"payloads": payloads}
 

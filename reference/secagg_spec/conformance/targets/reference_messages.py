@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.sdk.secagg_adapter import Reject
 from secagg_spec.conformance.targets import readers
 from secagg_spec.conformance.wire import pack
@@ -36,10 +37,22 @@ class _Form:
     write: Callable[[Any], Any]
 
 
+def _bytes(name: str, value: Any) -> bytes:
+    return readers.octets(name, readers.formed(name, value, "bytes"))
+
+
+def _users(name: str, value: Any) -> tuple[int, ...]:
+    return tuple(readers.formed(name, value, "users"))
+
+
+def _vector(name: str, value: Any) -> UintArray:
+    return readers.vector(name, readers.formed(name, value, "vector"))
+
+
 _FORMS: dict[FieldCodec, _Form] = {
-    codec.OpaqueBytes(): _Form(readers.octets, bytes.hex),
-    codec.Words(tuple): _Form(lambda name, value: tuple(readers.users(name, value)), list),
-    codec.Words(np.ndarray): _Form(readers.vector, pack),
+    codec.OpaqueBytes(): _Form(_bytes, bytes.hex),
+    codec.Words(tuple): _Form(_users, list),
+    codec.Words(np.ndarray): _Form(_vector, pack),
 }
 
 

@@ -71,11 +71,11 @@ def _rejection(error: ParameterError | ProtocolError) -> dict[str, Any]:
 def _calls(table: Table, role: Role, steps: Any) -> list[Call]:
     phases = [step.phase for step in table if step.role is role]
     calls = []
-    for at, value in enumerate(readers.items("steps", steps)):
+    for at, value in enumerate(readers.formed("steps", steps, "list")):
         phase, inbox = readers.members(f"steps[{at}]", value, "phase", "inbox")
         if phase not in phases:
             raise Reject("malformed", f"steps[{at}].phase is {phase!r}; it must be one of {', '.join(phases)}")
-        texts = readers.items(f"steps[{at}].inbox", inbox)
+        texts = readers.formed(f"steps[{at}].inbox", inbox, "bytes list")
         calls.append(Call(phase, tuple(readers.octets(f"steps[{at}].inbox", text) for text in texts)))
     return calls
 
@@ -84,6 +84,8 @@ def _channel(parameters: lightsecagg.Parameters, session: Any, round: Any, value
     if value == "plain":
         return PlainChannel()
     private, roster = readers.members("channel", value, "private", "roster")
+    readers.formed("channel.private", private, "bytes")
+    readers.formed("channel.roster", roster, "bytes list")
     sealed: Channel = channel(parameters, session, round, lightsecagg.MaskShare.TYPE, private, roster)
     return sealed
 

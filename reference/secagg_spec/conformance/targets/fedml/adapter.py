@@ -38,7 +38,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
 
 import numpy as np
-from secagg_adapter import Adapter, Reject, pack, pack_reals, unpack, unpack_reals
+from secagg_adapter import Adapter, Reject, check_drop, check_users, pack, pack_reals, unpack, unpack_reals
 
 VERSION = metadata.version("fedml")
 ANY = "--any" in sys.argv[1:]
@@ -141,6 +141,7 @@ def mask_update(q: str, update: str, mask: str) -> dict[str, Any]:
 @adapter.operation("lightsecagg.aggregate_shares", **session("N", "T"))
 def aggregate_shares(q: str, N: int, T: int, surviving: list[int], held: list[Any]) -> dict[str, Any]:
     """compute_aggregate_encoded_mask over the active clients."""
+    check_users("held", [user for user, _ in held], N)
     encoded = {user: np.array(unpack(text), dtype="int64") for user, text in held}
     return {"share": packed(lsa.compute_aggregate_encoded_mask(encoded, int(q), surviving))}
 
@@ -150,6 +151,9 @@ def whole_round(
     q: str, N: int, D: int, U: int, T: int, d: int, updates: list[str], drop: dict[str, Any], rand: dict[str, Any]
 ) -> dict[str, Any]:
     """One round in upstream's order: offline sharing, masked models, active clients, one-shot recovery."""
+    check_drop(drop, N)
+    if len(updates) != N:
+        raise Reject("length_mismatch", f"{len(updates)} updates of {N} users")
     seed(rand)
     p = int(q)
     online = [user for user in range(N) if user not in drop["share"]]
@@ -215,10 +219,7 @@ class Unpackable(Exception):
 
 def seed(rand: dict[str, Any]) -> None:
     """Seed the global generators that the released functions draw from."""
-    try:
-        value = int(rand["seed"], 16) % 2**32
-    except ValueError:
-        raise Reject("malformed", "the seed is a string of hex digits") from None
+    value = int(rand["seed"], 16) % 2**32
     random.seed(value)
     np.random.seed(value)
 

@@ -223,13 +223,15 @@ function answerLine(line) {
     if (!(problem instanceof SyntaxError)) throw problem;
     return `{"id":null,${rejection('malformed', 'the line is not JSON')}}`;
   }
-  if (!isObject(request) || !Number.isInteger(request.id)) {
+  const fractions = hasFraction(line);
+  if (!isObject(request) || !Number.isInteger(request.id) || (fractions && hasFraction(memberText(line, 'id')))) {
     return `{"id":null,${rejection('malformed', 'the line is not an object with an integer id')}}`;
   }
   // An id that a Number does not hold exactly is given back as it was written.
   const id = Number.isSafeInteger(request.id) ? request.id : memberText(line, 'id');
   let body;
   try {
+    if (fractions) refuse('malformed', 'a number has a fraction or an exponent, and no operation takes any [ADP-12]');
     body = answerRequest(request, line);
     if (body.length > MAX_LINE) throw new Unsupported('the answer does not fit into a line');
   } catch (problem) {
@@ -280,6 +282,16 @@ function memberText(line, ...path) {
     [start, end] = found;
   }
   return line.slice(start, end);
+}
+
+/** Whether a number of a JSON text is written with a fraction or an exponent: a Number does not show 1.0 any more. */
+function hasFraction(text) {
+  for (let at = 0; ;) {
+    const quote = text.indexOf('"', at);
+    if (/[0-9][.eE]/.test(quote < 0 ? text.slice(at) : text.slice(at, quote))) return true;
+    if (quote < 0) return false;
+    at = skipString(text, quote);
+  }
 }
 
 function skipSpace(text, at) {

@@ -1,0 +1,262 @@
+"""Checks of form: lines that are no request, types of members, hex and decimal digits (spec/adapter.md, 1 and 3)."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.cases import decimal
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_SHARE,
+    MALFORMED,
+    NONCANONICAL,
+    Caller,
+    CheckFailed,
+    check,
+)
+from secagg_spec.conformance.checks.requests import Place, can_request, one_of, places, put
+from secagg_spec.conformance.checks.valid import VALID
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
+
+DECIMAL = MALFORMED | {"bad_param"}
+_HELLO = b'{"id": 7, "op": "hello", "params": {"protocol": [1, 0]}'
+NOT_REQUESTS = (
+    b"",
+    b"hello",
+    b"{",
+    b"[]",
+    b"7",
+    b"null",
+    b'"hello"',
+    b"[" + _HELLO + b"}]",
+    b"{}",
+    _HELLO,
+    _HELLO + b",}",
+    _HELLO + b"} x",
+    _HELLO + b"}}",
+    _HELLO + b"} " + _HELLO + b"}",
+    _HELLO.replace(b'"', b"'") + b"}",
+    _HELLO.replace(b"1, 0", b"1, NaN") + b"}",
+    _HELLO.replace(b"1, 0", b"1, 00") + b"}",
+    _HELLO.replace(b"hello", b"hell\xff") + b"}",
+    _HELLO.replace(b'"id": 7, ', b"") + b"}",
+    *(_HELLO.replace(b"7", id) + b"}" for id in (b'"7"', b"null", b"true", b"7.5", b"7.0", b"7e0", b"[7]", b"{}")),
+)
+"""Lines that are not JSON, not an object, or without an integer id."""
+
+_WRONG: dict[str, tuple[Any, ...]] = {
+    "decimal": (7, None, True, [], {}, ["7"]),
+    "integer": ("1", None, True, False, [], {}, 1.0, 1.5),
+    "text": (5, None, True, [], {}),
+    **dict.fromkeys(("vector", "reals", "bytes", "seed"), (0, None, True, [], {}, [1])),
+    **dict.fromkeys(("vectors", "users", "held"), (None, 0, True, "", "00000000", {})),
+    "drop": (None, 0, True, "", []),
+    **dict.fromkeys(("bytes list", "parcels", "numbers", "list"), (None, 0, True, "", {})),
+    **dict.fromkeys(("pair", "parcel"), (None, 0, "", {}, [], [0], [0, "", 0])),
+    "number": (None, 0, "", {}, [], ["q"], ["q", "7", "7"], [7, "7"]),
+    "object": (None, 0, True, "", []),
+    "party": (None, True, [], {}, 1.5, "Server", "1"),
+}
+"""For each form, values of other JSON types."""
+
+_ALTERED = MALFORMED | NONCANONICAL | BAD_SHARE | BAD_CIPHERTEXT
+"""The codes for a string that has other bytes besides."""
+
+_HEX = ("vector", "reals", "bytes", "seed")
+_DIGITS_OF_ENTRY = {"vector": 8, "reals": 16, "bytes": 2, "seed": 64}
+
+
+@check("adapter/not-a-request", "ADP-10", examples=3 * len(NOT_REQUESTS))
+def not_a_request(draw: Any, call: Caller) -> None:
+    """A line that is not a request is rejected as malformed, and the id is null."""
+    line = draw(st.sampled_from(NOT_REQUESTS))
+    _demand_malformed(call, line, None, "this line is not a request")
+
+
+def _known(caps: Capabilities) -> list[str]:
+    return [name for name in VALID if can_request(name, caps)]
+
+
+@check("adapter/request-members", "ADP-11", applies=lambda caps: bool(_known(caps)), examples=40)
+def request_members(draw: Any, call: Caller) -> None:
+    """A request with a member too many or too few, or of another type, is rejected as malformed."""
+    operation = draw(st.sampled_from(_known(call.caps)))
+    valid = VALID[operation](draw, call.caps)
+    rand = call.randomness(operation, valid.rand)
+    body: dict[str, Any] = {"id": 7, "op": operation, "params": decimal(valid.params)} | (
+        {"rand": rand} if rand else {}
+    )
+    name = draw(st.sampled_from(sorted(_BROKEN_MEMBERS)))
+    if name in ("op", "params") and draw(st.booleans()):
+        del body[name]
+        why = f"the request lacks {name!r}"
+    else:
+        body[name] = draw(st.sampled_from(_BROKEN_MEMBERS[name]))
+        why = f"{name!r} is {json.dumps(body[name])}"
+    _demand_malformed(call, json.dumps(body).encode(), 7, why)
+
+
+_BROKEN_MEMBERS: dict[str, tuple[Any, ...]] = {
+    "op": (None, 5, True, [], {}),
+    "params": (None, 5, "", [], "{}"),
+    "rand": (None, 0, False, "", [], "{}"),
+    "Params": ({},),
+    "zq": (1,),
+}
+"""Values of other types for the members of a request, and members that no request has."""
+
+
+def _types(operation: str) -> None:
+    @check(f"{operation}/types", "ADP-12", operations=(operation,), applies=_can(operation), examples=30)
+    def types(draw: Any, call: Caller) -> None:
+        """A member of another JSON type is rejected as malformed."""
+        valid = VALID[operation](draw, call.caps)
+        rand = call.randomness(operation, valid.rand)
+        place = _drawn(draw, [place for place in places(operation, valid.params, rand) if place.form in _WRONG])
+        wrong = draw(st.sampled_from(_WRONG[place.form]))
+        if place.form == "integer" and wrong == 1.0 and type(wrong) is float:
+            wrong = float(place.value)
+        params, rand = put(valid.params, rand, place.path, wrong)
+        call.refused(operation, params, MALFORMED, f"{place.name} is {json.dumps(wrong)}", rand)
+
+
+def _hex(operation: str) -> None:
+    @check(f"{operation}/hex", "ADP-13", operations=(operation,), applies=_can(operation), examples=30)
+    def hex(draw: Any, call: Caller) -> None:
+        """A string of anything but lowercase hex digits, or of a number of them that fills no entries, is malformed."""
+        valid = VALID[operation](draw, call.caps)
+        rand = call.randomness(operation, valid.rand)
+        place = _drawn(
+            draw, [place for place in places(operation, valid.params, rand) if place.form in _HEX and place.value]
+        )
+        wrong = draw(st.sampled_from(_not_hex(place)))
+        params, rand = put(valid.params, rand, place.path, wrong)
+        codes = MALFORMED if wrong.lower() != "0a" + place.value[2:] else _ALTERED
+        call.refused(operation, params, codes, f"{place.name} is {wrong[:40]!r}", rand)
+
+
+def _not_hex(place: Place) -> list[str]:
+    text = place.value
+    capital = text.upper() if text.upper() != text else "0A" + text[2:]
+    cut = [text[:-1], text + "0"] if place.form == "bytes" else [text[:-1], text + "0", text[:-2], text + "00"]
+    return [
+        capital,
+        *cut,
+        text[:-1] + "g",
+        text + " " * _DIGITS_OF_ENTRY[place.form],
+        text[:2] + " " + text[2:],
+        "0x" + text[2:],
+        "-" + text[1:],
+        "\uff10" + text[1:],
+        text + "\n",
+    ]
+
+
+def _decimal(operation: str) -> None:
+    @check(f"{operation}/decimal", "ADP-14", operations=(operation,), applies=_can(operation), examples=20)
+    def decimal_digits(draw: Any, call: Caller) -> None:
+        """A decimal string is a minus sign at most and digits without zeros in front."""
+        valid = VALID[operation](draw, call.caps)
+        rand = call.randomness(operation, valid.rand)
+        place = _drawn(draw, [place for place in places(operation, valid.params, rand) if place.form == "decimal"])
+        wrong = draw(st.sampled_from(_not_decimal(place.value)))
+        params, rand = put(valid.params, rand, place.path, wrong)
+        call.refused(operation, params, DECIMAL, f"{place.name} is {wrong[:40]!r}", rand)
+
+
+def _not_decimal(text: str) -> list[str]:
+    other_digits = "".join(chr(0x0660 + int(digit)) for digit in text)
+    grouped = text[0] + "_" + text[1:]
+    simple = ["", "x", "-", "--" + text, "+" + text, "0" + text, " " + text, text + " ", text + "\n"]
+    return [*simple, text + ".0", text + "e0", hex(int(text)), grouped, other_digits]
+
+
+def _results(operation: str) -> None:
+    @check(f"{operation}/result", "ADP-15", operations=(operation,), applies=_can(operation), examples=10)
+    def result(draw: Any, call: Caller) -> None:
+        """The members of a result have the encodings of the text."""
+        valid = VALID[operation](draw, call.caps)
+        got = call.result(operation, valid.params, call.randomness(operation, valid.rand))
+        for name, kind in RESULTS[operation].items():
+            form = valid.params["format"] if kind == "reals" else kind
+            if not _has_form(got.get(name), form):
+                raise CheckFailed("protocol", f"{operation}: {name} of the result is not {_FORMS_OF_RESULTS[form]}")
+
+
+RESULTS: dict[str, dict[str, str]] = {
+    **{name: {"value": "vector"} for name in VALID if name.startswith(("field.", "sample."))},
+    "mds.encode": {"shares": "vectors"},
+    "mds.decode": {"mask": "vector"},
+    "quantizer.quantize": {"value": "vector"},
+    "quantizer.dequantize": {"x": "reals"},
+    "lightsecagg.mask": {"masked": "vector"},
+    "lightsecagg.aggregate_shares": {"share": "vector"},
+    "lightsecagg.recover": {"aggregate": "vector"},
+    "lightsecagg.round": {"aggregate": "vector", "contributors": "users"},
+    "prg.expand": {"value": "vector"},
+    "key.agree": {"secret": "bytes"},
+    "key.derive": {"key": "bytes", "binding": "bytes"},
+    "seal.close": {"payloads": "bytes list"},
+    "seal.open": {"plaintext": "bytes"},
+    "message.encode": {"bytes": "bytes"},
+}
+"""The members of the results, and their forms."""
+
+_FORMS_OF_RESULTS = {
+    "vector": "a string of lowercase hex digits, 8 for each element",
+    "binary64": "a string of lowercase hex digits, 16 for each number",
+    "binary32": "a string of lowercase hex digits, 8 for each number",
+    "vectors": "a list of strings of lowercase hex digits, 8 for each element",
+    "users": "a list of JSON integers",
+    "bytes": "a string of lowercase hex digits, 2 for each byte",
+    "bytes list": "a list of strings of lowercase hex digits",
+}
+
+
+def _has_form(value: Any, form: str) -> bool:
+    if form in _LISTS:
+        return isinstance(value, list) and all(_has_form(entry, _LISTS[form]) for entry in value)
+    if form == "user":
+        return type(value) is int
+    digits = {"binary64": 16, "bytes": 2}.get(form, 8)
+    return isinstance(value, str) and re.fullmatch(f"([0-9a-f]{{{digits}}})*", value) is not None
+
+
+_LISTS = {"vectors": "vector", "users": "user", "bytes list": "bytes"}
+
+
+def _can(operation: str) -> Any:
+    return lambda caps: can_request(operation, caps)
+
+
+def _drawn(draw: Any, found: list[Place]) -> Place:
+    """Draw a member first, and then something in it, so that long lists do not hide the others."""
+    name = draw(st.sampled_from(sorted({str(place.path[1]) for place in found})))
+    return one_of(draw, [place for place in found if place.path[1] == name])
+
+
+def _demand_malformed(call: Caller, line: bytes, id: int | None, why: str) -> None:
+    answer = call.raw(line, id)
+    said = f"{why}: {line!r} was answered by {answer.kind}"
+    if answer.kind == "error":
+        raise CheckFailed("error", f"{said}: {answer.message}", {"reject": ["malformed"]})
+    if answer.kind != "reject":
+        raise CheckFailed("accepted_invalid", said, {"reject": ["malformed"]})
+    if answer.code != "malformed":
+        raise CheckFailed("wrong_reason", f"{said} {answer.code}", {"reject": ["malformed"]})
+
+
+for _name in VALID:
+    _forms = {form(_name, member) for part in OPERATIONS[_name] for member in part}
+    _types(_name)
+    if _forms & {"vector", "vectors", "held", "reals", "bytes", "bytes list", "parcels"}:
+        _hex(_name)
+    if "decimal" in _forms:
+        _decimal(_name)
+    if _name in RESULTS:
+        _results(_name)

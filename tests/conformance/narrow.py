@@ -1,0 +1,213 @@
+"""The reference behind a random declaration: it offers less, and answers the rest by `unsupported`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.quantizer import dequantize
+from secagg_spec.conformance.capabilities import POLICIES, RANGED, Capabilities, shake_hands
+from secagg_spec.conformance.cases import refuse_impossible
+from secagg_spec.conformance.sdk.secagg_adapter import FORMS, OPERATIONS, Reject, check_form
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.wire import AdapterUnusable, Answer
+from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
+
+Answerer = Callable[[Any], dict[str, Any]]
+NAMES = tuple(name for name in OPERATIONS if set(OPERATIONS[name][0]) <= set(FORMS))
+
+_USERS = st.integers(0, 12) | st.sampled_from((30, 39, 40, 41, 60, 100, 5000))
+_MODULI = st.sampled_from(
+    (2, 3, 4, 5, 7, 8, 11, 97, 101, 1000, 1009, 1024, 2000, 32749, 65536, 2**31, 2**32 - 5, 2**32)
+)
+_LEVELS = st.sampled_from((1, 2, 3, 5, 9, 1000, 1024, 2**20 + 1, 2**32))
+_WEIGHTS = st.sampled_from((1, 2, 50, 100, 101, 1000, 2**30))
+_NUMBERS = {"q": _MODULI, "level": _LEVELS, "weight": _WEIGHTS}
+
+
+def ranges(name: str) -> st.SearchStrategy[dict[str, Any]]:
+    """Return a strategy of ranges of one parameter: bounds, one of them at least, or a list."""
+    if name == "format":
+        return st.sampled_from((["binary64"], ["binary32"], ["binary32", "binary64"])).map(lambda v: {"values": v})
+    numbers = _NUMBERS.get(name, _USERS)
+    listed = st.lists(numbers, min_size=1, max_size=3).map(
+        lambda v: {"values": [str(n) if n > 9 and name == "q" else n for n in v]}
+    )
+    bounds = st.tuples(numbers, numbers, st.sampled_from(("min", "max", "both")))
+    return listed | bounds.map(lambda b: _bounds(min(b[:2]), max(b[:2]), b[2]))
+
+
+def _bounds(low: int, high: int, kind: str) -> dict[str, Any]:
+    return {"min": low} if kind == "min" else {"max": high} if kind == "max" else {"min": low, "max": high}
+
+
+@st.composite
+def parameter_sets(draw: Any, operation: str) -> list[dict[str, int]]:
+    """Return a strategy of sets of parameters that LSA-01 allows."""
+    sets = []
+    for _ in range(draw(st.integers(1, 3))):
+        T, D = draw(st.integers(1, 4)), draw(st.integers(0, 3))
+        U = T + draw(st.integers(1, 4))
+        whole = {"N": max(U, T + 2) + D + draw(st.integers(0, 3)), "D": D, "U": U, "T": T}
+        sets.append({name: whole[name] for name in whole if name in OPERATIONS[operation][0]})
+    return sets
+
+
+@st.composite
+def declarations(draw: Any) -> dict[str, Any]:
+    """Return a strategy of answers to `hello` that the kit accepts."""
+    names = draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1, max_size=5))
+    if "mds.decode" in names or "lightsecagg.recover" in names:
+        names = [*dict.fromkeys([*names, "mds.encode"])]
+    operations = {name: draw(_declaration(name)) for name in names}
+    chosen = {name: draw(st.sampled_from(choices)) for name, choices in POLICIES.items() if draw(st.booleans())}
+    return {**reference.build().hello, "randomness": draw(_GRADES), "operations": operations, "policy": chosen}
+
+
+_GRADES = st.sampled_from(("explicit", "seeded", "none"))
+
+
+@st.composite
+def _declaration(draw: Any, operation: str) -> dict[str, Any]:
+    """Draw what one operation declares; a range that leaves nothing is drawn anew, without it in the end."""
+    declared: dict[str, Any] = {}
+    if draw(st.integers(0, 3)) == 0 and OPERATIONS[operation][1]:
+        declared["randomness"] = draw(_GRADES)
+    if draw(st.integers(0, 3)) == 0 and "N" in OPERATIONS[operation][0]:
+        declared["parameter_sets"] = draw(parameter_sets(operation))
+    for name in RANGED:
+        if name in OPERATIONS[operation][0] and draw(st.booleans()):
+            wider = {**declared.get("ranges", {}), name: draw(ranges(name))}
+            if usable({operation: {**declared, "ranges": wider}}):
+                declared["ranges"] = wider
+    return declared
+
+
+def usable(operations: Mapping[str, Any]) -> bool:
+    """Return whether the kit accepts these operations, and the text allows something in them."""
+    try:
+        refuse_impossible(understood({**reference.build().hello, "operations": dict(operations)}))
+    except AdapterUnusable:
+        return False
+    return True
+
+
+def understood(hello: Mapping[str, Any]) -> Capabilities:
+    """Return what a hello declares."""
+    return shake_hands(Answer("result", dict(hello)))
+
+
+def adapter(hello: Mapping[str, Any]) -> Answerer:
+    """Return the reference behind a declaration: the policies and grades of it, and `unsupported` outside of it."""
+    whole, caps = reference.build(), understood(hello)
+
+    def answer(request: Any) -> dict[str, Any]:
+        plain = whole.answer({**request, "op": "hello", "params": {}}) if isinstance(request, dict) else {}
+        if (
+            "result" not in plain
+            or not isinstance(request.get("op"), str)
+            or not isinstance(request.get("params"), dict)
+        ):
+            return whole.answer(request)
+        if request["op"] == "hello":
+            return {"id": request["id"], "result": dict(hello)}
+        if request["op"] not in caps.operations or _outside(caps, request):
+            return {"id": request["id"], "unsupported": True}
+        return _with_policies(caps, request, whole.answer(_explicit(caps, request)))
+
+    return answer
+
+
+def _outside(caps: Capabilities, request: dict[str, Any]) -> bool:
+    """Return whether a well-formed request is outside the declared ranges."""
+    params = request["params"]
+    if set(params) != set(OPERATIONS[request["op"]][0]):
+        return False
+    try:
+        for name, value in params.items():
+            check_form(name, value, FORMS[name])
+    except Reject:
+        return False
+    return not caps.declares(request["op"], params)
+
+
+def _explicit(caps: Capabilities, request: dict[str, Any]) -> dict[str, Any]:
+    """Return a request with sampled values by name, drawn here where the adapter declares to draw them itself."""
+    op, params, rand = request["op"], request["params"], request.get("rand", {})
+    grade = caps.grade(op)
+    expected = {"seeded": {"seed"}, "none": set()}.get(grade, set(OPERATIONS[op][1]))
+    if not OPERATIONS[op][1] or set(rand) != expected:
+        return {**request, "rand": {"faulty": 1}} if OPERATIONS[op][1] else request
+    if grade == "seeded" and not _well_formed(rand["seed"]):
+        return {**request, "rand": {"faulty": 1}}
+    seed = bytes.fromhex(rand["seed"]) if grade == "seeded" else bytes(32)
+    values = rand if grade == "explicit" else _sampled(op, params, seed)
+    if op == "quantizer.quantize" and caps.policy("quantizer.rounding") == "nearest" and _is_text(values["rounding"]):
+        values = {
+            "rounding": np.full(len(values["rounding"]) // 16, 0.5).tobytes().hex()
+            + values["rounding"][len(values["rounding"]) // 16 * 16 :]
+        }
+    return {**request, "rand": values}
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        check_form("rounding", value, "reals")
+    except Reject:
+        return False
+    return True
+
+
+def _well_formed(seed: Any) -> bool:
+    try:
+        check_form("seed", seed, "seed")
+    except Reject:
+        return False
+    return True
+
+
+def _sampled(op: str, params: dict[str, Any], seed: bytes) -> dict[str, Any]:
+    """Draw the sampled values of an operation; where the parameters make no sense, something that is refused anyway."""
+    source = SeededSource(seed, op)
+    try:
+        if op == "quantizer.quantize":
+            return {"rounding": draw_rounding(source, len(params["x"]) // 16).tobytes().hex()}
+        d = params["d"] if "d" in params else len(params["mask"]) // 8
+        ring, rows = Ring(int(params["q"])), params["T"] * -(-d // (params["U"] - params["T"]))
+        if op == "mds.encode":
+            return {"noise": _vector(draw_elements(source, ring, (rows,)))}
+        masks = [_vector(draw_elements(source, ring, (d,))) for _ in range(min(params["N"], 1000))]
+        return {"masks": masks, "noises": [_vector(draw_elements(source, ring, (rows,))) for _ in masks]}
+    except Exception:
+        return (
+            {"noise": ""} if op == "mds.encode" else {"rounding": ""} if "x" in params else {"masks": [], "noises": []}
+        )
+
+
+def _vector(values: Any) -> str:
+    return str(values.astype("<u4").tobytes().hex())
+
+
+def _with_policies(caps: Capabilities, request: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer with the middle element decoded as the policy says."""
+    params = request["params"]
+    if (
+        request["op"] != "quantizer.dequantize"
+        or caps.policy("quantizer.middle") != "negative"
+        or "result" not in answer
+    ):
+        return answer
+    q, width = int(params["q"]), 16 if params["format"] == "binary64" else 8
+    below = np.array([2**32 - (q + 1) // 2], dtype=np.uint64)
+    middle = dequantize(below, level=int(params["level"]), ring=Ring(2**32), format=params["format"])
+    values = np.frombuffer(bytes.fromhex(params["value"]), "<u4")
+    entries = [answer["result"]["x"][at : at + width] for at in range(0, width * values.size, width)]
+    moved = [
+        middle.tobytes().hex() if q % 2 and value == (q - 1) // 2 else x
+        for value, x in zip(values, entries, strict=True)
+    ]
+    return {**answer, "result": {"x": "".join(moved)}}
