@@ -28,7 +28,7 @@ $(VENV)/docs: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@touch $@ $(VENV)/core
 
 demo: $(VENV)/core  ## judge FedML 0.9.6 beside the reference and the Node implementation
-	$(BIN)/secagg-spec conform --target reference --target node --target fedml --target fedml-any
+	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --target fedml --target fedml-any
 
 test: $(VENV)/test  ## all tests, the checks of `make check` first
 	$(MAKE) --no-print-directory check

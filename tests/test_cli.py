@@ -237,3 +237,17 @@ def test_junit_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert call(capsys, "conform", *options)[0] == 0
     assert 'name="adapter/echo"' in path.read_text()
     assert call(capsys, "conform", "--junit", "/nowhere/x.xml", *options[2:])[0] == 2
+
+
+def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> None:
+    def judged(jobs: str) -> dict[str, object]:
+        report = tmp_path / f"report-{jobs}.json"
+        command = ["conform", "--target", "reference", "--target", "node", "-k", "field.add", "--fuzz", "20"]
+        assert cli.main([*command, "--jobs", jobs, "--repro", str(tmp_path), "--json", str(report)]) == 0
+        content = json.loads(report.read_text())
+        for target in content["targets"]:
+            for check in target["checks"] or ():
+                check["seconds"] = 0
+        return dict(content)
+
+    assert judged("2") == judged("1")

@@ -240,6 +240,39 @@ def test_a_signal_ends_the_adapter_as_well(tmp_path: Path, number: signal.Signal
         os.kill(int(pid.read_text()), 0)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
+def test_a_signal_ends_all_that_judge_at_once(tmp_path: Path) -> None:
+    mark = f"SECAGG_SPEC_TEST={tmp_path}"
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--jobs", "2", "--repro", str(tmp_path)]
+    kit = subprocess.Popen(
+        [*command, "--target", "reference", "--target", "node"],
+        env=dict(os.environ, SECAGG_SPEC_TEST=str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 30
+    while len(marked(mark)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    kit.send_signal(signal.SIGTERM)
+    kit.communicate(timeout=20)
+    assert kit.returncode == 128 + signal.SIGTERM
+    while marked(mark) and time.monotonic() < deadline + 10:
+        time.sleep(0.05)
+    assert marked(mark) == []
+
+
+def marked(mark: str) -> list[str]:
+    """Return the processes whose environment holds a mark."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (process / "environ").read_bytes():
+                found.append(process.name)
+        except OSError:
+            continue
+    return found
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
 @pytest.mark.parametrize("fault", ["evil-text", "hello-evil-text"])
 def test_what_is_printed_is_harmless_in_every_encoding(tmp_path: Path, encoding: str, fault: str) -> None:

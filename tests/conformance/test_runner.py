@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,3 +138,28 @@ def test_the_same_seed_draws_the_same_cases() -> None:
         for _ in range(2)
     ]
     assert counts[0] == counts[1]
+
+
+def drawn_cases() -> list[str]:
+    seen: list[str] = []
+
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        seen.append(json.dumps(request))
+        return reference.build().answer(request)
+
+    run(DirectConnection(answer), Settings(cases=200, seed=3, pattern="field.add/exact"))
+    return seen
+
+
+def test_a_seed_gives_the_same_cases_whatever_else_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = drawn_cases()
+    path = tmp_path / "constants_of_somebody_else.py"
+    path.write_text(f"NUMBERS = {[1_000_003 + 17 * n for n in range(50)]}\n")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, path.stem, module)
+    assert len(before) > 200
+    assert drawn_cases() == before

@@ -37,7 +37,8 @@ _ROWS = 64
 _SESSIONS = ("seal.", "lightsecagg.")
 
 
-def moduli(allowed: Range, *, prime: bool, above: int = 1) -> list[int]:
+@cache
+def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end on."""
     if allowed.values is not None:
         candidates = list(allowed.values)
@@ -46,7 +47,7 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> list[int]:
         listed = PRIMES if prime else (*PRIMES, *COMPOSITES)
         candidates = [*listed, *_near(low, low, high, prime), *_near(high, low, high, prime)]
     known = dict.fromkeys(q for q in candidates if above < q <= MAX_MODULUS and q in allowed)
-    return [q for q in known if is_prime(q) or not prime]
+    return tuple(q for q in known if is_prime(q) or not prime)
 
 
 @cache
@@ -202,7 +203,7 @@ class Space:
         possible = 1 <= T < U <= N - D and (not self._in_session() or T + 2 <= N - D)
         return inside and room and possible and self._bears(N, U) and bool(self.moduli(prime=True, above=N))
 
-    def moduli(self, *, prime: bool, above: int = 1) -> list[int]:
+    def moduli(self, *, prime: bool, above: int = 1) -> tuple[int, ...]:
         """Return moduli that all operations declare."""
         return moduli(self.range("q"), prime=prime, above=above)
 
@@ -325,7 +326,7 @@ def possible(
     space = Space(caps, names, spare, outsiders, bearable)
     parameters = {name for operation in names for name in OPERATIONS[operation][0]}
     choices: dict[str, Callable[[], list[Any]]] = {
-        "q": lambda: space.moduli(prime=any(_needs_prime(name) for name in names)),
+        "q": lambda: list(space.moduli(prime=any(_needs_prime(name) for name in names))),
         "level": lambda: levels(caps, names[0]),
         "weight": lambda: weights(caps),
         "format": lambda: formats(caps),

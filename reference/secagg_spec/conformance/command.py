@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
+import multiprocessing
 import os
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from secagg_spec import resources
 from secagg_spec.conformance import expectations as expected
@@ -55,6 +58,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; checks left then are not run"
     )
+    parser.add_argument(
+        "--jobs", type=options.count, default=1, metavar="N", help="implementations judged at once, with --target (1)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
@@ -77,7 +83,8 @@ def main(given: argparse.Namespace) -> int:
     _refuse_unwritable(given)
     named = _connections(given)
     entries = {name: _expectations(name, given) for name, _ in named}
-    reports = [_judge(name, connection, entries[name], given.repro, settings) for name, connection in named]
+    tasks = [(name, connection, entries[name], given.repro, settings) for name, connection in named]
+    reports = _all_judged(tasks, min(given.jobs, len(tasks)))
     _print(reports)
     return reporting.exit_code(reports) if _written(reports, given) else 2
 
@@ -119,6 +126,38 @@ def _connect(name: str, given: argparse.Namespace) -> ProcessConnection | str:
         return str(absent)
     connection.start_timeout = given.start_timeout
     return connection
+
+
+def _all_judged(tasks: Sequence[tuple[Any, ...]], jobs: int) -> list[TargetReport]:
+    """Judge one implementation after another, or several at once, each in a process of its own."""
+    if jobs == 1:
+        return [_judge(*task) for task in tasks]
+    with multiprocessing.get_context("spawn").Pool(jobs, _leave_interrupts) as pool:
+        return pool.starmap(_judged_apart, tasks, chunksize=1)
+
+
+class _Ended(BaseException):
+    """The parent wants this process to end; not a `SystemExit`, which Hypothesis would take for a failure."""
+
+
+def _leave_interrupts() -> None:
+    """Leave an interrupt to the parent, which then ends this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _judged_apart(*task: Any) -> TargetReport:
+    """Judge an implementation; when the parent ends this process, close its adapter first."""
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        return _judge(*task)
+    except _Ended:
+        sys.exit(128 + signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Ended
 
 
 def _judge(
@@ -211,7 +250,7 @@ class _Progress:
     """Says on standard error which implementation is judged; on a terminal also which check runs."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
+        self._terminal = sys.stderr.isatty() and multiprocessing.parent_process() is None
         self._name = ""
         self._start = 0.0
 

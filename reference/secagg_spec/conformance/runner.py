@@ -6,12 +6,15 @@ import fnmatch
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.cases import refuse_impossible
@@ -238,12 +241,32 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
             met.reason_unchecked |= caller.reason_unchecked
 
     try:
-        search()
+        with _same_cases_everywhere():
+            search()
     except (CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
         if met.last is None:
             raise AssertionError(f"the check {check.id} itself failed") from group
+
+
+@contextmanager
+def _same_cases_everywhere() -> Iterator[None]:
+    """Keep Hypothesis from drawing the constants of whatever modules are loaded: a seed means the same cases anywhere.
+
+    There is no setting for it; a version of Hypothesis without this habit needs nothing.
+    """
+    if not hasattr(providers, "_get_local_constants"):
+        yield
+        return
+    usual, none = providers._get_local_constants, Constants()
+    providers._get_local_constants = lambda: none
+    providers.CONSTANTS_CACHE.cache.clear()
+    try:
+        yield
+    finally:
+        providers._get_local_constants = usual
+        providers.CONSTANTS_CACHE.cache.clear()
 
 
 def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:
