@@ -113,6 +113,19 @@ def test_the_cofactor_is_not_multiplied() -> None:
     assert outcomes == {True, False}
 
 
+@pytest.mark.requirement("SIG-03")
+def test_a_key_that_has_another_encoding_verifies_nothing() -> None:
+    """With y = 1 and x = 0 the key is the neutral point: R = 1 and S = 0 verify, but under its one encoding alone."""
+    prime, signature = 2**255 - 19, b"\1" + bytes(63)
+    assert not refused((1).to_bytes(32, "little"), b"data", signature)
+    for number in (2**255 + 1, prime + 1, 2**255 + prime + 1):
+        assert refused(number.to_bytes(32, "little"), b"data", signature)
+    for number in (prime, 2**255 + prime - 1):
+        key = number.to_bytes(32, "little")
+        assert all(refused(key, bytes([data]), signature) for data in range(64))
+    assert not all(refused((prime - 1).to_bytes(32, "little"), bytes([data]), signature) for data in range(64))
+
+
 @pytest.mark.requirement("SIG-02")
 def test_a_key_that_is_no_point_verifies_nothing() -> None:
     assert refused(bytes([2]) + bytes(31), b"data", signatures.sign(PRIVATE, b"data"))

@@ -601,7 +601,7 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
         with pytest.raises(ParameterError, match="keys = "):
             lightsecagg_active.user_start(TINY, **start, keys=own, roster=roster)
     with pytest.raises(LengthMismatch, match="len"):
-        lightsecagg_active.server_start(DEFAULT, SESSION, 0, roster)
+        lightsecagg_active.server_start(DEFAULT, SESSION, 0, roster.verification)
     with pytest.raises(LengthMismatch, match="verification"):
         replace(roster, verification=replace(roster.verification, keys=roster.verification.keys[:4]))
     assert roster.verification.keys[3] == verification_key(KEYS[3].signing)

@@ -157,7 +157,7 @@ PARTIES = {"sender": 0, "receiver": 1}
 ACTIVE = lightsecagg_active.PRESETS["tiny"]
 PRIVATE = {u: lightsecagg_active.PrivateKeys(bytes([u + 1]) * 32, bytes([u + 9]) * 32) for u in range(5)}
 PUBLIC = lightsecagg_active.roster_of(ACTIVE, PRIVATE)
-BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC).ballot
+BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC.verification).ballot
 AGREED = agreement.Proposal((0, 1, 2, 3))
 SIGNATURES = [agreement.sign_proposal(BALLOT, PRIVATE[u].signing, u, AGREED) for u in range(4)]
 
@@ -307,7 +307,7 @@ CALLS: dict[str, Call] = {
         {"parameters": ACTIVE, "keys": PRIVATE[0], "roster": PUBLIC},
     ),
     "server_start active": Call(
-        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "roster": PUBLIC}
+        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "verification": PUBLIC.verification}
     ),
     **{f"{step.run.__name__} active": active_call(row) for row, step in enumerate(lightsecagg_active.TABLE)},
     "roster_of": Call(lightsecagg_active.roster_of, {"keys": PRIVATE}, {"parameters": ACTIVE}),

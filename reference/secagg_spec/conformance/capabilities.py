@@ -212,8 +212,9 @@ def _check_sets(name: str, sets: Any) -> None:
 
 def _allowed_set(name: str, entry: dict[str, int]) -> bool:
     N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
-    enough = T + 2 if name.startswith(("seal.", "lightsecagg.")) else T + 1
-    return T >= 1 and D >= 0 and enough <= N - D and (U is None or T < U <= N - D)
+    enough = T + 2 if name.startswith(("seal.", "lightsecagg.", "lightsecagg_active.")) else T + 1
+    agreed = not name.startswith("lightsecagg_active.") or 2 * (N - D) > N + T
+    return T >= 1 and D >= 0 and enough <= N - D and (U is None or T < U <= N - D) and agreed
 
 
 def _parse_range(parameter: str, declared: Any) -> Range:

@@ -34,7 +34,7 @@ _WEIGHTS = 100
 _LARGEST = 2**31 - 1
 _WORK = 2 * 10**6
 _ROWS = 64
-_SESSIONS = ("seal.", "lightsecagg.")
+_SESSIONS = ("seal.", "lightsecagg.", "lightsecagg_active.")
 
 
 @cache

@@ -1,7 +1,8 @@
 """Signatures: Ed25519 over a list of fields that says what is signed; thin over the library.
 
-The library verifies as SIG-03 demands: without the cofactor, and with S below the order of the base point. A test holds
-it to that. Ed25519 draws nothing: a private key and the fields determine the signature (RND-01).
+The library verifies without the cofactor, and with S below the order of the base point, as SIG-03 demands; a test holds
+it to that. It decodes some keys that RFC 8032 does not, and these are refused here. Ed25519 draws nothing: a private
+key and the fields determine the signature (RND-01).
 
 Source: spec/conventions.md, section 10 (SIG-01 to SIG-05).
 """
@@ -21,6 +22,7 @@ from secagg_spec.crypto.sealing import Context
 from secagg_spec.errors import BadSignature
 
 SIGNATURE_BYTES = 64
+_PRIME = 2**255 - 19
 
 
 def verification_key(private: bytes) -> bytes:
@@ -72,6 +74,17 @@ def verify(public: bytes, data: bytes, signature: bytes, blamed: Iterable[int] =
     if len(signature) != SIGNATURE_BYTES:
         raise BadSignature(f"a signature of {len(signature)} bytes, where {SIGNATURE_BYTES} are needed", blamed)
     try:
+        if not _is_canonical(public):
+            raise InvalidSignature
         Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
     except InvalidSignature:
         raise BadSignature(f"a signature is not valid under the key {public.hex()}", blamed) from None
+
+
+def _is_canonical(public: bytes) -> bool:
+    """Return whether a verification key is the one encoding of its point: y below the prime, and no sign where x is 0.
+
+    Source: RFC 8032, 5.1.3, which does not decode the others (SIG-03).
+    """
+    y, sign = int.from_bytes(public, "little") & 2**255 - 1, public[-1] >> 7
+    return y < _PRIME and not (sign and y in (1, _PRIME - 1))

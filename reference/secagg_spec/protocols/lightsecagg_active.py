@@ -192,7 +192,7 @@ def user_start(
     ParameterError
         The keys of the user are not those that the roster has for it.
     """
-    ballot = _ballot(parameters, session, round, roster)
+    ballot = _ballot(parameters, session, round, roster.verification)
     channel = SealedChannel(binding_context(parameters, session, round, MaskShare), keys.sealing, roster.sealing)
     base = lightsecagg.user_start(parameters, session, round, user, update, channel)
     own = (public_key(keys.sealing), verification_key(keys.signing))
@@ -201,16 +201,16 @@ def user_start(
     return UserState(base, ballot, keys.signing)
 
 
-def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
-    """Return the state of the server before its first step; the roster names N users."""
+def server_start(parameters: Parameters, session: bytes, round: int, verification: Roster) -> ServerState:
+    """Return the state of the server before its first step, with the verification keys of the N users."""
     base = lightsecagg.server_start(parameters, session, round)
-    return ServerState(base, _ballot(parameters, session, round, roster))
+    return ServerState(base, _ballot(parameters, session, round, verification))
 
 
-def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
-    if len(roster.verification.keys) != parameters.N:
-        raise LengthMismatch("len(roster)", len(roster.verification.keys), f"N = {parameters.N}")
-    return Ballot(binding_context(parameters, session, round, SignedSet), roster.verification, parameters.W)
+def _ballot(parameters: Parameters, session: bytes, round: int, verification: Roster) -> Ballot:
+    if len(verification.keys) != parameters.N:
+        raise LengthMismatch("len(verification)", len(verification.keys), f"N = {parameters.N}")
+    return Ballot(binding_context(parameters, session, round, SignedSet), verification, parameters.W)
 
 
 # ------------------------------------------------------------------------------------------------------- steps
@@ -376,7 +376,7 @@ def open_round(
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
     roster = roster_of(parameters, keys)
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster.verification)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user], keys[user], roster)
     return Network(TABLE, states)

@@ -1,6 +1,7 @@
 """All checks, by the part of the text that they decide."""
 
 from secagg_spec.conformance.checks import (
+    active,
     adapter,
     arithmetic,
     code,
@@ -16,6 +17,7 @@ from secagg_spec.conformance.checks.base import REGISTRY, Check
 __all__ = [
     "REGISTRY",
     "Check",
+    "active",
     "adapter",
     "arithmetic",
     "code",

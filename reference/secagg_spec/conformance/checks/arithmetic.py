@@ -28,7 +28,7 @@ from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
 from secagg_spec.conformance.wire import pack, unpack
 
-_PRIME_ONLY = tuple(name for name in VALID if name.startswith(("field.inverse", "mds.", "seal.", "lightsecagg.")))
+_PRIME_ONLY = tuple(name for name in VALID if name.startswith(("field.inverse", "mds.", "seal.", "lightsecagg")))
 _MODULAR = tuple(name for name in VALID if "q" in OPERATIONS[name][0])
 _WITH_VECTORS = tuple(
     name

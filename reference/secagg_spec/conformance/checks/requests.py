@@ -128,7 +128,7 @@ def recovery(
     At least `outsiders` users are not in the surviving set.
     """
     field = PrimeField(numbers["q"])
-    fewest = max(numbers["U"], numbers["T"] + 2, answers or 0)
+    fewest = max(numbers["U"], numbers["T"] + 2, numbers.get("W", 0), answers or 0)
     surviving = sorted(cases.subset(draw, range(numbers["N"]), fewest, numbers["N"] - outsiders))
     updates = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])
     masks = cases.matrix(draw, numbers["q"], len(surviving), numbers["d"])

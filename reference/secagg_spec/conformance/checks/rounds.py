@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -13,12 +13,13 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.requests import Valid, recovery, shares_length, vandermonde
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.targets.reference_scripts import Call, play, server_end
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import SealedChannel
-from secagg_spec.protocols.codec import encode, vector_bytes
+from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols.codec import Message, encode, vector_bytes
 from secagg_spec.protocols.lightsecagg import (
     AggregatedShare,
     MaskedUpdate,
@@ -27,7 +28,7 @@ from secagg_spec.protocols.lightsecagg import (
     SurvivingSet,
     sealing_context,
 )
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.shape import SERVER, Role
 
 ROUNDS = (0, 1, 255, 256, 2**31, 2**32 - 1)
 _NUMBERS = ("q", "N", "D", "U", "T", "d")
@@ -82,6 +83,8 @@ def public_keys(privates: list[bytes]) -> list[bytes]:
 class UserScene:
     """One user of a round, and what arrives there: shares of `sharers`, and a surviving set."""
 
+    operation: ClassVar[str] = "lightsecagg.user"
+
     session: Session
     user: int
     update: UintArray
@@ -117,10 +120,22 @@ class UserScene:
         chosen = self.surviving if users is None else users
         return SurvivingSet(self.session.id, self.session.round, SERVER, self.user, chosen)
 
+    def inboxes(self) -> dict[str, list[Message]]:
+        """Return what arrives in each step of a round in which everybody is honest."""
+        return {"share": [], "upload": [*self.shares()], "recover": [self.announced()]}
+
     def calls(self) -> list[Call]:
         """Return the steps of a round in which everybody is honest."""
-        upload = tuple(encode(message) for message in self.shares())
-        return [Call("share"), Call("upload", upload), Call("recover", (encode(self.announced()),))]
+        return [Call(phase, tuple(encode(message) for message in inbox)) for phase, inbox in self.inboxes().items()]
+
+    def entries(self, calls: list[Call]) -> list[Any]:
+        """Return what the reference answers to these steps."""
+        session = self.session
+        start = lightsecagg.user_start(
+            session.parameters, session.id, session.round, self.user, self.update, self.channel(self.user)
+        )
+        sampled = {"mask": self.mask, "noise": self.noise}
+        return play(lightsecagg.TABLE, Role.USER, start, calls, sampled, lambda state: {})
 
     def params(self, calls: list[Call]) -> dict[str, Any]:
         """Return the ``params`` of a request."""
@@ -137,19 +152,24 @@ class UserScene:
 def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserScene:
     """Draw a user, the shares that it receives, and a surviving set that it must accept."""
     drawn = session(draw, caps, "lightsecagg.user")
+    return received(draw, drawn, drawn.numbers["T"] + 1, sealed=sealed)
+
+
+def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScene:
+    """Draw a user that receives the shares of `least` others or more, and is told a set of `least` others or more."""
     q, N, T, d = (drawn.numbers[name] for name in ("q", "N", "T", "d"))
     L = shares_length(drawn.numbers, d)
     user = draw(st.integers(0, N - 1))
     others = [other for other in range(N) if other != user]
-    received = {sender: cases.vector(draw, q, L) for sender in cases.subset(draw, others, T + 1)}
-    surviving = sorted([user, *cases.subset(draw, sorted(received), T + 1)])
+    shares = {sender: cases.vector(draw, q, L) for sender in cases.subset(draw, others, least)}
+    surviving = sorted([user, *cases.subset(draw, sorted(shares), least)])
     return UserScene(
         drawn,
         user,
         cases.vector(draw, q, d),
         cases.vector(draw, q, d),
         cases.matrix(draw, q, T, L),
-        received,
+        shares,
         tuple(surviving),
         tuple(private_keys(draw, N)) if sealed else (),
     )
@@ -158,6 +178,8 @@ def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserSc
 @dataclass(frozen=True)
 class ServerScene:
     """The server of a round, and what arrives there."""
+
+    operation: ClassVar[str] = "lightsecagg.server"
 
     session: Session
     shares: tuple[MaskShare, ...]
@@ -170,11 +192,19 @@ class ServerScene:
         """The surviving set."""
         return sorted(message.sender for message in self.updates)
 
+    def inboxes(self) -> dict[str, list[Message]]:
+        """Return what arrives in each step; without the last one where the answers are shares of another code."""
+        last: dict[str, list[Message]] = {"recover": [*self.answers]} if self.own_code else {}
+        return {"share": [*self.shares], "upload": [*self.updates], **last}
+
     def calls(self) -> list[Call]:
-        """Return the steps; without the last one where the answers are shares of another code."""
-        inboxes = {"share": self.shares, "upload": self.updates, "recover": self.answers}
-        phases = ("share", "upload", "recover") if self.own_code else ("share", "upload")
-        return [Call(phase, tuple(encode(message) for message in inboxes[phase])) for phase in phases]
+        """Return the steps of a round in which everybody is honest."""
+        return [Call(phase, tuple(encode(message) for message in inbox)) for phase, inbox in self.inboxes().items()]
+
+    def entries(self, calls: list[Call]) -> list[Any]:
+        """Return what the reference answers to these steps."""
+        start = lightsecagg.server_start(self.session.parameters, self.session.id, self.session.round)
+        return play(lightsecagg.TABLE, Role.SERVER, start, calls, {}, server_end)
 
     def params(self, calls: list[Call]) -> dict[str, Any]:
         """Return the ``params`` of a request."""
@@ -183,7 +213,11 @@ class ServerScene:
 
 def server_scene(draw: Any, caps: Capabilities, extra: int | None = None) -> ServerScene:
     """Draw what arrives at the server: opaque shares, masked updates, and U answers or more, or exactly U + `extra`."""
-    drawn = session(draw, caps, "lightsecagg.server", extra or 0)
+    return arrived(draw, caps, session(draw, caps, "lightsecagg.server", extra or 0), extra)
+
+
+def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int | None = None) -> ServerScene:
+    """Draw what arrives at the server of a session."""
     valid, _ = recovery(draw, drawn.numbers, None if extra is None else drawn.numbers["U"] + extra)
     return ServerScene(
         drawn,

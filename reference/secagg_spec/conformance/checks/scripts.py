@@ -42,13 +42,12 @@ from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.requests import vandermonde
 from secagg_spec.conformance.checks.rounds import ServerScene, UserScene, exchanged
 from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call, play, server_end
+from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import Answer, pack
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.codec import Message, encode, vector_bytes, vector_from_bytes
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.shape import SERVER
 
 OUT_OF_TURN = frozenset({"malformed", "wrong_phase"})
 NOTHING_CAME = frozenset({"wrong_phase", "malformed", "below_threshold", "inconsistent_sets"})
@@ -80,7 +79,7 @@ class Fault:
 # ------------------------------------------------------------------------------------------------- asking, reading
 
 
-def _ask(call: Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | None) -> Entries:
+def ask(call: Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | None) -> Entries:
     """Run a script and return its entries, one for each step (ADP-20)."""
     entries = call.result(op, params, rand).get("steps")
     count = len(params["steps"])
@@ -148,31 +147,26 @@ def _compare(op: str, calls: Sequence[Call], got: Entries, want: Sequence[Mappin
 # ---------------------------------------------------------------------------------------------------------- a user
 
 
-def _judge_user(call: Caller, scene: UserScene, fault: Fault | None = None, calls: list[Call] | None = None) -> None:
+def judge_user(call: Caller, scene: UserScene, fault: Fault | None = None) -> None:
     """Run a user's script with a step that must be refused; the others must come out as if it were not there."""
-    right = scene.calls() if calls is None else calls
-    rand = call.randomness(_USER, scene.rand())
-    entries = _ask(call, _USER, scene.params(_with_fault(right, fault)), rand)
-    entries = _drop_fault(call, _USER, entries, fault)
-    if call.caps.grade(_USER) == "explicit" and vandermonde(call.caps):
-        _compare(_USER, right, entries, _reference_user(scene, right))
+    right, op = scene.calls(), scene.operation
+    rand = call.randomness(op, scene.rand())
+    entries = ask(call, op, scene.params(_with_fault(right, fault)), rand)
+    entries = _drop_fault(call, op, entries, fault)
+    if call.caps.grade(op) == "explicit" and vandermonde(call.caps):
+        _compare(op, right, entries, scene.entries(right))
     else:
         call.by_relation = True
         _relate(call, scene, right, entries)
 
 
-def _reference_user(scene: UserScene, calls: list[Call]) -> list[Any]:
-    session = scene.session
-    start = lightsecagg.user_start(
-        session.parameters, session.id, session.round, scene.user, scene.update, scene.channel(scene.user)
-    )
-    sampled = {"mask": scene.mask, "noise": scene.noise}
-    return play(lightsecagg.TABLE, Role.USER, start, calls, sampled, lambda state: {})
-
-
 def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries) -> None:
     """Check what holds between the messages of a user whose mask and noise are its own."""
-    sent = {step.phase: _messages(entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
+    op = scene.operation
+    sent = {step.phase: _messages(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
+    if "confirm" in sent:
+        at = [step.phase for step in calls].index("confirm")
+        _compare(op, calls[at : at + 1], entries[at : at + 1], scene.entries(calls)[at : at + 1])
     shares = _own_shares(scene, sent.get("share", []))
     if not shares:
         return
@@ -181,7 +175,7 @@ def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries)
         masked = _single(scene, sent["upload"], MaskedUpdate).masked
         field = scene.session.parameters.field
         if masked.shape != scene.update.shape:
-            fail(f"{_USER}: masked has {masked.size} elements, must have {scene.update.size}")
+            fail(f"{op}: masked has {masked.size} elements, must have {scene.update.size}")
         if decoded is not None:
             same("masked update", masked, field.add(scene.update, decoded[0]))
     if "recover" in sent and decoded is not None:
@@ -189,15 +183,15 @@ def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries)
         others = [scene.received[user] for user in scene.surviving if user != scene.user]
         want = scene.session.parameters.field.sum(np.stack([*others, decoded[1]]))
         if share.shape != want.shape:
-            fail(f"{_USER}: share has {share.size} elements, must have {want.size}")
+            fail(f"{op}: share has {share.size} elements, must have {want.size}")
         same("aggregated share", share, want)
 
 
-def _messages(entry: Mapping[str, Any], phase: str) -> list[Any]:
+def _messages(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
     try:
-        return [parse(bytes.fromhex(text)) for text in _taken(_USER, entry, phase)]
+        return [parse(bytes.fromhex(text)) for text in _taken(op, entry, phase)]
     except (ValueError, ProtocolError) as error:
-        fail(f"{_USER}: the step {phase} sends something that is no message: {error}")
+        fail(f"{op}: the step {phase} sends something that is no message: {error}")
 
 
 def _own_shares(scene: UserScene, sent: Sequence[Message]) -> dict[int, UintArray]:
@@ -207,15 +201,15 @@ def _own_shares(scene: UserScene, sent: Sequence[Message]) -> dict[int, UintArra
     session, shares = scene.session, dict[int, UintArray]()
     for message in sent:
         if not isinstance(message, MaskShare) or _header(message)[:3] != (session.id, session.round, scene.user):
-            fail(f"{_USER}: the step share sends a message with a wrong header or type")
+            fail(f"{scene.operation}: the step share sends a message with a wrong header or type")
         try:
             plaintext = scene.channel(message.receiver).open(scene.user, message.receiver, message.payload)
             shares[message.receiver] = session.parameters.field.check("share", vector_from_bytes(plaintext), None)
         except (IndexError, ParameterError, ProtocolError) as error:
-            fail(f"{_USER}: the share for {message.receiver} is not one: {error}")
+            fail(f"{scene.operation}: the share for {message.receiver} is not one: {error}")
     others = sorted(set(range(session.numbers["N"])) - {scene.user})
     if sorted(shares) != others or len(sent) != len(others):
-        fail(f"{_USER}: shares go to {sorted(shares)}, must go to each of {others} once")
+        fail(f"{scene.operation}: shares go to {sorted(shares)}, must go to each of {others} once")
     return shares
 
 
@@ -240,7 +234,7 @@ def _decoded(caps: Capabilities, scene: UserScene, shares: dict[int, UintArray])
 def _single(scene: UserScene, sent: Sequence[Any], kind: type[Any]) -> Any:
     want = (scene.session.id, scene.session.round, scene.user, SERVER)
     if len(sent) != 1 or not isinstance(sent[0], kind) or _header(sent[0]) != want:
-        fail(f"{_USER}: must send one {kind.__name__} to the server")
+        fail(f"{scene.operation}: must send one {kind.__name__} to the server")
     return sent[0]
 
 
@@ -254,7 +248,7 @@ def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[Use
     def register(build: UserFault) -> UserFault:
         def judge(draw: Any, call: Caller) -> None:
             scene = rounds.user_scene(draw, call.caps, sealed=sealed)
-            _judge_user(call, scene, build(draw, scene))
+            judge_user(call, scene, build(draw, scene))
 
         judge.__doc__ = build.__doc__
         check(f"{_USER}/{name}", *clauses, operations=(_USER,), examples=30)(judge)
@@ -268,13 +262,13 @@ def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[Use
 @check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", operations=(_USER,), examples=60)
 def user(draw: Any, call: Caller) -> None:
     """The messages of a user are those of the text, over the plain channel."""
-    _judge_user(call, rounds.user_scene(draw, call.caps))
+    judge_user(call, rounds.user_scene(draw, call.caps))
 
 
 @check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", operations=(_USER,), examples=40)
 def sealed_user(draw: Any, call: Caller) -> None:
     """Over the sealed channel the payloads are sealed for this session, round, sender, receiver and message type."""
-    _judge_user(call, rounds.user_scene(draw, call.caps, sealed=True))
+    judge_user(call, rounds.user_scene(draw, call.caps, sealed=True))
 
 
 @check(f"{_USER}/refused-step", "ERR-01", operations=(_USER,), examples=60)
@@ -282,7 +276,7 @@ def user_unharmed(draw: Any, call: Caller) -> None:
     """Whatever a user refused before, the right steps come out as if it had never been asked."""
     scene = rounds.user_scene(draw, call.caps)
     name = draw(st.sampled_from(sorted(_USER_FAULTS)))
-    _judge_user(call, scene, _USER_FAULTS[name](draw, scene))
+    judge_user(call, scene, _USER_FAULTS[name](draw, scene))
 
 
 def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
@@ -353,10 +347,12 @@ def _user_second(draw: Any, scene: UserScene) -> Fault:
 def _user_bytes(draw: Any, scene: UserScene) -> Fault:
     """Bytes that are no message are refused."""
     at, place, message = _changed_message(draw, scene)
-    return Fault(at, exchanged(scene.calls()[at], place, _broken(draw, encode(message))), ANOTHER_TYPE, "no message")
+    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
+    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
 
 
-def _broken(draw: Any, data: bytes) -> bytes:
+def broken_bytes(draw: Any, data: bytes) -> bytes:
+    """Draw bytes that are no message: cut, continued, with another type or another count."""
     how = draw(st.sampled_from(("cut", "longer", "type", "count")))
     if how == "cut":
         return data[: draw(st.integers(0, len(data) - 1))]
@@ -466,7 +462,7 @@ def user_weak_key(draw: Any, call: Caller) -> None:
     weak = draw(st.sampled_from([user for user in range(len(roster)) if user != scene.user]))
     roster[weak] = low_order(draw).hex()
     params["channel"] = {**params["channel"], "roster": roster}
-    entries = _ask(call, _USER, params, call.randomness(_USER, scene.rand()))
+    entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
     for entry in entries:
         _refused(call, _USER, entry, Fault(0, Call("share"), WEAK_KEY, f"the key of user {weak} is of low order"))
 
@@ -502,17 +498,12 @@ def user_update(draw: Any, call: Caller) -> None:
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-def _judge_server(
-    call: Caller, scene: ServerScene, fault: Fault | None = None, calls: list[Call] | None = None
-) -> None:
+def judge_server(call: Caller, scene: ServerScene, fault: Fault | None = None) -> None:
     """Run the server's script with a step that must be refused; the others must be as if it were not there."""
-    right = scene.calls() if calls is None else calls
-    entries = _ask(call, _SERVER, scene.params(_with_fault(right, fault)), None)
-    entries = _drop_fault(call, _SERVER, entries, fault)
-    session = scene.session
-    start = lightsecagg.server_start(session.parameters, session.id, session.round)
-    want = play(lightsecagg.TABLE, Role.SERVER, start, right, {}, server_end)
-    _compare(_SERVER, right, entries, want)
+    right, op = scene.calls(), scene.operation
+    entries = ask(call, op, scene.params(_with_fault(right, fault)), None)
+    entries = _drop_fault(call, op, entries, fault)
+    _compare(op, right, entries, scene.entries(right))
 
 
 ServerFault = Callable[[Any, ServerScene], Fault | None]
@@ -534,7 +525,7 @@ def _server_check(name: str, *clauses: str, extra: int | None = None) -> Callabl
             scene = rounds.server_scene(draw, call.caps, extra)
             fault = build(draw, scene)
             if fault is not None:
-                _judge_server(call, scene, fault)
+                judge_server(call, scene, fault)
 
         judge.__doc__ = build.__doc__
         check(f"{_SERVER}/{name}", *clauses, operations=(_SERVER,), applies=applies, examples=30)(judge)
@@ -548,7 +539,7 @@ def _server_check(name: str, *clauses: str, extra: int | None = None) -> Callabl
 @check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", operations=(_SERVER,), examples=60)
 def server(draw: Any, call: Caller) -> None:
     """The server relays exactly the complete sets, byte for byte, announces who uploaded, and returns their sum."""
-    _judge_server(call, rounds.server_scene(draw, call.caps))
+    judge_server(call, rounds.server_scene(draw, call.caps))
 
 
 @check(f"{_SERVER}/refused-step", "ERR-01", operations=(_SERVER,), examples=60)
@@ -558,7 +549,7 @@ def server_unharmed(draw: Any, call: Caller) -> None:
     name = draw(st.sampled_from(sorted(_SERVER_FAULTS)))
     fault = _SERVER_FAULTS[name](draw, scene)
     if fault is not None:
-        _judge_server(call, scene, fault)
+        judge_server(call, scene, fault)
 
 
 def _received(scene: ServerScene) -> list[tuple[Any, ...]]:
@@ -634,7 +625,7 @@ def _server_second(draw: Any, scene: ServerScene) -> Fault:
 def _server_bytes(draw: Any, scene: ServerScene) -> Fault:
     """Bytes that are no message are refused."""
     at, place, message = _arriving(draw, scene)
-    call = exchanged(scene.calls()[at], place, _broken(draw, encode(message)))
+    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
     return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
 
 

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import requests, rounds
+from secagg_spec.conformance.checks import active_scenes, requests, rounds
 from secagg_spec.conformance.checks.requests import Valid
 from secagg_spec.conformance.wire import pack
-from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.sealing import SealedChannel
+from secagg_spec.crypto import signatures
+from secagg_spec.crypto.keys import Roster, hash_parameters
+from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet, sealing_context
 from secagg_spec.protocols.shape import SERVER
@@ -152,6 +153,54 @@ def _server(draw: Any, caps: Capabilities) -> Valid:
     return Valid(scene.params(scene.calls()), {})
 
 
+SIGNATURE_TYPES = (261, 0, 65535)
+
+
+def signed_fields(draw: Any) -> dict[str, Any]:
+    """Draw the members that say what a signature is over."""
+    names = ("q", "N", "D", "U", "T", "d", "W")
+    values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=7, max_size=7))
+    return {
+        "protocol": draw(st.sampled_from(("lightsecagg-active", "a", "basecagg"))),
+        "parameters": [[name, str(value)] for name, value in zip(names, values, strict=True)],
+        "session": rounds.session_id(draw).hex(),
+        "round": str(draw(st.sampled_from(rounds.ROUNDS))),
+        "purpose": draw(st.sampled_from(("surviving-set", "a"))),
+        "type": draw(st.sampled_from(SIGNATURE_TYPES)),
+        "signer": draw(st.sampled_from((0, 1, 255, 256, 2**31 - 1))),
+        "content": [field.hex() for field in draw(st.lists(st.binary(max_size=9), max_size=3))],
+    }
+
+
+def signed_bytes(params: dict[str, Any]) -> bytes:
+    """Return the bytes that a signature is over."""
+    numbers = {name: int(value) for name, value in params["parameters"]}
+    session, number = bytes.fromhex(params["session"]), int(params["round"])
+    context = Context(params["protocol"], hash_parameters(numbers), session, number, params["type"])
+    content = [bytes.fromhex(field) for field in params["content"]]
+    return signatures.signed_fields(context, params["purpose"], params["signer"], content)
+
+
+def _sign(draw: Any, caps: Capabilities) -> Valid:
+    return Valid({**signed_fields(draw), "private": key(draw).hex()}, {})
+
+
+def _verify(draw: Any, caps: Capabilities) -> Valid:
+    params, private = signed_fields(draw), key(draw)
+    public, signature = signatures.verification_key(private), signatures.sign(private, signed_bytes(params))
+    return Valid({**params, "public": public.hex(), "signature": signature.hex()}, {})
+
+
+def _active_user(draw: Any, caps: Capabilities) -> Valid:
+    scene = active_scenes.user_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), scene.rand(), ("update",))
+
+
+def _active_server(draw: Any, caps: Capabilities) -> Valid:
+    scene = active_scenes.server_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), {})
+
+
 VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **requests.VALID,
     "prg.expand": _expand,
@@ -163,4 +212,8 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     "message.decode": _decode,
     "lightsecagg.user": _user,
     "lightsecagg.server": _server,
+    "signature.sign": _sign,
+    "signature.verify": _verify,
+    "lightsecagg_active.user": _active_user,
+    "lightsecagg_active.server": _active_server,
 }

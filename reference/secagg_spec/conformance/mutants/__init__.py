@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from secagg_spec.errors import ParameterError
+from secagg_spec.protocols.shape import Step
 
 
 @dataclass(frozen=True)
@@ -67,12 +68,12 @@ def planted(name: str) -> Iterator[Mutant]:
     right = getattr(*places[0])
     wrong = chosen.build(right)
     for holder, attribute in places:
-        setattr(holder, attribute, wrong)
+        _put(holder, attribute, wrong)
     try:
         yield chosen
     finally:
         for holder, attribute in places:
-            setattr(holder, attribute, right)
+            _put(holder, attribute, right)
 
 
 def load() -> dict[str, Mutant]:
@@ -82,8 +83,16 @@ def load() -> dict[str, Mutant]:
     return REGISTRY
 
 
+def _put(holder: Any, attribute: str, value: Any) -> None:
+    """Set an attribute, of a row of a protocol's table as well, which is frozen otherwise."""
+    if isinstance(holder, Step):
+        object.__setattr__(holder, attribute, value)
+    else:
+        setattr(holder, attribute, value)
+
+
 def _places(target: str) -> Iterator[tuple[Any, str]]:
-    """Yield everything that refers to the target: its class, or each module of the library that imported it."""
+    """Yield everything that refers to the target: its class, or each module and each table that took it over."""
     module_name, _, path = target.partition(":")
     module = import_module(module_name)
     owner, _, attribute = path.rpartition(".")
@@ -94,6 +103,8 @@ def _places(target: str) -> Iterator[tuple[Any, str]]:
     yield module, attribute
     for other in list(sys.modules.values()):
         name = getattr(other, "__name__", "")
-        library = name.startswith("secagg_spec.") and ".conformance" not in name
-        if library and other is not module and getattr(other, attribute, None) is right:
+        if not name.startswith("secagg_spec.") or ".conformance" in name:
+            continue
+        if other is not module and getattr(other, attribute, None) is right:
             yield other, attribute
+        yield from ((step, "run") for step in getattr(other, "TABLE", ()) if step.run is right)

@@ -34,6 +34,7 @@ PROTOCOL: Final = (1, 0)
 MAX_LINE: Final = 67_108_864
 
 _SESSION: Final = ("q", "N", "D", "U", "T", "d", "session", "round")
+_SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "echo": (("data",), ()),
     "field.add": (("q", "a", "b"), ()),
@@ -62,6 +63,13 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "message.decode": (("type", "bytes"), ()),
     "lightsecagg.user": ((*_SESSION, "user", "channel", "update", "steps"), ("mask", "noise")),
     "lightsecagg.server": ((*_SESSION, "steps"), ()),
+    "signature.sign": ((*_SIGNED, "private"), ()),
+    "signature.verify": ((*_SIGNED, "public", "signature"), ()),
+    "lightsecagg_active.user": (
+        (*_SESSION, "W", "user", "private", "signing", "roster", "verification", "update", "steps"),
+        ("mask", "noise"),
+    ),
+    "lightsecagg_active.server": ((*_SESSION, "W", "verification", "steps"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values."""
 

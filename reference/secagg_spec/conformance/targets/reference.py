@@ -12,7 +12,13 @@ from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.codes import REJECT_CODES, reject_code
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_drop, check_users
-from secagg_spec.conformance.targets import readers, reference_crypto, reference_messages, reference_scripts
+from secagg_spec.conformance.targets import (
+    readers,
+    reference_active,
+    reference_crypto,
+    reference_messages,
+    reference_scripts,
+)
 from secagg_spec.conformance.wire import pack
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import lightsecagg
@@ -177,6 +183,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_crypto.HANDLERS,
     **reference_messages.HANDLERS,
     **reference_scripts.HANDLERS,
+    **reference_active.HANDLERS,
 }
 
 

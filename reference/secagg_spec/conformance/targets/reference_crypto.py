@@ -36,7 +36,7 @@ def _derive(
 ) -> dict[str, Any]:
     context = sealing.Context(
         readers.ascii_text("protocol", protocol),
-        keys.hash_parameters(_named(parameters)),
+        keys.hash_parameters(named_numbers(parameters)),
         readers.octets("session", session),
         readers.u32("round", round),
         message_type=0,
@@ -52,7 +52,7 @@ def _derive(
     return {"key": key.hex(), "binding": bound.hex()}
 
 
-def _named(value: Any) -> dict[str, int]:
+def named_numbers(value: Any) -> dict[str, int]:
     """Return parameters by name, in their order."""
     return {readers.ascii_text("parameters", name): readers.number(name, text) for name, text in value}
 

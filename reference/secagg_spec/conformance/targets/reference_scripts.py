@@ -68,7 +68,8 @@ def _rejection(error: ParameterError | ProtocolError) -> dict[str, Any]:
     return {"code": reject_code(error), "message": str(error), "blamed": [named(party) for party in blamed]}
 
 
-def _calls(table: Table, role: Role, steps: Any) -> list[Call]:
+def read_calls(table: Table, role: Role, steps: Any) -> list[Call]:
+    """Return the steps of a request."""
     phases = [step.phase for step in table if step.role is role]
     calls = []
     for at, value in enumerate(readers.formed("steps", steps, "list")):
@@ -90,7 +91,8 @@ def _channel(parameters: lightsecagg.Parameters, session: Any, round: Any, value
     return sealed
 
 
-def _sampled(parameters: lightsecagg.Parameters, rand: Mapping[str, Any]) -> Randomness:
+def read_sampled(parameters: lightsecagg.Parameters, rand: Mapping[str, Any]) -> Randomness:
+    """Return the mask and the noise of a request."""
     shape = (parameters.T, parameters.share_length)
     mask = parameters.field.check("mask", readers.vector("mask", rand["mask"]), (parameters.d,))
     noise = parameters.field.check("noise", readers.shaped("noise", rand["noise"], *shape), shape)
@@ -110,8 +112,8 @@ def _user(
         readers.vector("update", update),
         _channel(parameters, session, round, channel),
     )
-    calls = _calls(lightsecagg.TABLE, Role.USER, steps)
-    sampled = _sampled(parameters, rand)
+    calls = read_calls(lightsecagg.TABLE, Role.USER, steps)
+    sampled = read_sampled(parameters, rand)
     return {"steps": play(lightsecagg.TABLE, Role.USER, state, calls, sampled, lambda state: {})}
 
 
@@ -120,7 +122,7 @@ def _server(
 ) -> dict[str, Any]:  # fmt: skip
     parameters = session_parameters(q, N, D, U, T, d)
     state = lightsecagg.server_start(parameters, readers.octets("session", session), readers.u32("round", round))
-    calls = _calls(lightsecagg.TABLE, Role.SERVER, steps)
+    calls = read_calls(lightsecagg.TABLE, Role.SERVER, steps)
     return {"steps": play(lightsecagg.TABLE, Role.SERVER, state, calls, {}, server_end)}
 
 

@@ -1,0 +1,199 @@
+"""One party of a round in the active profile, and what arrives there (spec/lightsecagg.md, section 9)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import rounds
+from secagg_spec.conformance.checks.rounds import ServerScene, Session, UserScene, public_keys, written
+from secagg_spec.conformance.targets.reference_active import active_end
+from secagg_spec.conformance.targets.reference_scripts import Call, play
+from secagg_spec.conformance.wire import pack
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.sealing import Context, SealedChannel
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.protocols import agreement, lightsecagg_active
+from secagg_spec.protocols.agreement import Ballot, Proposal
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.lightsecagg import MaskShare
+from secagg_spec.protocols.lightsecagg_active import Parameters, PrivateKeys, PublicKeys, Quorum, SignedSet
+from secagg_spec.protocols.shape import SERVER, Role
+
+USER, SERVED = "lightsecagg_active.user", "lightsecagg_active.server"
+
+
+def session(draw: Any, caps: Capabilities, operation: str) -> Session:
+    """Draw a session with a W that LSA-19 allows."""
+    numbers = cases.session(draw, caps, operation)
+    N, T = numbers["N"], numbers["T"]
+    allowed = [D for D in range(numbers["D"] + 1) if D in caps.range(operation, "D") and 2 * (N - D) > N + T]
+    assume(allowed)
+    D = allowed[-1]
+    W = draw(st.integers((N + T) // 2 + 1, N - D))
+    return Session({**numbers, "D": D, "W": W}, rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)))
+
+
+def signing_keys(draw: Any, N: int) -> tuple[bytes, ...]:
+    """Draw different private signing keys for N users."""
+    seed = draw(st.integers(0, 255))
+    return tuple(bytes([seed, user + 1]) * 16 for user in range(N))
+
+
+@lru_cache(maxsize=4096)
+def verifying(private: bytes) -> bytes:
+    """Return a verification key."""
+    return verification_key(private)
+
+
+@dataclass(frozen=True)
+class Signing:
+    """The signatures of a session: the private signing key of each user, by user number."""
+
+    session: Session
+    keys: tuple[bytes, ...]
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters, for the reference."""
+        return Parameters(**self.session.numbers)
+
+    @property
+    def roster(self) -> Roster:
+        """The verification keys."""
+        return Roster(tuple(verifying(key) for key in self.keys))
+
+    def shown(self) -> list[str]:
+        """Return the verification keys as they stand in a request."""
+        return [key.hex() for key in self.roster.keys]
+
+    def context(self, kind: type[Message]) -> Context:
+        """Return what the seals and signatures of a message type are bound to."""
+        return lightsecagg_active.binding_context(self.parameters, self.session.id, self.session.round, kind)
+
+    def signature(self, user: int, members: tuple[int, ...], context: Context | None = None) -> bytes:
+        """Return the signature of a user on a set, perhaps in another context."""
+        ballot = Ballot(context or self.context(SignedSet), self.roster, self.session.numbers["W"])
+        return agreement.sign_proposal(ballot, self.keys[user], user, Proposal(members))
+
+
+@dataclass(frozen=True)
+class ActiveUser(UserScene):
+    """One user of a round of the active profile: besides, it is shown the signatures of `signers`."""
+
+    operation: ClassVar[str] = USER
+    signing: tuple[bytes, ...] = ()
+    signers: tuple[int, ...] = ()
+
+    @property
+    def signed(self) -> Signing:
+        """The signatures of the session."""
+        return Signing(self.session, self.signing)
+
+    def channel(self, user: int, context: Context | None = None) -> SealedChannel:
+        """Return the channel of a user, perhaps in another context."""
+        roster = Roster(tuple(public_keys(list(self.privates))))
+        return SealedChannel(context or self.signed.context(MaskShare), self.privates[user], roster)
+
+    def quorum(self, signers: tuple[int, ...], signatures: list[bytes] | None = None) -> Quorum:
+        """Return a quorum: the signatures of these users on the surviving set, or others."""
+        right = [self.signed.signature(user, self.surviving) for user in signers] if signatures is None else signatures
+        return Quorum(self.session.id, self.session.round, SERVER, self.user, signers, b"".join(right))
+
+    def inboxes(self) -> dict[str, list[Message]]:
+        """Return what arrives in each step of a round in which everybody is honest."""
+        return {
+            "share": [],
+            "upload": [*self.shares()],
+            "confirm": [self.announced()],
+            "recover": [self.quorum(self.signers)],
+        }
+
+    def entries(self, calls: list[Call]) -> list[Any]:
+        """Return what the reference answers to these steps."""
+        start = lightsecagg_active.user_start(
+            self.signed.parameters,
+            self.session.id,
+            self.session.round,
+            self.user,
+            self.update,
+            PrivateKeys(self.privates[self.user], self.signing[self.user]),
+            PublicKeys(Roster(tuple(public_keys(list(self.privates)))), self.signed.roster),
+        )
+        sampled = {"mask": self.mask, "noise": self.noise}
+        return play(lightsecagg_active.TABLE, Role.USER, start, calls, sampled, lambda state: {})
+
+    def params(self, calls: list[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        return {
+            **self.session.members(),
+            "user": self.user,
+            "private": self.privates[self.user].hex(),
+            "signing": self.signing[self.user].hex(),
+            "roster": [key.hex() for key in public_keys(list(self.privates))],
+            "verification": self.signed.shown(),
+            "update": pack(self.update),
+            "steps": written(calls),
+        }
+
+
+def user_scene(draw: Any, caps: Capabilities, spare: int = 0) -> ActiveUser:
+    """Draw a user that must confirm and answer; `spare` more users share than need to, where there are as many."""
+    drawn = session(draw, caps, USER)
+    N, T, W = (drawn.numbers[name] for name in ("N", "T", "W"))
+    base = rounds.received(draw, drawn, min(N - 1, max(T + 1, W - 1) + spare), sealed=True)
+    others = [user for user in base.surviving if user != base.user]
+    signers = tuple(sorted([base.user, *cases.subset(draw, others, W - 1)]))
+    return ActiveUser(**vars(base), signing=signing_keys(draw, N), signers=signers)
+
+
+@dataclass(frozen=True)
+class ActiveServer(ServerScene):
+    """The server of a round of the active profile: besides, the `signers` confirm the surviving set."""
+
+    operation: ClassVar[str] = SERVED
+    signing: tuple[bytes, ...] = ()
+    signers: tuple[int, ...] = ()
+
+    @property
+    def signed(self) -> Signing:
+        """The signatures of the session."""
+        return Signing(self.session, self.signing)
+
+    def confirmation(self, user: int, signature: bytes | None = None) -> SignedSet:
+        """Return the message with a user's signature on the surviving set, or with another one."""
+        right = self.signed.signature(user, tuple(self.surviving)) if signature is None else signature
+        return SignedSet(self.session.id, self.session.round, user, SERVER, right)
+
+    def inboxes(self) -> dict[str, list[Message]]:
+        """Return what arrives in each step; without the last one where the answers are shares of another code."""
+        confirm: list[Message] = [self.confirmation(user) for user in self.signers]
+        last: dict[str, list[Message]] = {"recover": [*self.answers]} if self.own_code else {}
+        return {"share": [*self.shares], "upload": [*self.updates], "confirm": confirm, **last}
+
+    def entries(self, calls: list[Call]) -> list[Any]:
+        """Return what the reference answers to these steps."""
+        session = self.session
+        start = lightsecagg_active.server_start(self.signed.parameters, session.id, session.round, self.signed.roster)
+        return play(lightsecagg_active.TABLE, Role.SERVER, start, calls, {}, active_end)
+
+    def params(self, calls: list[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        return {**self.session.members(), "verification": self.signed.shown(), "steps": written(calls)}
+
+
+def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:
+    """Draw what arrives at the server: those who answer have confirmed, and perhaps others as well."""
+    drawn = session(draw, caps, SERVED)
+    base = rounds.arrived(draw, caps, drawn)
+    answering = [message.sender for message in base.answers]
+    others = [user for user in base.surviving if user not in answering]
+    more = cases.subset(draw, others, max(0, drawn.numbers["W"] - len(answering)))
+    signing = signing_keys(draw, drawn.numbers["N"])
+    return ActiveServer(**vars(base), signing=signing, signers=(*answering, *more))
