@@ -10,7 +10,8 @@
 //
 // The ids in brackets, such as [MOD-03], name the sentence of the text that a piece of code carries out.
 // This file: 1 operations, 2 requests and answers, 3 standard input and output. Beside it: refusals, integers modulo R,
-// the code, the quantiser, LightSecAgg, encodings; and with operations of their own: crypto, messages, scripts.
+// the code, the quantiser, LightSecAgg, encodings; and with operations of their own: crypto, messages, scripts,
+// signatures, the active profile.
 
 'use strict';
 
@@ -186,7 +187,7 @@ operation('lightsecagg.round', {
   return { aggregate: writeVector(aggregate), contributors };
 });
 
-for (const module of ['./crypto', './messages', './scripts']) {
+for (const module of ['./crypto', './messages', './scripts', './signatures', './active']) {
   for (const [name, { params, rand, run }] of Object.entries(require(module).operations)) {
     operation(name, params, rand, run);
   }

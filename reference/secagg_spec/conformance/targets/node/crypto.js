@@ -85,6 +85,11 @@ function hashParameters(pairs) {
   return crypto.createHash('sha256').update(fields(pairs.flat().map((text) => Buffer.from(text, 'ascii')))).digest();
 }
 
+/** The same, from an object of numbers in their order. */
+function hashNumbers(numbers) {
+  return hashParameters(Object.entries(numbers).map(([name, value]) => [name, String(value)]));
+}
+
 /** [KEY-02] What a key is for. */
 function bindingOf({ protocol, parameters, round, sender, receiver, senderKey, receiverKey }) {
   return fields([
@@ -104,22 +109,22 @@ function deriveKey(secret, session, binding) {
 const NONCE = Buffer.alloc(12);
 const TAG = 16;
 
-/** [KEY-03] [KEY-04] N public keys, all different. */
-function checkRoster(roster, N) {
-  if (roster.length !== N) refuse('length_mismatch', `the roster has ${roster.length} keys, not ${N}`);
-  roster.forEach((key, user) => checkKey(key, `roster[${user}]`));
+/** [KEY-03] [KEY-04] [SIG-04] [SIG-05] N keys, all different. */
+function checkRoster(roster, N, name = 'roster') {
+  if (roster.length !== N) refuse('length_mismatch', `${name} has ${roster.length} keys, not ${N}`);
+  roster.forEach((key, user) => checkKey(key, `${name}[${user}]`));
   const seen = new Set(roster.map((key) => key.toString('hex')));
-  if (seen.size !== N) refuse('bad_param', 'two users of the roster have one public key [KEY-04]');
+  if (seen.size !== N) refuse('bad_param', `two users of ${name} have one key [KEY-04] [SIG-05]`);
 }
 
 /** The channel of one user in one round: what it seals, and what it opens, for messages of one type. */
 class SealedChannel {
-  constructor({ q, N, D, U, T, d, session, round, type, private: own, roster }) {
+  constructor({ q, N, D, U, T, d, session, round, type, private: own, roster }, protocol, numbers) {
     checkSessionId(session);
     checkKey(own, 'private');
     checkRoster(roster, N);
-    const numbers = Object.entries({ q, N, D, U, T, d }).map(([name, value]) => [name, String(value)]);
-    this.parameters = hashParameters(numbers);
+    this.protocol = protocol || 'lightsecagg';
+    this.parameters = hashNumbers(numbers || { q, N, D, U, T, d });
     Object.assign(this, { session, round, type, own, roster });
     this.secrets = new Map();
   }
@@ -132,7 +137,7 @@ class SealedChannel {
   /** The key and the associated data of a payload. */
   materials(sender, receiver, peer) {
     const binding = bindingOf({
-      protocol: 'lightsecagg',
+      protocol: this.protocol,
       parameters: this.parameters,
       round: this.round,
       sender,
@@ -281,4 +286,7 @@ const operations = {
   },
 };
 
-module.exports = { SESSION, SealedChannel, checkSessionId, readKeys, readType, operations };
+module.exports = {
+  SESSION, SealedChannel, checkKey, checkRoster, checkSessionId, readAscii, readDecimalText, readKeys, readPair, readType,
+  u32, fields, hashNumbers, hashParameters, operations,
+};

@@ -9,12 +9,14 @@ const { readBytes, readVector, writeVector, readSize, readRound, readParty, read
   require('./encodings');
 const { checkSessionId, readType } = require('./crypto');
 
-/** Type number -> name, and the one field after the header: its name and type. */
+/** Type number -> the fields after the header, in their order: name and type. */
 const TYPES = new Map([
-  [257, { name: 'MaskShare', field: 'payload', kind: 'opaque' }],
-  [258, { name: 'MaskedUpdate', field: 'masked', kind: 'vector' }],
-  [259, { name: 'SurvivingSet', field: 'users', kind: 'users' }],
-  [260, { name: 'AggregatedShare', field: 'share', kind: 'vector' }],
+  [257, { payload: 'opaque' }], // MaskShare
+  [258, { masked: 'vector' }], // MaskedUpdate
+  [259, { users: 'users' }], // SurvivingSet
+  [260, { share: 'vector' }], // AggregatedShare
+  [261, { signature: 'opaque' }], // SignedSet
+  [262, { signers: 'users', signatures: 'opaque' }], // Quorum
 ]);
 const HEADER = 30;
 
@@ -28,28 +30,47 @@ function writeEntries(entries) {
 
 /** [MSG-02] The entries of `bytes`, and nothing beside them. */
 function readEntries(bytes) {
-  if (bytes.length < 4) refuse('malformed', 'the bytes end within a count [MSG-02]');
-  const count = bytes.readUInt32LE(0);
-  if (bytes.length !== 4 + 4 * count) {
-    refuse('malformed', `${bytes.length - 4} bytes for ${count} entries of 4 bytes [MSG-02]`);
-  }
-  const entries = new Uint32Array(count);
-  for (let i = 0; i < count; i += 1) entries[i] = bytes.readUInt32LE(4 + 4 * i);
+  const [entries, rest] = cutEntries(bytes);
+  if (rest.length > 0) refuse('malformed', `${rest.length} bytes follow the last entry [MSG-02]`);
   return entries;
 }
 
-/** [MSG-01] message: { type, session, round, sender, receiver, value }, with value: Buffer, Uint32Array or list. */
-function encodeMessage({ type, session, round, sender, receiver, value }) {
-  const header = Buffer.alloc(HEADER);
-  header.writeUInt16LE(type, 0);
-  session.copy(header, 2);
-  header.writeUInt32LE(round, 18);
-  header.writeUInt32LE(sender, 22);
-  header.writeUInt32LE(receiver, 26);
-  if (TYPES.get(type).kind !== 'opaque') return Buffer.concat([header, writeEntries(value)]);
+/** [MSG-02] The bytes of a field of some entries of a size, and what follows it. */
+function cut(bytes, size) {
+  if (bytes.length < 4) refuse('malformed', 'the bytes end within a count [MSG-02]');
+  const end = 4 + size * bytes.readUInt32LE(0);
+  if (bytes.length < end) refuse('malformed', `${bytes.length} bytes where a field needs ${end} [MSG-02]`);
+  return [bytes.subarray(4, end), bytes.subarray(end)];
+}
+
+function cutEntries(bytes) {
+  const [body, rest] = cut(bytes, 4);
+  const entries = new Uint32Array(body.length / 4);
+  for (let i = 0; i < entries.length; i += 1) entries[i] = body.readUInt32LE(4 * i);
+  return [entries, rest];
+}
+
+function writeOpaque(value) {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(value.length);
-  return Buffer.concat([header, length, value]);
+  return Buffer.concat([length, value]);
+}
+
+/**
+ * [MSG-01] message: { type, session, round, sender, receiver, ...fields }; a field is a Buffer where it is opaque, else
+ * a Uint32Array or a list.
+ */
+function encodeMessage(message) {
+  const header = Buffer.alloc(HEADER);
+  header.writeUInt16LE(message.type, 0);
+  message.session.copy(header, 2);
+  header.writeUInt32LE(message.round, 18);
+  header.writeUInt32LE(message.sender, 22);
+  header.writeUInt32LE(message.receiver, 26);
+  const body = Object.entries(TYPES.get(message.type)).map(
+    ([name, kind]) => (kind === 'opaque' ? writeOpaque : writeEntries)(message[name]),
+  );
+  return Buffer.concat([header, ...body]);
 }
 
 /** [MSG-02] The message in some bytes, which must be of one of `types`. */
@@ -59,24 +80,19 @@ function decodeMessage(bytes, types) {
   if (!types.includes(type)) {
     refuse(TYPES.has(type) ? 'wrong_phase' : 'malformed', `a message of type ${type}, not ${types} [MSG-02]`);
   }
-  const body = bytes.subarray(HEADER);
-  const { kind } = TYPES.get(type);
-  return {
+  const message = {
     type,
     session: bytes.subarray(2, 18),
     round: bytes.readUInt32LE(18),
     sender: bytes.readUInt32LE(22),
     receiver: bytes.readUInt32LE(26),
-    value: kind === 'opaque' ? readOpaque(body) : readEntries(body),
   };
-}
-
-/** [MSG-02] */
-function readOpaque(bytes) {
-  if (bytes.length < 4 || bytes.readUInt32LE(0) !== bytes.length - 4) {
-    refuse('malformed', 'the bytes are not a length and as many bytes [MSG-02]');
+  let rest = bytes.subarray(HEADER);
+  for (const [name, kind] of Object.entries(TYPES.get(type))) {
+    [message[name], rest] = kind === 'opaque' ? cut(rest, 1) : cutEntries(rest);
   }
-  return bytes.subarray(4);
+  if (rest.length > 0) refuse('malformed', `${rest.length} bytes follow the last field [MSG-02]`);
+  return message;
 }
 
 /** How a field stands in a request: its reader and its writer. */
@@ -106,24 +122,24 @@ const operations = {
     },
     rand: {},
     run(p) {
-      const { field, kind } = knownType(p.type);
+      const kinds = Object.entries(knownType(p.type));
       checkSessionId(p.session);
-      const read = readMembers(p.fields, 'fields', { [field]: FORMS[kind][0] });
-      return { bytes: encodeMessage({ ...p, value: read[field] }).toString('hex') };
+      const readers = Object.fromEntries(kinds.map(([name, kind]) => [name, FORMS[kind][0]]));
+      return { bytes: encodeMessage({ ...p, ...readMembers(p.fields, 'fields', readers) }).toString('hex') };
     },
   },
   'message.decode': {
     params: { type: readType, bytes: readBytes },
     rand: {},
     run({ type, bytes }) {
-      const { field, kind } = knownType(type);
+      const kinds = Object.entries(knownType(type));
       const message = decodeMessage(bytes, [type]);
       return {
         session: message.session.toString('hex'),
         round: String(message.round),
         sender: writeParty(message.sender),
         receiver: writeParty(message.receiver),
-        fields: { [field]: FORMS[kind][1](message.value) },
+        fields: Object.fromEntries(kinds.map(([name, kind]) => [name, FORMS[kind][1](message[name])])),
       };
     },
   },

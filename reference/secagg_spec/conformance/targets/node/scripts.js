@@ -18,7 +18,7 @@ const MASK_SHARE = 257;
 const MASKED_UPDATE = 258;
 const SURVIVING_SET = 259;
 const AGGREGATED_SHARE = 260;
-const PHASES = ['share', 'upload', 'recover', 'done'];
+const PHASES = ['share', 'upload', 'recover'];
 
 const plainChannel = {
   close: (sender, receiver, plaintext) => plaintext,
@@ -26,8 +26,8 @@ const plainChannel = {
 };
 
 /** A message of this party. */
-function message(party, type, receiver, value) {
-  return { type, session: party.session, round: party.round, sender: party.index, receiver, value };
+function message(party, type, receiver, fields) {
+  return { type, session: party.session, round: party.round, sender: party.index, receiver, ...fields };
 }
 
 /** The messages in an inbox, of a type and with a header that the step takes [MSG-02] [MSG-03]. */
@@ -66,7 +66,7 @@ const userSteps = {
     shares.forEach((share, j) => {
       if (j === user.index) return;
       const payload = user.channel.close(user.index, j, writeEntries(share));
-      outbox.push(message(user, MASK_SHARE, j, payload));
+      outbox.push(message(user, MASK_SHARE, j, { payload }));
     });
     return [{ held: new Map([[user.index, shares[user.index]]]) }, outbox];
   },
@@ -74,25 +74,34 @@ const userSteps = {
   upload(user, inbox) {
     const { q, N, U, T, d } = user.parameters;
     const held = new Map(user.held);
-    for (const { sender, value } of readOwn(user, inbox, MASK_SHARE, (i) => i < N && i !== user.index)) {
-      const share = readEntries(user.channel.open(sender, user.index, value));
+    for (const { sender, payload } of readOwn(user, inbox, MASK_SHARE, (i) => i < N && i !== user.index)) {
+      const share = readEntries(user.channel.open(sender, user.index, payload));
       checkVector(share, shareLength(d, U, T), q, `the share of user ${sender}`);
       held.set(sender, share);
     }
     const masked = elementwise(add, user.update, user.mask, q); // [LSA-02]
-    return [{ held, mask: null }, [message(user, MASKED_UPDATE, SERVER, masked)]];
+    return [{ held, mask: null }, [message(user, MASKED_UPDATE, SERVER, { masked })]];
   },
 
   recover(user, inbox) {
-    const { q, N, T } = user.parameters;
-    const [announced] = readOwn(user, inbox, SURVIVING_SET, (sender) => sender === SERVER);
-    if (announced === undefined) refuse('wrong_phase', 'no surviving set was announced [LSA-09]');
-    const surviving = Array.from(announced.value);
-    checkSurvivingSet(surviving, N, T, user.held); // [LSA-09] [LSA-10] [LSA-11]
-    const share = sumOfShares(surviving, user.held, q); // [LSA-08]
-    return [{ held: new Map() }, [message(user, AGGREGATED_SHARE, SERVER, share)]];
+    return answer(user, readSurvivingSet(user, inbox));
   },
 };
+
+/** The surviving set that the server announces to a user. [LSA-09] [LSA-10] [LSA-11] */
+function readSurvivingSet(user, inbox) {
+  const [announced] = readOwn(user, inbox, SURVIVING_SET, (sender) => sender === SERVER);
+  if (announced === undefined) refuse('wrong_phase', 'no surviving set was announced [LSA-09]');
+  const surviving = Array.from(announced.users);
+  checkSurvivingSet(surviving, user.parameters.N, user.parameters.T, user.held);
+  return surviving;
+}
+
+/** [LSA-08] What a user's last step makes of a surviving set. */
+function answer(user, surviving) {
+  const share = sumOfShares(surviving, user.held, user.parameters.q);
+  return [{ held: new Map() }, [message(user, AGGREGATED_SHARE, SERVER, { share })]];
+}
 
 // ------------------------------------------------------------------------------------------------------------------
 // The server
@@ -121,26 +130,26 @@ const serverSteps = {
   upload(server, inbox) {
     const { q, U, T, d } = server.parameters;
     const masked = new Map();
-    for (const { sender, value } of readOwn(server, inbox, MASKED_UPDATE, (i) => server.sharers.has(i))) {
-      checkVector(value, d, q, `the masked update of user ${sender}`);
-      masked.set(sender, value);
+    for (const received of readOwn(server, inbox, MASKED_UPDATE, (i) => server.sharers.has(i))) {
+      checkVector(received.masked, d, q, `the masked update of user ${received.sender}`);
+      masked.set(received.sender, received.masked);
     }
     const surviving = [...masked.keys()].sort((a, b) => a - b);
     if (surviving.length < Math.max(U, T + 2)) {
       refuse('below_threshold', `${surviving.length} users survive, fewer than U = ${U} or T + 2 = ${T + 2} [LSA-07]`);
     }
-    return [{ masked }, surviving.map((user) => message(server, SURVIVING_SET, user, surviving))];
+    return [{ masked }, surviving.map((user) => message(server, SURVIVING_SET, user, { users: surviving }))];
   },
 
   /** [LSA-13] to [LSA-16] */
   recover(server, inbox) {
     const { q, U, T, d } = server.parameters;
     const answers = readOwn(server, inbox, AGGREGATED_SHARE, (i) => server.masked.has(i));
-    for (const { sender, value } of answers) {
-      checkVector(value, shareLength(d, U, T), q, `the aggregated share of user ${sender}`);
+    for (const { sender, share } of answers) {
+      checkVector(share, shareLength(d, U, T), q, `the aggregated share of user ${sender}`);
     }
     const users = answers.map(({ sender }) => sender);
-    const shares = answers.map(({ value }) => value);
+    const shares = answers.map(({ share }) => share);
     const aggregate = blaming(users, () => recoverSum(server.parameters, [...server.masked.values()], users, shares));
     return [{}, [], { aggregate: writeVector(aggregate) }];
   },
@@ -160,15 +169,14 @@ function blaming(users, work) {
 // Scripts
 
 /** The entry of a step, and the party after it. */
-function take(steps, party, { phase, inbox }) {
+function take(phases, steps, party, { phase, inbox }) {
   try {
-    const now = PHASES.indexOf(party.phase);
-    const wanted = PHASES.indexOf(phase);
-    if (wanted < now) refuse('replay', `the step ${phase} was taken before [LSA-04] [LSA-12]`);
-    if (wanted > now) refuse('wrong_phase', `the step ${phase} comes before ${party.phase}`);
+    const wanted = phases.indexOf(phase);
+    if (wanted < party.taken) refuse('replay', `the step ${phase} was taken before [LSA-04] [LSA-12] [LSA-22]`);
+    if (wanted > party.taken) refuse('wrong_phase', `the step ${phase} comes after ${phases[party.taken]}`);
     const [changes, outbox, beside] = steps[phase](party, inbox);
     const entry = { outbox: outbox.map((sent) => encodeMessage(sent).toString('hex')), ...beside };
-    return [entry, { ...party, ...changes, phase: PHASES[now + 1] }];
+    return [entry, { ...party, ...changes, taken: party.taken + 1 }];
   } catch (problem) {
     if (!(problem instanceof Reject)) throw problem;
     const blamed = problem.blamed.filter((i) => i === SERVER || i < 2 ** 31).map(writeParty);
@@ -176,59 +184,73 @@ function take(steps, party, { phase, inbox }) {
   }
 }
 
-function play(steps, start, script) {
-  let party = { ...start, phase: 'share' };
+/** steps: what the party does in each of `phases`, which it takes in this order. */
+function play(phases, steps, start, script) {
+  let party = { ...start, taken: 0 };
   const entries = [];
   for (const step of script) {
-    const [entry, next] = take(steps, party, step);
+    const [entry, next] = take(phases, steps, party, step);
     entries.push(entry);
     party = next;
   }
   return { steps: entries };
 }
 
-function readStep(value, name) {
+function readStep(value, name, phases) {
   const step = readMembers(value, name, { phase: readString, inbox: (list, at) => readList(list, at, readBytes) });
-  if (!PHASES.slice(0, 3).includes(step.phase)) refuse('malformed', `${name}: no phase ${show(step.phase)}`);
+  if (!phases.includes(step.phase)) refuse('malformed', `${name}: no phase ${show(step.phase)}`);
   return step;
 }
 
-const readSteps = (value, name) => readList(value, name, readStep);
+/** The reader of `steps`, for a protocol with these phases. */
+const readSteps = (phases) => (value, name) => readList(value, name, (step, at) => readStep(step, at, phases));
 
 function readChannel(value, name) {
   return value === 'plain' ? null : readMembers(value, name, { private: readBytes, roster: readKeys });
 }
 
+/** A user before its first step, but for its channel. */
+function userStart(p, { mask, noise }) {
+  const { q, N, U, T, d, session, round, user, update } = p;
+  checkLightSecAgg(p);
+  checkSessionId(session);
+  if (user >= N) refuse('unknown_peer', `user ${user} is not in [0, ${N})`);
+  const L = shareLength(d, U, T);
+  checkVector(update, d, q, 'update'); // [LSA-03]
+  checkVector(mask, d, q, 'mask');
+  checkVector(noise, T * L, q, 'noise');
+  checkWork(N * U * L);
+  return { parameters: p, session, round, index: user, update, mask, noise, held: new Map() };
+}
+
+/** The server before its first step. */
+function serverStart(p) {
+  checkLightSecAgg(p);
+  checkSessionId(p.session);
+  const { session, round } = p;
+  return { parameters: p, session, round, index: SERVER, sharers: new Set(), masked: new Map() };
+}
+
 const operations = {
   'lightsecagg.user': {
-    params: { ...SESSION, user: readSize, channel: readChannel, update: readVector, steps: readSteps },
+    params: { ...SESSION, user: readSize, channel: readChannel, update: readVector, steps: readSteps(PHASES) },
     rand: { mask: readVector, noise: readVector },
-    run(p, { mask, noise }) {
-      const { q, N, U, T, d, session, round, user, update } = p;
-      checkLightSecAgg(p);
-      checkSessionId(session);
-      if (user >= N) refuse('unknown_peer', `user ${user} is not in [0, ${N})`);
-      const L = shareLength(d, U, T);
-      checkVector(update, d, q, 'update'); // [LSA-03]
-      checkVector(mask, d, q, 'mask');
-      checkVector(noise, T * L, q, 'noise');
+    run(p, rand) {
+      const start = userStart(p, rand);
       const sealed = p.channel && new SealedChannel({ ...p, ...p.channel, type: MASK_SHARE }); // [LSA-18]
-      checkWork(N * U * L);
-      const channel = sealed || plainChannel;
-      const start = { parameters: p, session, round, index: user, channel, update, mask, noise, held: new Map() };
-      return play(userSteps, start, p.steps);
+      return play(PHASES, userSteps, { ...start, channel: sealed || plainChannel }, p.steps);
     },
   },
   'lightsecagg.server': {
-    params: { ...SESSION, steps: readSteps },
+    params: { ...SESSION, steps: readSteps(PHASES) },
     rand: {},
     run(p) {
-      checkLightSecAgg(p);
-      checkSessionId(p.session);
-      const start = { parameters: p, session: p.session, round: p.round, index: SERVER };
-      return play(serverSteps, { ...start, sharers: new Set(), masked: new Map() }, p.steps);
+      return play(PHASES, serverSteps, serverStart(p), p.steps);
     },
   },
 };
 
-module.exports = { operations };
+module.exports = {
+  MASK_SHARE, message, readOwn, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart, play, readSteps,
+  operations,
+};
