@@ -19,6 +19,7 @@ from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.entropy import SeededSource, SystemSource, draw_elements
 from secagg_spec.crypto.sealing import Context, SealedChannel
+from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import WeakKey
 from secagg_spec.protocols.lightsecagg import PRESETS
 
@@ -26,7 +27,16 @@ TINY = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}
 SESSION = {**TINY, "session": "00" * 16, "round": "4294967295"}
 PRIVATE = [bytes([user + 1]) * 32 for user in range(5)]
 ROSTER = [keys.public_key(private).hex() for private in PRIVATE]
-OPERATION_PREFIXES = ("prg.", "key.", "seal.", "message.", "lightsecagg.user", "lightsecagg.server")
+OPERATION_PREFIXES = (
+    "prg.",
+    "key.",
+    "seal.",
+    "message.",
+    "lightsecagg.user",
+    "lightsecagg.server",
+    "signature.",
+    "lightsecagg_active.",
+)
 NEW = [check for check in REGISTRY.values() if check.operations and check.operations[0].startswith(OPERATION_PREFIXES)]
 
 
@@ -84,6 +94,63 @@ def test_scripts_of_all_parties_make_a_round(sealed: bool) -> None:
     entries = steps("lightsecagg.server", {**SESSION, "steps": [*server, step("recover", answers)]})
     want = PRESETS["tiny"].field.sum(np.stack([update(user) for user in (0, 1, 3, 4)]))
     assert entries[2] == {"outbox": [], "aggregate": pack(want)}
+
+
+SIGNING = [bytes([user + 101]) * 32 for user in range(5)]
+VERIFICATION = [verification_key(private).hex() for private in SIGNING]
+ACTIVE = {**SESSION, "W": 4}
+
+
+def active_script(user: int, script: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of a user of the active profile."""
+    keys_of_user = {"private": PRIVATE[user].hex(), "signing": SIGNING[user].hex()}
+    rosters = {"roster": ROSTER, "verification": VERIFICATION}
+    params = {**ACTIVE, **keys_of_user, **rosters, "user": user, "update": pack(update(user)), "steps": script}
+    source = SeededSource(b"test", str(user))
+    field = PRESETS["tiny"].field
+    rand = {name: pack(draw_elements(source, field, (n,))) for name, n in (("mask", 3), ("noise", 2))}
+    return steps("lightsecagg_active.user", params, rand)
+
+
+def active_server(script: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the entries of the server of the active profile."""
+    return steps("lightsecagg_active.server", {**ACTIVE, "verification": VERIFICATION, "steps": script})
+
+
+@pytest.mark.requirement("LSA-21", "LSA-25", "LSA-26", "LSA-30", "LSA-31", "ADP-20")
+def test_scripts_of_the_active_profile_make_a_round() -> None:
+    """User 2 leaves before its upload, and user 0 before its answer."""
+    shared = [m for user in range(5) for m in active_script(user, [step("share", [])])[0]["outbox"]]
+    server = [step("share", shared)]
+    scripts = {user: [step("share", [])] for user in range(5)}
+    for phase, present in (("upload", (0, 1, 3, 4)), ("confirm", (0, 1, 3, 4)), ("recover", (1, 3, 4))):
+        relayed = active_server(server)[-1]["outbox"]
+        sent = []
+        for user in present:
+            scripts[user].append(step(phase, [m for m in relayed if addressed(m, user)]))
+            sent += active_script(user, scripts[user])[-1]["outbox"]
+        server.append(step(phase, sent))
+    want = PRESETS["tiny"].field.sum(np.stack([update(user) for user in (0, 1, 3, 4)]))
+    assert active_server(server)[3] == {"outbox": [], "aggregate": pack(want)}
+
+
+@pytest.mark.requirement("SIG-01", "SIG-02")
+def test_what_is_signed_verifies_and_nothing_else_does() -> None:
+    fields = {
+        "protocol": "lightsecagg-active",
+        "parameters": [["q", "7"]],
+        "session": "00" * 16,
+        "round": "1",
+        "purpose": "surviving-set",
+        "type": 261,
+        "signer": 2,
+        "content": ["00000000"],
+    }
+    signed = ask("signature.sign", {**fields, "private": SIGNING[2].hex()})["result"]
+    request = {**fields, "public": VERIFICATION[2], "signature": signed["signature"]}
+    assert ask("signature.verify", request)["result"] == {}
+    assert ask("signature.verify", {**request, "signer": 1})["reject"]["code"] == "bad_signature"
+    assert ask("signature.verify", {**request, "session": "00"})["reject"]["code"] == "length_mismatch"
 
 
 @pytest.mark.requirement("SEA-02", "ADP-21", "ERR-01")
@@ -211,6 +278,7 @@ def test_a_user_that_draws_by_itself_passes_by_relation(grade: str) -> None:
     assert [f"{o.check.id}: {o.failure.message}" for o in outcomes if o.failure] == []
     by_relation = {outcome.check.id for outcome in outcomes if outcome.by_relation}
     assert {"lightsecagg.user/exact", "lightsecagg.user/sealed", "lightsecagg.user/refused-step"} <= by_relation
+    assert {"lightsecagg_active.user/exact", "lightsecagg_active.user/left-out"} <= by_relation
 
 
 @pytest.mark.parametrize(
@@ -221,6 +289,9 @@ def test_a_user_that_draws_by_itself_passes_by_relation(grade: str) -> None:
         ("second-share-released", "lightsecagg.user/another-set"),
         ("refused-upload-counts", "lightsecagg.user/refused-step"),
         ("sealing-without-length", "lightsecagg.user/sealed"),
+        ("sums-all-shares", "lightsecagg_active.user/exact"),
+        ("signs-twice", "lightsecagg_active.user/another-set"),
+        ("quorum-one-short", "lightsecagg_active.user/few-signers"),
     ],
 )
 def test_relations_find_planted_bugs(name: str, check: str) -> None:

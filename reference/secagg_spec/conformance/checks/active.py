@@ -60,7 +60,7 @@ _NEUTRAL = b"\1" + bytes(63)
 # --------------------------------------------------------------------------------------------------- signatures
 
 
-@check("signature.sign/exact", "SIG-01", operations=(_SIGN,), examples=40)
+@check("signature.sign/exact", "SIG-01", operations=(_SIGN,), examples=25)
 def sign(draw: Any, call: Caller) -> None:
     """A signature is that of Ed25519 over exactly the fields of the text."""
     params = VALID[_SIGN](draw, call.caps).params
@@ -88,13 +88,13 @@ def _accepted(call: Caller, params: dict[str, Any]) -> None:
         fail(f"the result is {result}, must be empty", {})
 
 
-@check("signature.verify/valid", "SIG-02", operations=(_VERIFY,), examples=30)
+@check("signature.verify/valid", "SIG-02", operations=(_VERIFY,), examples=20)
 def verify(draw: Any, call: Caller) -> None:
     """A right signature is accepted."""
     _accepted(call, VALID[_VERIFY](draw, call.caps).params)
 
 
-@check("signature.verify/altered", "SIG-02", operations=(_VERIFY,), examples=30)
+@check("signature.verify/altered", "SIG-02", operations=(_VERIFY,), examples=20)
 def verify_altered(draw: Any, call: Caller) -> None:
     """A signature with one bit flipped, cut, continued, or of another key is refused."""
     params = VALID[_VERIFY](draw, call.caps).params
@@ -105,7 +105,7 @@ def verify_altered(draw: Any, call: Caller) -> None:
     call.refused(_VERIFY, {**params, **changed}, BAD_SIGNATURE, f"{next(iter(changed))} was altered")
 
 
-@check("signature.verify/another-context", "SIG-02", "SIG-01", operations=(_VERIFY,), examples=40)
+@check("signature.verify/another-context", "SIG-02", "SIG-01", operations=(_VERIFY,), examples=25)
 def verify_elsewhere(draw: Any, call: Caller) -> None:
     """A signature of anything else is refused."""
     params = VALID[_VERIFY](draw, call.caps).params
@@ -133,7 +133,7 @@ def verify_large(draw: Any, call: Caller) -> None:
     call.refused(_VERIFY, {**params, "signature": signature.hex()}, BAD_SIGNATURE, "S is not below the order")
 
 
-@check("signature.verify/cofactor", "SIG-03", operations=(_VERIFY,), examples=40)
+@check("signature.verify/cofactor", "SIG-03", operations=(_VERIFY,), examples=25)
 def verify_cofactor(draw: Any, call: Caller) -> None:
     """Under a key of order 8, a signature that holds only with the cofactor is refused; one that holds is accepted."""
     params = {**VALID[_VERIFY](draw, call.caps).params, "public": _ORDER_8, "signature": _NEUTRAL.hex()}
@@ -247,7 +247,7 @@ def _refusal(operation: str, name: str, *clauses: str, spare: int = 0) -> Callab
                 _judge(call, scene, fault)
 
         judge.__doc__ = build.__doc__
-        check(f"{operation}/{name}", *clauses, operations=(operation,), examples=15)(judge)
+        check(f"{operation}/{name}", *clauses, operations=(operation,), examples=12)(judge)
         _FAULTS[operation][name] = build
         return build
 
@@ -339,7 +339,7 @@ def _again(draw: Any, scene: Scene) -> Fault:
 # --------------------------------------------------------------------------------------------------------- a user
 
 
-@check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "SIG-01", "ADP-20", operations=(USER,), examples=40)
+@check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "SIG-01", "ADP-20", operations=(USER,), examples=25)
 def user(draw: Any, call: Caller) -> None:
     """The messages of a user are those of the text: what it seals, what it signs, and what it answers."""
     _judge(call, _scene(draw, call.caps, USER))
@@ -353,7 +353,7 @@ def _shown(quorum: Quorum) -> Call:
     return Call("recover", (encode(quorum),))
 
 
-@_refusal(USER, "nothing-came", "LSA-09", "LSA-29")
+@_refusal(USER, "no-message", "LSA-09", "LSA-29")
 def _nothing(draw: Any, scene: ActiveUser) -> Fault:
     """Without a surviving set nothing is signed, and without a quorum no share is released."""
     at = draw(st.sampled_from((2, 3)))
@@ -498,7 +498,7 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-@check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", operations=(SERVED,), examples=30)
+@check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", operations=(SERVED,), examples=20)
 def server(draw: Any, call: Caller) -> None:
     """The server sends each signer all signers in ascending order with their signatures, and returns the sum."""
     _judge(call, _scene(draw, call.caps, SERVED))
@@ -532,7 +532,7 @@ def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
 
 
 def _whole(operation: str) -> None:
-    @check(f"{operation}/refused-step", "ERR-01", operations=(operation,), examples=30)
+    @check(f"{operation}/refused-step", "ERR-01", operations=(operation,), examples=20)
     def unharmed(draw: Any, call: Caller) -> None:
         """Whatever the party refused before, the right steps come out as if it had never been asked."""
         scene = _scene(draw, call.caps, operation)
@@ -540,7 +540,7 @@ def _whole(operation: str) -> None:
         if fault is not None:
             _judge(call, scene, fault)
 
-    @check(f"{operation}/W", "LSA-19", operations=(operation,), examples=20)
+    @check(f"{operation}/W", "LSA-19", operations=(operation,), examples=12)
     def threshold(draw: Any, call: Caller) -> None:
         """A W with which two quorums need not share an honest user, or that N - D users cannot reach, is refused."""
         scene = _scene(draw, call.caps, operation)
@@ -550,7 +550,7 @@ def _whole(operation: str) -> None:
         rand = _sampled(call, scene)
         call.refused(operation, params, BAD_PARAM, f"W = {W} breaks LSA-19 with N = {N}, D = {D}, T = {T}", rand)
 
-    @check(f"{operation}/verification", "SIG-04", "SIG-05", operations=(operation,), examples=15)
+    @check(f"{operation}/verification", "SIG-04", "SIG-05", operations=(operation,), examples=12)
     def verification(draw: Any, call: Caller) -> None:
         """Verification keys that are equal, not 32 bytes long, or not N, are refused."""
         scene = _scene(draw, call.caps, operation)
