@@ -42,6 +42,34 @@ def test_simulate_tells_how_far_a_round_came_that_fails(capsys: pytest.CaptureFi
     assert "the round ends without a sum: 5 shares are given and U = 6 are needed" in out
 
 
+def test_simulate_shows_a_round_of_the_active_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    drops = ["--drop", "upload:2", "--drop", "confirm:5"]
+    options = ["--profile", "active", "--users", "10", "--answers", "7"]
+    code, out, _ = call(capsys, "simulate", "lightsecagg", *options, *drops)
+    assert code == 0
+    assert "before W = 7 users have signed the surviving set" in out
+    assert "SignedSet: 8 messages" in out
+    assert "Quorum: 8 messages" in out
+    assert "the server now has signers: (0, 1, 3, 4, 6, 7, …)" in out
+    assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out
+
+
+def test_simulate_ends_where_too_few_users_sign(capsys: pytest.CaptureFixture[str]) -> None:
+    drops = [argument for user in (1, 2, 3) for argument in ("--drop", f"confirm:{user}")]
+    code, out, _ = call(capsys, "simulate", "lightsecagg", "--profile", "active", *drops)
+    assert code == 1
+    assert "the round ends without a sum: 5 users confirmed the set and W = 6 are needed" in out
+
+
+@pytest.mark.parametrize("N", range(3, 12))
+def test_simulate_finds_parameters_of_the_active_profile(capsys: pytest.CaptureFixture[str], N: int) -> None:
+    for T in range(1, N - 1):
+        options = ["--users", str(N), "--colluders", str(T), "--length", "2"]
+        code, out, err = call(capsys, "simulate", "lightsecagg", "--profile", "active", *options)
+        assert code == 0, err
+        assert f"before W = {(N + T) // 2 + 1} users" in out
+
+
 @pytest.mark.parametrize("q", [5, 7, 11, 13, 101, 65537, 2**32 - 5])
 def test_simulate_runs_with_every_prime_that_the_text_allows(capsys: pytest.CaptureFixture[str], q: int) -> None:
     code, out, err = call(capsys, "simulate", "lightsecagg", "--users", "5", "--modulus", str(q), "--length", "3")
@@ -64,6 +92,13 @@ def test_simulate_runs_with_every_prime_that_the_text_allows(capsys: pytest.Capt
         (["simulate", "lightsecagg", "--users", "1000000"], "at most 2097152 elements"),
         (["simulate", "lightsecagg", "--length", "10000000000"], "at most 2097152 elements"),
         (["simulate", "lightsecagg", "--dropouts", "8"], "dropouts = 8: must be an integer in [0, 4]"),
+        (["simulate", "lightsecagg", "--signatures", "6"], "signatures = 6: must be left out"),
+        (["simulate", "lightsecagg", "--profile", "active", "--dropouts", "3"], "dropouts = 3: must be at most 2"),
+        (["simulate", "lightsecagg", "--profile", "active", "--signatures", "5"], "W = 5: must be at least 6"),
+        (["simulate", "lightsecagg", "--profile", "active", "--signatures", "7"], "W = 7: must be at most N - D = 6"),
+        (["simulate", "lightsecagg", "--profile", "active", "--drop", "x"], "share, upload, confirm, recover"),
+        (["simulate", "lightsecagg", "--drop", "confirm:1"], "'confirm'"),
+        (["simulate", "lightsecagg", "--profile", "brave"], "semi-honest"),
         (["simulate", "nothing"], "lightsecagg"),
         (["conform"], "--target"),
         (["conform", "--target", "nothing"], "reference"),

@@ -16,10 +16,11 @@ from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_roundin
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.errors import ParameterError, TooFewSurvivors
-from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols import lightsecagg, lightsecagg_active
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import SERVER, Event, Network, Role, check_dropouts, run_synchronous, sizes
 
+_PROFILES = {"semi-honest": lightsecagg, "active": lightsecagg_active}
 _LEVEL = 2**16
 _MOST_ELEMENTS = 2**21
 _EXIT_CODES = """exit codes:
@@ -38,10 +39,19 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("protocol", choices=["lightsecagg"], help="the protocol")
+    parser.add_argument(
+        "--profile", choices=list(_PROFILES), default="semi-honest", help="what is assumed of the server (semi-honest)"
+    )
     parser.add_argument("--users", type=int, default=8, metavar="N", help="users on the roster (8)")
     parser.add_argument("--colluders", type=int, metavar="T", help="users that may collude (N // 4, at least 1)")
     parser.add_argument("--answers", type=int, metavar="U", help="answers that are needed (N minus dropouts allowed)")
     parser.add_argument("--dropouts", type=int, metavar="D", help="users that may drop out (N // 4)")
+    parser.add_argument(
+        "--signatures",
+        type=int,
+        metavar="W",
+        help="active profile: signatures that a user demands (least that is safe)",
+    )
     parser.add_argument("--length", type=int, default=6, metavar="d", help="elements of an update (6)")
     parser.add_argument("--modulus", type=int, default=2**32 - 5, metavar="q", help="the field's prime (2**32 - 5)")
     parser.add_argument(
@@ -57,9 +67,9 @@ def add_parser(commands: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     """Run the command; 0 when the round gave the right sum, 1 when too few users were left."""
-    parameters = _parameters(options)
-    dropouts = _dropouts(options.drop)
-    check_dropouts(lightsecagg.TABLE, range(parameters.N), dropouts)
+    parameters, profile = _parameters(options), _PROFILES[options.profile]
+    dropouts = _dropouts(options.drop, profile.PHASES)
+    check_dropouts(profile.TABLE, range(parameters.N), dropouts)
     source = SeededSource(validate.integer("seed", options.seed, 0, 2**64 - 1).to_bytes(8, "little"), "simulate")
     reals, updates = _inputs(parameters, source)
     seed = options.seed.to_bytes(8, "little")
@@ -67,9 +77,7 @@ def main(options: argparse.Namespace) -> int:
         parameters, {u: SeededSource(seed, f"user {u}") for u in range(parameters.N)}
     )
     print(_heading(parameters, dropouts))
-    context = lightsecagg.sealing_context(parameters, bytes(16), 0)
-    privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in range(parameters.N)}
-    network = lightsecagg.open_round(parameters, updates, channel=sealed_links(context, privates))
+    network = _network(parameters, updates, seed)
     ended = ""
     try:
         run_synchronous(network, dropouts, randomness)
@@ -81,15 +89,50 @@ def main(options: argparse.Namespace) -> int:
     return 1 if ended else 0
 
 
+def _network(parameters: lightsecagg.Parameters, updates: UintArray, seed: bytes) -> Network:
+    """Return the round before its first step, with the users' keys from the seed."""
+    users = range(parameters.N)
+    privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in users}
+    if isinstance(parameters, lightsecagg_active.Parameters):
+        signing = {user: SeededSource(seed, f"signing key of user {user}").take(KEY_BYTES) for user in users}
+        keys = {user: lightsecagg_active.PrivateKeys(privates[user], signing[user]) for user in users}
+        return lightsecagg_active.open_round(parameters, updates, keys=keys)
+    context = lightsecagg.sealing_context(parameters, bytes(16), 0)
+    return lightsecagg.open_round(parameters, updates, channel=sealed_links(context, privates))
+
+
 def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:
     N = validate.integer("users", options.users, 3)
     T = max(1, N // 4) if options.colluders is None else options.colluders
-    D = max(0, min(N // 4, N - T - 2)) if options.dropouts is None else options.dropouts
+    most = N - T - 2 if options.profile == "semi-honest" else min(N - T - 2, N - _fewest_signers(N, T))
+    D = max(0, min(N // 4, most)) if options.dropouts is None else options.dropouts
     U = N - D if options.answers is None else options.answers
     if options.dropouts is not None and N - T - 2 >= 0:
         validate.integer("dropouts", D, 0, N - T - 2)
     _refuse_large(N, options.length, U - T)
-    return lightsecagg.Parameters(q=options.modulus, N=N, D=D, U=U, T=T, d=options.length)
+    numbers = {"q": options.modulus, "N": N, "D": D, "U": U, "T": T, "d": options.length}
+    parameters = lightsecagg.Parameters(**numbers)
+    if options.profile == "active":
+        return lightsecagg_active.Parameters(**numbers, W=_signatures(options, parameters))
+    if options.signatures is not None:
+        raise ParameterError("signatures", options.signatures, "left out, but with --profile active")
+    return parameters
+
+
+def _fewest_signers(N: int, T: int) -> int:
+    """Return the smallest W with 2W > N + T (LSA-19)."""
+    return (N + T) // 2 + 1
+
+
+def _signatures(options: argparse.Namespace, p: lightsecagg.Parameters) -> int:
+    """Return W: the one that was given, or the smallest that LSA-19 allows."""
+    fewest = _fewest_signers(p.N, p.T)
+    if fewest > p.N - p.D:
+        wanted = (
+            f"at most {p.N - fewest} in the active profile, since 2W > N + T asks for W = {fewest} signatures or more"
+        )
+        raise ParameterError("dropouts", p.D, wanted)
+    return fewest if options.signatures is None else int(options.signatures)
 
 
 def _refuse_large(N: int, d: int, pieces: int) -> None:
@@ -111,14 +154,12 @@ def _inputs(p: lightsecagg.Parameters, source: SeededSource) -> tuple[RealArray 
     return reals, np.stack([_quantized(p, row, source) for row in reals])
 
 
-def _dropouts(given: Sequence[str]) -> dict[str, list[int]]:
+def _dropouts(given: Sequence[str], phases: Sequence[str]) -> dict[str, list[int]]:
     dropouts: dict[str, list[int]] = {}
     for entry in given:
         phase, colon, user = entry.partition(":")
         if not colon or not user.isdecimal():
-            raise ParameterError(
-                "--drop", entry, f"PHASE:USER, as in upload:2; phases are {', '.join(lightsecagg.PHASES)}"
-            )
+            raise ParameterError("--drop", entry, f"PHASE:USER, as in upload:2; phases are {', '.join(phases)}")
         dropouts.setdefault(phase, []).append(int(user))
     return dropouts
 
@@ -148,7 +189,14 @@ def _heading(parameters: lightsecagg.Parameters, dropouts: Mapping[str, Sequence
         f"LightSecAgg: N = {p.N} users, U = {p.U} answers needed, T = {p.T} may collude, D = {p.D} may drop out\n"
         f"q = {p.q}, updates of d = {p.d} elements, shares of L = {p.share_length}; drops out: {gone}\n"
         f"channel: sealed (X25519, HKDF-SHA256, ChaCha20-Poly1305); keys, masks and inputs from the seed"
+        f"{_agreement(p)}"
     )
+
+
+def _agreement(p: lightsecagg.Parameters) -> str:
+    if not isinstance(p, lightsecagg_active.Parameters):
+        return ""
+    return f"\nactive profile: nobody answers before W = {p.W} users have signed the surviving set (Ed25519)"
 
 
 def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
@@ -175,17 +223,20 @@ def _sent(events: Sequence[Event]) -> Iterator[str]:
 
 def _known(state: Any) -> Iterator[str]:
     assert is_dataclass(state)
-    skipped = {"parameters", "session", "round", "phase"}
+    skipped = {"parameters", "session", "round", "phase", "ballot"}
     for entry in fields(state):
         value = getattr(state, entry.name)
-        if entry.name not in skipped and value is not None and len(value):
+        if entry.name == "base":
+            yield from _known(value)
+        elif entry.name not in skipped and value is not None and len(value):
             yield f"  the server now has {entry.name.replace('_', ' ')}: {_shown(value)}"
 
 
 def _conclusion(
     parameters: lightsecagg.Parameters, reals: RealArray | None, updates: UintArray, network: Network
 ) -> str:
-    server = network.states[SERVER]
+    state = network.states[SERVER]
+    server: Any = state.base if isinstance(state, lightsecagg_active.ServerState) else state
     chosen = list(server.surviving)
     plain = parameters.field.sum(updates[chosen])
     assert np.array_equal(server.aggregate, plain), "the round did not give the plain sum"
