@@ -40,7 +40,7 @@ from secagg_spec.conformance.checks.valid import VALID, signed_bytes
 from secagg_spec.conformance.targets.reference_messages import named
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.crypto import signatures
-from secagg_spec.protocols.codec import Message, encode, vector_bytes
+from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.lightsecagg import sealing_context
 from secagg_spec.protocols.lightsecagg_active import Quorum, SignedSet
 from secagg_spec.protocols.shape import SERVER
@@ -489,8 +489,7 @@ def _payload(draw: Any, scene: ActiveUser) -> Fault:
         payload = altered(draw, message.payload)
     else:
         context = sealing_context(scene.session.parameters, scene.session.id, scene.session.round)
-        plaintext = vector_bytes(scene.received[message.sender])
-        payload = scene.channel(message.sender, context).close(message.sender, scene.user, plaintext)
+        payload = scene.share_from(message.sender, context).payload
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
     return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -18,10 +18,10 @@ from secagg_spec.conformance.targets.reference_scripts import Call, play
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context, SealedChannel
-from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.protocols import agreement, lightsecagg_active
-from secagg_spec.protocols.agreement import Ballot, Proposal
-from secagg_spec.protocols.codec import Message
+from secagg_spec.crypto.signatures import sign, signed_fields, verification_key
+from secagg_spec.protocols import lightsecagg_active
+from secagg_spec.protocols.agreement import PURPOSE, Proposal
+from secagg_spec.protocols.codec import Message, vector_bytes
 from secagg_spec.protocols.lightsecagg import MaskShare
 from secagg_spec.protocols.lightsecagg_active import Parameters, PrivateKeys, PublicKeys, Quorum, SignedSet
 from secagg_spec.protocols.shape import SERVER, Role
@@ -52,6 +52,22 @@ def verifying(private: bytes) -> bytes:
     return verification_key(private)
 
 
+@lru_cache(maxsize=64)
+def _context(numbers: tuple[tuple[str, int], ...], session: bytes, round: int) -> Context:
+    return lightsecagg_active.binding_context(Parameters(**dict(numbers)), session, round, MaskShare)
+
+
+@lru_cache(maxsize=4096)
+def _signature(private: bytes, data: bytes) -> bytes:
+    return sign(private, data)
+
+
+@lru_cache(maxsize=4096)
+def _sealed(context: Context, privates: tuple[bytes, ...], sender: int, receiver: int, plaintext: bytes) -> bytes:
+    channel = SealedChannel(context, privates[sender], Roster(tuple(public_keys(list(privates)))))
+    return channel.close(sender, receiver, plaintext)
+
+
 @dataclass(frozen=True)
 class Signing:
     """The signatures of a session: the private signing key of each user, by user number."""
@@ -75,12 +91,13 @@ class Signing:
 
     def context(self, kind: type[Message]) -> Context:
         """Return what the seals and signatures of a message type are bound to."""
-        return lightsecagg_active.binding_context(self.parameters, self.session.id, self.session.round, kind)
+        context = _context(tuple(self.session.numbers.items()), self.session.id, self.session.round)
+        return replace(context, message_type=kind.TYPE)
 
     def signature(self, user: int, members: tuple[int, ...], context: Context | None = None) -> bytes:
         """Return the signature of a user on a set, perhaps in another context."""
-        ballot = Ballot(context or self.context(SignedSet), self.roster, self.session.numbers["W"])
-        return agreement.sign_proposal(ballot, self.keys[user], user, Proposal(members))
+        data = signed_fields(context or self.context(SignedSet), PURPOSE, user, Proposal(members).content())
+        return _signature(self.keys[user], data)
 
 
 @dataclass(frozen=True)
@@ -96,10 +113,16 @@ class ActiveUser(UserScene):
         """The signatures of the session."""
         return Signing(self.session, self.signing)
 
-    def channel(self, user: int, context: Context | None = None) -> SealedChannel:
-        """Return the channel of a user, perhaps in another context."""
+    def channel(self, user: int) -> SealedChannel:
+        """Return the channel of a user."""
         roster = Roster(tuple(public_keys(list(self.privates))))
-        return SealedChannel(context or self.signed.context(MaskShare), self.privates[user], roster)
+        return SealedChannel(self.signed.context(MaskShare), self.privates[user], roster)
+
+    def share_from(self, sender: int, context: Context | None = None) -> MaskShare:
+        """Return the message with the share of a sender, perhaps sealed in another context."""
+        plaintext = vector_bytes(self.received[sender])
+        payload = _sealed(context or self.signed.context(MaskShare), self.privates, sender, self.user, plaintext)
+        return MaskShare(self.session.id, self.session.round, sender, self.user, payload)
 
     def quorum(self, signers: tuple[int, ...], signatures: list[bytes] | None = None) -> Quorum:
         """Return a quorum: the signatures of these users on the surviving set, or others."""
