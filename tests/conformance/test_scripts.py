@@ -289,7 +289,7 @@ def test_a_user_that_draws_by_itself_passes_by_relation(grade: str) -> None:
         ("second-share-released", "lightsecagg.user/another-set"),
         ("refused-upload-counts", "lightsecagg.user/refused-step"),
         ("sealing-without-length", "lightsecagg.user/sealed"),
-        ("sums-all-shares", "lightsecagg_active.user/exact"),
+        ("mask-is-subtracted", "lightsecagg_active.user/exact"),
         ("signs-twice", "lightsecagg_active.user/another-set"),
         ("quorum-one-short", "lightsecagg_active.user/few-signers"),
     ],
