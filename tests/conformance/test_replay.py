@@ -20,7 +20,9 @@ from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.targets import reference
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
-PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False)
+PLAIN = (
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False) | st.binary(max_size=3)
+)
 VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
 
 

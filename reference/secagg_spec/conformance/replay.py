@@ -123,7 +123,9 @@ def _next(left: Iterator[Any], check: str) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a drawn value as JSON carries it: floating-point numbers as text, tuples as lists."""
+    """Return a drawn value as JSON carries it: floating-point numbers and bytes as text, tuples as lists."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
     if isinstance(value, float):
         return {"float": value.hex() if math.isfinite(value) else repr(value)}
     if isinstance(value, Mapping):
@@ -137,6 +139,8 @@ def restored(value: Any) -> Any:
     """Return the drawn value that `plain` wrote."""
     if isinstance(value, list):
         return [restored(item) for item in value]
+    if isinstance(value, dict) and "bytes" in value:
+        return bytes.fromhex(value["bytes"])
     if isinstance(value, dict) and "float" in value:
         return float.fromhex(value["float"])
     if isinstance(value, dict):

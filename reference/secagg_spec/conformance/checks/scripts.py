@@ -644,10 +644,13 @@ def _server_vector(draw: Any, scene: ServerScene) -> Fault:
     at, place, message = _arriving(draw, scene, first=1)
     name = "masked" if at == 1 else "share"
     vector, q = getattr(message, name), scene.session.numbers["q"]
-    if draw(st.booleans()):
-        changed = np.full_like(vector, q)
-    else:
-        changed = draw(st.sampled_from((vector[:-1], np.concatenate([vector, vector[:1]]))))
+    how = draw(st.sampled_from(("element", "shorter", "longer")))
+    changes = {
+        "element": np.full_like(vector, q),
+        "shorter": vector[:-1],
+        "longer": np.concatenate([vector, vector[:1]]),
+    }
+    changed = changes[how]
     data = encode(replace(message, **{name: changed}))
     return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, f"{name} is no vector of the text")
 
