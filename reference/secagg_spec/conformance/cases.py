@@ -34,7 +34,8 @@ _WEIGHTS = 100
 _LARGEST = 2**31 - 1
 _WORK = 2 * 10**6
 _ROWS = 64
-_SESSIONS = ("seal.", "lightsecagg.", "lightsecagg_active.")
+_ACTIVE = "lightsecagg_active."
+_SESSIONS = ("seal.", "lightsecagg.", _ACTIVE)
 
 
 @cache
@@ -200,7 +201,7 @@ class Space:
         U = chosen.get("U", T + 1)
         inside = all(self._contains(name, value) for name, value in chosen.items())
         room = U + self.spare <= N and (not self.outsiders or max(U, T + 2) + self.outsiders <= N)
-        possible = 1 <= T < U <= N - D and (not self._in_session() or T + 2 <= N - D)
+        possible = 1 <= T < U <= N - D and (not self._in_session() or T + 2 <= N - D) and self._signs(N, T, D)
         return inside and room and possible and self._bears(N, U) and bool(self.moduli(prime=True, above=N))
 
     def moduli(self, *, prime: bool, above: int = 1) -> tuple[int, ...]:
@@ -269,7 +270,12 @@ class Space:
     def _has_room(self, N: int, T: int, D: int) -> bool:
         U = self.least("U", T + 1)
         contributors = not self._in_session() or max(D, self.outsiders) + T + 2 <= N
-        return contributors and self._last(N, D) >= U and self._bears(N, U)
+        return contributors and self._signs(N, T, D) and self._last(N, D) >= U and self._bears(N, U)
+
+    def _signs(self, N: int, T: int, D: int) -> bool:
+        """Return whether there is a W, where the operations need one (LSA-19)."""
+        active = any(name.startswith(_ACTIVE) for name in self.operations)
+        return not active or 2 * (N - D) > N + T
 
     def _last(self, N: int, D: int) -> int:
         """Return the largest U."""

@@ -13,10 +13,19 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import active_scenes
 from secagg_spec.conformance.checks.active_scenes import SERVED, USER, ActiveServer, ActiveUser
-from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, OUTSIDE, TOO_FEW, TWICE, Caller, check, fail
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_PARAM,
+    LENGTH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+    fail,
+)
 from secagg_spec.conformance.checks.crypto import (
     AGAIN,
-    BAD_CIPHERTEXT,
     EQUAL_KEYS,
     KEY_LENGTH,
     altered,

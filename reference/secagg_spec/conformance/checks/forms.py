@@ -204,6 +204,7 @@ RESULTS: dict[str, dict[str, str]] = {
     "seal.close": {"payloads": "bytes list"},
     "seal.open": {"plaintext": "bytes"},
     "message.encode": {"bytes": "bytes"},
+    "signature.sign": {"signature": "bytes", "signed": "bytes"},
 }
 """The members of the results, and their forms."""
 

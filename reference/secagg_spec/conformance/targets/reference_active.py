@@ -31,7 +31,7 @@ def _signed(
         readers.u32("round", round),
         readers.integer("type", type, 2**16),
     )
-    fields = [readers.octets("content", text) for text in readers.items("content", content)]
+    fields = [readers.octets("content", text) for text in content]
     return signatures.signed_fields(
         context, readers.ascii_text("purpose", purpose), readers.integer("signer", signer), fields
     )
@@ -53,7 +53,7 @@ def _parameters(q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any) -> Param
 
 
 def _roster(name: str, value: Any) -> Roster:
-    return Roster(tuple(readers.octets(name, key) for key in readers.items(name, value)))
+    return Roster(tuple(readers.octets(name, key) for key in value))
 
 
 def _user(
