@@ -15,6 +15,8 @@ from typing import NoReturn
 from secagg_spec import __version__, claims_command, simulate
 from secagg_spec.conformance import command as conform
 from secagg_spec.conformance import power, replay
+from secagg_spec.conformance.vectors import command as vectors
+from secagg_spec.conformance.vectors import promote
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy import command as privacy
@@ -45,6 +47,8 @@ def parser() -> argparse.ArgumentParser:
     claims_command.add_parser(commands)
     power.add_parser(commands)
     replay.add_parser(commands)
+    vectors.add_parser(commands)
+    promote.add_parser(commands)
     simulate.add_parser(commands)
     return top
 

@@ -63,6 +63,9 @@ _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
     "maxProperties": _count,
     "minItems": lambda error: "must not be empty",
     "not": lambda error: "must not be given here",
+    "oneOf": lambda error: (
+        f"must have exactly one of the members {', '.join(choice['required'][0] for choice in error.validator_value)}"
+    ),
     "uniqueItems": lambda error: "names something twice",
 }
 

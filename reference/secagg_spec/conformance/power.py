@@ -1,35 +1,59 @@
-"""The command ``secagg-spec power``: what a run can catch, shown on planted bugs."""
+"""The command ``secagg-spec power``: what finds each planted bug: test vectors, fuzzing checks, or a test of its own.
+
+Vectors hold fixed outcomes, so they run in this process with the bug planted. Checks compare with the reference, so the
+planted one runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md).
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import statistics
+import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from secagg_spec import resources
 from secagg_spec.conformance import mutants, options
 from secagg_spec.conformance.capabilities import Capabilities, greet
-from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
 from secagg_spec.conformance.mutants import Mutant
 from secagg_spec.conformance.plain import shown
-from secagg_spec.conformance.runner import Settings, run
-from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+from secagg_spec.conformance.runner import Settings, first_failure
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.vectors import judge, store
+from secagg_spec.conformance.vectors.base import Vector
+from secagg_spec.conformance.wire import AdapterUnusable, Answer, Request, UsageError
 
 _USAGE = """secagg-spec power [options]
        secagg-spec power [options] -- ./adapter [arguments]"""
-_EPILOG = """Without an adapter: every planted bug of the catalogue must be found (exit code 1 when one is alive).
-With one: which of them a run with the operations and policies that it declares could find (exit code 0)."""
+_EPILOG = """Without an adapter: every planted bug must be found (exit code 1 when one is alive).
+With one: which of them a run with the operations, ranges and policies that it declares could find (exit code 0)."""
+_PLUGIN = "secagg_spec.conformance.mutants.planting"
 
 
 @dataclass(frozen=True)
 class Kill:
-    """What found a mutant: the check, how many cases that took, in the median over the seeds; nothing when alive."""
+    """What found a mutant; nothing did when it is alive.
+
+    `vectors` are ids, `checks` those that failed, `calls` the requests until the first of them did (the median over the
+    seeds). `test` is the test that failed, and is None where there is none or where tests cannot run.
+    """
 
     mutant: Mutant
+    vectors: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
-    cases: int = 0
+    calls: int = 0
+    test: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether nothing found it."""
+        return not (self.vectors or self.checks or self.test)
 
 
 def add_parser(commands: Any) -> None:
@@ -37,14 +61,14 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "power",
         help="show which planted bugs a run finds",
-        description="Run the checks on wrong implementations, each with one planted bug.",
+        description="Run vectors and checks on wrong implementations, each with one planted bug.",
         usage=_USAGE,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only mutants whose name or clause holds this")
+    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only mutants whose name or clauses hold this")
     parser.add_argument("--fuzz", type=int, default=100, metavar="N", help="cases per check (100)")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs with different seeds for each (1)")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs with different seeds for each (3)")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -55,9 +79,9 @@ def main(given: argparse.Namespace) -> int:
     for name in ("fuzz", "seeds"):
         if getattr(given, name) < 1:
             raise UsageError(f"--{name} is {getattr(given, name)}; it must be at least 1")
-    chosen = [mutant for mutant in mutants.load().values() if not mutant.reach and _matches(mutant, given.pattern)]
+    chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, given.pattern)]
     if not chosen:
-        raise UsageError(f"-k {given.pattern}: no mutant has this in its name or clause")
+        raise UsageError(f"-k {given.pattern}: no mutant has this in its name or clauses")
     caps = None
     if given.adapter:
         try:
@@ -73,30 +97,125 @@ def main(given: argparse.Namespace) -> int:
 
 
 def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | None = None) -> Iterator[Kill]:
-    """Yield, for each mutant, what kills it: the checks of its clause, run on the reference with the bug planted.
+    """Yield, for each mutant, what kills it: vectors, the checks of its clauses, the test that it names.
 
-    With `caps`, only the checks that an adapter with these capabilities would meet count.
+    With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
     """
+    vectors = [vector for book in store.load_all() for vector in book.vectors]
     for mutant in chosen:
-        found: list[tuple[str, int]] = []
-        for seed in range(seeds):
-            found += _killers(mutant, Settings(cases=cases, seed=seed, pattern=mutant.clause), caps)
-        median = int(statistics.median(count for _, count in found)) if found else 0
-        yield Kill(mutant, tuple(dict.fromkeys(check for check, _ in found)), median)
+        found = killing_vectors(mutant, vectors, caps)
+        checks, calls = killing_checks(mutant, cases, seeds, caps)
+        test = killing_test(mutant) if caps is None else None
+        yield Kill(mutant, tuple(found), checks, calls, test)
 
 
-def _killers(mutant: Mutant, settings: Settings, caps: Capabilities | None) -> list[tuple[str, int]]:
-    command = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", mutant.name]
-    connection = ProcessConnection(command)
+# ---------------------------------------------------------------------------------------------------- vectors
+
+
+def killing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[str]:
+    """Return the ids of the vectors that fail on the reference with the bug planted, in this process."""
+    return [outcome.vector.id for outcome in failing_vectors(mutant, vectors, caps)]
+
+
+def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[judge.Outcome]:
+    """Return what the failing vectors found; with `caps`, only of vectors that lie inside what is declared."""
+    meant = [vector for vector in vectors if caps is None or judge.covers(caps, vector)]
+    with mutants.planted(mutant.name), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        connection = DirectConnection(reference.build().answer)
+        try:
+            own = greet(connection.ask)
+        except AdapterUnusable:
+            return []
+        return [outcome for outcome in judge.run(connection, own, meant) if outcome.failed]
+
+
+# ----------------------------------------------------------------------------------------------------- checks
+
+
+def killing_checks(
+    mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
+) -> tuple[tuple[str, ...], int]:
+    """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
+
+    All seeds use one process; shrinking and confirming are left out.
+    """
+    connection = _Counting([sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", mutant.name])
+    found: list[str] = []
+    counts: list[int] = []
     try:
-        _, outcomes = run(connection, settings)
+        for seed in range(seeds):
+            failing, calls = _search(connection, mutant, Settings(cases=cases, seed=seed), caps)
+            found += failing
+            counts += [calls] if failing else []
     finally:
         connection.close()
-    return [
-        (outcome.check.id, outcome.first_failure)
-        for outcome in outcomes
-        if outcome.failure and (caps is None or outcome.check.runs_on(caps))
-    ]
+    return tuple(dict.fromkeys(found)), int(statistics.median(counts)) if counts else 0
+
+
+class _Counting(ProcessConnection):
+    """A process that counts what it was asked."""
+
+    calls = 0
+
+    def ask(self, request: Request) -> Answer:
+        self.calls += 1
+        return super().ask(request)
+
+
+def _search(
+    connection: _Counting, mutant: Mutant, settings: Settings, declared: Capabilities | None
+) -> tuple[list[str], int]:
+    """Return the checks of the mutant's clauses that fail, and the calls until the first one did."""
+    try:
+        own = greet(connection.ask)
+    except AdapterUnusable:
+        return ["hello"], 1
+    met = declared or own
+    caps = own if declared is None else replace(own, operations=_explicit(declared))
+    found: list[str] = []
+    connection.calls = calls = 0
+    for check in settings.chosen():
+        if not set(check.clauses) & set(mutant.clauses) or not check.runs_on(met) or not check.runs_on(caps):
+            continue
+        if first_failure(connection, caps, check, settings):
+            calls = calls or connection.calls
+            found.append(check.id)
+    return found, calls
+
+
+def _explicit(declared: Capabilities) -> dict[str, dict[str, Any]]:
+    """Return declarations with their ranges, and without their grades: the reference draws nothing itself."""
+    return {
+        name: {member: value for member, value in entry.items() if member != "randomness"}
+        for name, entry in declared.operations.items()
+    }
+
+
+# ------------------------------------------------------------------------------------------------------ tests
+
+
+def killing_test(mutant: Mutant) -> str | None:
+    """Return the test that a mutant names when it fails with the bug planted; None when it passes, or cannot run."""
+    if not mutant.reach or not can_test():
+        return None
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", _PLUGIN]
+    done = subprocess.run(  # noqa: S603
+        [*command, "--plant", mutant.name, mutant.reach], cwd=_checkout(), capture_output=True, check=False
+    )
+    return mutant.reach if done.returncode == 1 else None
+
+
+def can_test() -> bool:
+    """Return whether this is a checkout with its tests, and pytest is installed."""
+    return (_checkout() / "tests").is_dir() and importlib.util.find_spec("pytest") is not None
+
+
+def _checkout() -> Path:
+    return resources.root("spec").parent
+
+
+# ----------------------------------------------------------------------------------------------------- report
 
 
 def _declared(command: Sequence[str], start_timeout: float) -> Capabilities:
@@ -108,25 +227,47 @@ def _declared(command: Sequence[str], start_timeout: float) -> Capabilities:
 
 
 def _matches(mutant: Mutant, pattern: str | None) -> bool:
-    return pattern is None or pattern.lower() in f"{mutant.name} {mutant.clause}".lower()
+    return pattern is None or pattern.lower() in f"{mutant.name} {' '.join(mutant.clauses)}".lower()
 
 
 def _line(kill: Kill, for_adapter: bool) -> str:
-    mutant = kill.mutant
-    head = f"{mutant.name:<28} {mutant.clause}   "
-    if not kill.checks:
-        return head + ("out of reach of what is declared" if for_adapter else "ALIVE") + f"   ({mutant.effect})"
-    others = f" and {len(kill.checks) - 1} more" if len(kill.checks) > 1 else ""
-    return f"{head}killed by {kill.checks[0]}{others}, after {kill.cases} cases   ({mutant.effect})"
+    head = f"{kill.mutant.name:<32} {', '.join(kill.mutant.clauses):<24} "
+    parts = []
+    if kill.vectors:
+        parts.append(f"vector {kill.vectors[0]}{_more(kill.vectors)}")
+    if kill.checks:
+        parts.append(f"check {kill.checks[0]}{_more(kill.checks)} after {kill.calls} calls")
+    if kill.test:
+        parts.append(f"test {kill.test}")
+    if kill.alive and _untested(kill, for_adapter):
+        parts.append(f"only by the test {kill.mutant.reach}")
+    nothing = "out of reach of what is declared" if for_adapter else "ALIVE"
+    return f"{head}{'; '.join(parts) or nothing}   ({kill.mutant.effect})"
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
+
+
+def _untested(kill: Kill, for_adapter: bool) -> bool:
+    """Return whether a mutant is left to a test that does not run here."""
+    return bool(kill.mutant.reach) and (for_adapter or not can_test())
 
 
 def _conclude(kills: Sequence[Kill], caps: Capabilities | None) -> int:
-    killed = sum(bool(kill.checks) for kill in kills)
-    if caps is None:
-        print(f"\n{killed} of {len(kills)} planted bugs are found, {len(kills) - killed} alive")
-        return 0 if killed == len(kills) else 1
+    alive = [kill for kill in kills if kill.alive]
+    by_vectors, by_checks = (sum(bool(getattr(kill, kind)) for kill in kills) for kind in ("vectors", "checks"))
+    if caps is not None:
+        print(
+            f"\n{shown(caps.name)} {shown(caps.version)}: with the operations, ranges and policies that it declares, runs that pass "
+            f"could have caught {len(kills) - len(alive)} of {len(kills)} known bugs: "
+            f"{by_vectors} by vectors, {by_checks} by checks"
+        )
+        return 0
+    untested = [kill for kill in alive if _untested(kill, False)]
     print(
-        f"\n{shown(caps.name)} {shown(caps.version)}: with the operations and policies that it declares, "
-        f"a run that passes could have caught {killed} of {len(kills)} known bugs"
+        f"\n{len(kills) - len(alive)} of {len(kills)} planted bugs are found: {by_vectors} by vectors, {by_checks} by "
+        f"checks, {sum(bool(kill.test) for kill in kills)} by tests of their own; {len(alive) - len(untested)} alive"
+        + (f"; {len(untested)} need the tests of a checkout" if untested else "")
     )
-    return 0
+    return 1 if len(alive) > len(untested) else 0

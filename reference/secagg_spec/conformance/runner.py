@@ -193,7 +193,21 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     )
 
 
-def _search(connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run) -> None:
+def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:
+    """Return whether a check fails; the first failure is neither shrunk nor confirmed."""
+    met = _Run()
+    _search(connection, caps, check, settings, met, (Phase.generate,))
+    return met.last is not None
+
+
+def _search(
+    connection: Connection,
+    caps: Capabilities,
+    check: Check,
+    settings: Settings,
+    met: _Run,
+    phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink),
+) -> None:
     """Let Hypothesis draw cases and shrink the first failure; `met.last` is then the smallest one."""
 
     @hypothesis.seed(settings.seed)
@@ -202,7 +216,7 @@ def _search(connection: Connection, caps: Capabilities, check: Check, settings: 
         database=None,
         deadline=None,
         derandomize=False,
-        phases=(Phase.generate, Phase.shrink),
+        phases=phases,
         verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
         report_multiple_bugs=False,

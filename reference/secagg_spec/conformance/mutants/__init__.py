@@ -1,11 +1,15 @@
 """Planted bugs: each a small change of the reference, with the clause that it breaks and an input that shows it.
 
-``planted(name)`` plants one for a while. A mutant replaces a function or method *by name*, wherever the library refers
-to it, so that what runs is the reference itself with one wrong piece.
+``planted(name)`` plants one for a while. A mutant replaces a function, method or class *by name*, wherever the library
+refers to it, so that what runs is the reference itself with one wrong piece.
+
+Every module of this package may register mutants. A bug that no operation of the adapter protocol can show names the
+test that does (`Mutant.reach`), and the plugin `planting` runs pytest with it planted.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +27,8 @@ class Mutant:
 
     `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong one from the right one.
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
-    `reach` is the test that finds it, as ``"file::name"``, where no operation of the kit comes near; else it is empty.
+    `reach` is the test that finds it, as ``"file::name"``, where no operation of the adapter protocol comes near; else
+    it is empty. `also` are further clauses that the bug breaks.
     """
 
     name: str
@@ -33,19 +38,31 @@ class Mutant:
     build: Callable[[Callable[..., Any]], Callable[..., Any]]
     witness: Callable[[], object]
     reach: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """All clauses that the bug breaks, the first one foremost."""
+        return (self.clause, *self.also)
 
 
 REGISTRY: dict[str, Mutant] = {}
 
 
 def mutant(
-    name: str, clause: str, effect: str, target: str, witness: Callable[[], object], reach: str = ""
+    name: str,
+    clause: str,
+    effect: str,
+    target: str,
+    witness: Callable[[], object],
+    reach: str = "",
+    also: tuple[str, ...] = (),
 ) -> Callable[[Any], Any]:
-    """Register a function that makes the wrong piece from the right one."""
+    """Register a function that makes the wrong piece from the right one; the arguments are the fields of `Mutant`."""
 
     def register(build: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
         assert name not in REGISTRY, f"two mutants are called {name}"
-        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach)
+        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach, also)
         return build
 
     return register
@@ -77,9 +94,9 @@ def planted(name: str) -> Iterator[Mutant]:
 
 
 def load() -> dict[str, Mutant]:
-    """Import all mutants and return the registry."""
-    for module in ("catalogue", "adapter", "crypto", "sessions", "active"):
-        import_module(f"secagg_spec.conformance.mutants.{module}")
+    """Import every module of this package and return the registry."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
     return REGISTRY
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,8 +12,10 @@ import numpy as np
 from secagg_spec.arithmetic import mds, modular, quantizer, sampling
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.mutants import mutant
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+from secagg_spec.conformance.targets import reference
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.errors import BadShare, ParameterError, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols import lightsecagg
 
 Function = Callable[..., Any]
@@ -41,6 +44,7 @@ def _largest() -> UintArray:
 
 
 _FIELD7 = modular.PrimeField(7)
+_LARGER = {"q": "65537", "a": "02010000", "b": "00000000"}
 _TINY = lightsecagg.PRESETS["tiny"]
 
 
@@ -59,6 +63,12 @@ def _decoded(users: Sequence[int], altered: int | None = None) -> object:
     if altered is not None:
         chosen[altered] = code.field.add(chosen[altered], _vector(1, 1))
     return _outcome(lambda: code.decode(users, chosen, 3))
+
+
+def _padded_by_one() -> object:
+    code = mds.MaskCode(_FIELD7, 5, 3, 1)
+    shares = code.encode(_vector(4, 0, 6, 1), _vector(2, 5).reshape(1, 2))
+    return _outcome(lambda: code.decode((0, 1, 2), shares[:3], 3))
 
 
 def _quantized(x: float, *, draw: float = 0.5, weight: int = 1, level: int = 1) -> object:
@@ -94,6 +104,60 @@ def _subtract(right: Function) -> Function:
 
 
 @mutant(
+    "difference-the-other-way",
+    "MOD-03",
+    "wrong sum: the first vector is subtracted from the second",
+    f"{_RING}.subtract",
+    lambda: _FIELD7.subtract(_vector(1), _vector(2)).tolist(),
+)
+def _other_way(right: Function) -> Function:
+    return lambda self, a, b: right(self, b, a)
+
+
+@mutant(
+    "empty-vectors-refused",
+    "MOD-03",
+    "availability: vectors of no elements are refused",
+    f"{_RING}._pair",
+    lambda: _outcome(lambda: _FIELD7.add(_vector(), _vector())),
+)
+def _no_elements(right: Function) -> Function:
+    def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> tuple[UintArray, UintArray]:
+        if not a.size:
+            raise ParameterError("a", a, "not empty")
+        pair: tuple[UintArray, UintArray] = right(self, a, b)
+        return pair
+
+    return wrong
+
+
+@mutant(
+    "highest-byte-first",
+    "MOD-03",
+    "wrong encoding: elements are written with the highest byte first",
+    "secagg_spec.conformance.targets.reference:pack",
+    lambda: reference.build().answer({"id": 1, "op": "field.add", "params": _LARGER}),
+)
+def _highest_first(right: Function) -> Function:
+    return lambda vector: vector.astype(">u4").tobytes().hex()
+
+
+@mutant(
+    "text-loses-characters",
+    "ADP-01",
+    "wrong encoding: text loses the characters outside ASCII",
+    "secagg_spec.conformance.sdk.secagg_adapter:Adapter.answer",
+    lambda: reference.build().answer({"id": 1, "op": "echo", "params": {"data": "é"}}),
+)
+def _ascii(right: Function) -> Function:
+    def wrong(self: Adapter, request: dict[str, Any]) -> Any:
+        answer = json.dumps(right(self, request), ensure_ascii=False)
+        return json.loads(answer.encode("ascii", "ignore"))
+
+    return wrong
+
+
+@mutant(
     "product-in-int64",
     "MOD-03",
     "wrong product: a signed 64-bit product overflows from q = 2**31.5 on",
@@ -124,6 +188,32 @@ def _matmul(right: Function) -> Function:
 
 
 @mutant(
+    "matrix-read-by-columns",
+    "MOD-04",
+    "wrong shares: the right matrix is read column by column",
+    f"{_RING}.matmul",
+    lambda: _FIELD7.matmul(_vector(1, 2).reshape(1, 2), _vector(1, 2, 3, 4).reshape(2, 2)).tolist(),
+)
+def _by_columns(right: Function) -> Function:
+    return lambda self, a, b: right(self, a, np.ascontiguousarray(b.reshape(b.shape[::-1]).T))
+
+
+@mutant(
+    "inverse-exponent-off-by-one",
+    "MOD-05",
+    "wrong decoding: the inverse is the power q - 1, which is 1",
+    f"{_FIELD}.inverse",
+    lambda: _FIELD7.inverse(_vector(3)).tolist(),
+)
+def _exponent(right: Function) -> Function:
+    def wrong(self: modular.PrimeField, a: UintArray) -> UintArray:
+        right(self, a)
+        return self._power(a, self.modulus - 1)
+
+    return wrong
+
+
+@mutant(
     "inverse-of-zero",
     "MOD-05",
     "acceptance: 0 gets an inverse, so that equal points decode to garbage",
@@ -140,6 +230,7 @@ def _inverse(right: Function) -> Function:
     "acceptance: numbers outside the field are reduced in silence",
     f"{_RING}.check",
     lambda: _outcome(lambda: _FIELD7.add(_vector(9), _vector(0))),
+    also=("LSA-03", "ERR-02"),
 )
 def _reduced(right: Function) -> Function:
     def wrong(self: modular.Ring, name: str, value: object, shape: tuple[int | None, ...]) -> UintArray:
@@ -173,6 +264,21 @@ def _sampler(right: Function) -> Function:
     def wrong(ring: modular.Ring, data: bytes, n: int) -> UintArray:
         right(ring, data, n)
         return np.frombuffer(data, dtype="<u4", count=n).astype(np.uint64) % np.uint64(ring.modulus)
+
+    return wrong
+
+
+@mutant(
+    "words-with-highest-byte-first",
+    "RND-02",
+    "wrong masks: the words of the stream are read with the highest byte first",
+    "secagg_spec.arithmetic.sampling:elements_from_bytes",
+    lambda: sampling.elements_from_bytes(_FIELD7, bytes([0, 1, 0, 0]), 1).tolist(),
+)
+def _words(right: Function) -> Function:
+    def wrong(ring: modular.Ring, data: bytes, n: int) -> UintArray:
+        words = np.frombuffer(data, dtype=">u4", count=len(data) // 4)
+        return right(ring, words.astype("<u4").tobytes(), n)  # type: ignore[no-any-return]
 
     return wrong
 
@@ -227,9 +333,80 @@ def _padding(right: Function) -> Function:
     "acceptance: only the first U shares are used, a wrong one among the others is not seen",
     f"{_CODE}._check_extra",
     lambda: _decoded((0, 1, 2, 3), altered=3),
+    also=("LSA-15",),
 )
 def _extra(right: Function) -> Function:
     return lambda self, users, columns, rows, shares: None
+
+
+@mutant(
+    "last-noise-row-forgotten",
+    "MDS-10",
+    "privacy: the last noise row does not enter the shares, so that T users learn something of the mask",
+    f"{_CODE}.encode",
+    _encoded,
+    also=("MDS-04",),
+    reach="tests/arithmetic/test_mds.py::test_any_T_shares_are_uniform_whatever_the_mask_is",
+)
+def _noise_row(right: Function) -> Function:
+    def wrong(self: mds.MaskCode, mask: UintArray, noise: UintArray) -> UintArray:
+        kept = noise.copy()
+        kept[-1:] = 0
+        return right(self, mask, kept)  # type: ignore[no-any-return]
+
+    return wrong
+
+
+@mutant(
+    "decodes-at-first-points",
+    "MDS-05",
+    "wrong sum: decoding takes the points of the first users, whoever sent the shares",
+    f"{_CODE}.decode",
+    lambda: _decoded((1, 3, 4)),
+    also=("LSA-13",),
+)
+def _first_points(right: Function) -> Function:
+    def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
+        right(self, users, shares, d)
+        return right(self, range(self.U), shares[: self.U], d)  # type: ignore[no-any-return]
+
+    return wrong
+
+
+@mutant(
+    "padding-must-be-zero",
+    "MDS-06",
+    "availability: decoding refuses a sum in which somebody padded with something else than zeros",
+    f"{_CODE}.decode",
+    _padded_by_one,
+)
+def _zero_padding(right: Function) -> Function:
+    def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
+        padded = right(self, users, shares, self.share_length(d) * (self.U - self.T))
+        if padded[d:].any():
+            raise BadShare("the padding is not zero", users)
+        return padded[:d]  # type: ignore[no-any-return]
+
+    return wrong
+
+
+@mutant(
+    "shares-with-offset",
+    "MDS-06",
+    "wrong sum: each share is moved by one and moved back when it is decoded, which a sum of shares does not survive",
+    "secagg_spec.arithmetic.mds:MaskCode",
+    lambda: mds.MaskCode(_FIELD7, 5, 3, 1).encode(_vector(4, 0, 6), _vector(2, 5).reshape(1, 2)).tolist(),
+)
+def _offset(right: Any) -> Any:
+    class Moved(right):  # type: ignore[misc]
+        def encode(self, mask: UintArray, noise: UintArray) -> UintArray:
+            shares = super().encode(mask, noise)
+            return self.field.add(shares, np.ones_like(shares))  # type: ignore[no-any-return]
+
+        def decode(self, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
+            return super().decode(users, self.field.subtract(shares, np.ones_like(shares)), d)  # type: ignore[no-any-return]
+
+    return Moved
 
 
 # --------------------------------------------------------------------------------------------- the quantiser
@@ -297,6 +474,7 @@ def _forgets_weight(right: Function) -> Function:
     "wrong sum: values outside the range are clipped in silence",
     f"{_QUANTIZER}:quantize",
     lambda: _quantized(1000.0),
+    also=("ERR-02",),
 )
 def _clipped(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -304,6 +482,75 @@ def _clipped(right: Function) -> Function:
         return right(np.clip(x, -bound, bound), level=level, ring=ring, weight=weight, rounding=rounding)
 
     return wrong
+
+
+@mutant(
+    "fraction-is-rounded",
+    "QNT-03",
+    "bias: y - floor(y) is rounded to binary64, so that a small negative number may stay below its ceiling",
+    f"{_QUANTIZER}:stochastic_round",
+    lambda: _quantized(-1.75 * 2.0**-53, draw=1 - 2.0**-52),
+)
+def _fraction(right: Function) -> Function:
+    def wrong(scaled: Any, rounding: Any) -> Any:
+        below = np.floor(scaled)
+        return (below + (rounding < scaled - below)).astype(np.int64)
+
+    return wrong
+
+
+@mutant(
+    "bound-off-by-one",
+    "QNT-04",
+    "availability: the largest value that is allowed is refused",
+    f"{_QUANTIZER}:_refuse_large",
+    lambda: _quantized(50.0),
+)
+def _off_by_one(right: Function) -> Function:
+    return lambda values, x, level, bound: right(values, x, level, bound - 1)
+
+
+@mutant(
+    "draws-are-repeated",
+    "MOD-07",
+    "bias: one draw serves for all numbers when fewer draws than numbers are given",
+    f"{_QUANTIZER}:quantize",
+    lambda: _outcome(
+        lambda: quantizer.quantize(np.zeros(2), level=1, ring=modular.Ring(101), weight=1, rounding=np.array([0.5]))
+    ),
+)
+def _repeated_draws(right: Function) -> Function:
+    def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
+        return right(x, level=level, ring=ring, weight=weight, rounding=np.resize(rounding, x.shape))
+
+    return wrong
+
+
+@mutant(
+    "times-reciprocal",
+    "QNT-07",
+    "wrong last bit: the decoded integer is multiplied by a rounded 1 / c",
+    f"{_QUANTIZER}:dequantize",
+    lambda: quantizer.dequantize(_vector(*range(101)), level=49, ring=modular.Ring(101)).tolist(),
+)
+def _reciprocal(right: Function) -> Function:
+    def wrong(values: UintArray, *, level: int, ring: modular.Ring, format: Any = "binary64") -> Any:
+        exact = right(values, level=level, ring=ring, format=format)
+        signed = ring.decode_signed(values).astype(np.float64)
+        return (signed * (1.0 / level)).astype(exact.dtype)
+
+    return wrong
+
+
+@mutant(
+    "sign-is-lost",
+    "QNT-05",
+    "wrong sum: a negative integer is carried as its magnitude",
+    f"{_RING}.encode_signed",
+    lambda: _FIELD7.encode_signed(np.array([-2])).tolist(),
+)
+def _sign_lost(right: Function) -> Function:
+    return lambda self, values: right(self, np.abs(values))
 
 
 @mutant(
@@ -356,7 +603,13 @@ def _sign(right: Function) -> Function:
     lambda: _aggregated((0, 1)),
 )
 def _small(right: Function) -> Function:
-    return lambda field, N, T, surviving, held: right(field, N, min(T, len(surviving) - 2), surviving, held)
+    def wrong(field: Any, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> UintArray:
+        known = set(surviving) & set(held)
+        if len(surviving) == len(known) < T + 2:
+            return field.sum(np.stack([held[user] for user in surviving]))  # type: ignore[no-any-return]
+        return right(field, N, T, surviving, held)  # type: ignore[no-any-return]
+
+    return wrong
 
 
 @mutant(
@@ -412,6 +665,7 @@ def _skipped(right: Function) -> Function:
     "acceptance: U - 1 answers are taken for enough, and the sum is wrong",
     f"{_CODE}.decode",
     lambda: _decoded((0, 1)),
+    also=("MDS-07", "LSA-17"),
 )
 def _threshold(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
@@ -483,5 +737,53 @@ def _counted_out(right: Function) -> Function:
         if len(users) < parameters.N:
             return parameters.field.add(aggregate, np.ones_like(aggregate))  # type: ignore[no-any-return]
         return aggregate
+
+    return wrong
+
+
+@mutant(
+    "all-sharers-announced",
+    "LSA-06",
+    "wrong sum: the server announces everybody who shared a mask, whether its update arrived or not",
+    f"{_LSA}:server_upload",
+    lambda: _server_uploads((0, 1, 2, 3)),
+)
+def _all_sharers(right: Function) -> Function:
+    def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
+        after, outbox = right(state, inbox, randomness=randomness)
+        sent = tuple(replace(message, users=state.sharers) for message in outbox)
+        return replace(after, surviving=state.sharers), sent
+
+    return wrong
+
+
+@mutant(
+    "descending-set",
+    "LSA-06",
+    "order: the surviving set is announced in descending order",
+    f"{_LSA}:server_upload",
+    lambda: _server_uploads((0, 1, 2, 3)),
+)
+def _descending(right: Function) -> Function:
+    def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
+        after, outbox = right(state, inbox, randomness=randomness)
+        backwards = after.surviving[::-1]
+        return replace(after, surviving=backwards), tuple(replace(message, users=backwards) for message in outbox)
+
+    return wrong
+
+
+@mutant(
+    "everybody-must-answer",
+    "LSA-17",
+    "availability: a round fails as soon as one user of the surviving set does not answer",
+    f"{_LSA}:recover",
+    lambda: _round({"recover": [1]}),
+)
+def _everybody(right: Function) -> Function:
+    def wrong(parameters: Any, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:
+        if len(users) < parameters.N:
+            raise TooFewSurvivors("not everybody answered")
+        return right(parameters, masked_sum, users, shares)  # type: ignore[no-any-return]
 
     return wrong

@@ -1,0 +1,23 @@
+"""A plugin of pytest that plants a bug for a whole run: ``pytest -p THIS --plant NAME TEST``.
+
+The test that is said to show the bug must fail then: exit status 1.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from secagg_spec.conformance import mutants
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Add the option."""
+    parser.addoption("--plant", metavar="NAME", required=True, help="the mutant to plant")
+
+
+def pytest_configure(config: Any) -> None:
+    """Plant the bug before any test module is imported, and take it out at the end."""
+    stack = ExitStack()
+    stack.enter_context(mutants.planted(config.getoption("--plant")))
+    config.add_cleanup(stack.close)

@@ -1,0 +1,26 @@
+"""The test vectors: fixed requests with the one right outcome of each, written to ``spec/vectors`` as JSON.
+
+One module makes one file. A module has a function ``book()``; a new area of the adapter protocol gets a module of its
+own and a line in `AREAS`.
+
+Source: docs/explanation/vectors.md; the format is ``spec/vectors/schema.json``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from secagg_spec.conformance.vectors.base import Book
+
+AREAS = ("adapter", "arithmetic", "code", "quantizer", "lightsecagg")
+"""The modules that make vectors, one file each."""
+
+
+def books() -> list[Book]:
+    """Make all vectors, in the order of the areas."""
+    made: list[Book] = []
+    for area in AREAS:
+        book: Book = import_module(f"{__name__}.{area}").book()
+        assert book.name == area, f"{area}.py makes the book {book.name}"
+        made.append(book)
+    return made

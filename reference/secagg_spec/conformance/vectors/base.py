@@ -1,0 +1,203 @@
+"""How vectors are made: an author says what is asked, the reference says what the right outcome is.
+
+Sampled values and other inputs come from `drawn`, whose stream is that of the vector's id: they are distinct over all
+vectors, and those of one vector stay as they are whatever other vectors come and go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.cases import decimal
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+from secagg_spec.conformance.targets import reference
+from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
+
+SMALL, BYTE = 7, 257
+LARGE = (2**31 - 1, 2**31 + 11, 2**32 - 5)
+_SEED = b"secagg-spec vectors"
+
+BASIC = "BASIC"
+EDGE_CASE = "EDGE_CASE"
+OVERFLOW = "OVERFLOW"
+MISSING_STEP = "MISSING_STEP"
+WRONG_ORDER = "WRONG_ORDER"
+BUG_TYPES = {
+    BASIC: "the operation as it is used; a failure here is mostly one of the adapter",
+    EDGE_CASE: "a value at the end of what is allowed, or where two cases of the text meet",
+    OVERFLOW: "an intermediate result that a machine word does not hold",
+    MISSING_STEP: "a check that the text demands and that is left out",
+    WRONG_ORDER: "the right values in the wrong place",
+    "FOUND": "a case in which an implementation failed",
+}
+"""The kinds of bugs that flags name."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """What a vector is for: a kind of bug, what it does, the clause that it breaks, and the mutants that have it."""
+
+    bug_type: str
+    description: str
+    effect: str
+    clause: str
+    mutants: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the flag as it stands in a file."""
+        return {
+            "bug_type": self.bug_type,
+            "description": self.description,
+            "effect": self.effect,
+            "clause": self.clause,
+            "mutants": list(self.mutants),
+        }
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One request and its outcome: `result`, or the codes of which a rejection has one.
+
+    `policy` holds what the outcome presupposes of an implementation's choices; `operations` the steps of a whole run.
+    """
+
+    id: str
+    clauses: tuple[str, ...]
+    flags: tuple[str, ...]
+    comment: str
+    operation: str
+    params: Mapping[str, Any]
+    rand: Mapping[str, Any]
+    result: Mapping[str, Any] | None = None
+    reject: tuple[str, ...] = ()
+    policy: Mapping[str, str] = field(default_factory=dict)
+    operations: tuple[Mapping[str, Any], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the vector as it stands in a file."""
+        body: dict[str, Any] = {
+            "id": self.id,
+            "clauses": list(self.clauses),
+            "flags": list(self.flags),
+            "comment": self.comment,
+            "operation": self.operation,
+            "params": dict(self.params),
+            "rand": dict(self.rand),
+        }
+        body |= {"policy": dict(self.policy)} if self.policy else {}
+        body |= {"result": dict(self.result)} if self.result is not None else {"reject": list(self.reject)}
+        body |= {"operations": [dict(step) for step in self.operations]} if self.operations else {}
+        return body
+
+
+def vector_of(body: Mapping[str, Any]) -> Vector:
+    """Return the vector that an entry of a file describes; the entry fits the schema."""
+    return Vector(
+        body["id"],
+        tuple(body["clauses"]),
+        tuple(body["flags"]),
+        body["comment"],
+        body["operation"],
+        body["params"],
+        body["rand"],
+        body.get("result"),
+        tuple(body.get("reject", ())),
+        body.get("policy", {}),
+        tuple(body.get("operations", ())),
+    )
+
+
+@dataclass
+class Book:
+    """The vectors of one file, in order, and its flags."""
+
+    name: str
+    covers: str
+    flags: dict[str, Flag] = field(default_factory=dict)
+    vectors: list[Vector] = field(default_factory=list)
+
+    def flag(self, name: str, bug_type: str, description: str, effect: str, clause: str, *mutants: str) -> str:
+        """Add a flag and return its name."""
+        assert name not in self.flags, f"two flags are called {name}"
+        assert bug_type in BUG_TYPES, f"flag {name}: {bug_type}"
+        self.flags[name] = Flag(bug_type, description, effect, clause, mutants)
+        return name
+
+    def valid(
+        self,
+        id: str,
+        operation: str,
+        params: Mapping[str, Any],
+        rand: Mapping[str, Any] | None = None,
+        *,
+        clauses: Sequence[str],
+        flags: Sequence[str],
+        comment: str,
+        policy: Mapping[str, str] | None = None,
+        operations: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Add a vector with a result, which the reference gives."""
+        answer = ask(operation, params, rand)
+        assert "result" in answer, f"{id}: {answer}"
+        request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
+        self._add(Vector(id, *request, answer["result"], policy=policy or {}, operations=tuple(operations)))
+
+    def invalid(
+        self,
+        id: str,
+        operation: str,
+        params: Mapping[str, Any],
+        rand: Mapping[str, Any] | None = None,
+        *,
+        codes: Collection[str],
+        clauses: Sequence[str],
+        flags: Sequence[str],
+        comment: str,
+        policy: Mapping[str, str] | None = None,
+        operations: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Add a vector that is rejected with one of `codes`, as the reference does."""
+        answer = ask(operation, params, rand)
+        assert answer.get("reject", {}).get("code") in codes, f"{id}: {answer}"
+        request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
+        refused = Vector(id, *request, reject=tuple(sorted(codes)), policy=policy or {}, operations=tuple(operations))
+        self._add(refused)
+
+    def _add(self, vector: Vector) -> None:
+        assert all(name in self.flags for name in vector.flags), f"{vector.id}: a flag is not defined"
+        assert all(vector.id != other.id for other in self.vectors), f"{vector.id}: the id is taken"
+        self.vectors.append(vector)
+
+
+@cache
+def _reference() -> Adapter:
+    return reference.build()
+
+
+def ask(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what the reference answers."""
+    return _reference().answer({"id": 0, "op": operation, "params": decimal(params), "rand": dict(rand or {})})
+
+
+def drawn(id: str, name: str, q: int, *shape: int) -> UintArray:
+    """Draw an input of a vector: uniform elements modulo q, an array of the given shape."""
+    return draw_elements(_source(id, name), Ring(q), shape)
+
+
+def drawn_rounding(id: str, n: int) -> RealArray:
+    """Draw n numbers of a vector, multiples of 2**-53 in [0, 1)."""
+    return draw_rounding(_source(id, "rounding"), n)
+
+
+def drawn_bytes(id: str, name: str, n: int) -> bytes:
+    """Draw n bytes of a vector."""
+    return _source(id, name).take(n)
+
+
+def _source(id: str, name: str) -> SeededSource:
+    return SeededSource(_SEED, f"{id}/{name}")

@@ -1,0 +1,97 @@
+"""Runs vectors against an adapter. The outcomes are fixed, so that no oracle is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks.base import Caller, CheckFailed
+from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.vectors.base import Vector
+
+PASS, UNDECLARED = "pass", "undeclared"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a vector found: `verdict` is "pass", "undeclared", or that of a failure, as in the adapter protocol."""
+
+    vector: Vector
+    verdict: str
+    message: str = ""
+    answer: dict[str, Any] | None = None
+    reason_unchecked: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the text rules the answer out."""
+        return self.verdict not in (PASS, UNDECLARED)
+
+
+def run(connection: Connection, caps: Capabilities, vectors: Iterable[Vector]) -> Iterator[Outcome]:
+    """Judge an adapter by each vector, in order.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter crashed and cannot be started again.
+    """
+    for vector in vectors:
+        yield judge(connection, caps, vector)
+
+
+def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome:
+    """Judge an adapter by one vector.
+
+    A vector with a result needs its numbers inside the declared ranges. One that is to be refused is asked outside them
+    as well, where `unsupported` says nothing (ADP-06).
+    """
+    declared = _in_range(caps, vector)
+    if not applies(caps, vector) or (vector.result is not None and not declared):
+        return Outcome(vector, UNDECLARED)
+    call = Caller(connection, caps)
+    try:
+        _compare(call, vector)
+    except CheckFailed as failed:
+        return Outcome(vector, failed.verdict, str(failed), _answer(call))
+    if call.transcript[-1].answer is not None and call.transcript[-1].answer.kind == "unsupported":
+        return Outcome(vector, UNDECLARED)
+    return Outcome(vector, PASS, answer=_answer(call), reason_unchecked=call.reason_unchecked)
+
+
+def covers(caps: Capabilities, vector: Vector) -> bool:
+    """Return whether a vector lies wholly inside what is declared: operation, grade, policies and numbers."""
+    return applies(caps, vector) and _in_range(caps, vector)
+
+
+def applies(caps: Capabilities, vector: Vector) -> bool:
+    """Return whether the operation is declared, with explicit randomness and the policies that are presupposed."""
+    if not caps.offers(vector.operation):
+        return False
+    explicit = not OPERATIONS[vector.operation][1] or caps.grade(vector.operation) == "explicit"
+    return explicit and all(caps.policy(name) == choice for name, choice in vector.policy.items())
+
+
+def _in_range(caps: Capabilities, vector: Vector) -> bool:
+    try:
+        return caps.offers(vector.operation) and caps.declares(vector.operation, vector.params)
+    except (TypeError, ValueError):  # a number that is none lies in no range
+        return False
+
+
+def _compare(call: Caller, vector: Vector) -> None:
+    if vector.result is None:
+        call.refused(vector.operation, vector.params, frozenset(vector.reject), vector.comment, vector.rand)
+        return
+    got = call.result(vector.operation, vector.params, vector.rand)
+    for name, want in vector.result.items():
+        if got.get(name) != want:
+            raise CheckFailed("wrong_value", f"{vector.operation}: {name} is not the one that the text demands", want)
+
+
+def _answer(call: Caller) -> dict[str, Any] | None:
+    answer = call.transcript[-1].answer
+    return answer.as_json() if answer is not None else None

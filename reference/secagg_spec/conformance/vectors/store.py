@@ -1,0 +1,193 @@
+"""The files in ``spec/vectors``: how they are written, read and refused, and the index of the ids."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import resources, schemas
+from secagg_spec.conformance.codes import ALL_CODES
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.vectors.base import Book, Flag, Vector, vector_of
+from secagg_spec.conformance.wire import UsageError
+
+SCHEMA = "secagg-spec-vectors/1"
+LICENSE = "CC0-1.0"
+GENERATOR_VERSION = 1
+INDEX = "ids.txt"
+FINDINGS = "findings"
+WITHDRAWN = "withdrawn"
+_HEAD = """# Every id that a vector has or had, with a digest of its request and its outcome. Lines are only added.
+# A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn.
+"""
+
+
+def folder() -> Path:
+    """Return the folder of the vectors, in a checkout or in the package."""
+    return resources.root("spec") / "vectors"
+
+
+def text_of(book: Book) -> str:
+    """Return a book as the text of its file."""
+    body = {
+        "schema": SCHEMA,
+        "license": LICENSE,
+        "generator_version": GENERATOR_VERSION,
+        "covers": book.covers,
+        "flags": {name: flag.as_json() for name, flag in book.flags.items()},
+        "vectors": [vector.as_json() for vector in book.vectors],
+    }
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def load_all(place: Path | None = None) -> list[Book]:
+    """Return the vectors of every file in a folder, that of the text when none is given.
+
+    Raises
+    ------
+    UsageError
+        A file cannot be used, or two files give one id.
+    """
+    books = [load(path) for path in sorted((place or folder()).glob("*.json")) if path.name != "schema.json"]
+    seen: dict[str, str] = {}
+    for book in books:
+        for vector in book.vectors:
+            if vector.id in seen:
+                raise UsageError(f"{book.name}.json: the id {vector.id!r} stands in {seen[vector.id]}.json too")
+            seen[vector.id] = book.name
+    return books
+
+
+def load(path: Path) -> Book:
+    """Return the vectors of one file.
+
+    Raises
+    ------
+    UsageError
+        The file is absent, is not JSON, breaks the schema, names an operation, clause, flag or code that there is not,
+        or gives an id twice; the message is one line.
+    """
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{path}: this is not JSON") from None
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+        found = body.get("schema") if isinstance(body, dict) else type(body).__name__
+        raise UsageError(f"{path}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
+    for where, fault in schemas.faults(body, _schema()):
+        raise UsageError(f"{path}: {_place(body, where)}{fault}")
+    book = Book(path.stem, body["covers"], {name: _flag(flag) for name, flag in body["flags"].items()})
+    for entry in body["vectors"]:
+        book.vectors.append(vector_of(entry))
+    for fault in _faults(book):
+        raise UsageError(f"{path}: {fault}")
+    return book
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    return schemas.load(folder() / "schema.json")
+
+
+def _flag(body: Mapping[str, Any]) -> Flag:
+    return Flag(body["bug_type"], body["description"], body["effect"], body["clause"], tuple(body["mutants"]))
+
+
+def _place(body: Mapping[str, Any], where: Sequence[str | int]) -> str:
+    """Return where a fault is, with the id of a vector in place of its number."""
+    parts = [str(part) for part in where]
+    if len(where) > 1 and where[0] == "vectors" and isinstance(where[1], int):
+        entry = body["vectors"][where[1]]
+        name = entry.get("id") if isinstance(entry, dict) else None
+        parts[:2] = [f"vector {name!r}" if isinstance(name, str) else f"vector number {where[1] + 1}"]
+    return "".join(f"{part}: " for part in parts)
+
+
+def _faults(book: Book) -> Iterator[str]:
+    """Yield what the schema cannot say."""
+    clauses, seen = resources.clauses(), set[str]()
+    for name, flag in book.flags.items():
+        if flag.clause not in clauses:
+            yield f"flag {name!r}: there is no clause {flag.clause!r} in the text"
+    for vector in book.vectors:
+        unknown = {
+            "operation": [vector.operation] if vector.operation not in OPERATIONS else [],
+            "clause": [clause for clause in vector.clauses if clause not in clauses],
+            "flag": [flag for flag in vector.flags if flag not in book.flags],
+            "reject code": [code for code in vector.reject if code not in ALL_CODES],
+        }
+        for kind, names in unknown.items():
+            for name in names:
+                yield f"vector {vector.id!r}: there is no {kind} {name!r}"
+        if vector.id in seen:
+            yield f"the id {vector.id!r} is given to two vectors"
+        seen.add(vector.id)
+
+
+# ------------------------------------------------------------------------------------------------------ index
+
+
+def digest(vector: Vector) -> str:
+    """Return a digest of what a vector asks and demands; comments, clauses and flags may be improved."""
+    body = vector.as_json()
+    meant = {name: body.get(name) for name in ("operation", "params", "rand", "policy", "result", "reject")}
+    return hashlib.sha256(json.dumps(meant, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def read_index(place: Path) -> dict[str, str]:
+    """Return the digest of each id that was ever given, or the word for those that were withdrawn."""
+    path = place / INDEX
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return dict(line.split() for line in lines if line and not line.startswith("#"))
+
+
+def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterator[str]:
+    """Yield each id that disappeared, came back, or changed its meaning."""
+    found = {vector.id: digest(vector) for vector in vectors}
+    for id, known in index.items():
+        if known == WITHDRAWN and id in found:
+            yield f"the id {id!r} was withdrawn; an id is never used again"
+        elif known != WITHDRAWN and id not in found:
+            yield f"the vector {id!r} disappeared; an id is permanent"
+        elif known != WITHDRAWN and found[id] != known:
+            yield f"the vector {id!r} changed its request or its outcome; give the new one a new id"
+
+
+def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
+    """Return the index with the ids that are new at its end."""
+    lines = {**index, **{vector.id: digest(vector) for vector in vectors if vector.id not in index}}
+    return _HEAD + "".join(f"{id} {known}\n" for id, known in lines.items())
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def write(books: Sequence[Book], place: Path) -> list[Path]:
+    """Write the files of the books and the index into a folder; return what was written.
+
+    Files of the folder that no book makes, such as the findings, stay as they are and are part of the index.
+
+    Raises
+    ------
+    UsageError
+        A vector that the index knows disappeared or changed; nothing is written then.
+    """
+    others = [book for book in load_all(place) if book.name not in {made.name for made in books}]
+    vectors = [vector for book in (*books, *others) for vector in book.vectors]
+    index = read_index(place)
+    for fault in index_faults(vectors, index):
+        raise UsageError(fault)
+    texts = {place / f"{book.name}.json": text_of(book) for book in books}
+    texts[place / INDEX] = index_text(vectors, index)
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)

@@ -1,0 +1,118 @@
+"""A stored failure becomes a vector, or is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from secagg_spec import cli
+from secagg_spec.conformance.vectors import store
+
+MUTANT = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant"]
+
+
+def failure(folder: Path, mutant: str, check: str) -> Path:
+    """The file of the failure of one check on the reference with a bug planted."""
+    assert cli.main(["conform", "--repro", str(folder), "-k", check, "--", *MUTANT, mutant]) == 1
+    [path] = folder.glob("*.jsonl")
+    return path
+
+
+def promote(capsys: pytest.CaptureFixture[str], path: Path, *arguments: str) -> tuple[int, str, str]:
+    """The exit code, the output and the errors of the command."""
+    capsys.readouterr()
+    code = cli.main(["promote", str(path), *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check", "clause", "kind"),
+    [
+        ("small-set-accepted", "lightsecagg.aggregate_shares/small-set", "LSA-09", "reject"),
+        ("mask-is-subtracted", "lightsecagg.mask/exact", "LSA-02", "result"),
+        ("noise-first", "mds.encode/exact", "MDS-04", "result"),
+    ],
+)
+def test_a_failure_becomes_a_vector_that_finds_the_bug(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, mutant: str, check: str, clause: str, kind: str
+) -> None:
+    path, into = failure(tmp_path / "repro", mutant, check), tmp_path / "mine.json"
+    code, out, err = promote(capsys, path, "--id", "found-01", "--clause", clause, "--into", str(into))
+    assert (code, err) == (0, "")
+    assert "added found-01" in out
+    [vector] = store.load(into).vectors
+    assert (vector.id, vector.clauses, kind in vector.as_json()) == ("found-01", (clause,), True)
+    assert cli.main(["vectors", "--file", str(into), "--target", "reference"]) == 0
+    assert cli.main(["vectors", "--file", str(into), "--", *MUTANT, mutant]) == 1
+    again = promote(capsys, path, "--id", "found-02", "--clause", clause, "--into", str(into))
+    assert again[0] == 2
+    assert "'found-01' asks the same" in again[2]
+    assert len(store.load(into).vectors) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--id", "round-tiny", "--clause", "LSA-02"], "in use"),
+        (["--id", "Found 1", "--clause", "LSA-02"], "lowercase"),
+        (["--id", "found-1", "--clause", "LSA-99"], "no such clause"),
+    ],
+)
+def test_names_that_cannot_be_used_are_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    path = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact")
+    code, _, err = promote(capsys, path, *arguments, "--into", str(tmp_path / "mine.json"))
+    assert code == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "mine.json").exists()
+
+
+def test_several_requests_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = failure(tmp_path / "repro", "extra-shares-ignored", "mds.decode/extra")
+    code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "MDS-09", "--into", str(tmp_path / "x.json"))
+    assert code == 2
+    assert "2 requests" in err
+
+
+def test_what_has_no_explicit_randomness_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = failure(tmp_path / "repro", "noise-first", "mds.encode/exact")
+    hello, request = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    for rand in ({}, {"seed": "00" * 32}):
+        path.write_text("".join(json.dumps(line) + "\n" for line in (hello, {**request, "rand": rand})))
+        into = ["--into", str(tmp_path / "x.json")]
+        code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "MDS-04", *into)
+        assert code == 2
+        assert "without explicit randomness" in err
+
+
+def test_an_expectation_that_the_reference_does_not_share_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact")
+    beside = path.with_suffix(".expected.json")
+    stored = json.loads(beside.read_text(encoding="utf-8"))
+    beside.write_text(json.dumps({**stored, "expected_of_the_last_answer": {"reject": ["bad_param"]}}))
+    code, _, err = promote(capsys, path, "--id", "found-1", "--clause", "LSA-02", "--into", str(tmp_path / "x.json"))
+    assert code == 2
+    assert "the reference answers" in err
+
+
+def test_the_findings_of_the_text_take_it_with_its_id(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = failure(tmp_path / "repro", "mask-is-subtracted", "lightsecagg.mask/exact")
+    place = tmp_path / "vectors"
+    place.mkdir()
+    for file in store.folder().iterdir():
+        (place / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(store, "folder", lambda: place)
+    assert promote(capsys, path, "--id", "found-1", "--clause", "LSA-02", "--comment", "a comment")[0] == 0
+    [vector] = [vector for vector in store.load(place / "findings.json").vectors if vector.id == "found-1"]
+    assert vector.comment == "a comment"
+    assert store.read_index(place)["found-1"] == store.digest(vector)

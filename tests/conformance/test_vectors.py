@@ -1,0 +1,362 @@
+"""The test vectors: their files, their ids, their inputs, and the command that runs them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from secagg_spec import cli, resources, schemas
+from secagg_spec.conformance import vectors
+from secagg_spec.conformance.checks import REGISTRY as CHECKS
+from secagg_spec.conformance.mutants import load as load_mutants
+from secagg_spec.conformance.mutants import planted
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Book, Vector, ask
+from secagg_spec.conformance.wire import UsageError
+
+FAKE = str(Path(__file__).with_name("fake_adapter.py"))
+BOOKS = store.load_all()
+VECTORS = {vector.id: vector for book in BOOKS for vector in book.vectors}
+SCHEMA = schemas.load(store.folder() / "schema.json")
+FILES = sorted(path for path in store.folder().glob("*.json") if path.name != "schema.json")
+
+
+# --------------------------------------------------------------------------------------------------------- files
+
+
+def test_the_files_are_those_that_the_generator_writes(tmp_path: Path) -> None:
+    shutil.copytree(store.folder(), tmp_path / "vectors")
+    for book in vectors.books():
+        (tmp_path / "vectors" / f"{book.name}.json").unlink()
+    written = store.write(vectors.books(), tmp_path / "vectors")
+    assert [path.name for path in written] == [*(f"{area}.json" for area in vectors.AREAS), store.INDEX]
+    for path in written:
+        assert path.read_bytes() == (store.folder() / path.name).read_bytes(), f"{path.name}: run make vectors"
+    assert {path.stem for path in FILES} - set(vectors.AREAS) <= {store.FINDINGS}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_the_files_fit_the_schema(path: Path) -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+    Draft202012Validator(SCHEMA).validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_the_schema_names_the_bug_types_and_the_licence() -> None:
+    flag = SCHEMA["properties"]["flags"]["additionalProperties"]["properties"]
+    assert flag["bug_type"]["enum"] == list(BUG_TYPES)
+    assert SCHEMA["properties"]["license"]["const"] == store.LICENSE
+    assert store.LICENSE in (store.folder() / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_no_id_disappears_or_changes_its_meaning() -> None:
+    index = store.read_index(store.folder())
+    assert list(store.index_faults(VECTORS.values(), index)) == []
+    assert set(index) >= set(VECTORS)
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        ({"no-such-vector": "0"}, "disappeared"),
+        ({"mds-encode-example": "0"}, "changed its request or its outcome"),
+        ({"mds-encode-example": "withdrawn"}, "never used again"),
+    ],
+)
+def test_a_generator_that_breaks_the_index_writes_nothing(tmp_path: Path, index: dict[str, str], said: str) -> None:
+    (tmp_path / store.INDEX).write_text("".join(f"{id} {digest}\n" for id, digest in index.items()))
+    with pytest.raises(UsageError, match=said):
+        store.write(vectors.books(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [store.INDEX]
+
+
+def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
+    known = VECTORS["mds-encode-example"]
+    assert list(store.index_faults([], {known.id: store.WITHDRAWN})) == []
+    other = Vector(**{**vars(known), "comment": "better", "flags": ("Padding",)})
+    assert store.digest(other) == store.digest(known)
+    assert store.digest(Vector(**{**vars(known), "params": {}})) != store.digest(known)
+
+
+# ------------------------------------------------------------------------------------------------------ coverage
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_has_vectors(operation: str) -> None:
+    kinds = {vector.result is not None for vector in VECTORS.values() if vector.operation == operation}
+    assert kinds == ({True} if operation == "echo" else {True, False})
+
+
+NO_VECTOR = {
+    "MDS-10", "ERR-01", "ADP-02", "ADP-03", "ADP-04", "ADP-06", "ADP-07", "ADP-08", "ADP-09",
+}  # fmt: skip
+"""Clauses about several answers, about what is declared, or about distributions: no single request decides them."""
+
+
+def test_every_clause_that_checks_reach_has_a_vector() -> None:
+    reached = {clause for check in CHECKS.values() for clause in check.clauses}
+    covered = {clause for vector in VECTORS.values() for clause in vector.clauses}
+    assert reached - covered - NO_VECTOR == set()
+    assert covered <= set(resources.clauses())
+
+
+def test_every_flag_and_mutant_is_used_and_known() -> None:
+    for book in BOOKS:
+        used = {flag for vector in book.vectors for flag in vector.flags}
+        assert used == set(book.flags)
+        assert {name for flag in book.flags.values() for name in flag.mutants} <= set(load_mutants())
+
+
+@pytest.mark.parametrize(
+    ("id", "member", "value"),
+    [
+        ("mds-encode-example", "shares", "0500000003000000"),
+        ("field-add-encoding", "value", "0100000002010000"),
+        ("dequantize-once", "x", "0100003f"),
+        ("sample-field-limit-3", "value", "0200000001000000"),
+    ],
+)
+def test_the_examples_of_the_text_are_among_them(id: str, member: str, value: str) -> None:
+    result = VECTORS[id].result
+    assert result is not None
+    got = result[member]
+    assert (got[2] if isinstance(got, list) else got) == value
+
+
+def test_the_steps_of_a_round_are_listed() -> None:
+    steps = VECTORS["round-before-recover"].operations
+    assert [step["actor"] for step in steps if step["step"] == "recover"] == [
+        "user 0",
+        "user 2",
+        "user 3",
+        "user 4",
+        "server",
+    ]
+    assert all(step["success"] for step in steps)
+    failed = VECTORS["round-few-answers"].operations
+    assert (failed[-1]["actor"], failed[-1]["step"], failed[-1]["success"]) == ("server", "recover", False)
+    assert all(step["success"] for step in failed[:-1])
+
+
+# -------------------------------------------------------------------------------------------------------- inputs
+
+INPUTS = (
+    "a",
+    "b",
+    "bytes",
+    "mask",
+    "update",
+    "updates",
+    "x",
+    "value",
+    "noise",
+    "noises",
+    "masks",
+    "rounding",
+    "held",
+    "masked",
+)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """The strings in a member."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from texts(item)
+
+
+def random_inputs() -> list[tuple[str, str]]:
+    """The inputs that are meant to be random: those of vectors without a flag of edge values."""
+    edge = {(book.name, name) for book in BOOKS for name, flag in book.flags.items() if flag.bug_type == EDGE_CASE}
+    found = []
+    for book in BOOKS:
+        for vector in book.vectors:
+            if any((book.name, flag) in edge for flag in vector.flags):
+                continue
+            members = {**vector.params, **vector.rand}
+            found += [(vector.id, text) for name in INPUTS for text in texts(members.get(name)) if text]
+    return found
+
+
+def test_no_random_input_is_constant() -> None:
+    for id, text in random_inputs():
+        entries = {text[at : at + 8] for at in range(0, len(text), 8)}
+        assert len(text) <= 8 or len(entries) > 1, f"{id}: {text}"
+
+
+def test_no_random_input_begins_another() -> None:
+    found = sorted((text, id) for id, text in random_inputs())
+    assert len(found) > 300
+    short = [id for text, id in found if len(text) <= 8]
+    longer = [(text, id) for text, id in found if len(text) > 8]
+    for (text, id), (after, other) in pairwise(longer):
+        assert not after.startswith(text), f"{id} and {other} share an input"
+    assert set(short) <= {"mds-encode-one-element", "quantize-few-draws", "randomness-absent-01"}
+
+
+# ------------------------------------------------------------------------------------------------------- command
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit code, the output and the errors of a command."""
+    code = cli.main(["vectors", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("target", ["reference", "node"])
+def test_independent_implementations_pass_every_vector(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if target == "node" and shutil.which("node") is None:
+        pytest.skip("node is not installed")
+    code, out, _ = run(capsys, "--target", target)
+    assert code == 0, out
+    assert f"{len(VECTORS)} vectors: {len(VECTORS)} passed, 0 failed, 0 not declared" in out
+
+
+def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys)
+    assert code == 0
+    assert all(f"{book.name}.json" in out for book in BOOKS)
+    assert f"{len(VECTORS)} vectors for" in out
+
+
+def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with planted("small-set-accepted"):
+        wrong = {id: ask(VECTORS[id].operation, VECTORS[id].params) for id in ("aggregate-small-set",)}
+    assert "result" in wrong["aggregate-small-set"]
+    command = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", "small-set-accepted"]
+    code, out, _ = run(capsys, "-k", "aggregate-", "--", *command)
+    assert code == 1
+    for said in (
+        "FAIL     aggregate-small-set   accepted_invalid   [LSA-09]",
+        "suggests:  SmallSet (MISSING_STEP): A surviving set of T + 1 users is answered.",
+        'answer:    {"result"',
+        "expected:  reject with below_threshold or inconsistent_sets",
+        "again:     secagg-spec vectors -k aggregate-small-set",
+    ):
+        assert said in out
+
+
+@pytest.mark.parametrize(
+    ("fault", "verdict"), [("crash", "crash"), ("hang", "timeout"), ("wrong-value", "wrong_value")]
+)
+def test_an_adapter_that_breaks_fails(capsys: pytest.CaptureFixture[str], fault: str, verdict: str) -> None:
+    arguments = ["-k", "field-add-2147483647", "--timeout", "1", "--", sys.executable, FAKE, fault]
+    code, out, _ = run(capsys, *arguments)
+    assert code == 1
+    assert verdict in out
+
+
+def test_what_is_not_declared_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "-k", "mds.decode", "--", sys.executable, FAKE, "none")
+    assert code == 4
+    assert "0 passed, 0 failed" in out
+
+
+def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--", "/nowhere/adapter")[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-k", "nothing-like-it"], "no vector has this"),
+        (["--target", "nobody"], "the targets are"),
+        (["--target", "node", "--", "x"], "not both"),
+        (["--regenerate", "-k", "x"], "stands alone"),
+    ],
+)
+def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    code, _, err = run(capsys, *arguments)
+    assert code == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def body() -> dict[str, Any]:
+    """A small file of vectors."""
+    known = VECTORS["aggregate-small-set"]
+    [book] = [book for book in BOOKS if known in book.vectors]
+    small = Book("small", "a small file", {"SmallSet": book.flags["SmallSet"]}, [known])
+    parsed: dict[str, Any] = json.loads(store.text_of(small))
+    return parsed
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The small file with one member changed, or taken out."""
+    file = body()
+    *places, last = (int(part) if part.isdecimal() else part for part in path.split("/"))
+    inner: Any = file
+    for place in places:
+        inner = inner[place]
+    if value is None:
+        del inner[last]
+    else:
+        inner[last] = value
+    return file
+
+
+BAD = [
+    (changed("schema", "secagg-spec-vectors/9"), "vectors/9"),
+    (changed("vectors", None), "vectors: is missing"),
+    (changed("vectors/0/params", None), "vector 'aggregate-small-set': params: is missing"),
+    (changed("vectors/0/extra", 1), "vector 'aggregate-small-set': extra: there is no such field"),
+    (changed("vectors/0/id", "Not An Id"), "does not fit the pattern"),
+    (changed("vectors/0/operation", "field.divide"), "no operation 'field.divide'"),
+    (changed("vectors/0/clauses", ["LSA-99"]), "no clause 'LSA-99'"),
+    (changed("vectors/0/flags", ["Nothing"]), "no flag 'Nothing'"),
+    (changed("vectors/0/reject", ["no_reason"]), "no reject code 'no_reason'"),
+    (changed("vectors/0/reject", None), "must have"),
+    (changed("vectors/0/result", {}), "must have"),
+    (changed("flags/SmallSet/clause", "XXX-01"), "no clause 'XXX-01'"),
+    (changed("vectors", [*body()["vectors"], *body()["vectors"]]), "given to two vectors"),
+    (changed("vectors", [3]), "vector number 1: must be of type object"),
+    ([1], "schema is 'list'"),
+]
+
+
+@pytest.mark.parametrize(("content", "said"), BAD, ids=[said for _, said in BAD])
+def test_a_bad_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: Any, said: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    code, _, err = run(capsys, "--file", str(path))
+    assert code == 2
+    assert said in err
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["{", None, "[" * 100_000])
+def test_a_file_that_is_absent_or_no_json_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str | None
+) -> None:
+    path = tmp_path / "bad.json"
+    if text:
+        path.write_text(text, encoding="utf-8")
+    code, _, err = run(capsys, "--file", str(path))
+    assert code == 2
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_another_file_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(body()), encoding="utf-8")
+    code, out, _ = run(capsys, "--file", str(path), "--target", "reference")
+    assert code == 0
+    assert "1 vector: 1 passed" in out
+
+
+def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(body()), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"stands in one\.json too"):
+        store.load_all(tmp_path)
