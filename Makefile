@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo test quick check docs vectors bench power clean
+.PHONY: help demo test quick check docs vectors power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -46,6 +46,15 @@ check: $(VENV)/test  ## ruff, mypy --strict, import-linter
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/python docs/build_site.py
 	$(BIN)/mkdocs build --strict --quiet
+
+vectors: $(VENV)/core  ## write all files of spec/vectors again
+	$(BIN)/secagg-spec vectors --regenerate
+
+power: $(VENV)/test  ## show what finds each planted bug
+	$(BIN)/secagg-spec power
+
+soak: $(VENV)/core  ## minutes of fuzzing right implementations (CASES=500 per check, SEED=1)
+	$(BIN)/secagg-spec conform --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
 
 bench: $(VENV)/core  ## speeds as ratios within one run
 	$(BIN)/python tests/benchmarks/speed.py

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,19 +24,7 @@ NEGATIVE = [
 ]
 ROOT = Path(__file__).parents[2]
 
-# TEMPORARY: clauses whose mutants are still to come. To be emptied and deleted.
-NOT_YET = frozenset(
-    f"{area}-{number:02}"
-    for area, numbers in {
-        "MSG": (1, 2, 3, 4),
-        "PRG": (1, 2, 3),
-        "KEY": (1, 2, 3, 4),
-        "SEA": (1, 2, 3),
-        "LSA": (4, 5, 12),
-        "ADP": (2, 3, 4, 6, 7, 8, 9),
-    }.items()
-    for number in numbers
-)
+NOT_YET = frozenset(mutants.not_yet())
 
 
 @pytest.fixture(scope="module")
@@ -74,12 +61,6 @@ def test_there_are_enough_mutants() -> None:
 # ---------------------------------------------------------------------------------------------------------- gate
 
 
-def unbreakable() -> dict[str, str]:
-    """The clauses that are said not to be breakable, with the reasons."""
-    body = tomllib.loads((store.folder() / "unbreakable.toml").read_text(encoding="utf-8"))
-    return {entry["id"]: entry["reason"] for entry in body["clause"]}
-
-
 def with_mutant() -> set[str]:
     """The clauses that some mutant breaks."""
     return {clause for mutant in REGISTRY.values() for clause in mutant.clauses}
@@ -87,13 +68,13 @@ def with_mutant() -> set[str]:
 
 def test_every_clause_that_can_be_broken_has_a_mutant() -> None:
     must = {clause for clause, sentence in resources.clauses().items() if re.search(r"\bMUST\b", sentence)}
-    assert must - with_mutant() - set(unbreakable()) - NOT_YET == set()
+    assert must - with_mutant() - set(mutants.unbreakable()) - NOT_YET == set()
 
 
 def test_what_cannot_be_broken_is_a_clause_with_a_reason_and_without_a_mutant() -> None:
-    assert set(unbreakable()) <= set(resources.clauses())
-    assert set(unbreakable()) & with_mutant() == set()
-    assert all(len(reason) > 40 for reason in unbreakable().values())
+    assert set(mutants.unbreakable()) <= set(resources.clauses())
+    assert set(mutants.unbreakable()) & with_mutant() == set()
+    assert all(len(reason) > 40 for reason in mutants.unbreakable().values())
 
 
 def test_nothing_is_left_on_the_temporary_list_that_has_a_mutant() -> None:

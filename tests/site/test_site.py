@@ -12,10 +12,13 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.vectors import store
 from secagg_spec.resources import clauses
 
 ROOT = Path(__file__).parents[2]
@@ -169,7 +172,51 @@ def test_each_clause_and_each_check_is_on_the_page_of_requirements(pages: Path) 
     page = (pages / "reference" / "requirements.md").read_text(encoding="utf-8")
     headings = re.findall(r"^### (\S+)$", page, re.MULTILINE)
     assert headings == list(clauses())
-    assert [check for check in REGISTRY if f"`{check}`" not in page] == []
+    vectors = [vector.id for book in store.load_all() for vector in book.vectors]
+    assert [name for name in (*REGISTRY, *mutants.load(), *vectors) if f"`{name}`" not in page] == []
+
+
+@pytest.fixture(scope="module")
+def builder() -> ModuleType:
+    """The program that assembles the site."""
+    spec = importlib.util.spec_from_file_location("build_site", ROOT / "docs" / "build_site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_are_no_orphans(builder: ModuleType) -> None:
+    assert list(builder.orphans(builder.deciding())) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "clause", "entries", "said"),
+    [
+        ("Test vectors", "XXX-01", ["`a-vector`"], "names the clause XXX-01"),
+        ("Planted bugs", "XXX-01", ["`a-bug`"], "names the clause XXX-01"),
+        ("Tests", "RND-01", None, "RND-01 is decided by no check and no test"),
+        ("Planted bugs", "LSA-09", None, "LSA-09 has no planted bug"),
+    ],
+)
+def test_an_orphan_stops_the_build(
+    builder: ModuleType,
+    kind: str,
+    clause: str,
+    entries: list[str] | None,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tables = builder.deciding()
+    if entries:
+        tables[kind][clause] = entries
+    else:
+        del tables[kind][clause]
+    monkeypatch.setattr(builder, "deciding", lambda: tables)
+    with pytest.raises(builder.SiteError, match=said):
+        builder.write_requirements(tmp_path)
 
 
 @pytest.mark.slow

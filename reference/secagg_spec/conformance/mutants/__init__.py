@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import pkgutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from secagg_spec import resources
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.shape import Step
 
@@ -98,6 +100,21 @@ def load() -> dict[str, Mutant]:
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return REGISTRY
+
+
+def unbreakable() -> dict[str, str]:
+    """Return the clauses that need no mutant, each with the reason (spec/vectors/unbreakable.toml)."""
+    return {entry["id"]: entry["reason"] for entry in _exempt()["clause"]}
+
+
+def not_yet() -> tuple[str, ...]:
+    """Return the clauses whose mutants are still to come."""
+    return tuple(_exempt().get("NOT_YET", ()))
+
+
+def _exempt() -> dict[str, Any]:
+    path = resources.root("spec") / "vectors" / "unbreakable.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def _put(holder: Any, attribute: str, value: Any) -> None:
