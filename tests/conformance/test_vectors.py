@@ -254,6 +254,25 @@ def test_an_adapter_that_breaks_fails(capsys: pytest.CaptureFixture[str], fault:
     assert verdict in out
 
 
+HOSTILE = """
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    about = {"name": "n\\x1b[2J", "version": "1", "language": "x"}
+    hello = {"protocol": [1, 0], "implementation": about, "randomness": "none", "operations": {"field.add": {}}}
+    said = {"reject": {"code": "other", "message": "a\\x1b[31m\\r\\nFIXED"}}
+    answer = {"result": hello} if request["op"] == "hello" else said
+    print(json.dumps({"id": request["id"], **answer}), flush=True)
+"""
+
+
+def test_what_an_adapter_says_is_printed_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "-k", "field-add-7", "--", sys.executable, "-c", HOSTILE)
+    assert code == 1
+    assert all(character.isprintable() or character == "\n" for character in out)
+    assert not any(line.startswith("FIXED") for line in out.splitlines())
+
+
 def test_what_is_not_declared_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "-k", "mds.decode", "--", sys.executable, FAKE, "none")
     assert code == 4
@@ -271,6 +290,7 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
         (["--regenerate", "-k", "x"], "stands alone"),
+        (["--timeout", "0", "--target", "reference"], "--timeout"),
     ],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

@@ -56,6 +56,8 @@ def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     if options.regenerate:
         return _regenerate(options)
+    if not 0 < options.timeout < 1e6:
+        raise UsageError(f"--timeout {options.timeout:g}: seconds above 0")
     if options.target and options.adapter:
         raise UsageError("name one or more --target, or give the command of an adapter after -- (not both)")
     books = _chosen(options)
@@ -128,11 +130,11 @@ def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]
         caps = greet(connection.ask)
         found = {book.name: list(run(connection, caps, book.vectors)) for book in books}
     except AdapterUnusable as unusable:
-        print(f"{name}: the adapter could not be used: {unusable}")
+        print(_harmless(f"{name}: the adapter could not be used: {unusable}"))
         return 3
     finally:
         connection.close()
-    print(f"{name}: {caps.name} {caps.version}")
+    print(_harmless(f"{name}: {caps.name} {caps.version}"))
     for book in books:
         _print(book, found[book.name])
     outcomes = [outcome for of_book in found.values() for outcome in of_book]
@@ -158,7 +160,8 @@ def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
 
 def _failure(book: Book, outcome: Outcome) -> list[str]:
     vector = outcome.vector
-    lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(vector.clauses)}]", f"         {outcome.message}"]
+    lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(vector.clauses)}]"]
+    lines += [f"         {_harmless(outcome.message)}"]
     lines += [f"         case:      {vector.comment}"]
     for name in vector.flags:
         flag = book.flags[name]
@@ -174,6 +177,11 @@ def _expected(vector: Vector) -> str:
     return f"reject with {' or '.join(vector.reject)}"
 
 
+def _harmless(text: str) -> str:
+    """Return what an adapter said without characters that move the cursor, change colours, or begin a line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
 def _short(body: Mapping[str, Any]) -> str:
-    text = json.dumps(body, ensure_ascii=False)
+    text = json.dumps(body)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -437,7 +437,7 @@ def _rounds(made: Book) -> None:
             "round-each-phase",
             {**_SESSION, "U": 3, "N": 7},
             {"share": [6], "upload": [2], "recover": [0]},
-            "one each time",
+            "one user drops out in each phase",
         ),
         ("round-fewest", _SESSION, {"upload": [1, 4]}, "more drop out than D, and the numbers still suffice"),
         (f"round-{LARGE[2]}", _WIDE, {"recover": [4, 0]}, "a field of 32 bits, exactly U answers"),
