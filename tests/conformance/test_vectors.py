@@ -290,7 +290,6 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
         (["--regenerate", "-k", "x"], "stands alone"),
-        (["--timeout", "0", "--target", "reference"], "--timeout"),
     ],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

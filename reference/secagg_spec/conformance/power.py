@@ -259,8 +259,8 @@ def _conclude(kills: Sequence[Kill], caps: Capabilities | None) -> int:
     by_vectors, by_checks = (sum(bool(getattr(kill, kind)) for kill in kills) for kind in ("vectors", "checks"))
     if caps is not None:
         print(
-            f"\n{shown(caps.name)} {shown(caps.version)}: with the operations, ranges and policies that it declares, runs that pass "
-            f"could have caught {len(kills) - len(alive)} of {len(kills)} known bugs: "
+            f"\n{shown(caps.name)} {shown(caps.version)}: with the operations, ranges and policies that it declares, "
+            f"runs that pass could have caught {len(kills) - len(alive)} of {len(kills)} known bugs: "
             f"{by_vectors} by vectors, {by_checks} by checks"
         )
         return 0

@@ -11,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from secagg_spec.conformance import options as arguments
 from secagg_spec.conformance import vectors
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Vector
@@ -46,7 +48,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")
     parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
-    parser.add_argument("--timeout", type=float, default=10.0, metavar="S", help="seconds for one answer (10)")
+    arguments.add_timeouts(parser)
     parser.add_argument("--regenerate", action="store_true", help="write all files of spec/vectors again, and end")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -56,8 +58,6 @@ def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     if options.regenerate:
         return _regenerate(options)
-    if not 0 < options.timeout < 1e6:
-        raise UsageError(f"--timeout {options.timeout:g}: seconds above 0")
     if options.target and options.adapter:
         raise UsageError("name one or more --target, or give the command of an adapter after -- (not both)")
     books = _chosen(options)
@@ -107,18 +107,20 @@ def _plural(count: int) -> str:
 
 def _connections(options: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
     if options.adapter:
-        return [("adapter", ProcessConnection(options.adapter, options.timeout))]
+        return [("adapter", ProcessConnection(options.adapter, options.timeout, options.start_timeout))]
     unknown = [name for name in options.target if name not in TARGETS]
     if unknown:
         raise UsageError(f"--target {unknown[0]}: the targets are {', '.join(TARGETS)}")
-    return [(name, _connect(name, options.timeout)) for name in dict.fromkeys(options.target)]
+    return [(name, _connect(name, options)) for name in dict.fromkeys(options.target)]
 
 
-def _connect(name: str, timeout: float) -> ProcessConnection | str:
+def _connect(name: str, options: argparse.Namespace) -> ProcessConnection | str:
     try:
-        return TARGETS[name].connect(timeout)
+        connection = TARGETS[name].connect(options.timeout)
     except TargetAbsent as absent:
         return str(absent)
+    connection.start_timeout = options.start_timeout
+    return connection
 
 
 def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]) -> int:
@@ -130,11 +132,11 @@ def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]
         caps = greet(connection.ask)
         found = {book.name: list(run(connection, caps, book.vectors)) for book in books}
     except AdapterUnusable as unusable:
-        print(_harmless(f"{name}: the adapter could not be used: {unusable}"))
+        print(shown(f"{name}: the adapter could not be used: {unusable}"))
         return 3
     finally:
         connection.close()
-    print(_harmless(f"{name}: {caps.name} {caps.version}"))
+    print(shown(f"{name}: {caps.name} {caps.version}"))
     for book in books:
         _print(book, found[book.name])
     outcomes = [outcome for of_book in found.values() for outcome in of_book]
@@ -161,7 +163,7 @@ def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
 def _failure(book: Book, outcome: Outcome) -> list[str]:
     vector = outcome.vector
     lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(vector.clauses)}]"]
-    lines += [f"         {_harmless(outcome.message)}"]
+    lines += [f"         {shown(outcome.message)}"]
     lines += [f"         case:      {vector.comment}"]
     for name in vector.flags:
         flag = book.flags[name]
@@ -175,11 +177,6 @@ def _expected(vector: Vector) -> str:
     if vector.result is not None:
         return _short({"result": vector.result})
     return f"reject with {' or '.join(vector.reject)}"
-
-
-def _harmless(text: str) -> str:
-    """Return what an adapter said without characters that move the cursor, change colours, or begin a line."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _short(body: Mapping[str, Any]) -> str:
