@@ -6,7 +6,7 @@ vectors, and those of one vector stay as they are whatever other vectors come an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -127,6 +127,11 @@ class Book:
         assert bug_type in BUG_TYPES, f"flag {name}: {bug_type}"
         self.flags[name] = Flag(bug_type, description, effect, clause, mutants)
         return name
+
+    def add_flags(self, flags: Iterable[tuple[str, ...]]) -> None:
+        """Add flags, each given as the arguments of `flag`."""
+        for name, bug_type, description, effect, clause, *found in flags:
+            self.flag(name, bug_type, description, effect, clause, *found)
 
     def valid(
         self,

@@ -42,7 +42,7 @@ _D = 7
 def book() -> Book:
     """Make the vectors of this area."""
     made = Book("code", "The (N, U) Vandermonde code with T noise rows that shares a mask: encoding and decoding.")
-    _flags(made)
+    made.add_flags(_FLAGS)
     _encoding(made)
     _decoding(made)
     _numbers(made)
@@ -51,9 +51,8 @@ def book() -> Book:
     return made
 
 
-def _flags(made: Book) -> None:
-    add = made.flag
-    add(
+_FLAGS = (
+    (
         "Basic",
         BASIC,
         "The shares are those of another code, or decoding is not the inverse of encoding.",
@@ -61,16 +60,16 @@ def _flags(made: Book) -> None:
         "MDS-05",
         "points-from-zero",
         "shares-with-offset",
-    )
-    add(
+    ),
+    (
         "Points",
         EDGE_CASE,
         "The points start from 0, so that user 0 holds the first sub-mask in clear.",
         "the server and user 0 learn a part of everybody's update",
         "MDS-04",
         "points-from-zero",
-    )
-    add(
+    ),
+    (
         "RowOrder",
         WRONG_ORDER,
         "The noise rows stand before the sub-masks, or one of them is not used.",
@@ -78,88 +77,88 @@ def _flags(made: Book) -> None:
         "MDS-04",
         "noise-first",
         "last-noise-row-forgotten",
-    )
-    add(
+    ),
+    (
         "Padding",
         EDGE_CASE,
         "The padding stands in front, or is missing, when U - T does not divide d.",
         "the elements of the sum stand in the wrong places",
         "MDS-03",
         "padding-in-front",
-    )
-    add(
+    ),
+    (
         "LargeField",
         OVERFLOW,
         "Sums of products overflow in a field of 31 or 32 bits.",
         "wrong sums for large fields, without any error",
         "MOD-04",
         "matmul-in-int64",
-    )
-    add(
+    ),
+    (
         "AnyUsers",
         EDGE_CASE,
         "Decoding takes the points of the first users, or the shares in ascending order, whoever sent them.",
         "wrong sums as soon as somebody drops out",
         "MDS-05",
         "decodes-at-first-points",
-    )
-    add(
+    ),
+    (
         "SumOfShares",
         BASIC,
         "Decoding does something that is not linear.",
         "single masks decode, and their sum does not",
         "MDS-06",
         "shares-with-offset",
-    )
-    add(
+    ),
+    (
         "OtherPadding",
         EDGE_CASE,
         "Decoding looks at what the padding decodes to.",
         "a sender that pads otherwise stops the round",
         "MDS-06",
         "padding-must-be-zero",
-    )
-    add(
+    ),
+    (
         "Numbers",
         MISSING_STEP,
         "N, U and T are not checked against each other and against q.",
         "with T = 0 nothing is masked; other numbers give a code that does not decode",
         "MDS-01",
         "code-numbers-unchecked",
-    )
-    add(
+    ),
+    (
         "NothingToShare",
         MISSING_STEP,
         "An empty vector is shared.",
         "a party takes part that contributes nothing",
         "MDS-01",
         "empty-vector-is-shared",
-    )
-    add(
+    ),
+    (
         "FieldNeeded",
         MISSING_STEP,
         "A composite modulus is taken for a field.",
         "some sets of shares do not decode",
         "MOD-02",
         "composite-modulus",
-    )
-    add(
+    ),
+    (
         "NonCanonical",
         MISSING_STEP,
         "A number that is not below q is reduced instead of refused.",
         "a sender that is out of step is not noticed",
         "MOD-06",
         "elements-are-reduced",
-    )
-    add(
+    ),
+    (
         "Shapes",
         MISSING_STEP,
         "Noise or shares of the wrong length are filled by repetition, or cut.",
         "noise that repeats masks nothing",
         "MOD-07",
         "rows-are-repeated",
-    )
-    add(
+    ),
+    (
         "TooFewShares",
         MISSING_STEP,
         "A share that is missing is taken as zero.",
@@ -167,31 +166,32 @@ def _flags(made: Book) -> None:
         "MDS-07",
         "absent-shares-are-zero",
         "threshold-off-by-one",
-    )
-    add(
+    ),
+    (
         "Twice",
         MISSING_STEP,
         "No list of users is searched for one that is named twice.",
         "fewer users than U decode, or the second share is never looked at",
         "MDS-08",
         "users-repeat-unseen",
-    )
-    add(
+    ),
+    (
         "Outside",
         MISSING_STEP,
         "User N is taken for user 0, and user -1 for the last one.",
         "shares of strangers are decoded",
         "MDS-08",
         "users-wrap-around",
-    )
-    add(
+    ),
+    (
         "AlteredShare",
         MISSING_STEP,
         "Only the first U shares are used, and the others are not compared.",
         "one user can change the sum, and nobody notices although it could be seen",
         "MDS-09",
         "extra-shares-ignored",
-    )
+    ),
+)
 
 
 def _drawn(id: str, code: Code, d: int) -> tuple[UintArray, UintArray]:

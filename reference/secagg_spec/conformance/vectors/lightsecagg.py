@@ -54,7 +54,7 @@ def book() -> Book:
         f"the plain channel, in round 0 of the session {SESSION.hex()}."
     )
     made = Book("lightsecagg", covers)
-    _flags(made)
+    made.add_flags(_FLAGS)
     _masks(made)
     _aggregated(made)
     _recovered(made)
@@ -63,73 +63,72 @@ def book() -> Book:
     return made
 
 
-def _flags(made: Book) -> None:
-    add = made.flag
-    add(
+_FLAGS = (
+    (
         "Basic",
         BASIC,
         "The mask is subtracted where it is to be added.",
         "no sum is right",
         "LSA-02",
         "mask-is-subtracted",
-    )
-    add(
+    ),
+    (
         "MaskLength",
         MISSING_STEP,
         "An update that is longer than its mask is cut, or goes out unmasked at its end.",
         "a part of an update is lost, or seen by the server",
         "LSA-03",
         "longer-vector-is-cut",
-    )
-    add(
+    ),
+    (
         "NonCanonical",
         MISSING_STEP,
         "A number that is not below q is reduced instead of refused.",
         "a quantiser that is out of step is not noticed",
         "LSA-03",
         "elements-are-reduced",
-    )
-    add(
+    ),
+    (
         "ExactlyTheSet",
         EDGE_CASE,
         "The shares of users outside the surviving set are added as well.",
         "wrong sums as soon as somebody drops out before the upload",
         "LSA-08",
         "sums-all-shares",
-    )
-    add(
+    ),
+    (
         "SmallSet",
         MISSING_STEP,
         "A surviving set of T + 1 users is answered.",
         "T colluders subtract their own updates and read one user's",
         "LSA-09",
         "small-set-accepted",
-    )
-    add(
+    ),
+    (
         "SetTwice",
         MISSING_STEP,
         "A surviving set that names a user twice is answered.",
         "a small set looks like a large one",
         "LSA-10",
         "set-may-repeat",
-    )
-    add(
+    ),
+    (
         "SetOutside",
         MISSING_STEP,
         "Users outside the roster are taken out of the set in silence.",
         "the server and the user speak of different sets",
         "LSA-10",
         "strangers-are-left-out",
-    )
-    add(
+    ),
+    (
         "NotHeld",
         MISSING_STEP,
         "A share that never came is left out of the sum.",
         "wrong sums without any error",
         "LSA-11",
         "missing-share-skipped",
-    )
-    add(
+    ),
+    (
         "AnyAnswers",
         EDGE_CASE,
         "Recovery works for the first U users only, or with all answers only.",
@@ -138,16 +137,16 @@ def _flags(made: Book) -> None:
         "decodes-at-first-points",
         "late-dropout-counted-out",
         "everybody-must-answer",
-    )
-    add(
+    ),
+    (
         "LargeField",
         OVERFLOW,
         "Sums of products overflow in a field of 31 or 32 bits.",
         "wrong sums for large fields, without any error",
         "LSA-13",
         "matmul-in-int64",
-    )
-    add(
+    ),
+    (
         "TooFewAnswers",
         MISSING_STEP,
         "U - 1 answers are taken for enough.",
@@ -155,32 +154,32 @@ def _flags(made: Book) -> None:
         "LSA-14",
         "threshold-off-by-one",
         "absent-shares-are-zero",
-    )
-    add(
+    ),
+    (
         "AlteredAnswer",
         MISSING_STEP,
         "Answers beyond the first U are not compared with them.",
         "one user can change the sum, and nobody notices although it could be seen",
         "LSA-15",
         "extra-shares-ignored",
-    )
-    add(
+    ),
+    (
         "Outsider",
         MISSING_STEP,
         "An answer counts whoever gives it.",
         "users that dropped out, or were never there, take part in recovery",
         "LSA-16",
         "outsider-answers",
-    )
-    add(
+    ),
+    (
         "FewContributors",
         MISSING_STEP,
         "The server goes on with fewer than max(U, T + 2) contributors.",
         "T colluders subtract their own updates and read one user's",
         "LSA-07",
         "server-announces-few",
-    )
-    add(
+    ),
+    (
         "Dropouts",
         EDGE_CASE,
         "A user that drops out is counted in the wrong set, or stops the round.",
@@ -189,8 +188,8 @@ def _flags(made: Book) -> None:
         "all-sharers-announced",
         "late-dropout-counted-out",
         "everybody-must-answer",
-    )
-    add(
+    ),
+    (
         "Numbers",
         MISSING_STEP,
         "The numbers of a session are not checked against each other.",
@@ -199,23 +198,24 @@ def _flags(made: Book) -> None:
         "parameters-unchecked",
         "small-deployment-accepted",
         "code-numbers-unchecked",
-    )
-    add(
+    ),
+    (
         "FieldNeeded",
         MISSING_STEP,
         "A composite modulus is taken for a field.",
         "some sets of answers do not decode",
         "MOD-02",
         "composite-modulus",
-    )
-    add(
+    ),
+    (
         "Shapes",
         MISSING_STEP,
         "Vectors of the wrong length are filled by repetition, or cut.",
         "wrong sums without any error",
         "MOD-07",
         "rows-are-repeated",
-    )
+    ),
+)
 
 
 def _masks(made: Book) -> None:

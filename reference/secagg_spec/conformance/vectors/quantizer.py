@@ -31,7 +31,7 @@ _SMALLEST = 2.0**-53
 def book() -> Book:
     """Make the vectors of this area."""
     made = Book("quantizer", "Real numbers to elements by stochastic rounding, and back.")
-    _flags(made)
+    made.add_flags(_FLAGS)
     _rounding(made)
     _range(made)
     _refused_numbers(made)
@@ -39,9 +39,8 @@ def book() -> Book:
     return made
 
 
-def _flags(made: Book) -> None:
-    add = made.flag
-    add(
+_FLAGS = (
+    (
         "Basic",
         BASIC,
         "The nearest integer is taken, or the fraction is cut off.",
@@ -49,24 +48,24 @@ def _flags(made: Book) -> None:
         "QNT-03",
         "rounds-to-nearest",
         "truncates-toward-zero",
-    )
-    add(
+    ),
+    (
         "Integers",
         EDGE_CASE,
         "The draw is compared with <= instead of <, so that an integer moves when the draw is 0.",
         "bias, and values beyond the declared range",
         "QNT-02",
         "integers-move-up",
-    )
-    add(
+    ),
+    (
         "NearZero",
         EDGE_CASE,
         "For -1 < y < 0 the difference y - floor(y) is rounded to binary64 before it is compared.",
         "bias for small negative numbers",
         "QNT-03",
         "fraction-is-rounded",
-    )
-    add(
+    ),
+    (
         "Negative",
         EDGE_CASE,
         "Negative numbers are rounded toward zero, or carried without their sign.",
@@ -74,8 +73,8 @@ def _flags(made: Book) -> None:
         "QNT-05",
         "sign-is-lost",
         "truncates-toward-zero",
-    )
-    add(
+    ),
+    (
         "Bound",
         EDGE_CASE,
         "The largest value that is allowed, and the first that is not.",
@@ -83,8 +82,8 @@ def _flags(made: Book) -> None:
         "QNT-04",
         "range-forgets-weight",
         "bound-off-by-one",
-    )
-    add(
+    ),
+    (
         "TooLarge",
         MISSING_STEP,
         "A number that is too large is clipped, or its weight is forgotten.",
@@ -92,16 +91,16 @@ def _flags(made: Book) -> None:
         "QNT-04",
         "clips-large-values",
         "range-forgets-weight",
-    )
-    add(
+    ),
+    (
         "NotFinite",
         MISSING_STEP,
         "NaN, infinities, and numbers that overflow once scaled, count as 0.",
         "an update that has diverged enters the sum",
         "QNT-01",
         "not-finite-becomes-zero",
-    )
-    add(
+    ),
+    (
         "LevelAndWeight",
         MISSING_STEP,
         "A level or a total weight that is not allowed is replaced by one that is.",
@@ -109,63 +108,64 @@ def _flags(made: Book) -> None:
         "QNT-08",
         "level-and-weight-clamped",
         "level-clamped-back",
-    )
-    add(
+    ),
+    (
         "Draw",
         MISSING_STEP,
         "A draw outside [0, 1) is moved to its nearest end.",
         "bias when the source of the draws is broken",
         "QNT-09",
         "draw-clipped",
-    )
-    add(
+    ),
+    (
         "Modulus",
         MISSING_STEP,
         "A modulus outside its range is taken.",
         "elements no longer fit the four bytes that carry them",
         "MOD-01",
         "any-modulus",
-    )
-    add(
+    ),
+    (
         "NonCanonical",
         MISSING_STEP,
         "A number that is not below R is reduced instead of refused.",
         "a sum that is not one is decoded",
         "MOD-06",
         "elements-are-reduced",
-    )
-    add(
+    ),
+    (
         "DrawForEach",
         MISSING_STEP,
         "One draw is used for all numbers when fewer draws than numbers are given.",
         "the errors of the elements are not independent",
         "MOD-07",
         "draws-are-repeated",
-    )
-    add(
+    ),
+    (
         "Middle",
         EDGE_CASE,
         "The element (R - 1) / 2 is decoded as negative.",
         "the largest positive sum comes out negative",
         "QNT-06",
         "middle-is-negative",
-    )
-    add(
+    ),
+    (
         "Quotient",
         BASIC,
         "The decoded integer is multiplied by the level, or by a rounded 1 / c.",
         "wrong last bits, or a wrong scale",
         "QNT-07",
         "times-reciprocal",
-    )
-    add(
+    ),
+    (
         "OneRounding",
         EDGE_CASE,
         "The quotient is rounded to binary64 and again to binary32.",
         "a wrong last bit, so that two implementations disagree",
         "QNT-07",
         "rounds-twice",
-    )
+    ),
+)
 
 
 def _rounding(made: Book) -> None:
