@@ -12,7 +12,7 @@ from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets import readers, reference
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import lightsecagg, shape
 
@@ -86,13 +86,13 @@ def _cut(right: Function) -> Function:
     "rows-are-repeated",
     "MOD-07",
     "wrong product: a matrix or a list of vectors with too few numbers is filled by repetition",
-    "secagg_spec.conformance.targets.reference:_shaped",
-    lambda: _outcome(lambda: reference._shaped("a", "01000000", 2, 1)),
+    "secagg_spec.conformance.targets.readers:shaped",
+    lambda: _outcome(lambda: readers.shaped("a", "01000000", 2, 1)),
     also=("ERR-02",),
 )
 def _repeated(right: Function) -> Function:
-    def wrong(name: str, text: Any, rows: int, columns: int) -> UintArray:
-        return np.resize(reference._vector(name, text), (rows, columns))
+    def wrong(name: str, text: str, rows: int, columns: int) -> UintArray:
+        return np.resize(readers.vector(name, text), (rows, columns))
 
     return wrong
 
