@@ -1,25 +1,31 @@
 """The command ``secagg-spec power``: what finds each planted bug: test vectors, fuzzing checks, or a test of its own.
 
 Vectors hold fixed outcomes, so they run in this process with the bug planted. Checks compare with the reference, so the
-planted one runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md).
+planted one runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md). Bugs are hunted several at a time,
+each by one process.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import statistics
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance import mutants, options
 from secagg_spec.conformance.capabilities import Capabilities, greet
+from secagg_spec.conformance.checks import REGISTRY as CHECKS
+from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
 from secagg_spec.conformance.mutants import Mutant
 from secagg_spec.conformance.plain import shown
@@ -34,6 +40,8 @@ _USAGE = """secagg-spec power [options]
 _EPILOG = """Without an adapter: every planted bug must be found (exit code 1 when one is alive).
 With one: which of them a run with the operations, ranges and policies that it declares could find (exit code 0)."""
 _PLUGIN = "secagg_spec.conformance.mutants.planting"
+_HELLO = "adapter/hello"
+"""The check that stands for a hello that cannot be used, which ends every run."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +109,31 @@ def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | 
 
     With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
     """
+    names = [mutant.name for mutant in chosen]
+    rest = (repeat(cases), repeat(seeds), repeat(caps))
+    workers = min(os.cpu_count() or 1, len(names))
+    if workers < 2:
+        yield from map(_hunted, names, *rest)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        for mutant, kill in zip(chosen, pool.map(_found, names, *rest), strict=True):
+            yield Kill(mutant, *kill)
+
+
+_Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
+
+
+def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Found:
+    """Return the members of a `Kill` but the mutant, whose functions cannot go from process to process."""
+    mutant = mutants.load()[name]
     vectors = [vector for book in store.load_all() for vector in book.vectors]
-    for mutant in chosen:
-        found = killing_vectors(mutant, vectors, caps)
-        checks, calls = killing_checks(mutant, cases, seeds, caps)
-        test = killing_test(mutant) if caps is None else None
-        yield Kill(mutant, tuple(found), checks, calls, test)
+    found = killing_vectors(mutant, vectors, caps)
+    checks, calls = killing_checks(mutant, cases, seeds, caps)
+    return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
+
+
+def _hunted(name: str, cases: int, seeds: int, caps: Capabilities | None) -> Kill:
+    return Kill(mutants.load()[name], *_found(name, cases, seeds, caps))
 
 
 # ---------------------------------------------------------------------------------------------------- vectors
@@ -138,19 +165,41 @@ def killing_checks(
 ) -> tuple[tuple[str, ...], int]:
     """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
 
-    All seeds use one process; shrinking and confirming are left out.
+    All seeds use one process; shrinking and confirming are left out. A check that failed with one seed is run with
+    another only to count the calls until the first failure. A hello that cannot be used counts as ``adapter/hello``.
     """
-    connection = _Counting([sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", mutant.name])
-    found: list[str] = []
+    found: dict[str, None] = {}
     counts: list[int] = []
+    connection = _Counting(_command(mutant))
     try:
         for seed in range(seeds):
-            failing, calls = _search(connection, mutant, Settings(cases=cases, seed=seed), caps)
-            found += failing
-            counts += [calls] if failing else []
+            first = 0
+            for check, calls in _failing(connection, mutant.clauses, Settings(cases, seed), caps, found):
+                first = first or calls
+                found[check] = None
+            counts += [first] if first else []
     finally:
         connection.close()
-    return tuple(dict.fromkeys(found)), int(statistics.median(counts)) if counts else 0
+    return tuple(found), int(statistics.median(counts)) if counts else 0
+
+
+def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds: int) -> set[str]:
+    """Return which of some clauses are decided by a check that fails with the bug planted; stop when all are."""
+    missing = set(clauses)
+    connection = _Counting(_command(mutant))
+    try:
+        for seed in range(seeds):
+            for check, _ in _failing(connection, missing, Settings(cases, seed)):
+                missing -= set(CHECKS[check].clauses)
+                if not missing:
+                    return set(clauses)
+    finally:
+        connection.close()
+    return set(clauses) - missing
+
+
+def _command(mutant: Mutant) -> list[str]:
+    return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", mutant.name]
 
 
 class _Counting(ProcessConnection):
@@ -162,34 +211,46 @@ class _Counting(ProcessConnection):
         self.calls += 1
         return super().ask(request)
 
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        self.calls += 1
+        return super().ask_raw(line, id)
 
-def _search(
-    connection: _Counting, mutant: Mutant, settings: Settings, declared: Capabilities | None
-) -> tuple[list[str], int]:
-    """Return the checks of the mutant's clauses that fail, and the calls until the first one did."""
+
+def _failing(
+    connection: _Counting,
+    clauses: Collection[str],
+    settings: Settings,
+    declared: Capabilities | None = None,
+    known: Collection[str] = (),
+) -> Iterator[tuple[str, int]]:
+    """Yield the checks of some clauses that fail, each with the calls so far; `known` ones only as the first."""
+    connection.calls, failed = 0, False
     try:
         own = greet(connection.ask)
     except AdapterUnusable:
-        return ["hello"], 1
+        yield _HELLO, 1
+        return
     met = declared or own
-    caps = own if declared is None else replace(own, operations=_explicit(declared))
-    found: list[str] = []
-    connection.calls = calls = 0
+    caps = own if declared is None else replace(own, operations=_explicit(declared, own))
     for check in settings.chosen():
-        if not set(check.clauses) & set(mutant.clauses) or not check.runs_on(met) or not check.runs_on(caps):
+        if (failed and check.id in known) or not _decides(check, clauses, met, caps):
             continue
         if first_failure(connection, caps, check, settings):
-            calls = calls or connection.calls
-            found.append(check.id)
-    return found, calls
+            failed = True
+            yield check.id, connection.calls
 
 
-def _explicit(declared: Capabilities) -> dict[str, dict[str, Any]]:
-    """Return declarations with their ranges, and without their grades: the reference draws nothing itself."""
-    return {
-        name: {member: value for member, value in entry.items() if member != "randomness"}
-        for name, entry in declared.operations.items()
-    }
+def _decides(check: Check, clauses: Collection[str], met: Capabilities, caps: Capabilities) -> bool:
+    return not set(check.clauses).isdisjoint(clauses) and check.runs_on(met) and check.runs_on(caps)
+
+
+def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, Any]]:
+    """Return what an adapter declares, with the grades of the reference, which draws only where a bug makes it."""
+    operations = {}
+    for name, entry in declared.operations.items():
+        grades = {"randomness": own.grade(name)} if own.offers(name) else {}
+        operations[name] = {**entry, "randomness": own.randomness, **grades}
+    return operations
 
 
 # ------------------------------------------------------------------------------------------------------ tests

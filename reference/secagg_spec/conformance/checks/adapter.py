@@ -45,7 +45,7 @@ def long_line(draw: Any, call: Caller) -> None:
         raise CheckFailed("wrong_value", f"echo of a string of {size} characters gave something else")
 
 
-@check("adapter/hello", "ADP-07", examples=1)
+@check("adapter/hello", "ADP-07", "ADP-03", examples=1)
 def hello(draw: Any, call: Caller) -> None:
     """A second hello gets the same answer as the first, with all members, and only operations of the text."""
     answer = call.ask(HELLO.op, HELLO.params)

@@ -271,7 +271,7 @@ def sealed_user(draw: Any, call: Caller) -> None:
     judge_user(call, rounds.user_scene(draw, call.caps, sealed=True))
 
 
-@check(f"{_USER}/refused-step", "ERR-01", operations=(_USER,), examples=60)
+@check(f"{_USER}/refused-step", "ERR-01", "ADP-20", operations=(_USER,), examples=60)
 def user_unharmed(draw: Any, call: Caller) -> None:
     """Whatever a user refused before, the right steps come out as if it had never been asked."""
     scene = rounds.user_scene(draw, call.caps)
@@ -542,7 +542,7 @@ def server(draw: Any, call: Caller) -> None:
     judge_server(call, rounds.server_scene(draw, call.caps))
 
 
-@check(f"{_SERVER}/refused-step", "ERR-01", operations=(_SERVER,), examples=60)
+@check(f"{_SERVER}/refused-step", "ERR-01", "ADP-20", operations=(_SERVER,), examples=60)
 def server_unharmed(draw: Any, call: Caller) -> None:
     """Whatever the server refused before, the right steps come out as if it had never been asked."""
     scene = rounds.server_scene(draw, call.caps)

@@ -104,17 +104,9 @@ def load() -> dict[str, Mutant]:
 
 def unbreakable() -> dict[str, str]:
     """Return the clauses that need no mutant, each with the reason (spec/vectors/unbreakable.toml)."""
-    return {entry["id"]: entry["reason"] for entry in _exempt()["clause"]}
-
-
-def not_yet() -> tuple[str, ...]:
-    """Return the clauses whose mutants are still to come."""
-    return tuple(_exempt().get("NOT_YET", ()))
-
-
-def _exempt() -> dict[str, Any]:
     path = resources.root("spec") / "vectors" / "unbreakable.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))["clause"]
+    return {entry["id"]: entry["reason"] for entry in listed}
 
 
 def _put(holder: Any, attribute: str, value: Any) -> None:

@@ -425,6 +425,21 @@ def _outsiders(right: Function) -> Function:
 
 
 @mutant(
+    "non-sharers-upload",
+    "LSA-16",
+    "failure: a masked update of a user that did not share counts, and its mask can never be removed",
+    f"{_LSA}:_ready",
+    lambda: _server(_parcels(missing=[(4, 3)]), _updates(0, 1, 2, 4)),
+)
+def _uploads(right: Function) -> Function:
+    def wrong(state: Any, phase: str, inbox: Any, kinds: Any, senders: Any) -> None:
+        uploading = isinstance(state, lightsecagg.ServerState) and phase == "upload"
+        right(state, phase, inbox, kinds, range(state.parameters.N) if uploading else senders)
+
+    return wrong
+
+
+@mutant(
     "bad-share-blames-one",
     "LSA-15",
     "wrong blame: the last one of those who answered is blamed for a wrong answer of any of them",
