@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +17,7 @@ from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.vectors.base import Book, Vector
 from secagg_spec.errors import ParameterError
 
 REGISTRY = mutants.load()
@@ -23,6 +27,8 @@ NEGATIVE = [
     (book, vector) for book in BOOKS for vector in book.vectors if vector.reject and book.name != store.FINDINGS
 ]
 ROOT = Path(__file__).parents[2]
+REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
+SEEDED = "adapter/seeded"
 
 
 @cache
@@ -89,24 +95,43 @@ def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
 # ------------------------------------------------------------------------------------------------------- vectors
 
 
+def unfound(book: Book, flag: str) -> list[str]:
+    """Return the mutants of a flag that no vector with the flag finds; a flag without a mutant finds nothing."""
+    flagged = {vector.id for vector in book.vectors if flag in vector.flags}
+    named = book.flags[flag].mutants
+    return [name for name in named if not flagged & found_by_vectors(name)] if named else ["no mutant"]
+
+
+def refused_anyway(book: Book, vector: Vector) -> bool:
+    """Return whether a vector that is to be refused is refused with each bug of its flags planted, too."""
+    return not any(vector.id in found_by_vectors(name) for flag in vector.flags for name in book.flags[flag].mutants)
+
+
 @pytest.mark.parametrize(
     ("book", "flag"), [(book.name, flag) for book in BOOKS if book.name != store.FINDINGS for flag in book.flags]
 )
 def test_every_mutant_of_a_flag_is_found_by_a_vector_with_the_flag(book: str, flag: str) -> None:
     [found] = [other for other in BOOKS if other.name == book]
-    flagged = {vector.id for vector in found.vectors if flag in vector.flags}
-    named = found.flags[flag].mutants
-    assert named
-    assert [name for name in named if not flagged & found_by_vectors(name)] == []
+    assert unfound(found, flag) == []
 
 
 @pytest.mark.parametrize("number", range(len(NEGATIVE)), ids=[vector.id for _, vector in NEGATIVE])
 def test_a_vector_that_is_to_be_refused_breaks_one_rule_only(number: int) -> None:
-    book, vector = NEGATIVE[number]
-    named = [name for flag in vector.flags for name in book.flags[flag].mutants]
-    assert any(vector.id in found_by_vectors(name) for name in named), (
-        "with its check left out, it is refused all the same"
-    )
+    assert not refused_anyway(*NEGATIVE[number]), "with its check left out, it is refused all the same"
+
+
+@pytest.mark.parametrize("named", [("product-in-int64", "small-set-accepted"), ()])
+def test_a_flag_that_kills_nothing_is_seen(named: tuple[str, ...]) -> None:
+    [book] = [book for book in BOOKS if book.name == "lightsecagg"]
+    flags = {**book.flags, "SmallSet": replace(book.flags["SmallSet"], mutants=named)}
+    assert unfound(replace(book, flags=flags), "SmallSet") == list(named[:1] or ["no mutant"])
+
+
+def test_a_vector_that_breaks_a_second_rule_is_seen() -> None:
+    book, vector = next((book, vector) for book, vector in NEGATIVE if vector.id == "aggregate-small-set")
+    flags = {**book.flags, "SmallSet": replace(book.flags["SmallSet"], mutants=("threshold-off-by-one",))}
+    assert not refused_anyway(book, vector)
+    assert refused_anyway(replace(book, flags=flags), vector)
 
 
 # ------------------------------------------------------------------------------------------------------- command
@@ -127,6 +152,50 @@ def test_a_mutant_that_nothing_finds_is_alive(
     monkeypatch.setattr(power, "killing_checks", lambda *arguments: ((), 0))
     assert cli.main(["power", "-k", "small-set-accepted"]) == 1
     assert "ALIVE" in capsys.readouterr().out
+
+
+@pytest.fixture
+def harmless(monkeypatch: pytest.MonkeyPatch) -> mutants.Mutant:
+    """A mutant that changes nothing; the process that the checks ask is the reference itself."""
+    planted = replace(REGISTRY["small-set-accepted"], name="harmless", build=lambda right: right)
+    monkeypatch.setitem(REGISTRY, "harmless", planted)
+    monkeypatch.setattr(power, "_command", lambda mutant: REFERENCE)
+    return planted
+
+
+def test_a_mutant_that_changes_nothing_is_alive(harmless: mutants.Mutant, capsys: pytest.CaptureFixture[str]) -> None:
+    assert power.shown_by_checks(harmless, harmless.clauses, 20, 1) == set()
+    assert cli.main(["power", "-k", "harmless", "--fuzz", "20", "--seeds", "2"]) == 1
+    assert "0 of 1 planted bugs are found: 0 by vectors, 0 by checks, 0 by tests of their own; 1 alive" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_process_that_does_not_start_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "_command", lambda mutant: [*REFERENCE, "--mutant", "nothing"])
+    assert power.killing_checks(REGISTRY["small-set-accepted"], 20, 1) == ((), 0)
+
+
+def test_several_mutants_are_hunted_at_a_time_and_reported_in_their_order(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [name for name in REGISTRY if "hello" in name]
+    outputs = []
+    for count in (1, 2):
+        monkeypatch.setattr("os.cpu_count", lambda count=count: count)
+        assert cli.main(["power", "-k", "hello", "--fuzz", "5", "--seeds", "1"]) == 0
+        outputs.append(capsys.readouterr().out)
+    assert outputs[0] == outputs[1]
+    assert [line.split()[0] for line in outputs[0].splitlines()[: len(names)]] == names
+
+
+def test_a_grade_or_a_range_that_a_mutant_breaks_counts_where_an_adapter_declares_one() -> None:
+    caps = greet(DirectConnection(reference.build().answer).ask)
+    ranges = {"q": {"max": 2**31 - 1}}
+    narrow: dict[str, dict[str, Any]] = {"field.multiply": {"ranges": ranges}, "mds.encode": {"randomness": "seeded"}}
+    for name, check in [("wrong-outside-its-range", "field.multiply/outside-range"), ("seed-is-ignored", SEEDED)]:
+        assert power.killing_checks(REGISTRY[name], 20, 1, replace(caps, operations=narrow))[0] == (check,)
+        assert power.killing_checks(REGISTRY[name], 20, 1, caps) == ((), 0)
 
 
 def test_a_test_that_passes_with_the_bug_planted_does_not_count() -> None:

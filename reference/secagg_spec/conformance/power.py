@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -165,19 +165,19 @@ def killing_checks(
 ) -> tuple[tuple[str, ...], int]:
     """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
 
-    All seeds use one process; shrinking and confirming are left out. A check that failed with one seed is run with
-    another only to count the calls until the first failure. A hello that cannot be used counts as ``adapter/hello``.
+    All seeds use one process; shrinking and confirming are left out. After a seed with which a check failed, others
+    only count the calls until the first failure. A hello that cannot be used ends every run; it counts as
+    ``adapter/hello`` for a bug of that check's clauses, and for others as nothing found.
     """
     found: dict[str, None] = {}
     counts: list[int] = []
     connection = _Counting(_command(mutant))
     try:
         for seed in range(seeds):
-            first = 0
-            for check, calls in _failing(connection, mutant.clauses, Settings(cases, seed), caps, found):
-                first = first or calls
-                found[check] = None
-            counts += [first] if first else []
+            failing = _failing(connection, mutant.clauses, Settings(cases, seed), caps)
+            met = list(islice(failing, 1 if found else None))
+            found |= dict.fromkeys(check for check, _ in met)
+            counts += [calls for _, calls in met[:1]]
     finally:
         connection.close()
     return tuple(found), int(statistics.median(counts)) if counts else 0
@@ -221,22 +221,21 @@ def _failing(
     clauses: Collection[str],
     settings: Settings,
     declared: Capabilities | None = None,
-    known: Collection[str] = (),
 ) -> Iterator[tuple[str, int]]:
-    """Yield the checks of some clauses that fail, each with the calls so far; `known` ones only as the first."""
-    connection.calls, failed = 0, False
+    """Yield the checks of some clauses that fail, each with the calls so far."""
+    connection.calls = 0
+    if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):
+        return
     try:
         own = greet(connection.ask)
     except AdapterUnusable:
-        yield _HELLO, 1
+        if not set(CHECKS[_HELLO].clauses).isdisjoint(clauses):
+            yield _HELLO, 1
         return
     met = declared or own
     caps = own if declared is None else replace(own, operations=_explicit(declared, own))
     for check in settings.chosen():
-        if (failed and check.id in known) or not _decides(check, clauses, met, caps):
-            continue
-        if first_failure(connection, caps, check, settings):
-            failed = True
+        if _decides(check, clauses, met, caps) and first_failure(connection, caps, check, settings):
             yield check.id, connection.calls
 
 
