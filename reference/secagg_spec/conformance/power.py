@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import multiprocessing
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice, repeat
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -109,15 +111,21 @@ def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | 
 
     With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
     """
+    find = partial(_found, cases=cases, seeds=seeds, caps=caps)
     names = [mutant.name for mutant in chosen]
-    rest = (repeat(cases), repeat(seeds), repeat(caps))
     workers = min(os.cpu_count() or 1, len(names))
     if workers < 2:
-        yield from map(_hunted, names, *rest)
+        yield from (Kill(mutant, *find(mutant.name)) for mutant in chosen)
         return
-    with ProcessPoolExecutor(workers) as pool:
-        for mutant, kill in zip(chosen, pool.map(_found, names, *rest), strict=True):
+    with multiprocessing.Pool(workers, _leave_signals) as pool:
+        for mutant, kill in zip(chosen, pool.imap(find, names), strict=True):
             yield Kill(mutant, *kill)
+
+
+def _leave_signals() -> None:
+    """Let the first process alone answer an interrupt; it ends the others, whose adapters end with their input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 _Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
@@ -130,10 +138,6 @@ def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Fou
     found = killing_vectors(mutant, vectors, caps)
     checks, calls = killing_checks(mutant, cases, seeds, caps)
     return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
-
-
-def _hunted(name: str, cases: int, seeds: int, caps: Capabilities | None) -> Kill:
-    return Kill(mutants.load()[name], *_found(name, cases, seeds, caps))
 
 
 # ---------------------------------------------------------------------------------------------------- vectors
