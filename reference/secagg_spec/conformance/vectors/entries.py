@@ -1,0 +1,85 @@
+"""The entries of scripts, as vectors hold them and as answers are judged by them (spec/adapter.md, "Scripts").
+
+The entry of a step that is taken is that of the answer. That of a refused step has the fitting codes, and the parties
+to blame where a clause names them: ``{"reject": ["bad_share"], "blamed": [0, 1, 2, 3]}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from secagg_spec.conformance.checks.base import Caller, CheckFailed
+from secagg_spec.conformance.wire import Answer
+
+SCRIPTS = ("lightsecagg.user", "lightsecagg.server")
+"""The operations whose result has entries."""
+
+Entry = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """How a step is refused: the fitting codes, and who must be blamed, where a clause says it."""
+
+    codes: Collection[str]
+    blamed: tuple[int | str, ...] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry of the step."""
+        blamed = {} if self.blamed is None else {"blamed": list(self.blamed)}
+        return {"reject": sorted(self.codes), **blamed}
+
+
+def demanded(entries: Sequence[Entry], refused: Mapping[int, Refusal]) -> list[dict[str, Any]]:
+    """Return what the entries of an answer must be; they refuse exactly the steps of `refused`, and as it says."""
+    assert {at for at, entry in enumerate(entries) if "reject" in entry} == set(refused), entries
+    for at, refusal in refused.items():
+        reject = entries[at]["reject"]
+        assert reject["code"] in refusal.codes, reject
+        assert refusal.blamed is None or _same_set(reject["blamed"], refusal.blamed), reject
+    return [refused[at].as_json() if at in refused else dict(entry) for at, entry in enumerate(entries)]
+
+
+def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) -> None:
+    """Fail when the entries of an answer are not those of a vector; an outbox may be in any order.
+
+    Raises
+    ------
+    CheckFailed
+        With the verdict of the first entry that differs.
+    """
+    if not isinstance(got, list) or len(got) != len(want) or not all(isinstance(entry, dict) for entry in got):
+        raise CheckFailed("wrong_value", f"{operation}: steps must be a list of {len(want)} entries, one for each step")
+    for at, (mine, right) in enumerate(zip(got, want, strict=True)):
+        judge = _refused if "reject" in right else _taken
+        judge(call, f"{operation}: steps[{at}]", mine, right)
+
+
+def _taken(call: Caller, what: str, mine: Entry, right: Entry) -> None:
+    if "reject" in mine:
+        raise CheckFailed("rejected_valid", f"{what} was refused, and it is right", dict(right))
+    outbox = mine.get("outbox")
+    if not isinstance(outbox, list) or sorted(map(str, outbox)) != sorted(right["outbox"]):
+        raise CheckFailed("wrong_value", f"{what} does not send the messages that the text demands", dict(right))
+    if mine.get("aggregate") != right.get("aggregate"):
+        raise CheckFailed("wrong_value", f"{what}: aggregate is not the one that the text demands", dict(right))
+
+
+def _refused(call: Caller, what: str, mine: Entry, right: Entry) -> None:
+    if "reject" not in mine:
+        raise CheckFailed("accepted_invalid", f"{what} was taken, and it must be refused", dict(right))
+    body = mine["reject"]
+    code = body.get("code") if isinstance(body, dict) else None
+    if not isinstance(code, str):
+        raise CheckFailed("protocol", f"{what}: a refused step has a reject with a code", dict(right))
+    reject = Answer("reject", code=code, message=str(body.get("message", "")))
+    call.fits(what, reject, frozenset(right["reject"]), "the step must be refused with")
+    if "blamed" in right and not _same_set(body.get("blamed"), right["blamed"]):
+        message = f"{what}: blamed is {str(body.get('blamed'))[:80]}, must be {right['blamed']} in any order"
+        raise CheckFailed("wrong_value", message, dict(right))
+
+
+def _same_set(got: object, want: Sequence[int | str]) -> bool:
+    return isinstance(got, list) and sorted(map(repr, got)) == sorted(map(repr, want))
