@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -96,15 +97,23 @@ def test_every_operation_has_vectors(operation: str) -> None:
 
 
 NO_VECTOR = {
-    "MDS-10", "ERR-01", "ADP-02", "ADP-03", "ADP-04", "ADP-06", "ADP-07", "ADP-08", "ADP-09",
-}  # fmt: skip
-"""Clauses about several answers, about what is declared, or about distributions: no single request decides them."""
+    "ADP-02": "a line of 64 MiB does not belong into a file of vectors",
+    "ADP-03": "it is about several requests, and a vector is one",
+    "ADP-04": "which operations an adapter does not declare is not the same for any two of them",
+    "ADP-06": "it is about what an adapter declares, which a vector does not know",
+    "ADP-07": "it is about the answer to hello, which is different for each adapter",
+    "ADP-08": "it is about two requests, and about the grade seeded, whose results are the implementation's own",
+    "ADP-09": "it is about every rejection: that the code is one of the list is judged whenever there is one",
+    "ADP-10": "the line is no request, so that it has no operation and no params",
+    "ADP-11": "the fault is in the request around params and rand, and a vector has these two alone",
+}
+"""Clauses that no vector can decide, each with the reason: a vector is one operation, its params and its rand."""
 
 
 def test_every_clause_that_checks_reach_has_a_vector() -> None:
     reached = {clause for check in CHECKS.values() for clause in check.clauses}
     covered = {clause for vector in VECTORS.values() for clause in vector.clauses}
-    assert reached - covered - NO_VECTOR == set()
+    assert reached - covered == set(NO_VECTOR)
     assert covered <= set(resources.clauses())
 
 
@@ -163,7 +172,22 @@ INPUTS = (
     "rounding",
     "held",
     "masked",
+    "key",
+    "private",
+    "secret",
+    "sender_key",
+    "receiver_key",
+    "session",
+    "payload",
+    "plaintexts",
 )
+
+
+NOT_COMPARED = {
+    "prg-zero-key": "its key is that of published test cases",
+    "script-tiny-user-0": "its noise is two numbers modulo 7, with which other vectors modulo 7 begin",
+}
+"""Vectors whose inputs need not be different from all others, each with the reason."""
 
 
 def texts(value: Any) -> Iterator[str]:
@@ -181,11 +205,16 @@ def random_inputs() -> list[tuple[str, str]]:
     found = []
     for book in BOOKS:
         for vector in book.vectors:
-            if any((book.name, flag) in edge for flag in vector.flags):
+            if vector.id in NOT_COMPARED or any((book.name, flag) in edge for flag in vector.flags):
                 continue
             members = {**vector.params, **vector.rand}
             found += [(vector.id, text) for name in INPUTS for text in texts(members.get(name)) if text]
     return found
+
+
+def run_of(id: str) -> str:
+    """The round of a vector that is one party of it, whose session is that of the others; else the id itself."""
+    return re.sub("^(script-.*)-(user-[0-9]+|server)$", r"\1", id)
 
 
 def test_no_random_input_is_constant() -> None:
@@ -195,8 +224,8 @@ def test_no_random_input_is_constant() -> None:
 
 
 def test_no_random_input_begins_another() -> None:
-    found = sorted((text, id) for id, text in random_inputs())
-    assert len(found) > 300
+    found = sorted({(text, run_of(id)) for id, text in random_inputs()})
+    assert len(found) > 600
     for (text, id), (after, other) in pairwise(found):
         assert not after.startswith(text), f"{id} and {other} share an input"
 

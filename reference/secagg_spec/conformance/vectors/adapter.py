@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, MALFORMED
+from typing import Any
+
+from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, MALFORMED, OUTSIDE, TWICE
+from secagg_spec.conformance.checks.forms import DECIMAL
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     EDGE_CASE,
@@ -17,10 +20,15 @@ from secagg_spec.conformance.wire import pack, pack_reals
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("adapter", "Requests and answers: echo, members that lack or are unknown, the names of sampled values.")
+    made = Book(
+        "adapter", "Requests and answers: echo, members that lack or are unknown, their forms, names of sampled values."
+    )
     _echo(made)
     _members(made)
     _randomness(made)
+    _forms(made)
+    _held(made)
+    _drop(made)
     return made
 
 
@@ -123,3 +131,157 @@ def _randomness(made: Book) -> None:
         flags=[name],
         comment="the draws are given under the name draw instead of rounding",
     )
+
+
+def _forms(made: Book) -> None:
+    made.add_flags(
+        (
+            (
+                "OtherTypes",
+                MISSING_STEP,
+                "A member of another JSON type is taken for one that fits, or true for 1.",
+                "a request that says nothing gets a result",
+                "ADP-12",
+                "types-unchecked",
+                "true-is-one",
+            ),
+            (
+                "HexDigits",
+                MISSING_STEP,
+                "Uppercase digits are taken, or what is no digit is skipped.",
+                "one vector has many spellings, and bytes are lost in silence",
+                "ADP-13",
+                "capitals-are-hex",
+                "spaces-among-hex",
+            ),
+            (
+                "DecimalDigits",
+                MISSING_STEP,
+                "Decimal strings are read as the language reads them, with signs, spaces and zeros in front.",
+                "one modulus has many spellings",
+                "ADP-14",
+                "decimal-as-python-reads-it",
+                "zeros-in-front",
+            ),
+            (
+                "DigitsOfResults",
+                EDGE_CASE,
+                "Results hold uppercase digits, or lack one.",
+                "a strict reader refuses the answer",
+                "ADP-15",
+                "answers-in-capitals",
+                "last-digit-is-missing",
+            ),
+        )
+    )
+    product = {"q": BYTE, "rows": 2, "inner": 1, "columns": 2}
+    for name, changed, comment in (
+        ("fraction", {"columns": 2.0}, "columns is 2.0, which is no integer"),
+        ("text", {"rows": "2"}, "rows is a string"),
+        ("true", {"inner": True}, "inner is true"),
+    ):
+        id = f"form-{name}"
+        vectors = {member: pack(drawn(id, member, BYTE, 2)) for member in ("a", "b")}
+        _refused_form(made, id, "field.matmul", {**product, **vectors, **changed}, "ADP-12", "OtherTypes", comment)
+    for name, text, comment in (
+        ("capital", "0A000000", "a digit is a capital letter"),
+        ("space", "0a 000000", "a space stands among the digits"),
+    ):
+        id = f"form-hex-{name}"
+        params = {"q": BYTE, "a": text + pack(drawn(id, "a", BYTE, 3)), "b": pack(drawn(id, "b", BYTE, 4))}
+        _refused_form(made, id, "field.add", params, "ADP-13", "HexDigits", comment)
+    for name, text in (("plus", "+257"), ("space", " 257"), ("zero", "0257"), ("grouped", "2_57")):
+        id = f"form-decimal-{name}"
+        params = {"q": text, **{member: pack(drawn(id, member, BYTE, 4)) for member in ("a", "b")}}
+        comment = f"the modulus is written {text!r}"
+        made.invalid(
+            id, "field.add", params, codes=DECIMAL, clauses=["ADP-14"], flags=["DecimalDigits"], comment=comment
+        )
+    made.valid(
+        "form-result",
+        "field.add",
+        {"q": BYTE, "a": "fb000000ab000000", "b": "000000000c000000"},
+        clauses=["ADP-15", "MOD-03"],
+        flags=["DigitsOfResults"],
+        comment="a result with digits from a to f",
+    )
+
+
+def _refused_form(
+    made: Book, id: str, operation: str, params: dict[str, Any], clause: str, flag: str, comment: str
+) -> None:
+    made.invalid(id, operation, params, codes=MALFORMED, clauses=[clause], flags=[flag], comment=comment)
+
+
+def _held(made: Book) -> None:
+    twice = made.flag(
+        "HeldTwice",
+        MISSING_STEP,
+        "Of two shares of one user the last one counts.",
+        "a share disappears, and nobody notices",
+        "ADP-16",
+        "last-share-wins",
+    )
+    outside = made.flag(
+        "HeldOutside",
+        MISSING_STEP,
+        "A share of a user outside the roster is skipped.",
+        "two parties speak of different rosters, and nobody notices",
+        "ADP-16",
+        "strangers-hold-shares",
+    )
+    for id, users, flag, codes, comment in (
+        ("held-twice", (0, 1, 2, 2), twice, TWICE, "held has two shares of user 2"),
+        ("held-outside", (0, 1, 2, 4), outside, OUTSIDE, "held has a share of user N"),
+    ):
+        shares = drawn(id, "held", BYTE, len(users), 4)
+        held = [[user, pack(share)] for user, share in zip(users, shares, strict=True)]
+        params = {"q": BYTE, "N": 4, "T": 1, "surviving": [0, 1, 2], "held": held}
+        made.invalid(
+            id,
+            "lightsecagg.aggregate_shares",
+            params,
+            codes=codes,
+            clauses=["ADP-16"],
+            flags=[flag],
+            comment=comment,
+        )
+
+
+def _drop(made: Book) -> None:
+    twice = made.flag(
+        "DropsTwice",
+        MISSING_STEP,
+        "A user that drops out in two phases, or twice in one, is taken.",
+        "a test of dropouts does not test what it says",
+        "ADP-16",
+        "drops-out-twice",
+    )
+    phases = made.flag(
+        "Phases",
+        MISSING_STEP,
+        "A phase that is missing is empty, and one that there is not is ignored.",
+        "a misspelt phase has no effect, and nobody notices",
+        "ADP-17",
+        "phase-may-be-missing",
+        "unknown-phase-ignored",
+    )
+    for name, drop, flag, codes, clause, comment in (
+        ("twice", {"recover": [1, 1]}, twice, TWICE, "ADP-16", "user 1 drops out twice in one phase"),
+        ("two-phases", {"share": [1], "recover": [1]}, twice, TWICE, "ADP-16", "user 1 drops out in two phases"),
+        ("no-phase", {"upload": None}, phases, MALFORMED, "ADP-17", "the phase upload is missing"),
+        ("unknown-phase", {"done": []}, phases, MALFORMED, "ADP-17", "there is no phase done"),
+    ):
+        id = f"drop-{name}"
+        full = {"share": [], "upload": [], "recover": [], **drop}
+        params: dict[str, Any] = {"q": BYTE, "N": 4, "D": 1, "U": 2, "T": 1, "d": 4}
+        updates, masks, noises = (drawn(id, part, BYTE, 4, 4) for part in ("updates", "masks", "noises"))
+        params |= {"updates": _rows(updates), "drop": {phase: gone for phase, gone in full.items() if gone is not None}}
+        rand = {"masks": _rows(masks), "noises": _rows(noises)}
+        made.invalid(
+            id, "lightsecagg.round", params, rand, codes=codes, clauses=[clause], flags=[flag], comment=comment
+        )
+
+
+def _rows(matrix: Any) -> list[str]:
+    return [pack(row) for row in matrix]
