@@ -133,47 +133,48 @@ def _randomness(made: Book) -> None:
     )
 
 
+_FORMS = (
+    (
+        "OtherTypes",
+        MISSING_STEP,
+        "A member of another JSON type is taken for one that fits, or true for 1.",
+        "a request that says nothing gets a result",
+        "ADP-12",
+        "types-unchecked",
+        "true-is-one",
+    ),
+    (
+        "HexDigits",
+        MISSING_STEP,
+        "Uppercase digits are taken, or what is no digit is skipped.",
+        "one vector has many spellings, and bytes are lost in silence",
+        "ADP-13",
+        "capitals-are-hex",
+        "spaces-among-hex",
+    ),
+    (
+        "DecimalDigits",
+        MISSING_STEP,
+        "Decimal strings are read as the language reads them, with signs, spaces and zeros in front.",
+        "one modulus has many spellings",
+        "ADP-14",
+        "decimal-as-python-reads-it",
+        "zeros-in-front",
+    ),
+    (
+        "DigitsOfResults",
+        EDGE_CASE,
+        "Results hold uppercase digits, or lack one.",
+        "a strict reader refuses the answer",
+        "ADP-15",
+        "answers-in-capitals",
+        "last-digit-is-missing",
+    ),
+)
+
+
 def _forms(made: Book) -> None:
-    made.add_flags(
-        (
-            (
-                "OtherTypes",
-                MISSING_STEP,
-                "A member of another JSON type is taken for one that fits, or true for 1.",
-                "a request that says nothing gets a result",
-                "ADP-12",
-                "types-unchecked",
-                "true-is-one",
-            ),
-            (
-                "HexDigits",
-                MISSING_STEP,
-                "Uppercase digits are taken, or what is no digit is skipped.",
-                "one vector has many spellings, and bytes are lost in silence",
-                "ADP-13",
-                "capitals-are-hex",
-                "spaces-among-hex",
-            ),
-            (
-                "DecimalDigits",
-                MISSING_STEP,
-                "Decimal strings are read as the language reads them, with signs, spaces and zeros in front.",
-                "one modulus has many spellings",
-                "ADP-14",
-                "decimal-as-python-reads-it",
-                "zeros-in-front",
-            ),
-            (
-                "DigitsOfResults",
-                EDGE_CASE,
-                "Results hold uppercase digits, or lack one.",
-                "a strict reader refuses the answer",
-                "ADP-15",
-                "answers-in-capitals",
-                "last-digit-is-missing",
-            ),
-        )
-    )
+    made.add_flags(_FORMS)
     product = {"q": BYTE, "rows": 2, "inner": 1, "columns": 2}
     for name, changed, comment in (
         ("fraction", {"columns": 2.0}, "columns is 2.0, which is no integer"),
