@@ -1,4 +1,7 @@
-"""No alarm on implementations that are right: the reference in this process and in its own, and the Node one."""
+"""No alarm on implementations that are right: the reference in this process and in its own, and the Node one.
+
+``make soak`` does the same with 10,000 cases and more of each.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from tests.conformance import narrow
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 NESTED: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
-CASES = {"quick": 10, "default": 100, "thorough": 1000}[PROFILE]
+CASES = {"quick": 5, "default": 20, "thorough": 500}[PROFILE]
 
 
 def alarms(connection: Connection, seed: int) -> list[str]:
@@ -31,9 +34,8 @@ def alarms(connection: Connection, seed: int) -> list[str]:
     return [f"{outcome.check.id}: {outcome.failure.message}" for outcome in outcomes if outcome.failure]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_reference_in_this_process(seed: int) -> None:
-    assert alarms(DirectConnection(reference.build().answer), seed) == []
+def test_the_reference_in_this_process() -> None:
+    assert alarms(DirectConnection(reference.build().answer), 1) == []
 
 
 def test_the_reference_over_the_pipe() -> None:
@@ -41,9 +43,8 @@ def test_the_reference_over_the_pipe() -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-@pytest.mark.parametrize("seed", [4, 5])
-def test_the_independent_implementation_in_node(seed: int) -> None:
-    assert alarms(TARGETS["node"].connect(10.0), seed) == []
+def test_the_independent_implementation_in_node() -> None:
+    assert alarms(TARGETS["node"].connect(10.0), 4) == []
 
 
 def narrow_alarms(hello: dict[str, Any], cases: int, seed: int) -> list[str]:
@@ -63,10 +64,10 @@ def test_no_declaration_of_a_right_implementation_gives_an_alarm(hello: dict[str
 
 @pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
-@settings(max_examples={"quick": 2, "default": 8, "thorough": 100}[PROFILE], phases=(Phase.generate,), **NESTED)
+@settings(max_examples={"quick": 2, "default": 3, "thorough": 100}[PROFILE], phases=(Phase.generate,), **NESTED)
 @given(narrow.declarations(), st.integers(0, 2**32))
 def test_nor_with_more_cases(hello: dict[str, Any], seed: int) -> None:
-    assert narrow_alarms(hello, 40, seed) == []
+    assert narrow_alarms(hello, 15, seed) == []
 
 
 def one(operation: str, **declared: Any) -> dict[str, Any]:
