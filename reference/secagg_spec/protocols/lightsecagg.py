@@ -158,7 +158,10 @@ class AggregatedShare(Message):
 
 def mask_update(field: PrimeField, update: UintArray, mask: UintArray) -> UintArray:
     """Return y_i = x_i + z_i, d elements (LSA-02, LSA-03; BASecAgg appendix A.2)."""
-    return field.add(update, mask)
+    update = field.check("update", update, (None,))
+    if update.size == 0:
+        raise LengthMismatch("update", update, "d >= 1 elements")
+    return field.add(update, field.check("mask", mask, update.shape))
 
 
 def aggregate_shares(
@@ -190,6 +193,8 @@ def aggregate_shares(
     """
     surviving = check_surviving_set(N, T, surviving, held)
     length = field.check(f"held[{surviving[0]}]", held[surviving[0]], (None,)).size
+    if length == 0:
+        raise LengthMismatch(f"held[{surviving[0]}]", held[surviving[0]], "L >= 1 elements")
     return field.sum(np.stack([field.check(f"held[{user}]", held[user], (length,)) for user in surviving]))
 
 

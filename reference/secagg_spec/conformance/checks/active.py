@@ -32,6 +32,7 @@ from secagg_spec.conformance.checks.crypto import (
     broken_parameters,
 )
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
+from secagg_spec.conformance.checks.requests import inserted
 from secagg_spec.conformance.checks.rounds import exchanged, session_id
 from secagg_spec.conformance.checks.scripts import (
     ELSEWHERE,
@@ -238,11 +239,11 @@ def _scene(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Sce
     return active_scenes.user_scene(draw, caps, spare) if operation == USER else active_scenes.server_scene(draw, caps)
 
 
-def _judge(call: Caller, scene: Scene, fault: Fault | None = None) -> None:
+def _judge(call: Caller, scene: Scene, *faults: Fault) -> None:
     if isinstance(scene, ActiveUser):
-        judge_user(call, scene, fault)
+        judge_user(call, scene, *faults)
     else:
-        judge_server(call, scene, fault)
+        judge_server(call, scene, *faults)
 
 
 def _refusal(operation: str, name: str, *clauses: str, spare: int = 0) -> Callable[[Build], Build]:
@@ -382,9 +383,11 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     """A set that names a user twice, from outside the roster, or whose share is not held, is not signed."""
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
-    added = draw(st.sampled_from((scene.surviving[0], N, SERVER, *missing)))
-    codes = TWICE if added == scene.surviving[0] else OUTSIDE
-    return Fault(2, _told(scene, (*scene.surviving, added)), codes, f"the set names {added} as well")
+    added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
+    codes = TWICE if added in scene.surviving else OUTSIDE
+    return Fault(
+        2, _told(scene, tuple(inserted(draw, scene.surviving, added))), codes, f"the set names {added} as well"
+    )
 
 
 @_refusal(USER, "left-out", "LSA-20", spare=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField
@@ -23,7 +22,14 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import VALID, encode, shares_length, vandermonde
+from secagg_spec.conformance.checks.requests import (
+    VALID,
+    encode,
+    exchanged_element,
+    inserted,
+    shares_length,
+    vandermonde,
+)
 from secagg_spec.conformance.wire import pack
 
 _BOTH = ("mds.encode", "mds.decode")
@@ -105,10 +111,11 @@ def encode_empty(draw: Any, call: Caller) -> None:
 
 @check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), applies=vandermonde, examples=20)
 def decode_parameters(draw: Any, call: Caller) -> None:
-    """Numbers outside 1 <= T < U <= N < q are refused."""
+    """Numbers outside 1 <= T < U <= N < q, and vectors without elements, are refused."""
     valid = VALID["mds.decode"](draw, call.caps)
-    changed = _broken(draw, valid.params)
-    why = f"{changed} breaks 1 <= T < U <= N < q"
+    empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
+    changed = draw(st.sampled_from((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
+    why = f"{changed} breaks 1 <= T < U <= N < q or d >= 1"
     call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
 
 
@@ -125,10 +132,11 @@ def too_few(draw: Any, call: Caller) -> None:
 def twice(draw: Any, call: Caller) -> None:
     """A user that appears twice is refused."""
     code, d, shares = _encoded(draw, call)
-    users = list(range(code["U"]))
-    users[draw(st.integers(1, code["U"] - 1))] = 0
+    distinct = cases.subset(draw, range(code["N"]), code["U"] - 1)
+    user = draw(st.sampled_from(distinct))
+    users = inserted(draw, distinct, user)
     params = _decoding(code, d, users, [shares[user] for user in users])
-    call.refused("mds.decode", params, TWICE, "user 0 appears twice")
+    call.refused("mds.decode", params, TWICE, f"user {user} appears twice")
 
 
 @check("mds.decode/outside", "MDS-08", operations=_BOTH, applies=_common, examples=25)
@@ -153,10 +161,9 @@ def extra(draw: Any, call: Caller) -> None:
     """With more than U shares, one that was altered is noticed."""
     code, d, shares = _encoded(draw, call, spare=1)
     users = cases.subset(draw, range(code["N"]), code["U"] + 1)
-    given = [shares[user].copy() for user in users]
+    given = [shares[user] for user in users]
     altered = draw(st.integers(0, len(users) - 1))
-    field = PrimeField(code["q"])
-    given[altered] = field.add(given[altered], np.full(given[altered].size, 1, np.uint64))
+    given[altered] = exchanged_element(draw, given[altered], code["q"])
     params = _decoding(code, d, users, given)
     call.refused("mds.decode", params, BAD_SHARE, f"the share of user {users[altered]} was altered")
 

@@ -26,8 +26,11 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import VALID, Valid, vandermonde
+from secagg_spec.conformance.checks.requests import VALID, Valid, exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.wire import pack, unpack
+
+NO_ELEMENTS = BAD_PARAM | LENGTH
+"""The codes that an empty vector accepts: the table of spec/adapter.md, section 5."""
 
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"
 _RECOVER, _ROUND = "lightsecagg.recover", "lightsecagg.round"
@@ -56,9 +59,17 @@ def mask_elements(draw: Any, call: Caller) -> None:
     """An update or a mask with a number that is not below q is refused."""
     valid = VALID[_MASK](draw, call.caps)
     name, q = draw(st.sampled_from(("update", "mask"))), valid.params["q"]
-    values = unpack(valid.params[name]).astype(np.uint64)
-    values[0] = q
-    call.refused(_MASK, {**valid.params, name: pack(values)}, NONCANONICAL, f"{name} holds q itself")
+    values = too_large(draw, unpack(valid.params[name]).astype(np.uint64), q)
+    call.refused(
+        _MASK, {**valid.params, name: pack(values)}, NONCANONICAL, f"{name} holds a number that is not below q"
+    )
+
+
+@check("lightsecagg.mask/empty", "LSA-01", operations=(_MASK,), examples=5)
+def mask_empty(draw: Any, call: Caller) -> None:
+    """An update and a mask without elements are refused."""
+    valid = VALID[_MASK](draw, call.caps)
+    call.refused(_MASK, {**valid.params, "update": "", "mask": ""}, NO_ELEMENTS, "d is at least 1")
 
 
 @check("lightsecagg.aggregate_shares/exact", "LSA-08", operations=(_AGGREGATE,))
@@ -75,7 +86,7 @@ def small_set(draw: Any, call: Caller) -> None:
     """A surviving set of fewer than T + 2 users is refused by the user."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     T = valid.params["T"]
-    surviving = sorted(cases.subset(draw, range(valid.params["N"]), 1, T + 1))
+    surviving = sorted(cases.subset(draw, range(valid.params["N"]), 0, T + 1))
     why = f"{len(surviving)} contributors are fewer than T + 2 = {T + 2}"
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TOO_FEW, why)
 
@@ -84,7 +95,8 @@ def small_set(draw: Any, call: Caller) -> None:
 def set_twice(draw: Any, call: Caller) -> None:
     """A surviving set that names a user twice is refused."""
     valid = VALID[_AGGREGATE](draw, call.caps)
-    surviving = [*valid.params["surviving"], valid.params["surviving"][0]]
+    again = draw(st.sampled_from(valid.params["surviving"]))
+    surviving = inserted(draw, cases.shuffled(draw, valid.params["surviving"]), again)
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TWICE, "the set names a user twice")
 
 
@@ -93,7 +105,7 @@ def set_outside(draw: Any, call: Caller) -> None:
     """A surviving set that names a user outside the roster is refused."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     stranger = draw(st.sampled_from((valid.params["N"], -1, 2**31 - 1)))
-    surviving = [*valid.params["surviving"], stranger]
+    surviving = inserted(draw, valid.params["surviving"], stranger)
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, OUTSIDE, f"user {stranger} is not on the roster")
 
 
@@ -115,6 +127,14 @@ def aggregate_parameters(draw: Any, call: Caller) -> None:
     changed = draw(st.sampled_from(options))
     codes = BAD_PARAM | TOO_FEW | OUTSIDE
     call.refused(_AGGREGATE, {**valid.params, **changed}, codes, f"{changed} breaks a constraint of LSA-01")
+
+
+@check("lightsecagg.aggregate_shares/empty", "LSA-01", operations=(_AGGREGATE,), examples=5)
+def empty_shares(draw: Any, call: Caller) -> None:
+    """Shares without elements are refused."""
+    valid = VALID[_AGGREGATE](draw, call.caps)
+    held = [[user, ""] for user, _ in valid.params["held"]]
+    call.refused(_AGGREGATE, {**valid.params, "held": held}, NO_ELEMENTS, "a share has at least one element")
 
 
 @check("lightsecagg.aggregate_shares/held", "ADP-16", operations=(_AGGREGATE,), examples=15)
@@ -154,11 +174,10 @@ def _can_spare(caps: Capabilities) -> bool:
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered one is noticed."""
     numbers = cases.session(draw, call.caps, _RECOVER, 1)
-    valid, _ = requests.recovery(draw, numbers, numbers["U"] + 1)
+    valid, _ = requests.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     shares = list(valid.params["shares"])
     altered = draw(st.integers(0, len(shares) - 1))
-    share = unpack(shares[altered]).astype(np.uint64)
-    shares[altered] = pack(PrimeField(numbers["q"]).add(share, np.full(share.size, 1, np.uint64)))
+    shares[altered] = pack(exchanged_element(draw, unpack(shares[altered]).astype(np.uint64), numbers["q"]))
     call.refused(_RECOVER, {**valid.params, "shares": shares}, BAD_SHARE, "one answer was altered")
 
 
@@ -168,13 +187,17 @@ def _has_outsiders(caps: Capabilities) -> bool:
 
 @check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=_has_outsiders, examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
-    """An answer from a user outside the surviving set is refused."""
+    """An answer from a user outside the surviving set is refused, in place of another one or besides enough of them."""
     numbers = cases.session(draw, call.caps, _RECOVER, outsiders=1)
-    valid, _ = requests.recovery(draw, numbers, numbers["U"], outsiders=1)
-    outsiders = [user for user in range(numbers["N"]) if user not in valid.params["surviving"]]
-    users = [*valid.params["users"][:-1], outsiders[0]]
-    why = f"user {outsiders[0]} is not in the surviving set"
-    call.refused(_RECOVER, {**valid.params, "users": users}, OUTSIDE, why)
+    valid, _ = requests.recovery(draw, numbers, outsiders=1)
+    users, shares = valid.params["users"], valid.params["shares"]
+    outsider = draw(st.sampled_from([u for u in range(numbers["N"]) if u not in valid.params["surviving"]]))
+    place, kept = draw(st.integers(0, len(users) - 1)), draw(st.booleans())
+    changed = {"users": [*users[:place], outsider, *users[place + (not kept) :]]}
+    if kept:
+        changed["shares"] = [*shares[:place], *shares[place : place + 1], *shares[place:]]
+    why = f"user {outsider} is not in the surviving set"
+    call.refused(_RECOVER, {**valid.params, **changed}, OUTSIDE | BAD_SHARE, why)
 
 
 @check("lightsecagg.recover/few-contributors", "LSA-07", operations=(_RECOVER,), applies=vandermonde, examples=15)
@@ -254,10 +277,20 @@ def round_parameters(draw: Any, call: Caller) -> None:
         {"D": -1},
         {"d": 0},
     )
-    changed = draw(st.sampled_from(options))
-    rand = call.randomness(_ROUND, valid.rand)
+    changed: dict[str, Any] = draw(st.sampled_from((*options, _small_field(draw, params))))
+    sampled = {name: _zeros(texts) for name, texts in valid.rand.items()} if "q" in changed else valid.rand
     why = f"{changed} breaks a constraint of LSA-01"
-    call.refused(_ROUND, {**params, **changed}, BAD_PARAM | LENGTH, why, rand)
+    call.refused(_ROUND, {**params, **changed}, BAD_PARAM | LENGTH, why, call.randomness(_ROUND, sampled))
+
+
+def _small_field(draw: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Draw a prime modulus that is not above N, with updates that are elements of its field."""
+    primes = [q for q in cases.PRIMES if q <= params["N"]]
+    return {"q": draw(st.sampled_from(primes)), "updates": _zeros(params["updates"])}
+
+
+def _zeros(texts: list[str]) -> list[str]:
+    return ["0" * len(text) for text in texts]
 
 
 @check("lightsecagg.round/drop", "ADP-16", operations=(_ROUND,), examples=15)
@@ -298,15 +331,15 @@ def round_elements(draw: Any, call: Caller) -> None:
     valid = VALID[_ROUND](draw, call.caps)
     updates = _altered(draw, valid)
     rand = call.randomness(_ROUND, valid.rand)
-    call.refused(_ROUND, {**valid.params, "updates": updates}, NONCANONICAL, "an update holds q itself", rand)
+    why = "an update holds a number that is not below q"
+    call.refused(_ROUND, {**valid.params, "updates": updates}, NONCANONICAL, why, rand)
 
 
 def _altered(draw: Any, valid: Valid) -> list[str]:
     updates = list(valid.params["updates"])
     user = draw(st.integers(0, len(updates) - 1))
     values: UintArray = unpack(updates[user]).astype(np.uint64)
-    values[0] = valid.params["q"]
-    updates[user] = pack(values)
+    updates[user] = pack(too_large(draw, values, valid.params["q"]))
     return updates
 
 

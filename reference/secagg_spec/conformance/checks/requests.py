@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -18,6 +18,8 @@ from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.cases import Verbatim, decimal
 from secagg_spec.conformance.sdk.secagg_adapter import form
 from secagg_spec.conformance.wire import pack, pack_reals
+
+X = TypeVar("X")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,26 @@ def shares_length(code: dict[str, int], d: int) -> int:
 def encode(code: dict[str, int], mask: UintArray, noise: UintArray) -> UintArray:
     """Return the shares of a mask by the reference."""
     return MaskCode(PrimeField(code["q"]), code["N"], code["U"], code["T"]).encode(mask, noise)
+
+
+def exchanged_element(draw: Any, values: UintArray, q: int) -> UintArray:
+    """Return elements of which a drawn one is another one, by a drawn amount."""
+    added = np.zeros_like(values)
+    added[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((1, q - 1)) | st.integers(1, q - 1))
+    return PrimeField(q).add(values, added)
+
+
+def too_large(draw: Any, values: UintArray, q: int) -> UintArray:
+    """Return elements with a number that is not below q at a drawn place."""
+    changed = values.copy()
+    changed[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+    return changed
+
+
+def inserted(draw: Any, values: Sequence[X], value: X) -> list[X]:
+    """Return values and one more, at a drawn place."""
+    at = draw(st.integers(0, len(values)))
+    return [*values[:at], value, *values[at:]]
 
 
 def vandermonde(caps: Capabilities) -> bool:

@@ -211,18 +211,20 @@ class ServerScene:
         return {**self.session.members(), "steps": written(calls)}
 
 
-def server_scene(draw: Any, caps: Capabilities, extra: int | None = None) -> ServerScene:
-    """Draw what arrives at the server: opaque shares, masked updates, and U answers or more, or exactly U + `extra`."""
-    return arrived(draw, caps, session(draw, caps, "lightsecagg.server", extra or 0), extra)
+def server_scene(draw: Any, caps: Capabilities, extra: int = 0) -> ServerScene:
+    """Draw what arrives at the server: opaque shares, masked updates, and U + `extra` answers or more."""
+    return arrived(draw, caps, session(draw, caps, "lightsecagg.server", extra), extra)
 
 
-def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int | None = None) -> ServerScene:
-    """Draw what arrives at the server of a session."""
-    valid, _ = recovery(draw, drawn.numbers, None if extra is None else drawn.numbers["U"] + extra)
+def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int = 0) -> ServerScene:
+    """Draw what arrives at the server of a session, the masked updates in any order."""
+    U, N = drawn.numbers["U"], drawn.numbers["N"]
+    valid, _ = recovery(draw, drawn.numbers, draw(st.integers(U + extra, N)) if extra else None)
+    updates = _updates(drawn, valid)
     return ServerScene(
         drawn,
         tuple(_opaque_shares(draw, drawn, valid.params["surviving"])),
-        tuple(_updates(drawn, valid)),
+        tuple(updates[at] for at in cases.shuffled(draw, range(len(updates)))),
         tuple(_answers(drawn, valid)),
         vandermonde(caps),
     )

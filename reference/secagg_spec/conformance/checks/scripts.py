@@ -39,7 +39,7 @@ from secagg_spec.conformance.checks.crypto import (
     low_order,
 )
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.requests import vandermonde
+from secagg_spec.conformance.checks.requests import exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.checks.rounds import ServerScene, UserScene, exchanged
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call
@@ -55,6 +55,7 @@ ELSEWHERE = frozenset({"wrong_phase", "malformed"})
 STRANGER = frozenset({"unknown_peer", "inconsistent_sets", "malformed", "wrong_phase"})
 SECOND = frozenset({"replay", "duplicate_id"})
 NOT_ALLOWED = frozenset({"unknown_peer", "inconsistent_sets"})
+OUT_OF_RANGE = frozenset({"bad_param", "out_of_range", "unknown_peer", "malformed"})
 BAD_VECTOR = frozenset({"malformed", "noncanonical", "out_of_range", "length_mismatch"})
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
@@ -121,16 +122,21 @@ def _refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> N
             fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
 
 
-def _with_fault(calls: list[Call], fault: Fault | None) -> list[Call]:
-    return calls if fault is None else [*calls[: fault.before], fault.call, *calls[fault.before :]]
+def _with_faults(calls: Sequence[Call], faults: Sequence[Fault]) -> list[tuple[Call, Fault | None]]:
+    """Return the steps of a script, each with the fault that it is, if it is one."""
+    steps: list[tuple[Call, Fault | None]] = []
+    for at in range(len(calls) + 1):
+        steps += [(fault.call, fault) for fault in faults if fault.before == at]
+        steps += [(right, None) for right in calls[at : at + 1]]
+    return steps
 
 
-def _drop_fault(call: Caller, op: str, entries: Entries, fault: Fault | None) -> Entries:
-    """Judge the refused step, and return the entries of the others."""
-    if fault is None:
-        return entries
-    _refused(call, op, entries[fault.before], fault)
-    return entries[: fault.before] + entries[fault.before + 1 :]
+def _drop_faults(call: Caller, op: str, entries: Entries, faults: Sequence[Fault | None]) -> Entries:
+    """Judge the refused steps, and return the entries of the others."""
+    for entry, fault in zip(entries, faults, strict=True):
+        if fault is not None:
+            _refused(call, op, entry, fault)
+    return [entry for entry, fault in zip(entries, faults, strict=True) if fault is None]
 
 
 def _compare(op: str, calls: Sequence[Call], got: Entries, want: Sequence[Mapping[str, Any]]) -> None:
@@ -147,12 +153,13 @@ def _compare(op: str, calls: Sequence[Call], got: Entries, want: Sequence[Mappin
 # ---------------------------------------------------------------------------------------------------------- a user
 
 
-def judge_user(call: Caller, scene: UserScene, fault: Fault | None = None) -> None:
-    """Run a user's script with a step that must be refused; the others must come out as if it were not there."""
+def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
+    """Run a user's script with steps that must be refused; the others must come out as if these were not there."""
     right, op = scene.calls(), scene.operation
     rand = call.randomness(op, scene.rand())
-    entries = ask(call, op, scene.params(_with_fault(right, fault)), rand)
-    entries = _drop_fault(call, op, entries, fault)
+    steps = _with_faults(right, faults)
+    entries = ask(call, op, scene.params([step for step, _ in steps]), rand)
+    entries = _drop_faults(call, op, entries, [fault for _, fault in steps])
     if call.caps.grade(op) == "explicit" and vandermonde(call.caps):
         _compare(op, right, entries, scene.entries(right))
     else:
@@ -271,12 +278,46 @@ def sealed_user(draw: Any, call: Caller) -> None:
     judge_user(call, rounds.user_scene(draw, call.caps, sealed=True))
 
 
-@check(f"{_USER}/refused-step", "ERR-01", "ADP-20", operations=(_USER,), examples=60)
+@check(f"{_USER}/refused-step", "ERR-01", "ADP-20", operations=(_USER,), examples=40)
 def user_unharmed(draw: Any, call: Caller) -> None:
     """Whatever a user refused before, the right steps come out as if it had never been asked."""
     scene = rounds.user_scene(draw, call.caps)
     name = draw(st.sampled_from(sorted(_USER_FAULTS)))
     judge_user(call, scene, _USER_FAULTS[name](draw, scene))
+
+
+@check(f"{_USER}/refused-shares", "ERR-01", "LSA-11", operations=(_USER,), examples=25)
+def user_forgets(draw: Any, call: Caller) -> None:
+    """A share that came only in a refused step is not held: a surviving set with its sender is refused."""
+    scene = rounds.user_scene(draw, call.caps)
+    N, q = scene.session.numbers["N"], scene.session.numbers["q"]
+    late = [user for user in range(N) if user not in scene.surviving]
+    if not late:
+        return
+    sender = draw(st.sampled_from(late))
+    share = cases.vector(draw, q, scene.noise.shape[1])
+    right = replace(scene, received={user: given for user, given in scene.received.items() if user != sender})
+    more = replace(right, received={**right.received, sender: share})
+    refused = spoiled(draw, 1, Call("upload"), more.shares(), N)
+    members = tuple(sorted((*scene.surviving, sender)))
+    why = f"the share of user {sender} came only in a refused step"
+    asked = Fault(2, Call("recover", (encode(scene.announced(members)),)), OUTSIDE, why)
+    judge_user(call, right, refused, asked)
+
+
+def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int) -> Fault:
+    """Draw a step that is refused for one of its messages only: others would be right, in any order."""
+    order = cases.shuffled(draw, range(len(messages)))
+    inbox = [encode(messages[at]) for at in order]
+    chosen = messages[draw(st.integers(0, len(messages) - 1))]
+    wrong = {
+        "a sender sent two messages": (encode(chosen), SECOND),
+        "a sender is not on the roster": (encode(replace(chosen, sender=N)), STRANGER),
+        "some bytes are no message": (encode(chosen)[:-1], ANOTHER_TYPE),
+    }
+    why = draw(st.sampled_from(sorted(wrong)))
+    data, codes = wrong[why]
+    return Fault(before, replace(call, inbox=tuple(inserted(draw, inbox, data))), codes, why)
 
 
 def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
@@ -321,14 +362,14 @@ def _user_receiver(draw: Any, scene: UserScene) -> Fault:
 
 @_user_check("sender", "MSG-03")
 def _user_sender(draw: Any, scene: UserScene) -> Fault:
-    """A share from outside the roster, and a surviving set from another user, are refused."""
+    """A share from outside the roster or from the user itself, and a surviving set from another user, are refused."""
     N = scene.session.numbers["N"]
-    strangers = {1: (N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
+    strangers = {1: (scene.user, N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
     at = draw(st.sampled_from((1, 2)))
     inbox = scene.calls()[at]
     stranger = draw(st.sampled_from(strangers[at]))
     data = encode(replace(_inboxes(scene)[at][0], sender=stranger))
-    call = replace(inbox, inbox=(*inbox.inbox, data)) if at == 1 else exchanged(inbox, 0, data)
+    call = replace(inbox, inbox=tuple(inserted(draw, inbox.inbox, data))) if at == 1 else exchanged(inbox, 0, data)
     return Fault(at, call, STRANGER, "the sender has nothing to send to this step")
 
 
@@ -375,7 +416,9 @@ def _user_type(draw: Any, scene: UserScene) -> Fault:
 @_user_check("vector", "MOD-06", "MOD-07")
 def _user_vector(draw: Any, scene: UserScene) -> Fault:
     """A share that holds a number that is not below q, or has another length, is refused."""
-    place, message = 0, scene.shares()[0]
+    shares = scene.shares()
+    place = draw(st.integers(0, len(shares) - 1))
+    message = shares[place]
     payload = _wrong_vector(draw, scene.received[message.sender], scene.session.numbers["q"])
     data = encode(replace(message, payload=payload))
     return Fault(1, exchanged(scene.calls()[1], place, data), BAD_VECTOR, "a share is not L elements")
@@ -384,9 +427,7 @@ def _user_vector(draw: Any, scene: UserScene) -> Fault:
 def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
     how = draw(st.sampled_from(("element", "longer", "shorter", "cut", "trailing")))
     if how == "element":
-        changed = vector.copy()
-        changed[draw(st.integers(0, vector.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
-        return vector_bytes(changed)
+        return vector_bytes(too_large(draw, vector, q))
     if how == "longer":
         return vector_bytes(np.concatenate([vector, np.zeros(1, np.uint64)]))
     if how == "shorter":
@@ -435,9 +476,9 @@ def _user_set(draw: Any, scene: UserScene) -> Fault:
     """A set that names a user twice, from outside the roster, or whose share is not held, is refused."""
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
-    added = draw(st.sampled_from((scene.surviving[0], N, SERVER, *missing)))
-    users = (*scene.surviving, added)
-    codes = TWICE if added == scene.surviving[0] else OUTSIDE
+    added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
+    users = tuple(inserted(draw, scene.surviving, added))
+    codes = TWICE if added in scene.surviving else OUTSIDE
     return Fault(2, Call("recover", (encode(scene.announced(users)),)), codes, f"the set names {added} as well")
 
 
@@ -469,16 +510,21 @@ def user_weak_key(draw: Any, call: Caller) -> None:
 
 @check(f"{_USER}/roster", "KEY-03", "KEY-04", operations=(_USER,), examples=20)
 def user_roster(draw: Any, call: Caller) -> None:
-    """A roster in which two users have one key, and keys that are not 32 bytes long, are refused."""
+    """A roster in which two users have one key, or of more or fewer than N, and keys of another length, are refused."""
     scene = rounds.user_scene(draw, call.caps, sealed=True)
     params = scene.params([])
     roster, private = list(params["channel"]["roster"]), params["channel"]["private"]
-    changed = draw(st.sampled_from(("equal", "public", "private")))
-    if changed == "private":
-        private = private[2:]
-    else:
-        roster[0] = roster[1] if changed == "equal" else roster[0] + "00"
-    params["channel"] = {"private": private, "roster": roster}
+    changed = draw(st.sampled_from(("equal", "public", "private", "more", "fewer")))
+    rosters = {
+        "equal": [roster[1], *roster[1:]],
+        "public": [roster[0] + "00", *roster[1:]],
+        "more": [*roster, "07" * 32],
+        "fewer": roster[:-1],
+    }
+    params["channel"] = {
+        "private": private[2:] if changed == "private" else private,
+        "roster": rosters.get(changed, roster),
+    }
     codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
     call.refused(_USER, params, codes, f"the roster is wrong ({changed})", call.randomness(_USER, scene.rand()))
 
@@ -488,21 +534,58 @@ def user_update(draw: Any, call: Caller) -> None:
     """An update of another length, or with a number that is not below q, is refused."""
     scene = rounds.user_scene(draw, call.caps)
     params, q = scene.params(scene.calls()), scene.session.numbers["q"]
-    longer = draw(st.booleans())
-    changed = np.array([*scene.update, 0], dtype=np.uint64) if longer else np.full_like(scene.update, q)
-    why = "the update is longer than d" if longer else "the update holds q itself"
-    rand = call.randomness(_USER, scene.rand())
-    call.refused(_USER, {**params, "update": pack(changed)}, LENGTH if longer else NONCANONICAL, why, rand)
+    how = draw(st.sampled_from(("longer", "shorter", "element")))
+    changes = {
+        "longer": [*scene.update, 0],
+        "shorter": scene.update[: draw(st.integers(0, scene.update.size - 1))],
+        "element": too_large(draw, scene.update, q),
+    }
+    changed = np.array(changes[how], dtype=np.uint64)
+    why = "a number of the update is not below q" if how == "element" else f"the update is {how} than d"
+    codes = NONCANONICAL if how == "element" else LENGTH
+    call.refused(_USER, {**params, "update": pack(changed)}, codes, why, call.randomness(_USER, scene.rand()))
+
+
+@check(f"{_USER}/request", "ERR-02", operations=(_USER,), examples=25)
+def user_request(draw: Any, call: Caller) -> None:
+    """A session of another length, a round outside its range, and a user outside the roster are refused."""
+    scene = rounds.user_scene(draw, call.caps, sealed=draw(st.booleans()))
+    params = scene.params(scene.calls())
+    N, asked = scene.session.numbers["N"], call.randomness(_USER, scene.rand())
+    user = draw(st.sampled_from((N, -1, 2**31 - 1)))
+    changes: tuple[dict[str, Any], ...] = ({"user": user}, *_wrong_headers(draw, params))
+    _not_begun(draw, call, _USER, params, changes, asked)
+
+
+def _wrong_headers(draw: Any, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    session = params["session"]
+    wrong = draw(st.sampled_from((session[:2], session[:-2], session + "00", "")))
+    return {"session": wrong}, {"round": draw(st.sampled_from((str(2**32), "-1")))}
+
+
+def _not_begun(
+    draw: Any,
+    call: Caller,
+    op: str,
+    params: dict[str, Any],
+    changes: Sequence[dict[str, Any]],
+    rand: dict[str, Any] | None,
+) -> None:
+    """Demand that a script is refused as a whole, for one of some changes."""
+    changed = draw(st.sampled_from(changes))
+    codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
+    call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
 
 
 # ------------------------------------------------------------------------------------------------------ the server
 
 
-def judge_server(call: Caller, scene: ServerScene, fault: Fault | None = None) -> None:
-    """Run the server's script with a step that must be refused; the others must be as if it were not there."""
+def judge_server(call: Caller, scene: ServerScene, *faults: Fault) -> None:
+    """Run the server's script with steps that must be refused; the others must be as if these were not there."""
     right, op = scene.calls(), scene.operation
-    entries = ask(call, op, scene.params(_with_fault(right, fault)), None)
-    entries = _drop_fault(call, op, entries, fault)
+    steps = _with_faults(right, faults)
+    entries = ask(call, op, scene.params([step for step, _ in steps]), None)
+    entries = _drop_faults(call, op, entries, [fault for _, fault in steps])
     _compare(op, right, entries, scene.entries(right))
 
 
@@ -514,7 +597,7 @@ def _spares_one(caps: Capabilities) -> bool:
     return vandermonde(caps) and cases.possible(caps, _SERVER, 1)
 
 
-def _server_check(name: str, *clauses: str, extra: int | None = None) -> Callable[[ServerFault], ServerFault]:
+def _server_check(name: str, *clauses: str, extra: int = 0) -> Callable[[ServerFault], ServerFault]:
     """Register a fault as a check; `extra` asks for so many answers more than U."""
 
     def register(build: ServerFault) -> ServerFault:
@@ -542,7 +625,7 @@ def server(draw: Any, call: Caller) -> None:
     judge_server(call, rounds.server_scene(draw, call.caps))
 
 
-@check(f"{_SERVER}/refused-step", "ERR-01", "ADP-20", operations=(_SERVER,), examples=60)
+@check(f"{_SERVER}/refused-step", "ERR-01", "ADP-20", operations=(_SERVER,), examples=40)
 def server_unharmed(draw: Any, call: Caller) -> None:
     """Whatever the server refused before, the right steps come out as if it had never been asked."""
     scene = rounds.server_scene(draw, call.caps)
@@ -550,6 +633,31 @@ def server_unharmed(draw: Any, call: Caller) -> None:
     fault = _SERVER_FAULTS[name](draw, scene)
     if fault is not None:
         judge_server(call, scene, fault)
+
+
+@check(f"{_SERVER}/refused-updates", "ERR-01", "LSA-06", operations=(_SERVER,), examples=25)
+def server_forgets(draw: Any, call: Caller) -> None:
+    """A masked update that came only in a refused step does not count: its sender does not survive."""
+    scene = rounds.server_scene(draw, call.caps)
+    numbers, session = scene.session.numbers, scene.session
+    late = [user for user in range(numbers["N"]) if user not in scene.surviving]
+    if not late:
+        return
+    sender = draw(st.sampled_from(late))
+    receivers = [user for user in range(numbers["N"]) if user != sender]
+    complete = [MaskShare(session.id, session.round, sender, receiver, b"") for receiver in receivers]
+    others = [message for message in scene.shares if message.sender != sender]
+    right = replace(scene, shares=(*others, *complete))
+    update = MaskedUpdate(session.id, session.round, sender, SERVER, cases.vector(draw, numbers["q"], numbers["d"]))
+    judge_server(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
+
+
+@check(f"{_SERVER}/request", "ERR-02", operations=(_SERVER,), examples=15)
+def server_request(draw: Any, call: Caller) -> None:
+    """A session of another length and a round outside its range are refused."""
+    scene = rounds.server_scene(draw, call.caps)
+    params = scene.params(scene.calls())
+    _not_begun(draw, call, _SERVER, params, _wrong_headers(draw, params), None)
 
 
 def _received(scene: ServerScene) -> list[tuple[Any, ...]]:
@@ -646,7 +754,7 @@ def _server_vector(draw: Any, scene: ServerScene) -> Fault:
     vector, q = getattr(message, name), scene.session.numbers["q"]
     how = draw(st.sampled_from(("element", "shorter", "longer")))
     changes = {
-        "element": np.full_like(vector, q),
+        "element": too_large(draw, vector, q),
         "shorter": vector[:-1],
         "longer": np.concatenate([vector, vector[:1]]),
     }
@@ -719,8 +827,8 @@ def _server_few_answers(draw: Any, scene: ServerScene) -> Fault | None:
 def _server_bad_share(draw: Any, scene: ServerScene) -> Fault:
     """More than U answers off one codeword are refused, and all who answered are blamed."""
     place = draw(st.integers(0, len(scene.answers) - 1))
-    message, field = scene.answers[place], PrimeField(scene.session.numbers["q"])
-    share = field.add(message.share, np.ones_like(message.share))
+    message = scene.answers[place]
+    share = exchanged_element(draw, message.share, scene.session.numbers["q"])
     call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
     blamed = frozenset(message.sender for message in scene.answers)
     return Fault(2, call, BAD_SHARE, "one answer was altered", blamed)
