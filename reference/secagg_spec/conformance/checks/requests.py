@@ -55,6 +55,11 @@ def too_large(draw: Any, values: UintArray, q: int) -> UintArray:
     return changed
 
 
+def place_of(draw: Any, values: Sequence[Any]) -> int:
+    """Return the place of one of some values, the last one in half of the cases."""
+    return int(draw(st.integers(0, len(values) - 1) | st.just(len(values) - 1)))
+
+
 def inserted(draw: Any, values: Sequence[X], value: X) -> list[X]:
     """Return values and one more, at a drawn place."""
     at = draw(st.integers(0, len(values)))

@@ -508,7 +508,7 @@ def user_weak_key(draw: Any, call: Caller) -> None:
         _refused(call, _USER, entry, Fault(0, Call("share"), WEAK_KEY, f"the key of user {weak} is of low order"))
 
 
-@check(f"{_USER}/roster", "KEY-03", "KEY-04", operations=(_USER,), examples=20)
+@check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", operations=(_USER,), examples=20)
 def user_roster(draw: Any, call: Caller) -> None:
     """A roster in which two users have one key, or of more or fewer than N, and keys of another length, are refused."""
     scene = rounds.user_scene(draw, call.caps, sealed=True)
