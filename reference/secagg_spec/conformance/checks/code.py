@@ -27,6 +27,7 @@ from secagg_spec.conformance.checks.requests import (
     encode,
     exchanged_element,
     inserted,
+    place_of,
     shares_length,
     vandermonde,
 )
@@ -162,7 +163,7 @@ def extra(draw: Any, call: Caller) -> None:
     code, d, shares = _encoded(draw, call, spare=1)
     users = cases.subset(draw, range(code["N"]), code["U"] + 1)
     given = [shares[user] for user in users]
-    altered = draw(st.integers(0, len(users) - 1))
+    altered = place_of(draw, users)
     given[altered] = exchanged_element(draw, given[altered], code["q"])
     params = _decoding(code, d, users, given)
     call.refused("mds.decode", params, BAD_SHARE, f"the share of user {users[altered]} was altered")

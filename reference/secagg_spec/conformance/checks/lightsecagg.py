@@ -26,7 +26,15 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import VALID, Valid, exchanged_element, inserted, too_large, vandermonde
+from secagg_spec.conformance.checks.requests import (
+    VALID,
+    Valid,
+    exchanged_element,
+    inserted,
+    place_of,
+    too_large,
+    vandermonde,
+)
 from secagg_spec.conformance.wire import pack, unpack
 
 NO_ELEMENTS = BAD_PARAM | LENGTH
@@ -176,7 +184,7 @@ def recover_bad_share(draw: Any, call: Caller) -> None:
     numbers = cases.session(draw, call.caps, _RECOVER, 1)
     valid, _ = requests.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     shares = list(valid.params["shares"])
-    altered = draw(st.integers(0, len(shares) - 1))
+    altered = place_of(draw, shares)
     shares[altered] = pack(exchanged_element(draw, unpack(shares[altered]).astype(np.uint64), numbers["q"]))
     call.refused(_RECOVER, {**valid.params, "shares": shares}, BAD_SHARE, "one answer was altered")
 
