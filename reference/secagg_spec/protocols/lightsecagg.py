@@ -158,10 +158,10 @@ class AggregatedShare(Message):
 
 def mask_update(field: PrimeField, update: UintArray, mask: UintArray) -> UintArray:
     """Return y_i = x_i + z_i, d elements (LSA-02, LSA-03; BASecAgg appendix A.2)."""
-    update = field.check("update", update, (None,))
-    if update.size == 0:
+    masked = field.add(update, mask)
+    if masked.size == 0:
         raise LengthMismatch("update", update, "d >= 1 elements")
-    return field.add(update, field.check("mask", mask, update.shape))
+    return masked
 
 
 def aggregate_shares(
