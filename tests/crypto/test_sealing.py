@@ -95,6 +95,15 @@ def test_an_altered_or_cut_payload_does_not_open(data: st.DataObject) -> None:
         channel(1).open(0, 1, changed)
 
 
+@pytest.mark.requirement("SEA-04")
+@pytest.mark.parametrize("pair", [(0, 0), (0, 4), (4, 0), (0, -1)])
+def test_sender_and_receiver_are_two_users_of_the_roster(pair: tuple[int, int]) -> None:
+    with pytest.raises(ParameterError):
+        channel(0).close(*pair, b"a share")
+    with pytest.raises(ParameterError):
+        channel(0).open(*pair, bytes(32))
+
+
 @pytest.mark.requirement("SEA-03")
 def test_a_channel_seals_once_for_each_receiver() -> None:
     sealing = channel(0)

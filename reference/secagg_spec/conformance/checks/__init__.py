@@ -9,6 +9,7 @@ from secagg_spec.conformance.checks import (
     forms,
     lightsecagg,
     messages,
+    privacy,
     quantizer,
     scripts,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "forms",
     "lightsecagg",
     "messages",
+    "privacy",
     "quantizer",
     "scripts",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring
+from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.sampling import elements_from_bytes
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
@@ -228,15 +228,45 @@ def _moduli(operation: str) -> None:
         call.refused(operation, {**valid.params, "q": q}, codes, f"the modulus is {q}", rand)
 
 
+COMPOSITES = (
+    *(4, 6, 9, 15, 25, 49, 121),
+    *(341, 561, 645, 1105, 1729, 2047, 2465, 65281),
+    *(1009 * 1013, 999 * 1001, 1373653, 25326001, 3215031751, 4294901761, 4294967295),
+    *(65537 * 65521, 2**31 - 2, 2**32),
+)
+"""Composites: small ones, those that pass the test of Fermat or that of Miller and Rabin to the bases 2, 3, 5 or 7
+(pseudoprimes and numbers of Carmichael), and large ones."""
+
+
+def _composites(operation: str, caps: Capabilities) -> list[int]:
+    """Return composites to try, those inside the declared range first."""
+    declared = [q for q in cases.moduli(caps.range(operation, "q"), prime=False) if not is_prime(q)]
+    known = dict.fromkeys((*declared, *COMPOSITES))
+    return sorted(known, key=lambda q: q not in caps.range(operation, "q"))
+
+
+def _below(operation: str, caps: Capabilities, q: int) -> Capabilities:
+    """Return capabilities with a large prime below q for modulus, under which a request breaks no other rule for q."""
+    primes = [p for p in cases.moduli(caps.range(operation, "q"), prime=True) if p < q]
+    primes = primes[-3:] or [max((p for p in cases.PRIMES if p < q), default=2)]
+    return cases.narrowed(caps, operation, primes)
+
+
 def _composite(operation: str) -> None:
-    @check(f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=10)
+    @check(f"{operation}/composite", "MOD-02", operations=(operation,), applies=_known(operation), examples=30)
     def composite(draw: Any, call: Caller) -> None:
-        """A composite modulus is refused where a field is needed."""
-        valid = VALID[operation](draw, call.caps)
-        composites = (2**32 - 1, 2**32, 2**31 - 2, 65537 * 65521, 1009 * 1013)
-        q = draw(st.sampled_from([q for q in composites if q > valid.params["q"]]))
+        """A composite modulus is refused where a field is needed, inside the declared range as well as outside."""
+        q = draw(st.sampled_from(_composites(operation, call.caps)))
+        caps = _below(operation, call.caps, q)
+        if not cases.possible(caps, operation):
+            q, caps = _AMPLE, call.caps
+        valid = VALID[operation](draw, caps)
         rand = call.randomness(operation, valid.rand)
         call.refused(operation, {**valid.params, "q": q}, BAD_PARAM, f"the modulus {q} is composite", rand)
+
+
+_AMPLE = 2**32 - 1
+"""A composite above every prime of 32 bits but no element."""
 
 
 def _known(operation: str) -> Any:

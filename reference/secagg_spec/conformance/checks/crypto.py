@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -20,6 +21,7 @@ WEAK_KEY = frozenset({"weak_key"})
 EQUAL_KEYS = frozenset({"bad_param", "duplicate_id"})
 AGAIN = frozenset({"replay", "wrong_phase"})
 PEER = frozenset({"unknown_peer", "out_of_range", "bad_param", "duplicate_id"})
+FIELD = frozenset({"malformed", "out_of_range", "length_mismatch", "bad_param"})
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 _PRIME = 2**32 - 5
@@ -217,43 +219,122 @@ def altered(draw: Any, payload: bytes) -> bytes:
     return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
 
 
-@check("seal.open/another-context", "SEA-02", "KEY-02", "LSA-18", operations=(_OPEN,), examples=60)
+_KINDS = ("session", "round", "type", "receiver", "roster", "reversed", "sender")
+_PROTOCOLS = ("lightsecagg-active", "basecagg")
+
+
+@check("seal.open/another-context", "SEA-02", "KEY-02", "LSA-18", operations=(_OPEN,), examples=50)
 def open_elsewhere(draw: Any, call: Caller) -> None:
-    """A payload that was sealed for anything else does not open."""
+    """A payload that was sealed for anything else does not open, whichever field of the binding is another one."""
     params = VALID[_OPEN](draw, call.caps).params
-    name = draw(st.sampled_from(("session", "round", "type", "d", "receiver", "roster", "reversed", "sender")))
-    payload = _sealed_otherwise(params, name)
-    call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, f"it was sealed for another {name}")
+    kind = draw(st.sampled_from(_KINDS))
+    number, step = draw(st.sampled_from(("q", "N", "D", "U", "T", "d"))), draw(st.sampled_from((1, -1)))
+    protocol, prime = draw(st.sampled_from(_PROTOCOLS)), draw(st.sampled_from(cases.PRIMES))
+    changed = prime if number == "q" else params[number] + (step if params[number] else 1)
+    context = replace(channel(params, bytes(32)).context, protocol=protocol)
+    payloads = {
+        kind: _sealed_otherwise(params, kind),
+        f"protocol ({protocol})": _seal(context, params, params["sender"], params["receiver"]),
+    }
+    if changed != params[number]:
+        payloads[f"{number} ({changed})"] = _sealed_for(params, {number: changed})
+    for name, payload in payloads.items():
+        call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, f"it was sealed for another {name}")
+
+
+def _secret(params: dict[str, Any]) -> bytes:
+    """Return the secret of both ends; with it the receiver seals what nobody else could."""
+    return keys.agree(bytes.fromhex(params["private"]), bytes.fromhex(params["roster"][params["sender"]]))
+
+
+def _sealed_for(params: dict[str, Any], changed: dict[str, int]) -> bytes:
+    """Return a payload that was sealed under other parameters, whether the text allows these or not."""
+    numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
+    context = replace(channel(params, bytes(32)).context, parameters=keys.hash_parameters({**numbers, **changed}))
+    return _seal(context, params, params["sender"], params["receiver"])
 
 
 def _sealed_otherwise(params: dict[str, Any], name: str) -> bytes:
-    """Return a payload in which one thing differs from what the request says.
-
-    The receiver seals it where nobody else could: both ends have the same secret.
-    """
+    """Return a payload in which one thing differs from what the request says."""
     sealed, sender, receiver = dict(params), params["sender"], params["receiver"]
     third = next(user for user in range(params["N"]) if user not in (sender, receiver))
     if name == "session":
         sealed["session"] = ("01" if params["session"][:2] == "00" else "00") + params["session"][2:]
     elif name == "round":
         sealed["round"] = str(int(params["round"]) ^ 1)
-    elif name in ("type", "d"):
-        sealed[name] = params[name] ^ 1 if name == "type" else params[name] + 1
+    elif name == "type":
+        sealed["type"] = params["type"] ^ 1
     elif name == "roster":
         sealed["roster"] = _with_key(params["roster"], sender, params["roster"][third])
         sealed["roster"][third] = params["roster"][sender]
-    secret = keys.agree(bytes.fromhex(params["private"]), bytes.fromhex(params["roster"][sender]))
+    context = channel(sealed, bytes(32)).context
     users = {"receiver": (sender, third), "sender": (third, receiver), "reversed": (receiver, sender)}
-    return _seal(sealed, secret, *users.get(name, (sender, receiver)))
+    return _seal(context, sealed, *users.get(name, (sender, receiver)), _secret(params))
 
 
-def _seal(params: dict[str, Any], secret: bytes, sender: int, receiver: int) -> bytes:
-    """Return a payload under a given secret."""
-    context = channel(params, bytes(32)).context
+def _seal(
+    context: sealing.Context, params: dict[str, Any], sender: int, receiver: int, secret: bytes | None = None
+) -> bytes:
+    """Return a payload under a given secret, or that of the request."""
     public = (bytes.fromhex(params["roster"][user]) for user in (sender, receiver))
     bound = sealing.binding(context, sender, receiver, *public)
-    cipher = ChaCha20Poly1305(keys.derive(secret, context.session, bound))
+    cipher = ChaCha20Poly1305(keys.derive(secret or _secret(params), context.session, bound))
     return cipher.encrypt(bytes(12), b"a share", bound + context.message_type.to_bytes(2, "little"))
+
+
+@check("seal.open/low-order", "KEY-01", operations=(_OPEN,), examples=20)
+def open_weak(draw: Any, call: Caller) -> None:
+    """Nothing is opened from a user whose public key gives an all-zero secret, also what was sealed under it."""
+    params = VALID[_OPEN](draw, call.caps).params
+    sender, receiver = params["sender"], params["receiver"]
+    roster = _with_key(params["roster"], sender, low_order(draw).hex())
+    params = {**params, "roster": roster}
+    if draw(st.booleans()):
+        context = channel(params, bytes(32)).context
+        params["payload"] = _seal(context, params, sender, receiver, bytes(32)).hex()
+    call.refused(_OPEN, params, WEAK_KEY, f"the secret with user {sender} is all zero")
+
+
+@check("seal.open/users", "SEA-04", operations=(_OPEN,), examples=15)
+def open_users(draw: Any, call: Caller) -> None:
+    """A payload from a user to itself is refused, and one from or to somebody who is not in the roster."""
+    params = VALID[_OPEN](draw, call.caps).params
+    name = draw(st.sampled_from(("sender", "receiver")))
+    other = params["receiver" if name == "sender" else "sender"]
+    user = draw(st.sampled_from((other, *_outsiders(params["N"]))))
+    params = {**params, name: user}
+    if user == other:
+        params["payload"] = _seal(channel(params, bytes(32)).context, params, user, user).hex()
+    call.refused(_OPEN, params, PEER, f"the sender is {params['sender']} and the receiver {params['receiver']}")
+
+
+@check("seal.close/users", "SEA-04", operations=(_CLOSE,), examples=15)
+def close_users(draw: Any, call: Caller) -> None:
+    """Nothing is sealed from a user for itself, nor from or for somebody who is not in the roster."""
+    params = VALID[_CLOSE](draw, call.caps).params
+    N, sender = params["N"], params["sender"]
+    receiver, text = params["plaintexts"][-1]
+    changes: list[dict[str, Any]] = [
+        {"plaintexts": [*params["plaintexts"][:-1], [user, text]]} for user in (sender, *_outsiders(N))
+    ]
+    changes += [{"sender": user} for user in (receiver, *_outsiders(N))]
+    changed = draw(st.sampled_from(changes))
+    call.refused(_CLOSE, {**params, **changed}, PEER, f"{changed} has not two different users of the roster")
+
+
+def _outsiders(N: int) -> tuple[int, ...]:
+    return N, 2**31 - 1, -1
+
+
+def _fields_of_context(operation: str) -> None:
+    @check(f"{operation}/session-and-round", "KEY-02", operations=(operation,), examples=15)
+    def session_and_round(draw: Any, call: Caller) -> None:
+        """A session that is not 16 bytes long, and a round that does not fit its field, are refused."""
+        params = VALID[operation](draw, call.caps).params
+        session = params["session"]
+        changes = [{"session": text} for text in (session[:-2], session + "00", "", session + session)]
+        changed = draw(st.sampled_from([*changes, *({"round": str(n)} for n in (2**32, 2**32 + 1, 2**64, -1))]))
+        call.refused(operation, {**params, **changed}, FIELD, f"{changed} does not fit its field")
 
 
 def _with_key(roster: list[str], user: int, text: str) -> list[str]:
@@ -310,3 +391,5 @@ def broken_parameters(operation: str) -> None:
 for _name in (_CLOSE, _OPEN):
     _rosters(_name)
     broken_parameters(_name)
+for _name in (_CLOSE, _OPEN, "key.derive"):
+    _fields_of_context(_name)

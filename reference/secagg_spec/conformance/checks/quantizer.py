@@ -16,7 +16,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import EVERYTHING, Capabilities
 from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
 from secagg_spec.conformance.checks.requests import VALID
-from secagg_spec.conformance.wire import pack, pack_reals
+from secagg_spec.conformance.wire import pack, pack_reals, unpack
 
 _QUANTIZE, _DEQUANTIZE = "quantizer.quantize", "quantizer.dequantize"
 
@@ -93,20 +93,24 @@ def too_large(draw: Any, call: Caller) -> None:
     _refused(call, numbers, x, NOT_FINITE, why)
 
 
-@check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), applies=_stochastic, examples=10)
+@check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), applies=_stochastic, examples=20)
 def bad_draw(draw: Any, call: Caller) -> None:
-    """A draw outside [0, 1) is refused."""
+    """A draw outside [0, 1) is refused, wherever it stands among the others."""
     valid = VALID[_QUANTIZE](draw, call.caps)
     bad = draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan)))
-    rand = {"rounding": pack_reals(np.full(len(valid.rand["rounding"]) // 16, bad))}
-    call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"the draw is {bad}", rand)
+    draws = unpack(valid.rand["rounding"], "<f8").copy()
+    at = draw(st.integers(0, draws.size - 1))
+    draws[at] = bad
+    rand = {"rounding": pack_reals(draws)}
+    call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"draw {at} of {draws.size} is {bad}", rand)
 
 
-@check("quantizer.quantize/level", "QNT-08", operations=(_QUANTIZE,), examples=10)
+@check("quantizer.quantize/level", "QNT-08", operations=(_QUANTIZE,), examples=25)
 def bad_level(draw: Any, call: Caller) -> None:
     """A level or a total weight that is not positive is refused."""
     valid = VALID[_QUANTIZE](draw, call.caps)
-    changed = draw(st.sampled_from(({"level": 0}, {"level": -1}, {"level": 2**32 + 1}, {"weight": 0}, {"weight": -1})))
+    level = {"level": draw(st.sampled_from(_bad_levels(valid.params["level"])))}
+    changed = draw(st.sampled_from((level, level, {"weight": 0}, {"weight": -1})))
     rand = call.randomness(_QUANTIZE, valid.rand)
     call.refused(_QUANTIZE, {**valid.params, **changed}, BAD_PARAM, f"{changed} is not allowed", rand)
 
@@ -168,12 +172,17 @@ def rounded_once(draw: Any, call: Caller) -> None:
         fail(f"{int(value[0])} / {level} was decoded to {got.tolist()}, must be [{float(want[0])!r}]", float(want[0]))
 
 
-@check("quantizer.dequantize/level", "QNT-08", operations=(_DEQUANTIZE,), examples=10)
+@check("quantizer.dequantize/level", "QNT-08", operations=(_DEQUANTIZE,), examples=15)
 def bad_level_back(draw: Any, call: Caller) -> None:
     """A level that is not positive is refused."""
     valid = VALID[_DEQUANTIZE](draw, call.caps)
-    level = draw(st.sampled_from((0, -1, 2**32 + 1)))
+    level = draw(st.sampled_from(_bad_levels(valid.params["level"])))
     call.refused(_DEQUANTIZE, {**valid.params, "level": level}, BAD_PARAM, f"the level is {level}")
+
+
+def _bad_levels(level: int) -> tuple[int, ...]:
+    """Return levels outside the text's range, and some that are a right level modulo a power of 2."""
+    return 0, -1, 2**32 + 1, 2**33 + level, 2**64 + level, -level, level - 2**32
 
 
 def _edges(q: int) -> list[int]:
