@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import Phase
 
+from secagg_spec import cli
 from secagg_spec.arithmetic.modular import is_prime
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance import mutants, replay, report, runner
 from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks import REGISTRY, forms
 from secagg_spec.conformance.checks.arithmetic import COMPOSITES
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange
 from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.mutants import careful
-from secagg_spec.conformance.runner import Settings, run_check
+from secagg_spec.conformance.runner import Failure, Settings, run_check
 from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.wire import RawLine
 
 
 def verdict(check: str, build: Any = reference.build, cases: int = 20) -> tuple[str, str]:
@@ -59,3 +66,92 @@ def test_noise_that_is_not_uniform_is_named(name: str, said: str) -> None:
         found, message = verdict("mds.encode/hides", reference.build)
     assert found == "wrong_value"
     assert said in message
+
+
+def empty_results(request: Any) -> dict[str, Any]:
+    """Answer hello as the reference does, and everything else by an empty result."""
+    if isinstance(request, dict) and request.get("op") == "hello":
+        return reference.build().answer(request)
+    return {"id": request.get("id") if isinstance(request, dict) else None, "result": {}}
+
+
+def first(connection: Any, caps: Any, check: Any) -> Failure | None:
+    """The first failure of a check, as it was drawn."""
+    met = runner._Run()
+    runner._search(connection, caps, check, Settings(cases=2), met, (Phase.generate,))
+    return met.first
+
+
+def test_every_failing_case_of_every_check_is_written_and_judged_again(tmp_path: Path) -> None:
+    connection = DirectConnection(empty_results)
+    caps, found = greet(connection.ask), 0
+    for check in REGISTRY.values():
+        failure = first(connection, caps, check) if check.runs_on(caps) else None
+        if failure is not None:
+            found += 1
+            stored = replay.load(report.write_repro(tmp_path, "empty", check.id, failure))
+            assert replay.judge(connection, check.id, replay.restored(stored["draws"])) is not None, check.id
+            assert report.describe(failure.transcript[-1].request)
+    assert found > 150
+
+
+SDK_WITHOUT_FORM = """
+import json, sys
+for line in sys.stdin.buffer:
+    try:
+        request = json.loads(line.decode())
+    except ValueError:
+        request = {"id": None}
+    if not isinstance(request, dict):
+        request = {"id": None}
+    if request.get("op") == "hello" and request.get("params") == {"protocol": [1, 0], "max_line": 67108864}:
+        about = {"name": "lax", "version": "1", "language": "python"}
+        body = {"protocol": [1, 0], "implementation": about, "randomness": "explicit", "operations": {}}
+        answer = {"result": body}
+    elif request.get("id") is None:
+        answer = {"reject": {"code": "malformed"}}
+    else:
+        answer = {"unsupported": True}
+    print(json.dumps({"id": request.get("id"), **answer}), flush=True)
+"""
+
+
+def test_a_line_that_is_not_a_request_is_written_and_judged_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lax = tmp_path / "lax.py"
+    lax.write_text(SDK_WITHOUT_FORM)
+    command = ["--", sys.executable, str(lax)]
+    assert cli.main(["conform", "--repro", str(tmp_path), "-k", "adapter/not-a-request", *command]) == 1
+    assert "replay:" in capsys.readouterr().out
+    path = tmp_path / "adapter-adapter-not-a-request.jsonl"
+    assert json.loads(path.read_bytes().splitlines()[0])["op"] == "hello"
+    assert len(path.read_bytes().splitlines()) == 2
+    assert cli.main(["replay", str(path), *command]) == 1
+    right = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
+    assert cli.main(["replay", str(path), "--", *right]) == 0
+
+
+def test_a_line_with_nan_is_said_not_to_be_json() -> None:
+    line = b'{"id": 7, "op": "hello", "params": {"protocol": [1, NaN]}}'
+    direct = DirectConnection(lambda request: {"id": 7, "reject": {"code": "malformed"}})
+    caller = Caller(direct, greet(DirectConnection(reference.build().answer).ask))
+    with pytest.raises(
+        CheckFailed, match=r"NaN is not JSON, so that this line is not a request.*must have the id null"
+    ):
+        forms.not_a_request(lambda strategy: line, caller)
+
+
+def test_lines_that_are_not_utf8_survive_the_file(tmp_path: Path) -> None:
+    exchange = Exchange(RawLine(data=b"hell\xff", id=None), None)
+    path = report.write_repro(tmp_path, "x", "adapter/not-a-request", Failure("protocol", "", (exchange,)))
+    assert path.read_bytes().splitlines()[1] == b"hell\xff"
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "x"])
+def test_a_number_of_jobs_is_refused_as_one(capsys: pytest.CaptureFixture[str], given: str) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["conform", "--jobs", given, "--target", "reference"])
+    err = capsys.readouterr().err
+    assert "whole number of jobs" in err
+    assert "cases" not in err.splitlines()[-1]

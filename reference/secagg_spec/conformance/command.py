@@ -59,7 +59,7 @@ def add_parser(commands: Any) -> None:
         "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; checks left then are not run"
     )
     parser.add_argument(
-        "--jobs", type=options.count, default=1, metavar="N", help="implementations judged at once, with --target (1)"
+        "--jobs", type=options.jobs, default=1, metavar="N", help="implementations judged at once, with --target (1)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")

@@ -305,7 +305,9 @@ def _with_id(line: bytes, id: int | None) -> Answer:
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict) or body.get("id", 0) is not None:
-        raise AdapterBroken("protocol", f"the answer to a line without an id must have the id null: {quoted(line)}")
+        raise AdapterBroken(
+            "protocol", f"the answer to a line that is not a request must have the id null: {quoted(line)}"
+        )
     return parse_answer(json.dumps({**body, "id": 0}).encode() + b"\n", 0)
 
 

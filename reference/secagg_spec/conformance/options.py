@@ -27,8 +27,8 @@ def add_start_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def count(text: str) -> int:
-    """Return a number of cases.
+def count(text: str, what: str = "cases") -> int:
+    """Return a number of cases, or of something else.
 
     Raises
     ------
@@ -36,8 +36,13 @@ def count(text: str) -> int:
         It is not a whole number of at least 1.
     """
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of cases, at least 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {what}, at least 1")
     return int(text)
+
+
+def jobs(text: str) -> int:
+    """Return a number of jobs, as `count` does one of cases."""
+    return count(text, "jobs")
 
 
 def seconds(text: str) -> float:

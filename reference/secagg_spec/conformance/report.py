@@ -15,7 +15,7 @@ from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
 from secagg_spec.conformance.plain import clip, fit_for_json, shown
 from secagg_spec.conformance.runner import BROKEN, Failure
-from secagg_spec.conformance.wire import Request, unpack
+from secagg_spec.conformance.wire import RawLine, Request, quoted, unpack
 
 EXACT, RELATION, EXPECTED, FAILED, BROKE, NOT_RUN, NONE = "●", "◐", "x", "✕", "!", "?", "·"
 LEGEND = (
@@ -187,7 +187,8 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{_stem(target, check)}.jsonl"
     requests = [HELLO, *(exchange.request for exchange in failure.transcript)]
-    path.write_text("".join(request.line(number) for number, request in enumerate(requests)), encoding="utf-8")
+    lines = "".join(request.line(number) for number, request in enumerate(requests))
+    path.write_bytes(lines.encode(errors="surrogateescape"))
     expectation = {
         "schema": replay.SCHEMA,
         "kit": __version__,
@@ -272,9 +273,15 @@ def _check_json(judged: Judged) -> dict[str, Any]:
         and {
             "message": clip(failure.message, _MESSAGE),
             "again_in_fresh_processes": failure.again,
-            "requests": [json.loads(e.request.line(n)) for n, e in enumerate(failure.transcript, 1)],
+            "requests": [_request_json(e.request, n) for n, e in enumerate(failure.transcript, 1)],
         },
     }
+
+
+def _request_json(request: Request, number: int) -> Any:
+    """Return a request as data; a line that is none stands there as text."""
+    line = request.line(number)
+    return line.removesuffix("\n") if isinstance(request, RawLine) else json.loads(line)
 
 
 _WORDS = {
@@ -320,6 +327,8 @@ def _failure(report: TargetReport, judged: Judged) -> str:
 
 def describe(request: Request) -> str:
     """Return a request for people: vectors as numbers, long ones cut."""
+    if isinstance(request, RawLine):
+        return f"the line {quoted(request.data, 200)}"
     parts = [f"{name}={_value(request.op, name, value)}" for name, value in request.params.items()]
     parts += [f"{name}={_value(request.op, name, value)}" for name, value in (request.rand or {}).items()]
     return f"{request.op} " + shown(" ".join(parts), 200)

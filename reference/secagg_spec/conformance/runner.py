@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable
+from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
 
 BROKEN = ("crash", "timeout", "error", "protocol")
 MOST_TIMEOUTS = 3
@@ -319,12 +319,18 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
 _DRAWING = frozenset(name for name, (_, drawn) in OPERATIONS.items() if drawn)
 
 
+def _ask(connection: Connection, request: Request) -> Answer:
+    if isinstance(request, RawLine):
+        return connection.ask_raw(request.data, request.id)
+    return connection.ask(request)
+
+
 def _repeats(connection: Connection, failure: Failure) -> bool:
     connection.restart()
     greet(connection.ask)
     for exchange in failure.transcript:
         try:
-            answer = connection.ask(exchange.request)
+            answer = _ask(connection, exchange.request)
         except AdapterBroken:
             return exchange.answer is None
         if exchange.answer is None or answer.as_json() != exchange.answer.as_json():

@@ -58,6 +58,20 @@ class Request:
 
 
 @dataclass(frozen=True)
+class RawLine(Request):
+    """A line that is sent as it is, since it is no request of the protocol; its answer has this `id`, or null."""
+
+    op: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    data: bytes = b""
+    id: int | None = None
+
+    def line(self, number: int) -> str:
+        """Return the line; bytes that are not UTF-8 are surrogates."""
+        return self.data.decode(errors="surrogateescape") + "\n"
+
+
+@dataclass(frozen=True)
 class Answer:
     """One of the four answers that are given."""
 

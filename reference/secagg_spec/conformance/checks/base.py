@@ -19,7 +19,7 @@ from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.cases import decimal, possible
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.wire import AdapterBroken, Answer, Request, unpack
+from secagg_spec.conformance.wire import AdapterBroken, Answer, RawLine, Request, unpack
 
 BAD_PARAM = frozenset({"bad_param", "out_of_range"})
 NONCANONICAL = frozenset({"noncanonical", "out_of_range"})
@@ -84,13 +84,17 @@ class Caller:
         self.transcript.append(Exchange(request, answer))
         return answer
 
-    def raw(self, line: bytes, id: int | None) -> Answer:
-        """Send a line that is not a request of the protocol and return the answer; it is in no transcript."""
+    def raw(self, line: bytes, id: int | None, why: str) -> Answer:
+        """Send a line that is not a request of the protocol, record the exchange, and return the answer."""
+        request = RawLine(data=line, id=id)
         self.asked += 1
         try:
-            return self.connection.ask_raw(line, id)
+            answer = self.connection.ask_raw(line, id)
         except AdapterBroken as broken:
-            raise CheckFailed(broken.verdict, f"the line {line!r}: {broken}") from None
+            self.transcript.append(Exchange(request, None))
+            raise CheckFailed(broken.verdict, f"{why}: {line!r}: {broken}") from None
+        self.transcript.append(Exchange(request, answer))
+        return answer
 
     def result(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Ask for something valid and return the members of the result."""

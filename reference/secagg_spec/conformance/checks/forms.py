@@ -75,7 +75,8 @@ _DIGITS_OF_ENTRY = {"vector": 8, "reals": 16, "bytes": 2, "seed": 64}
 def not_a_request(draw: Any, call: Caller) -> None:
     """A line that is not a request is rejected as malformed, and the id is null."""
     line = draw(st.sampled_from(NOT_REQUESTS))
-    _demand_malformed(call, line, None, "this line is not a request")
+    because = "NaN is not JSON, so that " if b"NaN" in line else ""
+    _demand_malformed(call, line, None, f"{because}this line is not a request")
 
 
 def _known(caps: Capabilities) -> list[str]:
@@ -242,7 +243,7 @@ def _drawn(draw: Any, found: list[Place]) -> Place:
 
 
 def _demand_malformed(call: Caller, line: bytes, id: int | None, why: str) -> None:
-    answer = call.raw(line, id)
+    answer = call.raw(line, id, why)
     said = f"{why}: {line!r} was answered by {answer.kind}"
     if answer.kind == "error":
         raise CheckFailed("error", f"{said}: {answer.message}", {"reject": ["malformed"]})
