@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from secagg_spec.conformance.wire import AdapterUnusable, Answer
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
 Answerer = Callable[[Any], dict[str, Any]]
+_FRESH = count()
 NAMES = tuple(name for name in OPERATIONS if set(OPERATIONS[name][0]) <= set(FORMS))
 
 _USERS = st.integers(0, 12) | st.sampled_from((30, 39, 40, 41, 60, 100, 5000))
@@ -144,7 +146,7 @@ def _explicit(caps: Capabilities, request: dict[str, Any]) -> dict[str, Any]:
         return {**request, "rand": {"faulty": 1}} if OPERATIONS[op][1] else request
     if grade == "seeded" and not _well_formed(rand["seed"]):
         return {**request, "rand": {"faulty": 1}}
-    seed = bytes.fromhex(rand["seed"]) if grade == "seeded" else bytes(32)
+    seed = bytes.fromhex(rand["seed"]) if grade == "seeded" else next(_FRESH).to_bytes(32, "little")
     values = rand if grade == "explicit" else _sampled(op, params, seed)
     if op == "quantizer.quantize" and caps.policy("quantizer.rounding") == "nearest" and _is_text(values["rounding"]):
         values = {

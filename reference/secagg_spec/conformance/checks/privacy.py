@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ def _held(call: Caller, code: dict[str, int], mask: UintArray, users: list[int],
 
 def _encoding(call: Caller, code: dict[str, int], mask: UintArray, users: list[int], seed: int) -> UintArray:
     L = shares_length(code, mask.size)
+    seed = int.from_bytes(sha256(seed.to_bytes(32, "little")).digest(), "little")
     noise = draw_elements(SeededSource(seed.to_bytes(32, "little"), "noise"), Ring(code["q"]), (code["T"] * L,))
     rand = call.randomness(_ENCODE, {"noise": pack(noise)}, seed)
     shares = call.result(_ENCODE, {**code, "mask": pack(mask)}, rand).get("shares")

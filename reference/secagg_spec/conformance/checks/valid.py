@@ -95,7 +95,8 @@ def message(draw: Any) -> Message:
     """Draw a message of any type."""
     parties = st.sampled_from((0, 1, 255, 256, 65536, 2**31 - 1, SERVER))
     header = rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), draw(parties), draw(parties)
-    kind = (MaskShare, MaskedUpdate, SurvivingSet, AggregatedShare)[draw(st.integers(0, 3))]
+    kinds: tuple[Any, ...] = (MaskShare, MaskedUpdate, SurvivingSet, AggregatedShare)
+    kind = kinds[draw(st.integers(0, 3))]
     if kind is MaskShare:
         return MaskShare(*header, bytes(draw(st.binary(max_size=20))))
     if kind is SurvivingSet:
