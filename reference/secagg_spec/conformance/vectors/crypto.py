@@ -12,7 +12,7 @@ from typing import Any
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM
-from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, WEAK_KEY
+from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, PEER, WEAK_KEY
 from secagg_spec.conformance.vectors.base import (
     BASIC,
     BYTE,
@@ -298,6 +298,14 @@ _FLAGS = (
         "second-payload-allowed",
     ),
     (
+        "SealedForItself",
+        MISSING_STEP,
+        "A user seals a payload for itself.",
+        "a payload that nobody else opens is taken for one that was sent",
+        "SEA-04",
+        "seals-for-itself",
+    ),
+    (
         "Altered",
         MISSING_STEP,
         "A payload opens although its tag does not fit.",
@@ -549,6 +557,9 @@ def _not_closed(made: Book) -> None:
         texts = [[user, drawn_bytes(id, f"plaintext {at}", 12).hex()] for at, user in enumerate(users)]
         params = {**_closing(id, 1, {}), "plaintexts": texts}
         _refused_seal(made, id, _CLOSE, params, AGAIN, "SEA-03", "SecondPayload", "two plaintexts for user 3")
+    id = "seal-close-for-itself"
+    params = {**_closing(id, 1, {}), "plaintexts": [[1, drawn_bytes(id, "plaintext 0", 12).hex()]]}
+    _refused_seal(made, id, _CLOSE, params, PEER, "SEA-04", "SealedForItself", "a plaintext of user 1 for user 1")
     for at, number in enumerate(_LOW_ORDER):
         id = f"seal-close-low-order-{at + 1:02}"
         params = _closing(id, 1, {0: 12, 4: 12})
