@@ -259,7 +259,8 @@ def test_power_of_an_adapter_counts_what_its_declarations_reach(capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"), [(["-k", "no-such-bug"], "no-such-bug"), (["--fuzz", "0"], "--fuzz"), (["--seeds", "0"], "--seeds")]
+    ("arguments", "said"),
+    [(["-k", "no-such-bug"], "no-such-bug"), (["--fuzz", "0"], "--fuzz"), (["--seeds", "0"], "--seeds")],
 )
 def test_a_wrong_call_of_power_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
     code, _, err = call(capsys, "power", *arguments)

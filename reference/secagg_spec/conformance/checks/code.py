@@ -63,7 +63,6 @@ def any_shares(draw: Any, call: Caller) -> None:
     mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
     users = cases.subset(draw, range(code["N"]), code["U"])
     shares = _shares(call, code, mask, rand)
-    call.by_relation = True
     same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
 
 
@@ -87,7 +86,6 @@ def decode_sum(draw: Any, call: Caller) -> None:
     rands = [_noise(draw, code, d) for _ in range(2)]
     users = cases.subset(draw, range(code["N"]), code["U"], code["U"])
     first, second = (_shares(call, code, mask, rand) for mask, rand in zip(masks, rands, strict=True))
-    call.by_relation = True
     added = [field.add(first[user], second[user]) for user in users]
     same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
 
@@ -173,7 +171,6 @@ def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], i
     """Draw a vector and return its parameters, its length and its shares, as the adapter encodes them."""
     code, d = cases.code(draw, call.caps, _BOTH, spare), cases.length(draw, 1)
     mask, rand = cases.vector(draw, code["q"], d), _noise(draw, code, d)
-    call.by_relation = True
     return code, d, _shares(call, code, mask, rand)
 
 
@@ -185,7 +182,7 @@ def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str,
     grade = call.caps.grade("mds.encode")
     params = {**code, "mask": pack(mask)}
     texts = call.result("mds.encode", params, call.randomness("mds.encode", rand)).get("shares")
-    if grade != "explicit":
+    if grade != "explicit" or not vandermonde(call.caps):
         call.by_relation = True
     if not isinstance(texts, list) or len(texts) != code["N"]:
         raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {code['N']} vectors")
