@@ -35,6 +35,7 @@ PREFIXES = (
     "RND",
     "ERR",
     "LSA",
+    "BAA",
     "SIG",
     "PRG",
     "KEY",
