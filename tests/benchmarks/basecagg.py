@@ -18,7 +18,7 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.cli import main as command
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.protocols import basecagg, lightsecagg
+from secagg_spec.protocols import basecagg, buffers, lightsecagg
 
 D, N, U, T, K = 10**6, 100, 70, 8, 10
 Q, C_L, C_G = 2**32 - 5, 2**16, 2**6
@@ -45,7 +45,7 @@ def recovery() -> None:
         return dequantize(total, level=C_L, ring=plain.field)
 
     def weighted() -> object:
-        return basecagg.average(buffered.field, C_L, weights, recovered())
+        return buffers.average(buffered.field, C_L, weights, recovered())
 
     def recovered() -> UintArray:
         return basecagg.recover(buffered.code, weights, masked, users, shares)

@@ -49,7 +49,6 @@ from secagg_spec.protocols.basecagg import (
     StampedShare,
     StampedUpdate,
     WeightedShare,
-    average,
     combine_shares,
     encode_update,
     mask_update,
@@ -67,6 +66,7 @@ from secagg_spec.protocols.basecagg_rounds import (
     run_schedule,
     sealed_channels,
 )
+from secagg_spec.protocols.buffers import average, check_update
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
 from secagg_spec.protocols.shape import SERVER, Role, sizes
 from tests.protocols.buffered import Scene, advanced, aged, altered, sessions, signed
@@ -869,7 +869,7 @@ def test_an_update_of_real_numbers_is_the_quantisers(p: Parameters, data: st.Dat
         return
     update = encode_update(p, x, rounding)
     assert integers_of(update) == integers_of(expected)
-    assert integers_of(basecagg.check_update(p.field, p.total_weight, update)) == integers_of(expected)
+    assert integers_of(check_update(p.field, p.total_weight, update)) == integers_of(expected)
 
 
 @pytest.mark.requirement("BSA-36", "BSA-33", "BSA-06")

@@ -41,6 +41,7 @@ from secagg_spec.protocols import (
     basecagg_active,
     basecagg_rounds,
     basecagg_store,
+    buffers,
     codec,
     fedbuff,
     graph,
@@ -558,13 +559,20 @@ CALLS: dict[str, Call] = {
         basecagg_active.Parameters, {**NUMBERS_OF, "staleness": LATE, "W": 4}, also=("N - D",)
     ),
     "with_signatures": Call(basecagg_active.with_signatures, {"W": 4}, {"parameters": ASYNC}),
-    "budget": Call(basecagg.budget, {"total_weight": 3}, {"field": FIELD}),
+    "budget": Call(buffers.budget, {"total_weight": 3}, {"ring": FIELD}),
     "encode_update": Call(
         basecagg.encode_update,
         {"x": np.array([0.5, -0.25, 1.0]), "rounding": np.array([0.5, 0.0, 0.25])},
         {"parameters": ASYNC},
     ),
-    "check_update": Call(basecagg.check_update, {"total_weight": 1, "update": vector([1, 2])}, {"field": FIELD}),
+    "check_levels": Call(
+        buffers.check_levels,
+        {"modulus": 97, "K": 3, "c_l": 1, "c_g": 3, "tau_max": 2},
+        {"name": "q", "staleness": LATE},
+        ("K * c_g", "c_l * K * c_g", "c_g"),
+    ),
+    "weight_sum": Call(buffers.weight_sum, {"weights": vector([1, 2])}, {}, ("sum(weights)",)),
+    "check_update": Call(buffers.check_update, {"total_weight": 1, "update": vector([1, 2])}, {"ring": FIELD}),
     "mask_update of BASecAgg": Call(
         basecagg.mask_update,
         {"total_weight": 1, "update": vector([1, 2]), "mask": vector([3, 4])},
@@ -575,7 +583,7 @@ CALLS: dict[str, Call] = {
         basecagg.weigh, {"round": 2, "stamps": [0, 1], "draws": [0.5, 0.25]}, {"parameters": ASYNC}, ("draw",)
     ),
     "check_rounding": Call(
-        basecagg.check_rounding, {"value": np.array([0.5, 0.25]), "count": 2}, {"name": "value"}
+        buffers.check_rounding, {"value": np.array([0.5, 0.25]), "count": 2}, {"name": "value"}
     ),
     "entries_of": Call(
         basecagg.entries_of, {"users": [0, 1], "stamps": vector([0, 0]), "weights": vector([3, 3])}
@@ -595,9 +603,9 @@ CALLS: dict[str, Call] = {
         ("rows", "sum"),
     ),
     "average": Call(
-        basecagg.average,
+        buffers.average,
         {"level": 3, "weights": vector([1, 2]), "total": vector([1, 2])},
-        {"field": FIELD},
+        {"ring": FIELD},
         ("c_l", "sum"),
     ),
     "user_start of BASecAgg": Call(
@@ -712,6 +720,7 @@ MODULES: tuple[ModuleType, ...] = (
     signatures,
     agreement,
     basecagg,
+    buffers,
     basecagg_active,
     basecagg_rounds,
     basecagg_store,

@@ -32,8 +32,8 @@ import numpy as np
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, is_prime
-from secagg_spec.arithmetic.quantizer import MAX_LEVEL, quantize
-from secagg_spec.arithmetic.staleness import KINDS, Staleness, admissible_weights, floor_weight, realised_weight
+from secagg_spec.arithmetic.quantizer import quantize
+from secagg_spec.arithmetic.staleness import KINDS, Staleness, admissible_weights, realised_weight
 from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
 from secagg_spec.crypto.channels import StampedChannel
 from secagg_spec.crypto.keys import hash_parameters
@@ -42,10 +42,18 @@ from secagg_spec.errors import (
     InconsistentSets,
     LengthMismatch,
     Malformed,
-    OutOfRange,
     ParameterError,
     Replay,
     WrongPhase,
+)
+from secagg_spec.protocols.buffers import (
+    MAX_STALENESS,
+    average,
+    budget,
+    check_levels,
+    check_rounding,
+    check_update,
+    weight_sum,
 )
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
 from secagg_spec.protocols.shape import (
@@ -61,9 +69,7 @@ from secagg_spec.protocols.shape import (
 )
 
 PROTOCOL = "basecagg"
-MAX_STALENESS = 2**31 - 1
 LAST_ROUND = 2**32 - 1
-_EXACT = 2**53
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         for name in ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max"):
-            object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, _EXACT))
+            object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
         if not is_prime(validate.integer("q", self.q, 2, MAX_MODULUS)):
             raise ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
@@ -104,18 +110,7 @@ class Parameters:
         self._check_levels()
 
     def _check_levels(self) -> None:
-        """Refuse levels that cannot carry an update of one unit, or with which a weight vanishes (BSA-02)."""
-        validate.integer("tau_max", self.tau_max, 0, MAX_STALENESS)
-        validate.integer("c_l", self.c_l, 1, MAX_LEVEL)
-        validate.integer("c_g", self.c_g, 1, MAX_LEVEL)
-        if not isinstance(self.staleness, Staleness):
-            raise ParameterError("staleness", self.staleness, "a staleness function")
-        if self.total_weight > (self.q - 1) // 2:
-            raise ParameterError("K * c_g", self.total_weight, f"at most (q - 1) // 2 = {(self.q - 1) // 2}")
-        if self.c_l * self.total_weight > _EXACT:
-            raise ParameterError("c_l * K * c_g", self.c_l * self.total_weight, "at most 2**53")
-        if floor_weight(self.staleness, self.c_g, self.tau_max) < 1:
-            raise ParameterError("c_g", self.c_g, f"at least 1 / s(tau_max) for tau_max = {self.tau_max}")
+        check_levels("q", self.q, self.K, self.c_l, self.c_g, self.tau_max, self.staleness)
 
     @cached_property
     def field(self) -> PrimeField:
@@ -235,11 +230,6 @@ class Held:
     share: UintArray
 
 
-def budget(field: PrimeField, total_weight: int) -> int:
-    """Return the largest magnitude of a decoded element that a buffer of this total weight, at least 1, can carry."""
-    return (field.modulus - 1) // 2 // validate.integer("total_weight", total_weight, 1)
-
-
 def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> UintArray:
     """Return an update of d real numbers as elements: the quantiser at c_l with the total weight K c_g (BSA-36).
 
@@ -247,24 +237,6 @@ def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> 
     """
     validate.array_shape("x", validate.reals("x", x, (None,)), (parameters.d,))
     return quantize(x, level=parameters.c_l, ring=parameters.field, weight=parameters.total_weight, rounding=rounding)
-
-
-def check_update(field: PrimeField, total_weight: int, update: UintArray) -> UintArray:
-    """Return an update of elements when a buffer of this total weight carries it (BSA-05, BSA-06).
-
-    Raises
-    ------
-    OutOfRange
-        The decoded integer v of an element has ``|v| * total_weight > (q - 1) // 2``.
-    """
-    bound = budget(field, total_weight)
-    magnitudes = np.abs(field.decode_signed(field.check("update", update, (None,))))
-    if magnitudes.size == 0:
-        raise LengthMismatch("update", update, "d >= 1 elements")
-    if int(magnitudes.max()) > bound:
-        at = int(np.argmax(magnitudes))
-        raise OutOfRange(f"update[{at}]", int(field.decode_signed(update)[at]), f"in [{-bound}, {bound}] once decoded")
-    return update
 
 
 def mask_update(field: PrimeField, total_weight: int, update: UintArray, mask: UintArray) -> UintArray:
@@ -291,22 +263,6 @@ def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequ
     ages = [validate.integer("round - stamp", round - stamp, 0, MAX_STALENESS) for stamp in stamps]
     s, c_g = parameters.staleness, parameters.c_g
     return tuple(realised_weight(s, c_g, tau, draw) for tau, draw in zip(ages, draws, strict=True))
-
-
-def check_rounding(name: str, value: RealArray, count: int) -> RealArray:
-    """Return `count` draws that round weights: multiples of 2**-53 in ``[0, 1)``.
-
-    Raises
-    ------
-    OutOfRange
-        One is none.
-    """
-    draws = validate.reals(name, value, (validate.integer("count", count, 0),))
-    inside = np.where((draws >= 0) & (draws < 1), draws, np.nan) * _EXACT
-    wrong = np.floor(inside) != inside
-    if wrong.any():
-        raise OutOfRange(name, float(draws[wrong][0]), "multiples of 2**-53 in [0, 1)")
-    return draws
 
 
 def entries_of(users: Sequence[int], stamps: UintArray, weights: UintArray) -> tuple[Entry, ...]:
@@ -437,34 +393,8 @@ def recover(
     Source: BASecAgg eq. (11).
     """
     total = code.field.weighted_sum(weights, masked)
-    _weight_sum(weights)
+    weight_sum(weights)
     return code.field.subtract(total, code.decode(users, shares, total.size))
-
-
-def average(field: PrimeField, level: int, weights: UintArray, total: UintArray) -> RealArray:
-    """Return the decoded weighted sum divided by c_l times the sum of the weights, rounded once (BSA-33).
-
-    Raises
-    ------
-    ParameterError
-        All weights are 0 (BSA-32), or the divisor passes 2**53, which binary64 need not hold.
-
-    Source: BASecAgg eq. (13), repaired.
-    """
-    weights = field.check("weights", weights, (None,))
-    divisor = validate.integer("c_l", level, 1, MAX_LEVEL) * _weight_sum(weights)
-    if divisor > _EXACT:
-        raise ParameterError("c_l * sum(weights)", divisor, "at most 2**53")
-    signed = field.decode_signed(field.check("total", total, (None,)))
-    result: RealArray = signed.astype(np.float64) / np.float64(divisor)
-    return result
-
-
-def _weight_sum(weights: UintArray) -> int:
-    total = sum(int(weight) for weight in weights)
-    if total == 0:
-        raise ParameterError("sum(weights)", 0, "positive")
-    return total
 
 
 # ------------------------------------------------------------------------------------------------------ states

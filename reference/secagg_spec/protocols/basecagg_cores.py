@@ -21,12 +21,11 @@ from secagg_spec.protocols.basecagg import (
     Entry,
     Parameters,
     Recovered,
-    average,
-    check_rounding,
     mask_update,
     recover,
     weigh,
 )
+from secagg_spec.protocols.buffers import average, check_rounding
 
 
 @dataclass(frozen=True, eq=False)

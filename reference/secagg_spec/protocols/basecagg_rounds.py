@@ -17,7 +17,8 @@ from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import Context, SealedStampedChannel
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols import basecagg
-from secagg_spec.protocols.basecagg import TABLE, BufferedSet, Parameters, Recovered, check_rounding, user_trained
+from secagg_spec.protocols.basecagg import TABLE, BufferedSet, Parameters, Recovered, user_trained
+from secagg_spec.protocols.buffers import check_rounding
 from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, Step, take_randomness
 
 

@@ -24,10 +24,10 @@ from secagg_spec.protocols.basecagg import (
     Record,
     Recovered,
     ServerState,
-    average,
     check_entries,
     server_start,
 )
+from secagg_spec.protocols.buffers import average
 from secagg_spec.protocols.codec import vector_bytes, vector_from_bytes
 
 FORMAT = "basecagg-server-1"

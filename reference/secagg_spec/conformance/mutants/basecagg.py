@@ -164,7 +164,7 @@ def _positive(right: Function) -> Function:
     "budget-off-by-one",
     "BSA-06",
     "wrong sums: the first update that can wrap around is taken",
-    f"{_MODULE}:budget",
+    "secagg_spec.protocols.buffers:budget",
     lambda: _masked(5),
 )
 def _one_more(right: Function) -> Function:
@@ -175,7 +175,7 @@ def _one_more(right: Function) -> Function:
     "budget-never-reached",
     "BSA-04",
     "refusal: an update at the end of its budget is refused",
-    f"{_MODULE}:budget",
+    "secagg_spec.protocols.buffers:budget",
     lambda: _masked(4),
 )
 def _one_less(right: Function) -> Function:
@@ -723,7 +723,7 @@ def _not_compared(right: Function) -> Function:
     "no-weight-counts-as-one",
     "BSA-32",
     "acceptance: a buffer without any weight moves the model by 0, in silence",
-    f"{_MODULE}:_weight_sum",
+    "secagg_spec.protocols.buffers:weight_sum",
     lambda: _recovered(weights=(0, 0)),
 )
 def _no_weight(right: Function) -> Function:
@@ -749,7 +749,7 @@ def _averages(name: str, effect: str) -> Callable[[Function], Any]:
     """Register a mutant of the average."""
 
     def register(change: Function) -> Any:
-        return mutant(name, "BSA-33", effect, f"{_MODULE}:average", _recovered)(_average(change))
+        return mutant(name, "BSA-33", effect, "secagg_spec.protocols.buffers:average", _recovered)(_average(change))
 
     return register
 

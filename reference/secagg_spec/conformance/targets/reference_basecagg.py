@@ -15,7 +15,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import check_users
 from secagg_spec.conformance.targets import readers
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.errors import LengthMismatch, ParameterError
-from secagg_spec.protocols import basecagg
+from secagg_spec.protocols import basecagg, buffers
 from secagg_spec.protocols.basecagg import Held, Parameters
 
 
@@ -71,7 +71,7 @@ def _recover(
     answers = readers.rows("shares", shares, len(chosen), code.share_length(d))
     level = validate.integer("c_l", readers.number("c_l", c_l), 1, MAX_LEVEL)
     total = basecagg.recover(code, factors, list(uploads), chosen, answers)
-    return {"sum": pack(total), "average": pack_reals(basecagg.average(code.field, level, factors, total))}
+    return {"sum": pack(total), "average": pack_reals(buffers.average(code.field, level, factors, total))}
 
 
 def _staleness(kind: Any, numerator: Any, denominator: Any, start: Any) -> Staleness:

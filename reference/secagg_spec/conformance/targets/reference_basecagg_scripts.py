@@ -21,7 +21,7 @@ from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import SealedStampedChannel
 from secagg_spec.errors import LengthMismatch, WrongPhase
-from secagg_spec.protocols import basecagg, basecagg_rounds
+from secagg_spec.protocols import basecagg, basecagg_rounds, buffers
 from secagg_spec.protocols.basecagg import Parameters, Recovered
 from secagg_spec.protocols.basecagg_rounds import Abandon, Recover, Start, Turn, Upload
 from secagg_spec.protocols.shape import Inbox, Outbox, Randomness, Role, Step, Table
@@ -158,7 +158,7 @@ def _user_values(parameters: Parameters, updates: Sequence[str], rand: Mapping[s
 
 def _server_values(parameters: Parameters, rand: Mapping[str, Any]) -> Randomness:
     rows = enumerate(readers.reals("roundings", text) for text in rand["roundings"])
-    return {"rounding": [basecagg.check_rounding(f"roundings[{at}]", row, parameters.K) for at, row in rows]}
+    return {"rounding": [buffers.check_rounding(f"roundings[{at}]", row, parameters.K) for at, row in rows]}
 
 
 # -------------------------------------------------------------------------------------------------- whole sessions

@@ -1,0 +1,236 @@
+"""Boxes: seeds that are sealed to a position of an epoch, and not to a person.
+
+`Encryption` is what users and the server need of a way to seal; `PerPosition` has one public key for each position.
+
+Source: spec/basa.md, section 5 (BAA-03 to BAA-06).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.keys import LABEL, VERSION, agree, derive, fields, public_key
+from secagg_spec.crypto.prg import KEY_BYTES, check_key
+from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, WeakKey
+
+PROTOCOL = "basa"
+PAIR, SELF = "pair-box", "self-box"
+PURPOSES = (PAIR, SELF)
+_NONCE = bytes(12)
+_TAG = 16
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What the keys and boxes of an epoch are bound to, and how many positions it has.
+
+    `own` says whether positions have a self key as well.
+    """
+
+    parameters: bytes
+    session: bytes
+    number: int
+    positions: int
+    own: bool
+
+    def slots(self) -> tuple[tuple[str, int], ...]:
+        """Return the purpose and position of every key, in the order in which they are published."""
+        purposes = PURPOSES if self.own else (PAIR,)
+        return tuple((purpose, position) for purpose in purposes for position in range(self.positions))
+
+
+@dataclass(frozen=True)
+class Address:
+    """What one box is bound to: its epoch, its purpose, the user that seals it, from which position to which.
+
+    Raises
+    ------
+    ParameterError
+        The purpose is none, or the epoch has none of it; the positions are not in the epoch, or not one before the
+        other in a pair box and equal in a self box.
+    """
+
+    epoch: Epoch
+    purpose: str
+    sender: int
+    source: int
+    target: int
+
+    def __post_init__(self) -> None:
+        if self.purpose not in PURPOSES or (self.purpose == SELF and not self.epoch.own):
+            raise ParameterError("purpose", self.purpose, " or ".join(PURPOSES if self.epoch.own else (PAIR,)))
+        source = validate.integer("from", self.source, 0, self.epoch.positions - 1)
+        target = validate.integer("to", self.target, 0, self.epoch.positions - 1)
+        if (source < target) is not (self.purpose == PAIR) or source > target:
+            raise ParameterError("from, to", [source, target], "ascending in a pair box, equal in a self box")
+
+    @property
+    def slot(self) -> tuple[str, int]:
+        """The purpose and position of the key that opens the box."""
+        return self.purpose, self.target
+
+    def binding(self) -> bytes:
+        """Return the bytes that say what the box is for."""
+        e = self.epoch
+        bound = (LABEL, VERSION, PROTOCOL, e.parameters, e.session, e.number)
+        return fields(*bound, self.purpose, self.sender, self.source, self.target)
+
+
+class Encryption(Protocol):
+    """One way to seal seeds to positions.
+
+    `published` are the public keys of an epoch as the authority signs them; `secret` is what the sender samples.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in the text."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """Its number in the hash of the parameters."""
+        ...
+
+    @property
+    def box_bytes(self) -> int:
+        """The length of a box."""
+        ...
+
+    @property
+    def key_bytes(self) -> int:
+        """The length of a secret key."""
+        ...
+
+    def check_published(self, epoch: Epoch, published: bytes) -> None:
+        """Refuse public keys of an epoch that are not as many or as long as they must be."""
+        ...
+
+    def check_key(self, epoch: Epoch, published: bytes, slot: tuple[str, int], key: bytes) -> None:
+        """Refuse a secret key that is not one of the slot, as far as that can be seen."""
+        ...
+
+    def seal(self, address: Address, published: bytes, seed: bytes, secret: bytes) -> bytes:
+        """Return the box of a seed of 32 bytes."""
+        ...
+
+    def open(self, address: Address, published: bytes, key: bytes, box: bytes) -> bytes:
+        """Return the seed in a box."""
+        ...
+
+
+@dataclass(frozen=True)
+class PerPosition:
+    """One X25519 key pair for each position and purpose of an epoch."""
+
+    name: str = "per-position"
+    number: int = 0
+    box_bytes: int = 2 * KEY_BYTES + _TAG
+    key_bytes: int = KEY_BYTES
+
+    def check_published(self, epoch: Epoch, published: bytes) -> None:
+        """Refuse public keys that are not 32 bytes for each slot.
+
+        Raises
+        ------
+        LengthMismatch
+        """
+        size = KEY_BYTES * len(epoch.slots())
+        if len(validate.octets("keys", published)) != size:
+            raise LengthMismatch("len(keys)", len(published), f"{size}: 32 bytes for each key of the epoch")
+
+    def check_key(self, epoch: Epoch, published: bytes, slot: tuple[str, int], key: bytes) -> None:
+        """Refuse a secret key whose public half is not the one of the slot (BAA-30).
+
+        Raises
+        ------
+        LengthMismatch
+            The key is not 32 bytes long.
+        ParameterError
+            It belongs to another public key.
+        """
+        check_key("key", key)
+        if public_key(key) != self.public(epoch, published, slot):
+            raise ParameterError("key", "a secret key", f"the one of the {slot[0]} of position {slot[1]}")
+
+    def public(self, epoch: Epoch, published: bytes, slot: tuple[str, int]) -> bytes:
+        """Return the public key of a slot, 32 bytes."""
+        self.check_published(epoch, published)
+        purpose, position = slot
+        at = KEY_BYTES * (PURPOSES.index(purpose) * epoch.positions + position)
+        return published[at : at + KEY_BYTES]
+
+    def seal(self, address: Address, published: bytes, seed: bytes, secret: bytes) -> bytes:
+        """Return the box of a seed, 80 bytes, under the private key `secret` of the sender (BAA-04, BAA-06)."""
+        return seal(address, self.public(address.epoch, published, address.slot), seed, secret)
+
+    def open(self, address: Address, published: bytes, key: bytes, box: bytes) -> bytes:
+        """Return the seed in a box (BAA-05)."""
+        return open_box(address, key, box)
+
+
+PER_POSITION: Encryption = PerPosition()
+
+
+def seal(address: Address, public: bytes, seed: bytes, box_key: bytes) -> bytes:
+    """Return the box of a seed, sealed to one public key: 80 bytes (BAA-04).
+
+    Parameters
+    ----------
+    address : Address
+        What the box is bound to.
+    public : bytes
+        The X25519 public key, 32 bytes.
+    seed : bytes
+        32 bytes.
+    box_key : bytes
+        The private key of the sender for this upload, 32 bytes.
+
+    Raises
+    ------
+    LengthMismatch
+        A key or the seed is not 32 bytes long.
+    WeakKey
+        The public key is of low order (BAA-06).
+    """
+    check_key("seed", seed)
+    shared, mine = agree(box_key, public), public_key(box_key)
+    return mine + _cipher(address, shared, mine, public).encrypt(_NONCE, seed, address.binding())
+
+
+def open_box(address: Address, private: bytes, box: bytes) -> bytes:
+    """Return the seed in a box, 32 bytes (BAA-05).
+
+    Raises
+    ------
+    LengthMismatch
+        The private key is not 32 bytes long.
+    DecryptionFailed
+        The box was altered, cut, or sealed for something else, or holds a key of low order: its sender is blamed.
+    """
+    check_key("private", private)
+    mine, sealed = validate.octets("box", box)[:KEY_BYTES], box[KEY_BYTES:]
+    try:
+        if len(box) != PER_POSITION.box_bytes:
+            raise InvalidTag
+        shared = agree(private, mine)
+        return _cipher(address, shared, mine, public_key(private)).decrypt(_NONCE, sealed, address.binding())
+    except (InvalidTag, WeakKey):
+        message = f"the {address.purpose} from position {address.source} to {address.target} does not open"
+        raise DecryptionFailed(message, (address.sender,)) from None
+
+
+def mask_key(epoch: Epoch, seed: bytes, source: int, target: int | None = None) -> bytes:
+    """Return the key of the mask from one position to another, or of a position's own mask: 32 bytes (BAA-03)."""
+    bound = (LABEL, VERSION, PROTOCOL, epoch.parameters, epoch.number)
+    where = ("self-mask", 0, source) if target is None else ("pairwise-mask", 0, source, target)
+    return derive(seed, epoch.session, fields(*bound, *where))
+
+
+def _cipher(address: Address, shared: bytes, mine: bytes, theirs: bytes) -> ChaCha20Poly1305:
+    return ChaCha20Poly1305(derive(shared, address.epoch.session, address.binding() + fields(mine, theirs)))
