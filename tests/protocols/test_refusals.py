@@ -569,7 +569,7 @@ CALLS: dict[str, Call] = {
         buffers.check_levels,
         {"modulus": 97, "K": 3, "c_l": 1, "c_g": 3, "tau_max": 2},
         {"name": "q", "staleness": LATE},
-        ("K * c_g", "c_l * K * c_g", "c_g"),
+        ("q", "K * c_g", "c_l * K * c_g", "c_g"),
     ),
     "weight_sum": Call(buffers.weight_sum, {"weights": vector([1, 2])}, {}, ("sum(weights)",)),
     "check_update": Call(buffers.check_update, {"total_weight": 1, "update": vector([1, 2])}, {"ring": FIELD}),

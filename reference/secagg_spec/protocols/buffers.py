@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
 from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import RealArray, UintArray
@@ -35,6 +35,8 @@ def check_levels(name: str, modulus: int, K: int, c_l: int, c_g: int, tau_max: i
         c_l or c_g is not in ``[1, 2**32]``, tau_max not in ``[0, 2**31 - 1]``, ``c_g s(tau_max) < 1``,
         ``K c_g > (modulus - 1) // 2``, or ``c_l K c_g > 2**53``.
     """
+    validate.integer(name, modulus, 2, MAX_MODULUS)
+    validate.integer("K", K, 1, validate.MAX_COUNT)
     validate.integer("tau_max", tau_max, 0, MAX_STALENESS)
     validate.integer("c_l", c_l, 1, MAX_LEVEL)
     validate.integer("c_g", c_g, 1, MAX_LEVEL)
@@ -108,7 +110,7 @@ def average(ring: Ring, level: int, weights: UintArray, total: UintArray) -> Rea
 
 def weight_sum(weights: UintArray) -> int:
     """Return the sum of weights, which must not be 0 (BSA-32)."""
-    total = sum(int(weight) for weight in weights)
+    total = sum(int(weight) for weight in validate.elements("weights", weights, MAX_MODULUS, (None,)))
     if total == 0:
         raise ParameterError("sum(weights)", 0, "positive")
     return total
