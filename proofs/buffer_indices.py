@@ -6,10 +6,10 @@ and subtracts the masks s_ik from some i; the server adds up the n uploads.
     K; and f is 0 or 1, and n is K - 1, K or K + 1. For K >= 2 the masks cancel exactly when i starts at f, the largest
     j is the last position, and i may be k exactly when j may be k.
 (b) Equation (5) as printed, 0 < i < k < j < K, has two readings with n = K users, f = 0 and f = 1, and cancels in
-    neither, for no K >= 2: f = 0 leaves s_01 + ... + s_0(K-1), and f = 1 leaves -s_1K - ... - s_(K-1)K. It cancels for
-    f = 1 and n = K - 1, whose indices fit the print; but algorithm 1 counts from 0 and ends with K uploads.
+    neither, whatever K >= 2: f = 0 leaves s_01 + ... + s_0(K-1), and f = 1 leaves -s_1K - ... - s_(K-1)K. It cancels
+    for f = 1 and n = K - 1, whose indices fit the print; but algorithm 1 counts from 0 and ends with K uploads.
 (c) Algorithm 2, `for i = 1 to k` and `for j = k + 1 to K`, opens a box in the first loop, seals one in the second, and
-    sends the c_kj with k < j < K. Each `to` may include its end or not. With n = K users no reading cancels, for no
+    sends the c_kj with k < j < K. Each `to` may include its end or not. With n = K users no reading cancels, whatever
     K >= 2: masks are left, or a user has no box to open. With n = K - 1 users one does: f = 1, both without the end.
     Two changes of what is printed let K users cancel. If c_kK is sent as well: for f = 1, the first `to` without its
     end, the second with it. If users skip boxes that are not there: for f = 1, the second `to` without its end; but
@@ -90,6 +90,11 @@ class Reading(NamedTuple):
         last, largest = self.f + K + self.more - 1, K - 1 + self.j_to_end
         return self.low == self.f and largest == last and self.i_to_k == self.j_from_k
 
+    def __str__(self) -> str:
+        i = f"{self.low} <= i {'<=' if self.i_to_k else '<'} k"
+        j = f"k {'<=' if self.j_from_k else '<'} j {'<=' if self.j_to_end else '<'} K"
+        return f"{i}, {j}, K{f'{self.more:+}' if self.more else ''} users, positions from {self.f}"
+
     @property
     def printed(self) -> bool:
         """Whether it is 0 < i < k < j < K."""
@@ -126,7 +131,7 @@ def equation(report: Report) -> Finding:
     fit = [reading for reading in cancel if reading.printed]
     report.check(fit == [Reading(1, -1, 1, False, False, False)], "(b) as printed, only K - 1 users cancel")
     for reading in cancel:
-        report.say(f"cancels: {reading._asdict()}")
+        report.say(f"equation (5) cancels: {reading}")
     numbers = {"readings": len(READINGS), "cancel": len(cancel), "of K users": sum(not r.more for r in cancel)}
     numbers |= {"as printed, of K users": sum(r.printed and not r.more for r in cancel)}
     report.say(f"equation (5): {numbers}")
@@ -149,6 +154,9 @@ class Loops(NamedTuple):
     j_to_end: bool
     all_sent: bool
     skip: bool
+
+    def __str__(self) -> str:
+        return f"i {'to' if self.i_to_k else 'below'} k, j {'to' if self.j_to_end else 'below'} K"
 
     def after(self, K: int, k: int) -> range:
         """Return the positions that the second loop masks to."""
@@ -183,8 +191,7 @@ def algorithm(report: Report) -> Finding:
         report.check(len({left == NOTHING for left in lefts.values()}) == 1, f"(c) alike for all K: {loops}")
         cancel += [loops] if lefts[LAST_K] == NOTHING else []
         if not (loops.all_sent or loops.more or loops.skip):
-            ends = f"i {'to' if loops.i_to_k else 'below'} k, j {'to' if loops.j_to_end else 'below'} K"
-            report.say(f"algorithm 2, K = 3, positions from {loops.f}, {ends}: {lefts[3]}")
+            report.say(f"algorithm 2, K = 3, positions from {loops.f}, {loops}: {lefts[3]}")
             for K, left in lefts.items():
                 case = {"K": K, "first position": loops.f, "i to k": loops.i_to_k, "j to K": loops.j_to_end}
                 tally.add(case | {"left": left}, left == NOTHING)
@@ -198,7 +205,9 @@ def algorithm(report: Report) -> Finding:
     )
     fewer = [loops for loops in cancel if loops.more and not (loops.all_sent or loops.skip)]
     report.check(fewer == [Loops(1, -1, False, False, False, False)], "(c) K - 1 users")
-    report.say(f"with c_kK sent: {whole}; where boxes that are not there are skipped, the last update bare: {skipped}")
+    for loops in (*whole, *skipped):
+        how = "boxes that are not there are skipped, the last update bare" if loops.skip else "c_kK sent as well"
+        report.say(f"algorithm 2 cancels: {how}, positions from {loops.f}, {loops}")
     numbers = {"readings": tally.cases // len(SIZES[1:]), "cancel": tally.held, "with c_kK sent": len(whole)}
     numbers |= {"with boxes skipped and the last update bare": len(skipped)}
     return Finding(tally.verdict, "masks are left, or a box to open was not sent", tally.against, numbers)
