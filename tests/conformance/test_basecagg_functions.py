@@ -66,7 +66,7 @@ def test_no_declaration_of_the_reference_gives_an_alarm(
 
 
 @pytest.mark.requirement("ADP-06")
-@pytest.mark.parametrize("q", one_in(4, ["7", "11", "13", "257", "4294967291"]))
+@pytest.mark.parametrize("q", one_in(5, ["7", "11", "13", "257", "4294967291"]))
 def test_an_implementation_with_one_modulus_gets_no_alarm(q: str) -> None:
     ranges = {"ranges": {"q": {"values": [q]}}}
     outcomes = judged(narrow.adapter(hello(operations=dict.fromkeys(("mds.encode", *NAMES), ranges))), cases=6)
@@ -207,7 +207,7 @@ class Unscaled(Deployment):
         return {**super().recover(given), "c_l": "1"}
 
 
-@pytest.mark.parametrize("bug", one_in(2, [Unscaled, Turned, FirstPoints, Unweighted]))
+@pytest.mark.parametrize("bug", one_in(4, [Unscaled, Turned, FirstPoints, Unweighted]))
 def test_relations_find_bugs_in_another_code(bug: type[Deployment]) -> None:
     connection = DirectConnection(bug().adapter().answer)
     caps, _ = run(connection, Settings(pattern="no such check"))
@@ -219,7 +219,7 @@ def test_relations_find_bugs_in_another_code(bug: type[Deployment]) -> None:
 
 
 def test_every_check_of_the_four_functions_runs_on_the_reference() -> None:
-    outcomes = judged(reference.build().answer, cases=2)
+    outcomes = judged(narrow.adapter(hello()), cases=2)
     assert {id for id in MINE if not id.endswith("/outside-range")} <= set(outcomes)
 
 

@@ -179,7 +179,8 @@ def test_vectors_for_other_bugs_count_where_none_that_is_meant_finds_it(monkeypa
     meant, others = power.parted(mutant, BOOKS)
     assert power.killing_vectors(mutant, meant) == []
     [kill] = power.hunt([mutant], 1, 1)
-    assert set(kill.vectors) == set(power.killing_vectors(mutant, others)) != set()
+    assert kill.vectors
+    assert set(kill.vectors) <= {vector.id for vector in others}
 
 
 @pytest.mark.parametrize(("found_with", "drawn"), [(20, [20]), (100, [20, 100]), (1000, [20, 100])])
