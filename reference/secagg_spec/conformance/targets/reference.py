@@ -229,7 +229,7 @@ def main() -> None:
     parser.add_argument("--mutant", help="plant this bug first (for testing the kit)")
     mutant = parser.parse_args().mutant
     if mutant:
-        from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import the checks
+        from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import this module
 
         with mutants.planted(mutant):
             import_module("secagg_spec.conformance.targets.reference").build().run()
