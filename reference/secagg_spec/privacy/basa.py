@@ -1,7 +1,7 @@
 """What the server and a coalition of users learn from epochs of BASA, and from those of weaker rules.
 
-The cores that run decide: `add_masks`, which `mask_update` calls, is probed, and `recover` is run on the coefficients of
-its inputs. Masks are streams of seeds, and a seed is known to a coalition when
+The cores that run decide: `add_masks`, which `mask_update` calls, is probed, and `recover` is run on the coefficients
+of its inputs. Masks are streams of seeds, and a seed is known to a coalition when
 
 - one of the coalition drew it;
 - its box reached the server, and the coalition has the secret key of the position that it is sealed to: since one of
@@ -15,8 +15,9 @@ its inputs. Masks are streams of seeds, and a seed is known to a coalition when
 ends is all uploads, and all keys that its users ever get; every prefix lies below. An upload that the server held back,
 and one that came late, are the same upload.
 
-**What may be known** is the sum over the honest accepted updates; where a rule has no release, that is so as soon as no
-honest user is to come.
+**What may be known** is the sum over the honest accepted updates, once the epoch is closed. Where a rule has no
+release, that is so as soon as no honest user is to come; and when a timeout ended the epoch, a last upload that came
+late is part of that sum, which is then the one of a void epoch.
 
 ==============  ===================================================
 papers          here
@@ -105,13 +106,16 @@ PAPER = Timeouts("paper", again=True)
 RULES: Mapping[str, Timeouts] = MappingProxyType({rule.name: rule for rule in (SETTLE, VOID, PAPER)})
 WEAKER: Mapping[str, Timeouts] = MappingProxyType(
     {
-        "positions are given again": replace(SETTLE, name="again", again=True),
-        "no self masks": replace(SETTLE, name="bare", own=False, accepted=()),
-        "both keys of skipped positions": replace(SETTLE, name="both-skipped", others=(PAIR, SELF)),
-        "both keys of accepted positions": replace(SETTLE, name="both-accepted", accepted=(PAIR, SELF)),
+        rule.name: rule
+        for rule in (
+            replace(SETTLE, name="again", again=True),
+            replace(SETTLE, name="bare", own=False, accepted=()),
+            replace(SETTLE, name="both-skipped", others=(PAIR, SELF)),
+            replace(SETTLE, name="both-accepted", accepted=(PAIR, SELF)),
+        )
     }
 )
-"""`SETTLE` without one of its parts."""
+"""`SETTLE` with positions given again, without self masks, or with both keys of some positions released."""
 
 
 @dataclass(frozen=True)
@@ -324,18 +328,23 @@ class Epoch:
         """Return those of some users that do not collude."""
         return tuple(user for user in users if self.people[user] not in coalition)
 
+    def contributors(self, coalition: Collection[int]) -> Users:
+        """Return the honest users whose updates are in the sum that may be known once the epoch ended."""
+        situation = self.situation
+        return self.honest(coalition, situation.uploaded if self.rule.ends else situation.accepted)
+
     def allowed(self, coalition: Collection[int]) -> tuple[Forms, ...]:
-        """Return the sum over the honest accepted updates, or nothing as long as it may not be known."""
-        honest = self.honest(coalition, self.situation.accepted)
+        """Return the sum over the honest updates that may be known, or nothing as long as none may be."""
+        honest = self.contributors(coalition)
         return (self.total(honest),) if honest and self.ended(coalition) else ()
 
     def ended(self, coalition: Collection[int]) -> bool:
-        """Return whether the sum may be known: the epoch is closed, or, without a release, no honest user is to come."""
-        if self.situation.closed or self.rule.releases:
-            return self.situation.closed
-        came = {self.situation.at(user) for user in self.situation.accepted}
-        colluding = {self.situation.at(u) for u in self.situation.users if self.people[u] in coalition}
-        return came | colluding >= set(range(self.situation.positions))
+        """Return whether the sum may be known: the epoch is closed; without a release, no honest user is to come."""
+        situation = self.situation
+        if situation.closed or self.rule.releases:
+            return situation.closed
+        done = {*self.contributors(coalition), *(u for u in situation.users if self.people[u] in coalition)}
+        return {situation.at(user) for user in done} >= set(range(situation.positions))
 
     def decide(self, coalition: Collection[int]) -> Verdict:
         """Return what a coalition learns beyond what may be known and its own updates."""
@@ -467,6 +476,27 @@ def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ..
         yield from every_settled(K, positions, enough, (*holders, Holder(len(holders), fate)))
 
 
+def arrivals(
+    rule: Timeouts, K: int, positions: int, enough: int, fates: Mapping[int, str | None]
+) -> tuple[Situation, Users]:
+    """Return what happens when users 0, 1, 2, … come until the epoch ends, and which of them got a key.
+
+    `fates` names what becomes of some users; None leaves without a key, and who is not named is accepted.
+    """
+    holders, people, position, user = list[Holder](), list[int](), 0, 0
+    stopped = False
+    while position < positions and not stopped and [fate for _, fate in holders].count(ACCEPTED) < K:
+        fate = fates.get(user, ACCEPTED)
+        if fate is not None:
+            holders.append(Holder(position, fate))
+            people.append(user)
+            position += fate == ACCEPTED or not rule.again
+            stopped = rule.ends and fate != ACCEPTED
+        user += 1
+    closed = not stopped and [fate for _, fate in holders].count(ACCEPTED) >= enough
+    return Situation(positions, tuple(holders), closed), tuple(people)
+
+
 def every_coalition(people: Collection[int]) -> Iterator[Users]:
     """Yield every set of people, the smallest first, the empty one (the server alone) among them."""
     for size in range(len(people) + 1):
@@ -488,8 +518,8 @@ class Case:
 
     @property
     def contributors(self) -> Users:
-        """The honest users whose updates were accepted."""
-        return self.epoch.honest(self.coalition, self.situation.accepted)
+        """The honest users whose updates are in the sum that may be known."""
+        return self.epoch.contributors(self.coalition) if self.epoch.ended(self.coalition) else ()
 
 
 def audit(ring: Ring, rule: Timeouts, situations: Iterable[Situation], largest: int | None = None) -> Iterator[Case]:
