@@ -19,7 +19,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
 from secagg_spec.ledger import Outcome, ProofFailed
 from secagg_spec.privacy import verdict
-from secagg_spec.protocols import basecagg, fedbuff, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import basa_cores, basecagg, fedbuff, lightsecagg, lightsecagg_active, secagg
 from secagg_spec.protocols.graph import Graph
 from tests.quick import first_of_each
 
@@ -27,7 +27,7 @@ BOOK = ledger.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
     *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server"),
-    *("quantiser_moments", "sparse_components"),
+    *("quantiser_moments", "sparse_components", "basa_timeouts", "basa_settle"),
 }
 """Proofs that take longest; in quick mode they run with a falsified statement alone, which ends them early."""
 
@@ -75,6 +75,17 @@ FALSIFIED = [
     ),
     ("asynchronous_secagg", "np.array_equal(got, wanted) == same", "np.array_equal(got, wanted)"),
     ("asynchronous_secagg", "users.stream(i, j, 0)", "users.stream(i, j, 4 + i)"),
+    ("basa_settle", "again or differing > 1", "differing > 1"),
+    ("basa_settle", "accepted, others) == ((SELF,), (PAIR,))", "accepted, others) == ((SELF,), (SELF,))"),
+    ("basa_settle", "if third else [(2,)]", "if third else []"),
+    ("basa_settle", "people=(0, 0, 1)", "people=(0, 1, 2)"),
+    ("basa_settle", "if not whole else exactly", "if whole else exactly"),
+    ("basa_settle", "replace(situation, closed=False)", "situation"),
+    ("basa_timeouts", "for i in range(k) for j in range(k, K)", "for i in range(k) for j in range(k + 1, K)"),
+    ("basa_timeouts", "() if to_come or not honest", "() if not honest"),
+    ("basa_timeouts", "== (len(coalition) == K - 1)", "== (len(coalition) >= K - 2)"),
+    ("basa_timeouts", "== (LATE not in last)", "== (LATE not in situation.holders)"),
+    ("basa_timeouts", "epoch.contributors(coalition)[-1]", "epoch.contributors(coalition)[0]"),
     ("convergence_bound", "first + run.smoothness * eta", "run.K * first + run.smoothness * eta"),
     ("convergence_bound", "1 if run.summed else run.K", "run.K"),
     ("convergence_bound", "run.smoothness * eta * noise / 2", "run.smoothness * eta * noise"),
@@ -218,6 +229,14 @@ def no_self_mask(ring: Ring, user: int, update: Any, self_mask: Any, pairwise: A
     return ring.signed_sum(update, ((user < peer, mask) for peer, mask in pairwise))
 
 
+def no_masks_before(ring: Ring, weighted: Any, masks: Any) -> Any:
+    return ring.signed_sum(weighted, ((True, mask) for mask in masks.after))
+
+
+def own_mask_forgotten(ring: Ring, weighted: Any, masks: Any) -> Any:
+    return ring.signed_sum(weighted, ((True, mask) for mask in masks.after), ((False, mask) for mask in masks.before))
+
+
 def one_key_for_all_rounds(context: Any, secret: bytes, keys: Any, segment: int = 0) -> bytes:
     return secret
 
@@ -262,6 +281,8 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (fedbuff, "realised_weight", lambda s, c_g, tau, draw: c_g, "fedbuff_step"),
         (fedbuff, "_check_stamp", lambda state, user, stamp: None, "staleness_functions"),
         (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
+        (basa_cores, "add_masks", no_masks_before, "basa_timeouts"),
+        (basa_cores, "add_masks", own_mask_forgotten, "basa_settle"),
     ],
 )
 def test_a_bug_in_the_reference_is_seen(

@@ -268,14 +268,14 @@ class Epoch:
     def recovered(self) -> Forms:
         """Return what `recover` makes of the accepted updates and the released masks.
 
-        It is run on the coefficients themselves, each of them as one element of a vector.
+        It is run on the coefficients themselves, each of them as one element of a vector; R is at least 7.
         """
         situation = self.situation
         masked = [self.masked[u] for u in situation.accepted]
         own = [self.self_mask(u) for u in situation.accepted] if self.rule.own else []
         joined = join([*masked, *own, *(self.mask(u, j) for u, j in self._left())])
         rows, first, second = list(joined.matrix), len(masked), len(masked) + len(own)
-        parameters = replace(PRESETS["tiny"], R=self.ring.modulus, d=joined.symbols.size)
+        parameters = replace(PRESETS["tiny"], R=self.ring.modulus, d=joined.symbols.size, c_g=1, tau_max=0)
         total = cores.recover(parameters, rows[:first], rows[first:second], rows[second:])
         return Forms(joined.symbols, total.reshape(1, -1))
 
@@ -320,9 +320,7 @@ class Epoch:
 
     def view(self, coalition: Collection[int]) -> View:
         """Return what the server and a coalition see."""
-        view = View(self.space, coalition, self.rules())
-        self.show(view)
-        return view
+        return together([self], coalition)
 
     def honest(self, coalition: Collection[int], users: Iterable[int]) -> Users:
         """Return those of some users that do not collude."""
@@ -408,6 +406,14 @@ def _difference(epoch: Epoch, user: int, other: int) -> Forms:
     both = join([epoch.total([user]), epoch.total([other])])
     minus = epoch.ring.subtract(both.matrix[:1], both.matrix[1:])
     return Forms(both.symbols, minus)
+
+
+def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
+    """Return what the server and a coalition see of epochs with one space."""
+    view = View(epochs[0].space, coalition, tuple(rule for epoch in epochs for rule in epoch.rules()))
+    for epoch in epochs:
+        epoch.show(view)
+    return view
 
 
 def exactly(view: View, forms: Sequence[Forms]) -> bool:

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import basa as model
 from secagg_spec.privacy import wording
-from secagg_spec.privacy.basa import ACCEPTED, GONE, LATE, Case, Epoch, Situation, Timeouts, Users
+from secagg_spec.privacy.basa import GONE, LATE, Case, Epoch, Situation, Timeouts, Users
 from secagg_spec.protocols.basa_cores import PRESETS, Parameters
 
 _RULES: Mapping[str, Timeouts] = MappingProxyType({**model.RULES, **model.WEAKER})
