@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from secagg_spec import cli
+from secagg_spec import cli, ledger
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.protocols import basa_cores as cores
 from secagg_spec.protocols.basa_cores import Masks
@@ -152,3 +155,40 @@ def test_the_help_names_the_protocol(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         cli.main(["privacy", "basa", "--help"])
     assert "--timeout" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------------------------------------- the page for readers
+
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "basa-timeouts.md").read_text(encoding="utf-8")
+COMMAND = "secagg-spec privacy basa"
+
+
+@pytest.mark.parametrize("shown", re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+def test_the_page_shows_what_the_command_says(shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first, *wanted = shown.splitlines()
+    assert first.startswith(f"$ {COMMAND}")
+    _, out, _ = call(capsys, *shlex.split(first.removeprefix(f"$ {COMMAND}")))
+    lines = iter(out.splitlines())
+    for line in wanted:
+        assert line == "…" or line in lines
+
+
+@pytest.mark.parametrize("options", re.findall(r"`(--rule [^`]+)`", PAGE))
+def test_the_commands_of_the_page_show_a_leak(options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, *shlex.split(options))
+    assert code == 1
+    assert "WEAKER than settle" in out
+
+
+def test_the_figures_of_the_page_are_right() -> None:
+    rows = [re.findall(r"\d+", line.partition(" | ")[2]) for line in PAGE.splitlines() if line.startswith("| of 100")]
+    rates, closed = ([int(number) for number in row] for row in rows)
+    assert closed == [round(100 * (1 - rate / 100) ** 10) for rate in rates]
+    assert len(rates) == 5
+
+
+def test_the_claims_of_the_page_stand() -> None:
+    book = ledger.load()
+    named = set(re.findall(r"\b(?:UNI|BASA)-[A-Z0-9]+\b", PAGE))
+    assert len(named) == 5
+    assert all(book.claim(name).proof in ("basa_timeouts", "basa_settle") for name in named)
