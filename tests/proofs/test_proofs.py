@@ -27,7 +27,7 @@ BOOK = ledger.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
     *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server"),
-    *("quantiser_moments", "sparse_components"),
+    *("quantiser_moments", "sparse_components", "basa_timeouts", "basa_settle"),
 }
 """Proofs that take longest; in quick mode they run with a falsified statement alone, which ends them early."""
 
@@ -94,6 +94,17 @@ FALSIFIED = [
     ("buffer_work", "- (K_ - 1 + Z)) == 0", "- (K_ - 1)) == 0"),
     ("buffer_work", "K_ * (K_ - 1) / 2)", "K_ * (K_ + 1) / 2)"),
     ("buffer_work", "if role == USER:", "if role == SERVER:"),
+    ("basa_settle", "again or differing > 1", "differing > 1"),
+    ("basa_settle", "accepted, others) == ((SELF,), (PAIR,))", "accepted, others) == ((SELF,), (SELF,))"),
+    ("basa_settle", "if third else [(2,)]", "if third else []"),
+    ("basa_settle", "people=(0, 0, 1)", "people=(0, 1, 2)"),
+    ("basa_settle", "if not whole else exactly", "if whole else exactly"),
+    ("basa_settle", "replace(situation, closed=False)", "situation"),
+    ("basa_timeouts", "for i in range(k) for j in range(k, K)", "for i in range(k) for j in range(k + 1, K)"),
+    ("basa_timeouts", "() if to_come or not honest", "() if not honest"),
+    ("basa_timeouts", "== (len(coalition) == K - 1)", "== (len(coalition) >= K - 2)"),
+    ("basa_timeouts", "== (LATE not in last)", "== (LATE not in situation.holders)"),
+    ("basa_timeouts", "epoch.contributors(coalition)[-1]", "epoch.contributors(coalition)[0]"),
     ("convergence_bound", "first + run.smoothness * eta", "run.K * first + run.smoothness * eta"),
     ("convergence_bound", "1 if run.summed else run.K", "run.K"),
     ("convergence_bound", "run.smoothness * eta * noise / 2", "run.smoothness * eta * noise"),
@@ -254,6 +265,14 @@ def by_the_number(ring: Ring, level: int, weights: Any, total: Any) -> Any:
     return ring.decode_signed(total) / (level * len(weights))
 
 
+def nothing_taken_away(ring: Ring, weighted: Any, masks: Any) -> Any:
+    return ring.signed_sum(weighted, ((True, mask) for mask in masks.after))
+
+
+def own_mask_forgotten(ring: Ring, weighted: Any, masks: Any) -> Any:
+    return ring.signed_sum(weighted, ((True, mask) for mask in masks.after), ((False, mask) for mask in masks.before))
+
+
 def one_key_for_all_rounds(context: Any, secret: bytes, keys: Any, segment: int = 0) -> bytes:
     return secret
 
@@ -303,6 +322,8 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (fedbuff, "realised_weight", lambda s, c_g, tau, draw: c_g, "fedbuff_step"),
         (fedbuff, "_check_stamp", lambda state, user, stamp: None, "staleness_functions"),
         (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
+        (basa_cores, "add_masks", nothing_taken_away, "basa_timeouts"),
+        (basa_cores, "add_masks", own_mask_forgotten, "basa_settle"),
     ],
 )
 def test_a_bug_in_the_reference_is_seen(
