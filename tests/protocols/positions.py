@@ -24,7 +24,7 @@ from secagg_spec.protocols.basa_user import UserState, user_trained
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import AUTHORITY, SERVER, Event, Network, Role, Step, role_of
 from tests.protocols.buffered import FUNCTIONS
-from tests.strategies import pseudorandom, snapshot
+from tests.strategies import integers_of, pseudorandom, snapshot
 
 TINY = PRESETS["tiny"]
 CLOSED = replace(TINY, S=0, timeouts=VOID)
@@ -204,6 +204,15 @@ class Scene:
         self.take("recover", SERVER)
         assert self.server.recovered is not None
         return self.server.recovered
+
+    def lose(self) -> None:
+        """All that waits is lost."""
+        self.network.waiting.clear()
+
+    def recover_rightly(self) -> None:
+        """The server closes, and recovers the sum of what was uploaded."""
+        recovered = self.close()
+        assert integers_of(recovered.sum) == self.plain_sum(recovered.epoch, recovered.entries)
 
     def abandon(self) -> None:
         """The server gives the epoch up."""
