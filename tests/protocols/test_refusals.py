@@ -73,7 +73,7 @@ from secagg_spec.protocols.lightsecagg import (
     run_round,
 )
 from secagg_spec.protocols.shape import SERVER, Network
-from tests.protocols import buffered, test_secagg, test_secagg_active
+from tests.protocols import basa_calls, buffered, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -722,6 +722,7 @@ CALLS: dict[str, Call] = {
     "decrypt": Call(
         attributes.decrypt, {"ciphertext": SEALED_FOR_A, **OPEN}, {"public": AUTHORITY, "key": HOLDER}
     ),
+    **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
 }  # fmt: skip
 
 CORES = {
@@ -769,6 +770,8 @@ CORES = {
     "point_1",
     "point_2",
     "sha256",
+    "role_of",
+    *basa_calls.CORES,
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
@@ -793,6 +796,7 @@ MODULES: tuple[ModuleType, ...] = (
     sealing,
     signatures,
     agreement,
+    *basa_calls.MODULES,
     basecagg,
     buffers,
     basecagg_active,

@@ -36,6 +36,7 @@ from secagg_spec.protocols.buffers import budget, check_levels, check_update
 SETTLE, VOID = "settle", "void"
 TIMEOUTS = (SETTLE, VOID)
 MAX_POSITIONS = 2**16
+MAX_USERS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,11 @@ class Parameters:
     def __post_init__(self) -> None:
         for name in ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max"):
             object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
-        if self.timeouts not in TIMEOUTS:
+        if not isinstance(self.timeouts, str) or self.timeouts not in TIMEOUTS:
             raise ParameterError("timeouts", self.timeouts, '"settle" or "void"')
         validate.integer("R", self.R, 2, MAX_MODULUS)
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
-        validate.integer("N", self.N, 1, validate.MAX_COUNT)
+        validate.integer("N", self.N, 1, MAX_USERS)
         validate.integer("T", self.T, 1, validate.MAX_COUNT)
         self._check_positions()
         self._check_levels()
