@@ -109,4 +109,4 @@ def role_of(party: int) -> Role:
     return Role.SERVER if party == SERVER else Role.USER
 
 
-assert {f"{protocol}.{role.value}" for protocol in PROTOCOLS for role in Role} == set(PARTIES)
+assert {f"{protocol}.{step.role.value}" for protocol in PROTOCOLS for step in PROTOCOLS[protocol].table} == set(PARTIES)
