@@ -20,7 +20,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import pack, pack_reals, unpack
 from secagg_spec.crypto.boxes import Address, Epoch
-from secagg_spec.crypto.keys import LABEL, VERSION, derive, fields
+from secagg_spec.crypto.keys import LABEL, VERSION, agree, derive, fields, public_key
 from secagg_spec.errors import ParameterError, WeakKey
 from secagg_spec.protocols.basa_cores import SETTLE, VOID, Masks, Parameters
 
@@ -310,6 +310,15 @@ def _positive(right: Function) -> Function:
 
 
 mutant(
+    "basa-no-budget",
+    "BAA-25",
+    "wrong sums: no update is too large",
+    f"{_CORES}:check_update",
+    lambda: _updated(1, 40, 0),
+)(lambda right: lambda ring, total_weight, update: right(ring, 1, update))
+
+
+mutant(
     "basa-update-fitted",
     "BAA-24",
     "wrong sums: an update of another length than d is cut, or continued by zeros",
@@ -498,12 +507,22 @@ def _not_checked(right: Function) -> Function:
 @mutant(
     "basa-box-of-any-length",
     "BAA-05",
-    "authenticity: what stands behind a box is not looked at",
+    "authenticity: only as much of the tag as is there is compared, and what stands behind it is not looked at",
     f"{_BOXES}:open_box",
     lambda: _opened(_KNOWN + b"\0"),
 )
 def _any_length(right: Function) -> Function:
-    return lambda address, private, box: right(address, private, box[:80])
+    def wrong(address: Address, private: bytes, box: bytes) -> Any:
+        if len(box) < 64 or len(box) == 80:
+            return right(address, private, box)
+        shared, mine, theirs = agree(private, box[:32]), box[:32], public_key(private)
+        info = address.binding() + fields(mine, theirs)
+        key = _box_key(address, shared, info)
+        seed = _Untagged(ChaCha20Poly1305(key), key).decrypt(bytes(12), box[32:], b"")
+        whole = mine + ChaCha20Poly1305(key).encrypt(bytes(12), seed, address.binding())
+        return right(address, private, whole if whole[: len(box)] == box[:80] else box)
+
+    return wrong
 
 
 @mutant(

@@ -93,6 +93,7 @@ _FLAGS = (
         "basa-budget-without-weights",
         "basa-budget-for-one-update",
         "basa-negative-beyond-budget",
+        "basa-no-budget",
         "budget-off-by-one",
     ),
     (
@@ -684,9 +685,7 @@ def _refused_recoveries(made: Book) -> None:
     ):
         id = f"basa-recover-{name}"
         params = _recovery(_buffer(id, p, accepted, weights=(2, 1, 2, 1, 3)))
-        params["skipped"] = params["skipped"] if p.settle else []
-        flag = "Count"
-        _not_recovered(made, id, params, flag, comment)
+        _not_recovered(made, id, params, "Count", comment)
     for name, flag, comment, change in _WRONG_LISTS:
         id = f"basa-recover-{name}"
         params = _recovery(_buffer(id))
@@ -780,6 +779,6 @@ def _refused_numbers(made: Book) -> None:
 
 def _not_numbers(made: Book, name: str, clause: str, flag: str, changed: Mapping[str, Any], comment: str) -> None:
     id = f"basa-numbers-{name}"
-    chosen = _box(id)
+    chosen = _box(id, _FEW, PAIR, 3, 1, 4)
     params = chosen.seal_params(**changed)
     _not_sealed(made, id, params, chosen, codes.ELSEWHERE, clause, flag, comment)
