@@ -619,7 +619,7 @@ def _opened_elsewhere(made: Book) -> None:
         ("source", {"from": 2}),
         ("target", {"to": 5}),
         ("epoch", {"round": "8"}),
-        ("session", {"session": "00" * 16}),
+        ("session", {"session": drawn_bytes("basa-open-another-session", "another", 16).hex()}),
         ("purpose", {"purpose": SELF, "from": 4}),
         ("modulus", {"R": 251}),
         ("roster", {"N": 8}),
@@ -852,7 +852,7 @@ def _not_numbers(made: Book, name: str, clause: str, flag: str, changed: Mapping
 # -------------------------------------------------------------------------------------------------------- whole epochs
 
 
-_SMALL = Parameters(R=BYTE, N=7, T=1, d=3, K=3, S=2, c_l=3, c_g=5, tau_max=2, staleness=_SLOWLY)
+_SMALL = Parameters(R=65537, N=7, T=1, d=3, K=3, S=2, c_l=3, c_g=5, tau_max=2, staleness=_SLOWLY)
 _STRICT = replace(_SMALL, S=0, timeouts=VOID)
 _FEWER = replace(_SMALL, K=4, S=1)
 _CLOSE = {"event": "close"}
