@@ -342,7 +342,7 @@ def _value(op: str, name: str, value: Any) -> str:
     if isinstance(value, list):
         names = _names(op, name, value)
         return "[" + ", ".join(_value(op, inner, item) for inner, item in zip(names, value, strict=True)) + "]"
-    if name == "seed":
+    if form(op, name) == "seed":
         return str(int.from_bytes(bytes.fromhex(value), "little"))
     if not isinstance(value, str) or name in _NOT_VECTORS or form(op, name) == "decimal":
         return str(value)

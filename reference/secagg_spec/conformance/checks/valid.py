@@ -12,6 +12,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import (
     active_scenes,
+    basa_scenes,
     basecagg_parties,
     basecagg_plans,
     buffered_scenes,
@@ -292,6 +293,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **neighbour_scenes.VALID,
     **staleness_scenes.VALID,
     **buffered_scenes.VALID,
+    **basa_scenes.VALID,
     **basecagg_plans.VALID,
     **basecagg_parties.VALID,
     "secagg.user": _secagg_script(Role.USER),

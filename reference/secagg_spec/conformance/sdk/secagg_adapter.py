@@ -38,6 +38,8 @@ _ROUND: Final = ("R", "N", "D", "T", "t", "k", "d", "session", "round")
 _SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients", "seed_coefficients")
 _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
+_BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
+_BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "echo": (("data",), ()),
@@ -103,6 +105,13 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (),
     ),
     "basecagg.recover": (("q", "N", "U", "T", "d", "c_l", "weights", "masked", "users", "shares"), ()),
+    "basa.mask": (
+        (*_BASA, "session", "round", "position", "accepted", "before", "seeds", "weight", "update"),
+        (),
+    ),
+    "basa.seal": ((*_BOX, "public", "seed"), ("box_key",)),
+    "basa.open": ((*_BOX, "private", "box"), ()),
+    "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -179,6 +188,13 @@ FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(("stamps", "basecagg.combine.weights"), "words"),
     "basecagg.combine.held": "stamped shares",
     "basecagg.recover.weights": "vector",
+    **dict.fromkeys(("S", "position", "from", "to"), "integer"),
+    "timeouts": "text",
+    "accepted": "users",
+    **dict.fromkeys(("before", "own"), "bytes list"),
+    **dict.fromkeys(("seeds", "box_key", "box", "basa.seal.seed"), "bytes"),
+    "basa.recover.weights": "vector",
+    "skipped": "skipped seeds",
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -396,6 +412,7 @@ def _has_form(value: Any, form: str) -> bool:
         "held": lambda value: _is_list(value, _is_share),
         "words": _is_vector,
         "stamped shares": lambda value: _is_list(value, _is_stamped_share),
+        "skipped seeds": lambda value: _is_list(value, _is_skipped_seed),
         "drop": lambda value: _is_drop(value, PHASES),
         "round drop": lambda value: _is_drop(value, ROUND_PHASES),
         "early drop": lambda value: _is_drop(value, ROUND_PHASES[:-1]),
@@ -442,6 +459,10 @@ def _is_stamped_share(value: Any) -> bool:
         return False
     user, stamp, share = value
     return _is_integer(user) and _is_decimal(stamp) and _is_vector(share)
+
+
+def _is_skipped_seed(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and _is_users(value[:2]) and _is_hex(value[2], 1)
 
 
 def _is_number(value: Any) -> bool:
@@ -495,6 +516,7 @@ _WORDS: Final = {
     "held": "a list of [user, vector]",
     "words": "lowercase hex digits, 8 for each number",
     "stamped shares": "a list of [user, decimal string, vector]",
+    "skipped seeds": "a list of [position, position, bytes]",
     "list": "a list",
     "object": "an object",
     "bytes list": "a list of strings of lowercase hex digits",
