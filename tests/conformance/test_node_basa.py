@@ -417,6 +417,9 @@ def test_an_epoch_is_closed_when_it_is_full_or_nothing_is_left(node: Node, epoch
     epoch.upload(epoch.user(1))
     epoch.upload(epoch.user(2))
     assert epoch.server.refusal("offer", *epoch.user(3).step("request")) == ("wrong_phase", set())
+    header = {"session": SESSION, "round": "7", "sender": "server", "receiver": "authority"}
+    params = {"type": ASSIGNMENT, **header, "fields": {"position": 3, "user": 3}}
+    assert epoch.authority.refusal("assign", node.result("message.encode", params)["bytes"])[0] == "wrong_phase"
     assert epoch.close() == [6, 10]
 
 
@@ -430,6 +433,11 @@ def test_an_epoch_that_is_not_full_ends_with_a_sum_when_no_position_is_left(node
         epoch.upload(epoch.user(user, (1, 31)))
     assert epoch.server.refusal("offer", *epoch.user(5).step("request")) == ("wrong_phase", set())
     assert epoch.close() == [6, 26]
+
+    epoch = Epoch(node, {**TINY, "R": "32", "K": 4})
+    for user in (2, 3, 4):
+        epoch.upload(epoch.user(user, (1, 31)))
+    assert epoch.authority.refusal("close", *epoch.server.step("close")) == ("below_threshold", set())
 
 
 # ----------------------------------------------------------------------------------------------------------------------
