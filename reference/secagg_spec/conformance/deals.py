@@ -15,7 +15,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.targets.reference_scripts import Party
 from secagg_spec.conformance.targets.reference_sessions import PROTOCOLS
 from secagg_spec.conformance.wire import unpack
-from secagg_spec.protocols.shape import SERVER, Network, Randomness, Role, Table, run_synchronous
+from secagg_spec.protocols.shape import SERVER, Network, Randomness, Table, role_of, run_synchronous
 
 Dropouts = Mapping[str, Collection[int]]
 NOBODY: Dropouts = MappingProxyType({})
@@ -104,9 +104,4 @@ class Deal:
         return ring.sum(np.stack(rows))
 
 
-def role_of(party: int) -> Role:
-    """Return the role of a party."""
-    return Role.SERVER if party == SERVER else Role.USER
-
-
-assert {f"{protocol}.{role.value}" for protocol in PROTOCOLS for role in Role} == set(PARTIES)
+assert {f"{name}.{step.role.value}" for name, known in PROTOCOLS.items() for step in known.table} == set(PARTIES)

@@ -1,14 +1,16 @@
 """Boxes: seeds that are sealed to a position of an epoch, and not to a person.
 
-`Encryption` is what users and the server need of a way to seal; `PerPosition` has one public key for each position.
+`Encryption` is what users and the server need of a way to seal, and `KeyRing` what the authority needs of it besides.
+`PerPosition` and `PositionKeys` have one key pair for each position.
 
 Source: spec/basa.md, section 5 (BAA-03 to BAA-06).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -84,7 +86,8 @@ class Address:
 class Encryption(Protocol):
     """One way to seal seeds to positions.
 
-    `published` are the public keys of an epoch as the authority signs them; `secret` is what the sender samples.
+    `published` are the public keys of an epoch as the authority signs them; `sampled` is what the sender samples for
+    all boxes of one upload, under the name `samples`.
     """
 
     @property
@@ -95,6 +98,11 @@ class Encryption(Protocol):
     @property
     def number(self) -> int:
         """Its number in the hash of the parameters."""
+        ...
+
+    @property
+    def samples(self) -> str:
+        """The name of what a sender samples."""
         ...
 
     @property
@@ -115,12 +123,58 @@ class Encryption(Protocol):
         """Refuse a secret key that is not one of the slot, as far as that can be seen."""
         ...
 
-    def seal(self, address: Address, published: bytes, seed: bytes, secret: bytes) -> bytes:
+    def seal(self, address: Address, published: bytes, seed: bytes, sampled: Any) -> bytes:
         """Return the box of a seed of 32 bytes."""
         ...
 
     def open(self, address: Address, published: bytes, key: bytes, box: bytes) -> bytes:
-        """Return the seed in a box."""
+        """Return the seed in a box, 32 bytes."""
+        ...
+
+
+class KeyRing(Protocol):
+    """The secret keys of the open epoch, or what they are made from.
+
+    `opening` names what the authority samples when it opens an epoch, `issuing` what it samples when it gives keys out.
+    """
+
+    @property
+    def encryption(self) -> Encryption:
+        """What the keys are for."""
+        ...
+
+    @property
+    def opening(self) -> tuple[str, ...]:
+        """The names of what is sampled in `open`."""
+        ...
+
+    @property
+    def issuing(self) -> tuple[str, ...]:
+        """The names of what is sampled in `issue` and in `close`."""
+        ...
+
+    def renew(self, epoch: Epoch, sampled: tuple[Any, ...]) -> KeyRing:
+        """Return the ring of a new epoch."""
+        ...
+
+    def forget(self) -> KeyRing:
+        """Return the ring without the keys of an epoch."""
+        ...
+
+    def stored(self) -> bytes:
+        """Return the bytes that the ring comes back from."""
+        ...
+
+    def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> KeyRing:
+        """Return the ring that was stored in an epoch, which is open or to be opened."""
+        ...
+
+    def published(self, epoch: Epoch) -> bytes:
+        """Return the public keys of the epoch, as they are signed."""
+        ...
+
+    def secrets(self, epoch: Epoch, slots: Sequence[tuple[str, int]], sampled: tuple[Any, ...]) -> tuple[bytes, ...]:
+        """Return the secret keys of some slots, in their order."""
         ...
 
 
@@ -130,6 +184,7 @@ class PerPosition:
 
     name: str = "per-position"
     number: int = 0
+    samples: str = "box_key"
     box_bytes: int = 2 * KEY_BYTES + _TAG
     key_bytes: int = KEY_BYTES
 
@@ -161,13 +216,11 @@ class PerPosition:
     def public(self, epoch: Epoch, published: bytes, slot: tuple[str, int]) -> bytes:
         """Return the public key of a slot, 32 bytes."""
         self.check_published(epoch, published)
-        purpose, position = slot
-        at = KEY_BYTES * (PURPOSES.index(purpose) * epoch.positions + position)
-        return published[at : at + KEY_BYTES]
+        return _of_slot(published, epoch, slot)
 
-    def seal(self, address: Address, published: bytes, seed: bytes, secret: bytes) -> bytes:
-        """Return the box of a seed, 80 bytes, under the private key `secret` of the sender (BAA-04, BAA-06)."""
-        return seal(address, self.public(address.epoch, published, address.slot), seed, secret)
+    def seal(self, address: Address, published: bytes, seed: bytes, sampled: Any) -> bytes:
+        """Return the box of a seed, 80 bytes, under the private key that the sender sampled (BAA-04, BAA-06)."""
+        return seal(address, self.public(address.epoch, published, address.slot), seed, sampled)
 
     def open(self, address: Address, published: bytes, key: bytes, box: bytes) -> bytes:
         """Return the seed in a box (BAA-05)."""
@@ -175,6 +228,71 @@ class PerPosition:
 
 
 PER_POSITION: Encryption = PerPosition()
+
+
+@dataclass(frozen=True)
+class PositionKeys:
+    """The private keys of an epoch, in the order of its slots; none while no epoch is open."""
+
+    keys: bytes = field(default=b"", repr=False)
+    encryption: Encryption = PER_POSITION
+    opening: tuple[str, ...] = ("pair_keys", "self_keys")
+    issuing: tuple[str, ...] = ()
+
+    def renew(self, epoch: Epoch, sampled: tuple[Any, ...]) -> PositionKeys:
+        """Return the ring of a new epoch, with the sampled pair keys and self keys: 32 bytes for each slot (BAA-07).
+
+        Raises
+        ------
+        LengthMismatch
+            They are not 32 bytes for each position, or there are self keys and the epoch has none.
+        """
+        pairs, own = sampled
+        for name, keys, count in (
+            ("pair_keys", pairs, epoch.positions),
+            ("self_keys", own, epoch.positions * epoch.own),
+        ):
+            if len(validate.octets(name, keys)) != KEY_BYTES * count:
+                raise LengthMismatch(
+                    f"len({name})", len(keys), f"{KEY_BYTES * count}: 32 bytes for each of {count} keys"
+                )
+        return PositionKeys(pairs + own)
+
+    def forget(self) -> PositionKeys:
+        """Return the ring without keys."""
+        return PositionKeys()
+
+    def stored(self) -> bytes:
+        """Return the private keys."""
+        return self.keys
+
+    def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> PositionKeys:
+        """Return the ring with the private keys of an open epoch, or with none.
+
+        Raises
+        ------
+        LengthMismatch
+            They are not 32 bytes for each slot.
+        """
+        size = KEY_BYTES * len(epoch.slots()) * is_open
+        if len(validate.octets("ring", data)) != size:
+            raise LengthMismatch("len(ring)", len(data), f"{size}: 32 bytes for each key of an open epoch")
+        return PositionKeys(data)
+
+    def published(self, epoch: Epoch) -> bytes:
+        """Return the public halves, 32 bytes for each slot."""
+        return b"".join(public_key(key) for key in self.secrets(epoch, epoch.slots(), ()))
+
+    def secrets(self, epoch: Epoch, slots: Sequence[tuple[str, int]], sampled: tuple[Any, ...]) -> tuple[bytes, ...]:
+        """Return the private keys of some slots."""
+        return tuple(_of_slot(self.keys, epoch, slot) for slot in slots)
+
+
+def _of_slot(keys: bytes, epoch: Epoch, slot: tuple[str, int]) -> bytes:
+    """Return the key of a slot, 32 bytes, from those of all slots."""
+    purpose, position = slot
+    at = KEY_BYTES * (PURPOSES.index(purpose) * epoch.positions + position)
+    return keys[at : at + KEY_BYTES]
 
 
 def seal(address: Address, public: bytes, seed: bytes, box_key: bytes) -> bytes:

@@ -110,6 +110,7 @@ class Words:
 
 
 _U32 = Unsigned(4)
+U16 = Annotated[int, Unsigned(2)]
 U32 = Annotated[int, _U32]
 Bytes16 = Annotated[bytes, FixedBytes(16)]
 Opaque = Annotated[bytes, OpaqueBytes()]

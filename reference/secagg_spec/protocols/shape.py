@@ -22,6 +22,8 @@ from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Repl
 from secagg_spec.protocols.codec import AnyMessage, Message, check_header, encode
 
 SERVER = 2**32 - 1
+AUTHORITY = 2**32 - 2
+"""The party that makes keys for positions, in the protocols that have one."""
 
 Inbox: TypeAlias = Sequence[Message]
 Outbox: TypeAlias = tuple[Message, ...]
@@ -34,6 +36,12 @@ class Role(Enum):
 
     USER = "user"
     SERVER = "server"
+    AUTHORITY = "authority"
+
+
+def role_of(party: int) -> Role:
+    """Return the role of a party by its number."""
+    return {SERVER: Role.SERVER, AUTHORITY: Role.AUTHORITY}.get(party, Role.USER)
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,8 @@ class RoundResult:
 class Network:
     """The parties of a run, their states, and the messages that wait for them.
 
-    Users are connected to the server only: what one sends to another waits at the server until a step relays it.
+    Users are connected to the server, and to the authority where there is one: what one sends to another waits at the
+    server until a step relays it.
     """
 
     table: Table
@@ -105,7 +114,8 @@ class Network:
         delivered = {id(message) for message in received}
         self.waiting[party] = [m for m in self.waiting.get(party, ()) if id(m) not in delivered]
         for message in sent:
-            to = message.receiver if party == SERVER else SERVER
+            between_users = role_of(party) is role_of(message.receiver) is Role.USER
+            to = SERVER if between_users else message.receiver
             self.waiting.setdefault(to, []).append(message)
         event = Event(step, party, received, sent, state)
         self.transcript.append(event)
@@ -114,8 +124,8 @@ class Network:
     def _check_party(self, step: Step, party: int) -> None:
         if not isinstance(party, int) or party not in self.states:
             raise UnknownUser("party", party, "a party on the network")
-        if (party == SERVER) != (step.role is Role.SERVER):
-            raise ParameterError("party", party, f"a {step.role.value}, who takes this step")
+        if role_of(party) is not step.role:
+            raise ParameterError("party", party, f"the {step.role.value}, who takes this step")
 
 
 def run_synchronous(

@@ -36,7 +36,6 @@ from secagg_spec.conformance.checks.streams import standard
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
-from secagg_spec.crypto.keys import public_key
 from secagg_spec.errors import DecryptionFailed
 from secagg_spec.protocols.basa_cores import SETTLE, VOID, Parameters
 
@@ -258,8 +257,7 @@ def open_altered(draw: Any, call: Caller) -> None:
 def open_weak(draw: Any, call: Caller) -> None:
     """A box that holds a public key of low order does not open, though its tag is that of the shared secret 0."""
     chosen, weak = scenes.box(draw), low_order(draw)
-    cipher = boxes._cipher(chosen.address, bytes(_BYTES), weak, public_key(chosen.private))
-    box = weak + cipher.encrypt(bytes(12), chosen.seed, chosen.address.binding())
+    box = scenes.weak_box(chosen, weak)
     call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "it holds a key of low order")
 
 

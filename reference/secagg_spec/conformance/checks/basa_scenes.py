@@ -321,6 +321,12 @@ def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box
     return Box(p, Address(epoch, kind, sender, *places), seed, box_key, private)
 
 
+def weak_box(chosen: Box, weak: bytes) -> bytes:
+    """Return a box that holds a public key of low order, under the shared secret 0 of everybody."""
+    cipher = boxes._cipher(chosen.address, bytes(_SEED), weak, public_key(chosen.private))
+    return weak + cipher.encrypt(bytes(12), chosen.seed, chosen.address.binding())
+
+
 def _seal(draw: Any, caps: Capabilities) -> Valid:
     chosen = box(draw)
     return Valid(chosen.seal_params(), {"box_key": chosen.box_key.hex()})

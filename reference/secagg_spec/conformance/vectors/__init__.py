@@ -28,6 +28,7 @@ AREAS = (
     "staleness",
     "basecagg",
     "basecagg_scripts",
+    "basa",
 )
 """The modules that make vectors, one file each."""
 

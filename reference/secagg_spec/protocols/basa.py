@@ -1,0 +1,87 @@
+"""BASA: the weighted sum over a buffer that users pass one after another, with masks that the next ones remove.
+
+========================  ==========================================================
+papers                    here
+========================  ==========================================================
+server, CKA, client i     the server, the authority, the user at a position
+q                         `R`: any modulus
+K                         `K` updates in a full buffer, `S` spare positions
+k, ck                     a position, from 0
+pk, sk_k                  `keys` of `EpochKeys`, the pair key of position k
+s_ij, e_ij                a seed, and the box that it travels in
+x_k, alpha_k, y_k         `update`, `weight`, `masked` of the upload at position k
+(none)                    the self key, the self box, the self mask
+========================  ==========================================================
+
+One module for each role: `basa_authority`, `basa_server` and `basa_user`; `basa_messages` has the messages and what all
+three know, `basa_cores` the parameters and what is computed on vectors, `crypto.boxes` the boxes. Whole runs are in
+`basa_runs`, what a party stores is in `basa_store`.
+
+Source: BASA, section 3 and appendix A, repaired; spec/basa.md.
+"""
+
+from __future__ import annotations
+
+from secagg_spec.crypto.boxes import KeyRing, PositionKeys
+from secagg_spec.protocols.basa_authority import (
+    authority_abandon,
+    authority_assign,
+    authority_close,
+    authority_issue,
+    authority_open,
+    authority_settle,
+)
+from secagg_spec.protocols.basa_messages import (
+    Abandonment,
+    Assignment,
+    CloseRequest,
+    EpochKeys,
+    KeyRequest,
+    PositionKey,
+    PositionOffer,
+    PositionRequest,
+    PositionState,
+    PositionUpload,
+    Release,
+    Settlement,
+)
+from secagg_spec.protocols.basa_server import (
+    server_abandon,
+    server_close,
+    server_expire,
+    server_offer,
+    server_open,
+    server_recover,
+    server_settle,
+    server_take,
+)
+from secagg_spec.protocols.basa_user import user_fetch, user_request, user_upload
+from secagg_spec.protocols.shape import Role, Step, Table
+
+
+def table_of(ring: KeyRing) -> Table:
+    """Return the phases with what is sampled in each, which a way of making keys decides (section 3, section 10)."""
+    drawn, issuing = ("seeds", ring.encryption.samples, "rounding"), ring.issuing
+    return (
+        Step("open", Role.AUTHORITY, authority_open, sends=(EpochKeys,), randomness=ring.opening),
+        Step("open", Role.SERVER, server_open, (EpochKeys,)),
+        Step("request", Role.USER, user_request, sends=(PositionRequest,)),
+        Step("offer", Role.SERVER, server_offer, (PositionRequest,), (PositionOffer, Assignment)),
+        Step("assign", Role.AUTHORITY, authority_assign, (Assignment,)),
+        Step("fetch", Role.USER, user_fetch, (PositionOffer,), (KeyRequest,)),
+        Step("issue", Role.AUTHORITY, authority_issue, (KeyRequest,), (PositionKey,), issuing),
+        Step("upload", Role.USER, user_upload, (PositionKey,), (PositionUpload,), drawn),
+        Step("take", Role.SERVER, server_take, (PositionUpload,), (Settlement,)),
+        Step("expire", Role.SERVER, server_expire, sends=(Settlement,)),
+        Step("settle", Role.AUTHORITY, authority_settle, (Settlement,), (PositionState,)),
+        Step("settle", Role.SERVER, server_settle, (PositionState,)),
+        Step("close", Role.SERVER, server_close, sends=(CloseRequest,)),
+        Step("close", Role.AUTHORITY, authority_close, (CloseRequest,), (Release,), issuing),
+        Step("recover", Role.SERVER, server_recover, (Release,)),
+        Step("abandon", Role.SERVER, server_abandon, sends=(Abandonment,)),
+        Step("abandon", Role.AUTHORITY, authority_abandon, (Abandonment,)),
+    )
+
+
+TABLE = table_of(PositionKeys())
+"""The phases with one key pair for each position."""
