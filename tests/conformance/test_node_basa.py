@@ -165,7 +165,7 @@ class Epoch:
         self.verification = [verification_key(user) for user in range(numbers["N"])]
         own = self.positions if numbers["timeouts"] == "settle" else 0
         self.pair, self.own = drawn("pair", self.positions), drawn("own", own)
-        keys = {"pair_keys": [self.pair, drawn("2", self.positions)], "self_keys": [self.own, drawn("3", own)]}
+        keys = {"pair_keys": [self.pair, drawn("2", self.positions)], "self_keys": [self.own, drawn("3", own)][:own]}
         setup = {"signing": drawn("signing authority"), "verification": self.verification}
         self.authority = Party(node, "authority", numbers, 7, setup, keys)
         setup = {"authority": verification_key("authority"), "verification": self.verification}
@@ -306,6 +306,8 @@ def test_offers_and_keys_name_the_accepted_positions_before(node: Node, epoch: E
     assert (entries_of(found["positions"]), entries_of(found["senders"])) == ([0, 2], [4, 2])
     assert found["hashes"] == "".join(hashlib.sha256(bytes.fromhex(box)).hexdigest() for box in boxes)
     assert found["key"] == pieces_of(epoch.pair, 32)[3]
+    twice = node.altered(KEY, given, senders=vector([4, 4]))
+    assert user.refusal("upload", twice) == ("malformed", {"authority"})
 
 
 @pytest.mark.requirement("BAA-16", "BAA-36", "BAA-12")
@@ -491,7 +493,7 @@ def test_a_user_refuses_a_wrong_key(node: Node, epoch: Epoch) -> None:
         ({"senders": vector([6])}, ("malformed", authority)),
         ({"positions": "", "senders": "", "hashes": ""}, ("malformed", server)),
         ({"senders": vector([2])}, ("bad_ciphertext", {2})),
-        ({"round": "8"}, ("wrong_phase", authority)),
+        ({"round": "8"}, ("wrong_phase", set())),
     ]
     for changes, expected in faults:
         assert user.refusal("upload", node.altered(KEY, given, **changes)) == expected, changes
@@ -532,7 +534,8 @@ def test_an_epoch_ends_without_a_sum_where_released_keys_open_nothing(node: Node
         [sent] = user.step("upload", epoch.key(user))
         epoch.settle("take", forged(node, sent, spoiled))
     [released] = epoch.authority.step("close", *epoch.server.step("close"))
-    for changes in ({"keys": node.decode(RELEASE, released)["keys"][64:]}, {"keys": ""}):
+    keys = node.decode(RELEASE, released)["keys"]
+    for changes in ({"keys": keys[64:]}, {"keys": ""}, {"keys": keys[:64] + epoch.pair[64:128] + keys[128:]}):
         fault = node.altered(RELEASE, released, **changes)
         assert epoch.server.refusal("recover", fault) == ("malformed", {"authority"})
     assert epoch.server.refusal("recover", released) == ("bad_ciphertext", {2, 4})
@@ -649,7 +652,7 @@ def test_the_server_refuses_a_wrong_upload(node: Node, epoch: Epoch) -> None:
         ({"signature": found["signature"][2:]}, ("malformed", {0})),
         ({"masked": vector([1])}, ("malformed", {0})),
         ({"masked": vector([1, 16])}, ("malformed", {0})),
-        ({"round": "6"}, ("wrong_phase", {0})),
+        ({"round": "6"}, ("wrong_phase", set())),
         ({"receiver": "authority"}, ("malformed", {0})),
     ]
     for changes, expected in faults:
@@ -663,7 +666,7 @@ def test_the_server_does_what_the_authority_settled(node: Node, epoch: Epoch) ->
     user = epoch.user(0)
     epoch.key(user)
     [state] = epoch.authority.step("settle", *epoch.server.step("expire"))
-    faults: list[dict[str, Any]] = [{"state": 4}, {"state": ACCEPTED}, {"position": 1}]
+    faults: list[dict[str, Any]] = [{"state": 4}, {"state": VOIDED}, {"state": ACCEPTED}, {"position": 1}]
     for changes in faults:
         fault = node.altered(STATE, state, **changes)
         assert epoch.server.refusal("settle", fault) == ("malformed", {"authority"}), changes

@@ -13,7 +13,7 @@ const { add, checkLength, checkVector, elementwise } = require('./integers');
 const { checkDraw, weightOf, isAdmissible } = require('./staleness');
 const { checkKey, checkRoster, readKeys, publicKeyOf, u32 } = require('./crypto');
 const { signedFields, sign, isValid } = require('./signatures');
-const { message, readOfSession, checkRound, oneOfEach, perform, scriptOf } = require('./scripts');
+const { message, readOfSession, oneOfEach, perform, scriptOf } = require('./scripts');
 const {
   readBytes, readVector, readReals, writeVector, readSize, readRound, readList, readInteger, readVectors, isObject,
   readMembers,
@@ -62,7 +62,9 @@ function readOne(party, inbox, type, senders) {
 /** The same, of the epoch that the party is in. */
 function readOfEpoch(party, inbox, type, senders) {
   const received = readOne(party, inbox, type, senders);
-  checkRound(received, party.round);
+  if (received.round !== party.round) {
+    refuse('wrong_phase', `a message of epoch ${received.round}, not ${party.round} [MSG-03]`);
+  }
   return received;
 }
 
@@ -321,6 +323,7 @@ function checkLists({ parameters: { N }, offer }, received) {
   checkForm(rising, `the positions before ${offer.position} do not ascend to it`, received);
   checkForm(senders.length === positions.length, `${senders.length} users of ${positions.length} positions`, received);
   checkForm(senders.every((user) => user < N), 'a sender of boxes is not on the roster', received);
+  checkForm(new Set(senders).size === senders.length, 'two boxes of one sender', received);
   checkPieces(hashes, positions.length, KEY, 'hashes', received);
 }
 
@@ -486,6 +489,29 @@ function checkUpload(server, received) {
   }
 }
 
+/** [BAA-51] Whether a state is one of the profile, and of what was uploaded. */
+function isPossible({ parameters, kept }, state) {
+  const possible = [FREE, hasSelfMasks(parameters) ? SKIPPED : VOID];
+  return possible.includes(state) || (state === ACCEPTED && kept !== null);
+}
+
+/** [BAA-30] Each released key belongs to the public key that it should belong to. */
+function checkReleased(server, received) {
+  const { parameters: p, keys: published } = server;
+  if (!hasSelfMasks(p)) {
+    checkPieces(received.keys, 0, KEY, 'released keys', received);
+    return;
+  }
+  checkPieces(received.keys, positionsOf(p), KEY, 'released keys', received);
+  const accepted = new Set(acceptedOf(server));
+  pieces(received.keys, KEY).forEach((key, k) => {
+    const wanted = piece(published, accepted.has(k) ? positionsOf(p) + k : k);
+    if (!publicKeyOf(key).equals(wanted)) {
+      refuse('malformed', `the key of position ${k} is another one [BAA-30]`, [received.sender]);
+    }
+  });
+}
+
 /** [BAA-40] What the server does with the state of the position that it settles. */
 function afterState({ serving: user, kept, settled, sum, parameters }, state) {
   const filling = { status: 'filling', serving: null, kept: null };
@@ -563,8 +589,7 @@ const serverSteps = {
     const received = readOfEpoch(server, inbox, POSITION_STATE, isAuthority);
     const { position, state } = received;
     checkForm(position === server.settled.length, `the state of position ${position}, which is not open`, received);
-    checkForm(state <= VOID, `no state ${state}`, received);
-    checkForm(state !== ACCEPTED || server.kept !== null, 'accepted, and there was no upload', received);
+    checkForm(isPossible(server, state), `the state ${state} can't be`, received);
     return [afterState(server, state), []];
   },
 
@@ -574,12 +599,12 @@ const serverSteps = {
     return [{ status: 'closing' }, [message(server, CLOSE_REQUEST, AUTHORITY, {})]];
   },
 
-  /** [BAA-41] [BAA-42] */
+  /** [BAA-30] [BAA-41] [BAA-42] */
   recover(server, inbox) {
     const { parameters: p } = server;
     checkStatus(server, 'closing', 'recover');
     const received = readOfEpoch(server, inbox, RELEASE, isAuthority);
-    checkPieces(received.keys, hasSelfMasks(p) ? positionsOf(p) : 0, KEY, 'released keys', received);
+    checkReleased(server, received);
     const opened = hasSelfMasks(p) ? openReleased(server, received.keys) : [];
     const own = opened.filter(([from, to]) => from === to).map(([from, , seed]) => [from, seed]);
     const sum = unmaskSum(epochOf(server), server.sum, own, opened.filter(([from, to]) => from !== to));
@@ -639,7 +664,8 @@ function authorityStart(p, rand) {
   checkKey(signing, 'signing');
   checkRoster(verification, N, 'verification');
   checkSampled(rand.pair_keys, KEY * positionsOf(p), 'pair_keys');
-  checkSampled(rand.self_keys, hasSelfMasks(p) ? KEY * positionsOf(p) : 0, 'self_keys');
+  checkSampled(rand.self_keys, KEY * positionsOf(p), 'self_keys');
+  if (!hasSelfMasks(p)) checkLength(rand.self_keys.length, 0, 'self_keys');
   return newParty(p, agreement, AUTHORITY, { signing, verification, ...rand, ...ENDED, round: round - 1 });
 }
 
