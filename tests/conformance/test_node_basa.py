@@ -666,10 +666,12 @@ def test_the_server_does_what_the_authority_settled(node: Node, epoch: Epoch) ->
     user = epoch.user(0)
     epoch.key(user)
     [state] = epoch.authority.step("settle", *epoch.server.step("expire"))
-    faults: list[dict[str, Any]] = [{"state": 4}, {"state": VOIDED}, {"state": ACCEPTED}, {"position": 1}]
+    faults: list[dict[str, Any]] = [{"state": 4}, {"state": VOIDED}, {"state": ACCEPTED}]
     for changes in faults:
         fault = node.altered(STATE, state, **changes)
         assert epoch.server.refusal("settle", fault) == ("malformed", {"authority"}), changes
+    another = node.altered(STATE, state, position=1)
+    assert epoch.server.refusal("settle", another) == ("wrong_phase", set())
     epoch.server.step("settle", state)
     other = epoch.user(1)
     [state] = epoch.authority.step("settle", *epoch.server.step("take", *other.step("upload", epoch.key(other))))

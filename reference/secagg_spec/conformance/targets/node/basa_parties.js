@@ -588,7 +588,7 @@ const serverSteps = {
     checkStatus(server, 'settling', 'settle');
     const received = readOfEpoch(server, inbox, POSITION_STATE, isAuthority);
     const { position, state } = received;
-    checkForm(position === server.settled.length, `the state of position ${position}, which is not open`, received);
+    if (position !== server.settled.length) refuse('wrong_phase', `the state of position ${position}, which is not open`);
     checkForm(isPossible(server, state), `the state ${state} can't be`, received);
     return [afterState(server, state), []];
   },
