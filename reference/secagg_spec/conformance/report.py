@@ -346,7 +346,7 @@ def _value(op: str, name: str, value: Any) -> str:
         return str(int.from_bytes(bytes.fromhex(value), "little"))
     if not isinstance(value, str) or name in _NOT_VECTORS or form(op, name) == "decimal":
         return str(value)
-    dtype = "<f8" if name in ("x", "rounding") else "<u4"
+    dtype = "<f8" if name in ("x", "rounding", "roundings") else "<u4"
     try:
         numbers: Iterable[Any] = unpack(value, dtype).tolist()
     except ValueError:

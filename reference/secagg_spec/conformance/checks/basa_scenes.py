@@ -46,13 +46,13 @@ def half(R: int) -> int:
     return (R - 1) // 2
 
 
-def parameters(draw: Any, *, timeouts: str = "", spare: int = 0, short: bool = False) -> Parameters:
+def parameters(draw: Any, *, timeouts: str = "", spare: int = 0, short: bool = False, large: bool = True) -> Parameters:
     """Draw numbers that satisfy BAA-01 and BAA-02; `spare` is the least S, and with `short` K is above T + 2."""
     profile = timeouts or (SETTLE if spare else draw(st.sampled_from((SETTLE, VOID))))
     T = draw(st.integers(1, 2))
     K = T + 2 + draw(st.integers(int(short), 3))
     S = draw(st.integers(spare, spare + 3)) if profile == SETTLE else 0
-    if draw(st.integers(0, 19)) == 19:
+    if large and draw(st.integers(0, 19)) == 19:
         K, S = K + 30, S + (20 if profile == SETTLE else 0)
     N = draw(st.sampled_from((K + S, K + S + 1, 300, 2**31 - 1)))
     return Parameters(N=N, T=T, K=K, S=S, d=cases.length(draw, 1, 8), **_levels(draw, K), timeouts=profile)

@@ -67,6 +67,7 @@ _WRONG: dict[str, tuple[Any, ...]] = {
     "object": (None, 0, True, "", []),
     "party": (None, True, [], {}, 1.5, "Server", "1"),
     "schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "start"}], [{"event": "stop", "user": 0}]),
+    "epoch schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "upload"}], [{"event": "start", "user": 0}]),
     "alteration": (0, True, "", [], {}, {"byte": 0}, {"byte": 0, "mask": "1"}, {"sender": 1, "receiver": 2}),
 }
 """For each form, values of other JSON types."""

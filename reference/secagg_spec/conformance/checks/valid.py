@@ -12,6 +12,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import (
     active_scenes,
+    basa_plans,
     basa_scenes,
     basecagg_parties,
     basecagg_plans,
@@ -294,6 +295,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **staleness_scenes.VALID,
     **buffered_scenes.VALID,
     **basa_scenes.VALID,
+    **basa_plans.VALID,
     **basecagg_plans.VALID,
     **basecagg_parties.VALID,
     "secagg.user": _secagg_script(Role.USER),

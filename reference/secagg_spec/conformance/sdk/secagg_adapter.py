@@ -112,6 +112,7 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "basa.seal": ((*_BOX, "public", "seed"), ("box_key",)),
     "basa.open": ((*_BOX, "private", "box"), ()),
     "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
+    "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -195,6 +196,8 @@ FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(("seeds", "box_key", "box", "basa.seal.seed"), "bytes"),
     "basa.recover.weights": "vector",
     "skipped": "skipped seeds",
+    "basa.epochs.schedule": "epoch schedule",
+    "basa.epochs.roundings": "reals",
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -419,6 +422,7 @@ def _has_form(value: Any, form: str) -> bool:
         "reals list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 8)),
         "requests": lambda value: _is_list(value, _is_unmask_request),
         "schedule": lambda value: _is_list(value, _is_event),
+        "epoch schedule": lambda value: _is_list(value, _is_epoch_event),
         "list": lambda value: isinstance(value, list),
         "object": lambda value: isinstance(value, dict),
         "bytes list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 1)),
@@ -498,8 +502,22 @@ def _is_event(value: Any) -> bool:
     return value["event"] in EVENTS and set(value) == {"event", "user"} and _is_integer(value["user"])
 
 
+def _is_epoch_event(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("event"), str) or value["event"] not in EPOCH_EVENTS:
+        return False
+    if set(value) != {"event", *EPOCH_EVENTS[value["event"]]} or type(value.get("keyed", True)) is not bool:
+        return False
+    return value["event"] == "close" or (_is_integer(value["user"]) and _is_decimal(value["stamp"]))
+
+
 PHASES: Final = ("share", "upload", "recover")
 EVENTS: Final = ("start", "upload", "abandon", "recover")
+EPOCH_EVENTS: Final[dict[str, tuple[str, ...]]] = {
+    "upload": ("user", "stamp"),
+    "expire": ("user", "stamp", "keyed"),
+    "late": ("user", "stamp"),
+    "close": (),
+}
 ROUND_PHASES: Final = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 _DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
 _DIGITS: Final = 40
@@ -529,6 +547,7 @@ _WORDS: Final = {
     "early drop": "an object with a list of users for each of the phases " + ", ".join(ROUND_PHASES[:-1]),
     "reals list": "a list of strings of lowercase hex digits, 16 for each number",
     "requests": "a list of objects with a list of users for survivors and for dropped",
+    "epoch schedule": "a list of objects with event, and with what the table of this event has",
     "schedule": "a list of objects with event and user, or with event and users when the event is recover",
 }
 

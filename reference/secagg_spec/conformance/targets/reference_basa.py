@@ -11,15 +11,20 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_users
 from secagg_spec.conformance.targets import readers
+from secagg_spec.conformance.targets.reference_basecagg_scripts import words
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.crypto import boxes, prg
 from secagg_spec.crypto.boxes import Address, Epoch
+from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.errors import LengthMismatch, ParameterError, TooFewSurvivors
 from secagg_spec.protocols import basa_cores, buffers
 from secagg_spec.protocols.basa_cores import Masks, Parameters
+from secagg_spec.protocols.basa_runs import Outcome, Run
 
 _SESSION = 16
+_HIDDEN = b"secagg-spec kit."
+"""The seed of keys and seeds on which no result depends."""
 _FUNCTION = ("kind", "numerator", "denominator")
 _WRITTEN = ("R", "c_l", "c_g")
 
@@ -104,6 +109,55 @@ def _recover(
     return {"sum": pack(total), "average": pack_reals(average)}
 
 
+# -------------------------------------------------------------------------------------------------------- whole epochs
+
+
+def _epochs(
+    *, session: Any, round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **numbers: Any
+) -> dict[str, Any]:
+    parameters = read_parameters(**numbers)
+    epoch = bound_epoch(parameters, session, round)
+    texts = enumerate(updates)
+    rows = [parameters.ring.check(f"updates[{at}]", readers.vector("updates", x), (parameters.d,)) for at, x in texts]
+    draws = readers.reals("roundings", rand["roundings"])
+    buffers.check_rounding("roundings", draws, draws.size)
+    run = Run(parameters, SeededSource(_HIDDEN, "basa.epochs"), session=epoch.session, round=epoch.number)
+    left = iter(zip(rows, draws.tolist(), strict=False))
+    for event in schedule:
+        _play(run, left, **event)
+    return {"epochs": [_outcome(outcome) for outcome in run.outcomes]}
+
+
+def _play(run: Run, left: Iterator[tuple[UintArray, float]], event: str, **given: Any) -> None:
+    """Play one event of a schedule."""
+    if event == "close":
+        run.close()
+        return
+    user, stamp = given["user"], readers.u32("stamp", given["stamp"])
+    if event == "expire":
+        run.expire(user, stamp, keyed=given["keyed"])
+        return
+    update, rounding = next(left, (None, 0.0))
+    if update is None:
+        raise ParameterError("updates, roundings", "nothing", "one of each for every upload")
+    (run.upload if event == "upload" else run.late)(user, update, stamp, rounding)
+
+
+def _outcome(outcome: Outcome) -> dict[str, Any]:
+    """Return what came of an epoch as it stands in a result."""
+    entries, recovered = outcome.entries, outcome.recovered
+    return {
+        "round": str(outcome.epoch),
+        "positions": [entry.position for entry in entries],
+        "users": [entry.user for entry in entries],
+        "weights": words([entry.weight for entry in entries]),
+        "sum": None if recovered is None else pack(recovered.sum),
+    }
+
+
+# ---------------------------------------------------------------------------------------------- what a request holds
+
+
 def _accepted(parameters: Parameters, accepted: Any) -> tuple[int, ...]:
     """Return the accepted positions of an epoch that is closed."""
     chosen = basa_cores.check_accepted("accepted", accepted, parameters.positions)
@@ -160,5 +214,5 @@ def _stream(parameters: Parameters, epoch: Epoch, seed: bytes, source: int, targ
 
 
 HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"basa.mask": _mask, "basa.seal": _seal, "basa.open": _open, "basa.recover": _recover}
+    {"basa.mask": _mask, "basa.seal": _seal, "basa.open": _open, "basa.recover": _recover, "basa.epochs": _epochs}
 )
