@@ -137,25 +137,22 @@ def _event(draw: Any, user: int, stamp: int) -> dict[str, Any]:
 
 
 @_refusal("comes-again", "BAA-36", "BAA-10")
-def _comes_again(draw: Any, drawn: Plan) -> Wrong | None:
+def _comes_again(draw: Any, drawn: Plan) -> Wrong:
     """A user whose update was accepted, or whose position was skipped, gets no other position in this epoch."""
     drawn.bustle(6)
+    if not drawn.epoch.barred:
+        drawn.upload(draw(st.sampled_from(drawn.able())))
     now = drawn.epoch
-    if not drawn.able() or not now.barred:
-        return None
     user = draw(st.sampled_from(sorted(now.barred)))
     return _event(draw, user, now.number), NOT_NOW, f"user {user} had a key of the epoch {now.number}"
 
 
 @_refusal("full", "BAA-36")
-def _full(draw: Any, drawn: Plan) -> Wrong | None:
+def _full(draw: Any, drawn: Plan) -> Wrong:
     """No position is offered when K updates are accepted, or none is left."""
     drawn.bustle(3)
     drawn.fill()
-    others = [user for user in range(drawn.parameters.N) if user not in drawn.epoch.barred]
-    if not others:
-        return None
-    user = draw(st.sampled_from(others))
+    user = draw(st.integers(0, drawn.parameters.N - 1))
     return _event(draw, user, drawn.epoch.number), NOT_NOW, "the buffer is full, or no position is left"
 
 
@@ -169,7 +166,7 @@ def _too_early(draw: Any, drawn: Plan) -> Wrong | None:
 
 
 @_refusal("too-few", "BAA-19", "BAA-45", timeouts=SETTLE)
-def _too_few(draw: Any, drawn: Plan) -> Wrong | None:
+def _too_few(draw: Any, drawn: Plan) -> Wrong:
     """An epoch is not closed with fewer than T + 2 updates, though no position is left."""
     few = draw(st.integers(0, drawn.parameters.T + 1))
     while drawn.able() and drawn.epoch.place < drawn.parameters.positions:
@@ -193,7 +190,7 @@ def _stale(draw: Any, drawn: Plan) -> Wrong | None:
 
 
 @_refusal("nobody", "MSG-03")
-def _nobody(draw: Any, drawn: Plan) -> Wrong | None:
+def _nobody(draw: Any, drawn: Plan) -> Wrong:
     """A user outside the roster does nothing."""
     stranger = draw(st.sampled_from((drawn.parameters.N, -1, 2**31 - 1)))
     return _event(draw, stranger, drawn.epoch.number), NOBODY, f"user {stranger} is not on the roster"

@@ -12,9 +12,11 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.checks import basa as codes
+from secagg_spec.conformance.checks import basa_epochs as epochs
 from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance.checks.basa_plans import EPOCHS
 from secagg_spec.conformance.checks.basa_scenes import MASK, OPEN, RECOVER, SEAL, Box, Buffer
-from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, NOT_FINITE
+from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_RANDOMNESS, MALFORMED, NOT_FINITE
 from secagg_spec.conformance.checks.crypto import WEAK_KEY
 from secagg_spec.conformance.vectors.base import (
     BASIC,
@@ -26,8 +28,9 @@ from secagg_spec.conformance.vectors.base import (
     Book,
     drawn,
     drawn_bytes,
+    drawn_rounding,
 )
-from secagg_spec.conformance.wire import pack
+from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
 from secagg_spec.protocols.basa_cores import VOID, Parameters
 
@@ -325,6 +328,66 @@ _FLAGS = (
         "RND-04",
         "basa-box-key-fitted",
     ),
+    (
+        "Timeouts",
+        MISSING_STEP,
+        "A position is given again though its user had the key, or skipped though it had not, or a late upload taken.",
+        "a colluder that kept a key reads an update, or two updates have the same masks",
+        "BAA-16",
+        "basa-position-given-again",
+        "basa-every-timeout-skips",
+        "basa-late-upload-taken",
+    ),
+    (
+        "Void",
+        MISSING_STEP,
+        "In the profile void, an epoch goes on after a timeout.",
+        "a colluder that kept a key reads an update",
+        "BAA-17",
+        "basa-position-given-again",
+        "basa-void-goes-on",
+    ),
+    (
+        "Weighted",
+        BASIC,
+        "Weights are rounded without their draws.",
+        "stale updates count too little in the long run",
+        "BAA-23",
+        "basa-weights-always-down",
+    ),
+    (
+        "Ended",
+        BASIC,
+        "An epoch has a sum though it was not closed.",
+        "parties that disagree on the model",
+        "BAA-45",
+        "basa-closes-when-full",
+        "basa-sums-of-open-epochs",
+    ),
+    (
+        "Refused",
+        MISSING_STEP,
+        "An event that a party refuses is passed over.",
+        "an epoch that closes too early, or in which a user comes twice",
+        "BAA-45",
+        "basa-refused-events-skipped",
+    ),
+    (
+        "TooLittle",
+        MISSING_STEP,
+        "Where updates or draws run out, zeros are taken.",
+        "wrong sums",
+        "RND-04",
+        "basa-missing-updates-made-up",
+    ),
+    (
+        "Events",
+        EDGE_CASE,
+        "The form of events is not checked.",
+        "an adapter that breaks instead of refusing",
+        "ADP-36",
+        "basa-events-not-checked",
+    ),
 )
 
 
@@ -342,6 +405,8 @@ def book() -> Book:
     _averages(made)
     _refused_recoveries(made)
     _refused_numbers(made)
+    _epochs(made)
+    _refused_epochs(made)
     return made
 
 
@@ -554,7 +619,7 @@ def _opened_elsewhere(made: Book) -> None:
         ("source", {"from": 2}),
         ("target", {"to": 5}),
         ("epoch", {"round": "8"}),
-        ("session", {"session": "00" * 16}),
+        ("session", {"session": drawn_bytes("basa-open-another-session", "another", 16).hex()}),
         ("purpose", {"purpose": SELF, "from": 4}),
         ("modulus", {"R": 251}),
         ("roster", {"N": 8}),
@@ -782,3 +847,206 @@ def _not_numbers(made: Book, name: str, clause: str, flag: str, changed: Mapping
     chosen = _box(id, _FEW, PAIR, 3, 1, 4)
     params = chosen.seal_params(**changed)
     _not_sealed(made, id, params, chosen, codes.ELSEWHERE, clause, flag, comment)
+
+
+# -------------------------------------------------------------------------------------------------------- whole epochs
+
+
+_SMALL = Parameters(R=65537, N=7, T=1, d=3, K=3, S=2, c_l=3, c_g=5, tau_max=2, staleness=_SLOWLY)
+_STRICT = replace(_SMALL, S=0, timeouts=VOID)
+_FEWER = replace(_SMALL, K=4, S=1)
+_CLOSE = {"event": "close"}
+
+
+def _come(user: int, stamp: int = 9, **other: Any) -> dict[str, Any]:
+    """Return the event in which a user uploads, or another one."""
+    return {"event": "upload", "user": user, "stamp": str(stamp), **other}
+
+
+def _gone(user: int, keyed: bool, stamp: int = 9) -> dict[str, Any]:
+    return _come(user, stamp, event="expire", keyed=keyed)
+
+
+def _late(user: int, stamp: int = 9) -> dict[str, Any]:
+    return _come(user, stamp, event="late")
+
+
+_THREE = [_come(4), _come(0, 8), _come(6, 7)]
+_SETTLED = ["BAA-16", "BAA-19", "BAA-40", "BAA-41", "BAA-45"]
+
+
+_SCHEDULES: tuple[tuple[Any, ...], ...] = (
+    ("full", _SMALL, [*_THREE, _CLOSE], ["Weighted", "Ended"], "three updates of staleness 0, 1 and 2"),
+    ("open", _SMALL, _THREE, ["Ended"], "nobody closes the epoch, so that it has no sum"),
+    ("nothing", _SMALL, [], ["Ended"], "the first epoch is opened, and nothing comes"),
+    (
+        "two",
+        _SMALL,
+        [*_THREE, _CLOSE, _come(4, 10), _come(1, 9), _come(0, 10), _CLOSE, _come(2, 11)],
+        ["Weighted", "Ended"],
+        "two epochs, and a third one that is open",
+    ),
+    (
+        "skipped",
+        _SMALL,
+        [_come(4), _gone(5, True), _come(0, 8), _come(6, 7), _CLOSE],
+        ["Timeouts"],
+        "position 1 is skipped",
+    ),
+    (
+        "freed",
+        _SMALL,
+        [_come(4), _gone(5, False), _come(5), _come(6, 7), _CLOSE],
+        ["Timeouts"],
+        "position 1 is free again, and the same user comes back",
+    ),
+    (
+        "late",
+        _SMALL,
+        [_late(5), _come(4), _late(1, 8), _come(0, 8), _come(6, 7), _CLOSE],
+        ["Timeouts"],
+        "two uploads come late: their positions are skipped",
+    ),
+    (
+        "fewest",
+        replace(_SMALL, K=4, S=1),
+        [_come(4), _late(5), _gone(2, True), _come(0, 8), _come(6, 7), _CLOSE],
+        ["Timeouts", "Ended"],
+        "T + 2 updates, and no position is left",
+    ),
+    (
+        "void",
+        _STRICT,
+        [_come(4), _gone(5, True), *[_come(u, 10) for u in (4, 0, 5)], _CLOSE],
+        ["Void", "Ended"],
+        "the first epoch ends with a timeout, without a sum",
+    ),
+    (
+        "void-late",
+        _STRICT,
+        [_late(4), _come(4, 10), _gone(5, False, 10), _come(5, 9), _come(6, 8), _CLOSE],
+        ["Ended"],
+        "the first epoch ends with a timeout, and the upload comes late",
+    ),
+)
+
+
+def _epochs(made: Book) -> None:
+    for name, p, schedule, flags, comment in _SCHEDULES:
+        id = f"basa-epochs-{name}"
+        clauses = [*_SETTLED, "BAA-17" if p.timeouts == VOID else "BAA-23"]
+        made.valid(id, EPOCHS, *_request(id, p, schedule), clauses=clauses, flags=flags, comment=comment)
+
+
+def _request(id: str, p: Parameters, schedule: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    count = sum(isinstance(event, dict) and event["event"] in ("upload", "late") for event in schedule)
+    values = drawn(id, "updates", 2 * p.budget + 1, count, p.d).astype(np.int64) - p.budget
+    params = {
+        **scenes.members(p),
+        "session": drawn_bytes(id, "session", 16).hex(),
+        "round": "9",
+        "updates": [pack(Ring(p.R).encode_signed(row)) for row in values],
+        "schedule": list(schedule),
+    }
+    return params, {"roundings": pack_reals(drawn_rounding(id, count))}
+
+
+_REFUSED: tuple[tuple[Any, ...], ...] = (
+    ("again", _SMALL, [_come(4), _come(4)], epochs.NOT_NOW, ["BAA-36", "BAA-10"], "user 4 uploads twice"),
+    (
+        "after-skip",
+        _SMALL,
+        [_gone(5, True), _come(5)],
+        epochs.NOT_NOW,
+        ["BAA-36", "BAA-10"],
+        "user 5 had a key and comes again",
+    ),
+    (
+        "after-late",
+        _SMALL,
+        [_late(5), _gone(5, False)],
+        epochs.NOT_NOW,
+        ["BAA-36", "BAA-10"],
+        "user 5 was late and comes again",
+    ),
+    (
+        "more-than-k",
+        _SMALL,
+        [*_THREE, _come(1)],
+        epochs.NOT_NOW,
+        ["BAA-36"],
+        "three updates are accepted, and K is 3",
+    ),
+    (
+        "no-position",
+        _FEWER,
+        [*_THREE, _gone(1, True), _gone(2, True), _come(3)],
+        epochs.NOT_NOW,
+        ["BAA-36"],
+        "no position is left",
+    ),
+    ("two-of-three", _SMALL, [*_THREE[:2], _CLOSE], epochs.FEW, ["BAA-19", "BAA-45"], "two updates, and K is 3"),
+    (
+        "three-of-four",
+        _FEWER,
+        [*_THREE, _gone(1, True), _CLOSE],
+        epochs.FEW,
+        ["BAA-19", "BAA-45"],
+        "three updates are T + 2, but a position is unused",
+    ),
+    (
+        "too-few",
+        _SMALL,
+        [*_THREE[:2], *[_gone(u, True) for u in (1, 2, 3)], _CLOSE],
+        epochs.FEW,
+        ["BAA-19", "BAA-45"],
+        "no position is left, and two updates are fewer than T + 2",
+    ),
+    (
+        "closed",
+        _SMALL,
+        [*_THREE, _CLOSE, _CLOSE],
+        epochs.FEW,
+        ["BAA-19", "BAA-45"],
+        "the next epoch is closed before anybody comes",
+    ),
+    (
+        "stale",
+        _SMALL,
+        [_come(4, 6)],
+        epochs.STAMP,
+        ["BAA-28", "BAA-49", "BAA-38"],
+        "the staleness is 3, and tau_max is 2",
+    ),
+    ("future", _SMALL, [_come(4, 10)], epochs.STAMP, ["BAA-28", "BAA-49", "BAA-38"], "the stamp 10 in epoch 9"),
+    (
+        "stale-later",
+        _SMALL,
+        [*_THREE, _CLOSE, _gone(4, True, 7)],
+        epochs.STAMP,
+        ["BAA-28", "BAA-49"],
+        "the stamp 7 in epoch 10",
+    ),
+)
+
+
+def _refused_epochs(made: Book) -> None:
+    for name, p, schedule, fitting, clauses, comment in _REFUSED:
+        id = f"basa-epochs-{name}"
+        request = _request(id, p, schedule)
+        made.invalid(id, EPOCHS, *request, codes=fitting, clauses=clauses, flags=["Refused"], comment=comment)
+    id = "basa-epochs-few-updates"
+    params, rand = _request(id, _SMALL, [*_THREE, _CLOSE])
+    params["updates"] = params["updates"][:2]
+    comment = "two updates for three uploads"
+    fitting = BAD_RANDOMNESS | epochs.NOBODY
+    made.invalid(id, EPOCHS, params, rand, codes=fitting, clauses=["RND-04"], flags=["TooLittle"], comment=comment)
+    for name, event in (
+        ("event", {"event": "start", "user": 1, "stamp": "9"}),
+        ("keyed", _come(1, event="expire", keyed=1)),
+        ("stamp", {"event": "upload", "user": 1, "stamp": 9}),
+    ):
+        id = f"basa-epochs-wrong-{name}"
+        request = _request(id, _SMALL, [event, *_THREE, _CLOSE])
+        comment = f"an event that is not of the table ({name})"
+        made.invalid(id, EPOCHS, *request, codes=MALFORMED, clauses=["ADP-36"], flags=["Events"], comment=comment)
