@@ -248,7 +248,7 @@ function checkSkipped(p, accepted, skipped) {
     for (let j = i + 1; j < positionsOf(p); j += 1) if (!members.has(j)) missing.add(`${i} ${j}`);
   }
   for (const [i, j, seed] of skipped) {
-    if (!missing.delete(`${i} ${j}`)) refuse('inconsistent_sets', `no seed from ${i} to ${j} is needed, or a second one`);
+    if (!missing.delete(`${i} ${j}`)) refuse('inconsistent_sets', `a seed from ${i} to ${j} that is not needed`);
     checkKey(seed, `the seed from ${i} to ${j}`);
   }
   if (missing.size > 0) refuse('inconsistent_sets', `${missing.size} seeds to skipped positions are missing`);

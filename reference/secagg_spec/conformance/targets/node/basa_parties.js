@@ -588,7 +588,7 @@ const serverSteps = {
     checkStatus(server, 'settling', 'settle');
     const received = readOfEpoch(server, inbox, POSITION_STATE, isAuthority);
     const { position, state } = received;
-    if (position !== server.settled.length) refuse('wrong_phase', `the state of position ${position}, which is not open`);
+    if (position !== server.settled.length) refuse('wrong_phase', `position ${position} is not open`);
     checkForm(isPossible(server, state), `the state ${state} can't be`, received);
     return [afterState(server, state), []];
   },
