@@ -13,7 +13,6 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import basa_scenes as scenes
-from secagg_spec.conformance.checks.basa_scenes import MASK, OPEN, RECOVER, SEAL, Box, Buffer
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
@@ -33,6 +32,7 @@ from secagg_spec.conformance.checks.base import (
 from secagg_spec.conformance.checks.crypto import WEAK_KEY, altered, low_order
 from secagg_spec.conformance.checks.requests import one_of, place_of
 from secagg_spec.conformance.checks.streams import standard
+from secagg_spec.conformance.positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
@@ -312,7 +312,7 @@ def _for_session(chosen: Box) -> bytes:
 
 def _for_other(chosen: Box, other: Parameters) -> bytes:
     epoch = chosen.address.epoch
-    return _for_place(chosen, {"epoch": scenes.epoch_of(other, epoch.session, epoch.number)})
+    return _for_place(chosen, {"epoch": epoch_of(other, epoch.session, epoch.number)})
 
 
 def _to_other_key(chosen: Box) -> bytes:
@@ -324,8 +324,8 @@ def open_encryption(draw: Any, call: Caller) -> None:
     """A box under the parameters of a session with the other encryption does not open."""
     chosen = scenes.box(draw)
     epoch = chosen.address.epoch
-    digest = scenes.digest(chosen.parameters, encryption=1)
-    box = _for_place(chosen, {"epoch": replace(epoch, parameters=digest)})
+    other = digest(chosen.parameters, encryption=1)
+    box = _for_place(chosen, {"epoch": replace(epoch, parameters=other)})
     call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "it was sealed for another encryption")
 
 

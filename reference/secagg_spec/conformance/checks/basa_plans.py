@@ -15,6 +15,7 @@ from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import basa_scenes as scenes
 from secagg_spec.conformance.checks import rounds
 from secagg_spec.conformance.checks.requests import Valid
+from secagg_spec.conformance.positions import members
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.protocols.basa_cores import Parameters
 
@@ -178,7 +179,7 @@ def session(drawn: Plan) -> Session:
     count = drawn.used + draw(st.integers(0, 1))
     updates, roundings = scenes.carried(draw, p, count), cases.rounding(draw, count)
     params = {
-        **scenes.members(p),
+        **members(p),
         "session": rounds.session_id(draw).hex(),
         "round": str(drawn.epochs[0].number),
         "updates": [pack(row) for row in updates],

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance import positions as scenes
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference

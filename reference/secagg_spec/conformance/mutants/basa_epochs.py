@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness
-from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance import positions as scenes
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import pack, pack_reals

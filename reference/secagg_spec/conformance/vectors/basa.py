@@ -15,9 +15,9 @@ from secagg_spec.conformance.checks import basa as codes
 from secagg_spec.conformance.checks import basa_epochs as epochs
 from secagg_spec.conformance.checks import basa_scenes as scenes
 from secagg_spec.conformance.checks.basa_plans import EPOCHS
-from secagg_spec.conformance.checks.basa_scenes import MASK, OPEN, RECOVER, SEAL, Box, Buffer
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_RANDOMNESS, MALFORMED, NOT_FINITE
 from secagg_spec.conformance.checks.crypto import WEAK_KEY
+from secagg_spec.conformance.positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, epoch_of, members
 from secagg_spec.conformance.vectors.base import (
     BASIC,
     BYTE,
@@ -531,7 +531,7 @@ def _refused_masks(made: Book) -> None:
 
 def _box(id: str, p: Parameters = _FEW, *place: Any, number: int = 7) -> Box:
     """Return a seed and where it goes: purpose, sender, from and to."""
-    epoch = scenes.epoch_of(p, drawn_bytes(id, "session", 16), number)
+    epoch = epoch_of(p, drawn_bytes(id, "session", 16), number)
     keys = (drawn_bytes(id, name, 32) for name in ("seed", "box_key", "private"))
     return Box(p, Address(epoch, *(place or (PAIR, 5, 1, 4))), *keys)
 
@@ -942,7 +942,7 @@ def _request(id: str, p: Parameters, schedule: Sequence[Any]) -> tuple[dict[str,
     count = sum(isinstance(event, dict) and event["event"] in ("upload", "late") for event in schedule)
     values = drawn(id, "updates", 2 * p.budget + 1, count, p.d).astype(np.int64) - p.budget
     params = {
-        **scenes.members(p),
+        **members(p),
         "session": drawn_bytes(id, "session", 16).hex(),
         "round": "9",
         "updates": [pack(Ring(p.R).encode_signed(row)) for row in values],
