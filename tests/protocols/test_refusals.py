@@ -726,6 +726,7 @@ CALLS: dict[str, Call] = {
 }  # fmt: skip
 
 CORES = {
+    "add_masks",
     "exact_matmul",
     "inner_block",
     "is_prime",
