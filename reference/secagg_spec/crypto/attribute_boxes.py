@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.crypto.attribute_keys import MasterKey, PublicKey, SecretKey, issue, setup, sha256
+from secagg_spec.crypto.attribute_keys import MasterKey, PublicKey, SecretKey, issue, setup
 from secagg_spec.crypto.attributes import Leaf, decrypt, encrypt
 from secagg_spec.crypto.boxes import PROTOCOL, Address, Encryption, Epoch
-from secagg_spec.crypto.keys import LABEL, VERSION, fields
+from secagg_spec.crypto.keys import LABEL, VERSION, fields, sha256
 from secagg_spec.crypto.pairing import POINT_1_BYTES, POINT_2_BYTES
 from secagg_spec.crypto.prg import KEY_BYTES, check_key
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, Malformed, ParameterError

@@ -79,6 +79,13 @@ def _field(value: bytes | str | int) -> bytes:
     return value.encode("ascii") if isinstance(value, str) else value.to_bytes(4, "little")
 
 
+def sha256(data: bytes) -> bytes:
+    """Return SHA-256 of `data`."""
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(data)
+    return digest.finalize()
+
+
 def hash_parameters(numbers: Mapping[str, int]) -> bytes:
     """Return SHA-256 of the names and values of parameters, in their order."""
     digest = hashes.Hash(hashes.SHA256())
