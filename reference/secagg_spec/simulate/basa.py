@@ -145,7 +145,7 @@ def _level(modulus: int, K: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bag:
-    """What a user comes with: real numbers in [-1, 1], the update made of them, its stamp and the draw of its weight."""
+    """What a user comes with: reals in [-1, 1], the update made of them, its stamp and the draw of its weight."""
 
     reals: RealArray
     update: UintArray
@@ -262,10 +262,10 @@ def _closing(run: Run, done: Recovered) -> list[str]:
     if not p.settle:
         return ["\nclose: the authority ends the epoch, and releases nothing", *_traffic(run)]
     pairs = f", and the pair key of position{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
+    left = sum(i < j for i in accepted for j in others)
     return [
         f"\nclose: the authority releases the self keys of {len(accepted)} positions{pairs}",
-        f"  the server opens {len(accepted)} self boxes and {sum(i < j for i in accepted for j in others)} pair boxes,"
-        " and removes what they mask",
+        f"  the server opens {len(accepted)} self boxes and {left} pair boxes, and removes what they mask",
         *_traffic(run),
     ]
 
@@ -288,11 +288,11 @@ def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:
     real = sum((w * bag.reals for w, bag in zip(weights, chosen, strict=True)), np.zeros(p.d)) / sum(weights)
     right = int((plain == done.sum).sum())
     assert right == p.d, "the epoch did not give the plain sum"
+    apart = f"at most {np.abs(done.average - real).max():.2g} apart (1/c_l = {1 / p.c_l:.2g})"
     return [
         f"\nsum over {users_in_words([entry.user for entry in done.entries])}, modulo R: {shown(done.sum)}",
         f"over c_l times {sum(weights)}:   {shown(done.average)}",
-        f"of the real updates: {shown(real)}, at most {np.abs(done.average - real).max():.2g} apart"
-        f" (1/c_l = {1 / p.c_l:.2g})",
+        f"of the real updates: {shown(real)}, {apart}",
         f"the sum equals the plain weighted sum of the quantised updates: {right} of {p.d} elements",
     ]
 
@@ -311,10 +311,8 @@ def _side_by_side(runs: Sequence[Run], crowd: Crowd, p: Parameters, fates: Mappi
         code = max(code, _pass(run, crowd, turns, fates))
     print(f"\nall {p.N} users come at once, and a visit takes one unit of time:")
     for name, told in (("one buffer", alone), (f"{len(runs)} buffers", spread)):
-        waits = [visit.began - visit.came for visit in told]
-        print(
-            f"  {name:>10}: a user waits {np.mean(waits):.2f}, the last one is gone at {max(v.ended for v in told):g}"
-        )
+        wait, last = np.mean([visit.began - visit.came for visit in told]), max(visit.ended for visit in told)
+        print(f"  {name:>10}: a user waits {wait:.2f}, the last one is gone at {last:g}")
     return code
 
 
@@ -336,13 +334,11 @@ def _heading(p: Parameters, encryption: str, fates: Mapping[int, str]) -> str:
         "cp-abe": "to attributes (BSW07 over BLS12-381)",
     }
     told = "; ".join(f"{at} {_WHEN[when]}" for at, when in sorted(fates.items())) or "none"
-    return "\n".join(
-        [
-            f"BASA: K = {p.K} updates in a full buffer, S = {p.S} spare positions, N = {p.N} users,"
-            f" T = {p.T} may collude",
-            f"R = {p.R}, updates of d = {p.d} elements at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
-            f"{p.timeouts}: {rule}",
-            f"boxes are sealed {boxes[encryption]}; keys, seeds and inputs from the seed",
-            f"timeouts by position: {told}",
-        ]
-    )
+    lines = [
+        f"BASA: K = {p.K} updates in a full buffer, S = {p.S} spare positions; N = {p.N} users, T = {p.T} may collude",
+        f"R = {p.R}, updates of d = {p.d} elements at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
+        f"{p.timeouts}: {rule}",
+        f"boxes are sealed {boxes[encryption]}; keys, seeds and inputs from the seed",
+        f"timeouts by position: {told}",
+    ]
+    return "\n".join(lines)
