@@ -16,7 +16,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.attribute_boxes import key_ring
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding, draw_scalars
-from secagg_spec.errors import ParameterError
+from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.events import Event, Schedule
 from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
 from secagg_spec.protocols.basa_cores import SETTLE, TIMEOUTS, Parameters, encode_update
@@ -116,7 +116,7 @@ def _parameters(options: argparse.Namespace, fates: Mapping[int, str], buffers: 
     K = validate.integer("buffer", options.buffer, 3, 2**16)
     taken = sum(fate != BEFORE for fate in fates.values()) if options.timeouts == SETTLE else 0
     S = taken if options.spares is None else options.spares
-    T = max(1, min(K // 3, K - 2)) if options.colluders is None else options.colluders
+    T = max(1, K // 3) if options.colluders is None else validate.integer("colluders", options.colluders, 1, K - 2)
     needed = buffers * (K + validate.integer("spares", S, 0, 2**16) + sum(f == BEFORE for f in fates.values()))
     N = max(needed, 8) if options.users is None else validate.integer("users", options.users, needed)
     refuse_large(
@@ -250,7 +250,12 @@ def _conclude(run: Run, told: Told) -> int:
         lost = len(run.outcomes[-1].entries)
         print(f"\nthe epoch ends without a sum: {lost} updates that waited are lost")
         return 1
-    recovered = run.close()
+    try:
+        recovered = run.close()
+    except TooFewSurvivors as error:
+        run.abandon()
+        print(f"\nthe authority does not close the epoch: {error}; the server gives it up, without a sum")
+        return 1
     print("\n".join(_closing(run, recovered)))
     print("\n".join(_sums(p, recovered, told.bags)))
     return 0
