@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from secagg_spec.cli import main
-from secagg_spec.protocols import basa_server
-from secagg_spec.protocols.basa_cores import Parameters
+from secagg_spec.protocols.basa_cores import Parameters, recover
 
 RIGHT = "the sum equals the plain weighted sum of the quantised updates: 6 of 6 elements"
 VISIT = re.compile(r" +(\d+) +(\d+) +(\d+) +(\d+|-) +(\d+|-) +(\d+|-)  (.+)")
@@ -158,12 +157,10 @@ def test_a_seed_decides_everything(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_wrong_sum_is_not_passed_over(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    right = basa_server.recover
-
     def shifted(parameters: Parameters, *masks: Any) -> Any:
-        return parameters.ring.add(right(parameters, *masks), np.ones(parameters.d, dtype=np.uint64))
+        return parameters.ring.add(recover(parameters, *masks), np.ones(parameters.d, dtype=np.uint64))
 
-    monkeypatch.setattr(basa_server, "recover", shifted)
+    monkeypatch.setattr("secagg_spec.protocols.basa_server.recover", shifted)
     with pytest.raises(AssertionError, match="the plain sum"):
         call(capsys)
 
