@@ -239,9 +239,9 @@ def size_of_buffer() -> None:
     print(f"  line: {slope * 1e3:.3f} ms for each position and {intercept * 1e3:.1f} ms, R^2 = {fit:.4f}")
 
 
-def user_times(d: int, repeats: int = 7) -> list[float]:
+def user_times(d: int) -> list[float]:
     """Return the time of a visit at the middle position, for each size of a buffer."""
-    return seconds(*(visit(parameters(K, d), PositionKeys(), K // 2).take for K in SIZES), repeats=repeats)
+    return seconds(*(visit(parameters(K, d), PositionKeys(), K // 2).take for K in SIZES))
 
 
 def line(sizes: tuple[int, ...], times: list[float]) -> tuple[float, float, float]:
@@ -366,7 +366,7 @@ def plot(path: Path) -> None:
 
     figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
     for d, marker in zip(DIMENSIONS, "os^", strict=True):
-        times = user_times(d, 3)
+        times = user_times(d)
         slope, intercept, fit = line(SIZES, times)
         print(f"d = {d:,}: {slope * 1e3:.2f} ms for each position and {intercept * 1e3:.1f} ms, R^2 = {fit:.4f}")
         ends = np.array([0, SIZES[-1]])
