@@ -36,6 +36,15 @@ def visits(dispatcher: Dispatcher, arrivals: Schedule, duration: Callable[[int],
         When users come; the kinds of its events are not read.
     duration : function from user to float
         How long a user is served.
+
+    Raises
+    ------
+    ParameterError
+        The arrivals are no schedule.
+    OutOfRange
+        A duration is negative, NaN or infinite.
+    WrongPhase
+        A user comes again before its visit is over, or in the moment in which it is (BAA-48).
     """
     if not isinstance(arrivals, Schedule):
         raise ParameterError("arrivals", type(arrivals).__name__, "a Schedule")
