@@ -27,7 +27,6 @@ from tests.strategies import vector
 MODULES = (boxes, basa, basa_authority, basa_cores, basa_messages, basa_runs, basa_server, basa_store, basa_user)
 CORES = {
     "table_of",
-    "digest",
     "digests",
     "split",
     "check_length",

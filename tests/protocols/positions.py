@@ -95,7 +95,10 @@ class Scene:
 
     def draw(self, step: Step, given: dict[str, Any]) -> dict[str, Any]:
         """Sampled values for a step: those that are given, and fresh ones."""
-        hidden = {**draw_hidden(self.parameters, self.source), "rounding": float(draw_rounding(self.source, 1)[0])}
+        hidden = {
+            **draw_hidden(self.parameters, step, self.source),
+            "rounding": float(draw_rounding(self.source, 1)[0]),
+        }
         values = {name: given.get(name, hidden.get(name)) for name in step.randomness}
         self.sampled.append(values)
         return values

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.crypto.boxes import PAIR, SELF
-from secagg_spec.crypto.keys import public_key
+from secagg_spec.crypto.keys import public_key, sha256
 from secagg_spec.crypto.signatures import sign
 from secagg_spec.errors import BadSignature, DecryptionFailed, Malformed, Replay, TooFewSurvivors, WrongPhase
 from secagg_spec.protocols.basa_authority import AuthorityState, Seat
@@ -27,7 +27,6 @@ from secagg_spec.protocols.basa_messages import (
     PositionState,
     Release,
     Settlement,
-    digest,
 )
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
 from tests.crypto.test_boxes import framed
@@ -115,7 +114,7 @@ def test_the_keys_of_an_epoch_are_signed_with_the_fields_of_the_text(p: Paramete
     (message,) = scene.take("open", AUTHORITY).sent
     assert isinstance(message, EpochKeys)
     assert (message.round, message.sender, message.receiver) == (epoch, AUTHORITY, SERVER)
-    hashed = digest(framed(*(part for name, x in [*p.numbers().items(), ("encryption", 0)] for part in (name, str(x)))))
+    hashed = sha256(framed(*(part for name, x in [*p.numbers().items(), ("encryption", 0)] for part in (name, str(x)))))
     head = (b"secagg-spec", 1, "basa", hashed, SESSION, epoch)
     data = framed(*head, "epoch-keys", 1025, 2**32 - 2, message.keys)
     Ed25519PublicKey.from_public_bytes(scene.authority.session.authority).verify(message.signature, data)
@@ -214,7 +213,7 @@ def test_a_key_names_the_accepted_positions_before(accepted: list[bool], users: 
     assert integers_of(answer.positions) == before
     assert integers_of(answer.senders) == [users[at] for at in before]
     boxes = [scene.uploads[0, at][1].boxes[80 * (position - at - 1) :][:80] for at in before]
-    assert answer.hashes == b"".join(digest(box) for box in boxes)
+    assert answer.hashes == b"".join(sha256(box) for box in boxes)
 
 
 # -------------------------------------------------------------------------------------------------------- settle
@@ -265,7 +264,7 @@ def test_what_a_user_signed_for_elsewhere_is_not_accepted() -> None:
     scene.upload(0)
     scene.keyed(1)
     upload = scene.send(1)
-    hashes = b"".join(digest(upload.boxes[at : at + 80]) for at in range(0, len(upload.boxes), 80))
+    hashes = b"".join(sha256(upload.boxes[at : at + 80]) for at in range(0, len(upload.boxes), 80))
     known, signed = scene.server.session, (upload.position, upload.stamp, upload.weight)
     others = [
         known.boxes_signed(0, 1, (0, *signed[1:]), hashes),
@@ -286,7 +285,7 @@ def test_a_position_that_is_not_keyed_is_not_accepted() -> None:
     scene = opened()
     scene.keyed(0)
     upload = scene.send(0)
-    hashes = b"".join(digest(upload.boxes[at : at + 80]) for at in range(0, len(upload.boxes), 80))
+    hashes = b"".join(sha256(upload.boxes[at : at + 80]) for at in range(0, len(upload.boxes), 80))
     said = Settlement(*TO_AUTHORITY, 0, 1, 0, upload.weight, hashes, upload.signature)
     for states in ((), ("assigned",)):
         scene.refuse(WrongPhase, (), "settle", AUTHORITY, [replace(said, position=1)])

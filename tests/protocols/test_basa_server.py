@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights
+from secagg_spec.crypto.keys import sha256
 from secagg_spec.crypto.signatures import sign
 from secagg_spec.errors import (
     BadSignature,
@@ -35,7 +36,6 @@ from secagg_spec.protocols.basa_messages import (
     PositionState,
     PositionUpload,
     Release,
-    digest,
 )
 from secagg_spec.protocols.basa_runs import SigningKeys, open_session
 from secagg_spec.protocols.codec import Message, encode
@@ -64,7 +64,7 @@ def signed_anew(scene: Scene, message: PositionUpload, **values: Any) -> Positio
     """An upload with other values that its user signed."""
     other = replace(message, **values)
     boxes = [other.boxes[at : at + 80] for at in range(0, len(other.boxes), 80)]
-    hashes = b"".join(digest(box) for box in boxes)
+    hashes = b"".join(sha256(box) for box in boxes)
     signed = (other.position, other.stamp, other.weight)
     data = scene.server.session.boxes_signed(other.round, other.sender, signed, hashes)
     return replace(other, signature=sign(scene.keys.users[other.sender], data))

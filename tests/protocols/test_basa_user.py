@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness, realised_weight
 from secagg_spec.crypto.boxes import PAIR, SELF, mask_key
-from secagg_spec.crypto.keys import public_key
+from secagg_spec.crypto.keys import public_key, sha256
 from secagg_spec.crypto.prg import expand
 from secagg_spec.crypto.signatures import sign
 from secagg_spec.errors import (
@@ -35,7 +35,6 @@ from secagg_spec.protocols.basa_messages import (
     PositionOffer,
     PositionRequest,
     PositionUpload,
-    digest,
 )
 from secagg_spec.protocols.basa_user import UserState, user_start, user_trained
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
@@ -203,9 +202,9 @@ def test_the_boxes_are_signed_with_the_fields_of_the_text(p: Parameters, seed: i
     scene.upload(*range(position))
     scene.keyed(position)
     upload = scene.send(position)
-    hashed = digest(framed(*(part for name, x in [*p.numbers().items(), ("encryption", 0)] for part in (name, str(x)))))
+    hashed = sha256(framed(*(part for name, x in [*p.numbers().items(), ("encryption", 0)] for part in (name, str(x)))))
     boxes = [upload.boxes[at : at + 80] for at in range(0, len(upload.boxes), 80)]
-    hashes = b"".join(hashlib.sha256(box).digest() for box in boxes)
+    hashes = b"".join(hashlib.sha256(box).sha256() for box in boxes)
     head = (b"secagg-spec", 1, "basa", hashed, SESSION, 5)
     data = framed(*head, "boxes", 1031, position, position, upload.stamp, upload.weight, hashes)
     key = Ed25519PublicKey.from_public_bytes(scene.server.session.verification.keys[position])
@@ -424,7 +423,7 @@ def signed_garbage(scene: Scene, user: int, target: int) -> None:
     known, position = scene.server.session, upload.position
     at = known.targets(position).index(target)
     boxes = upload.boxes[: 80 * at] + flipped(upload.boxes[80 * at :][:80], 79) + upload.boxes[80 * (at + 1) :]
-    hashes = b"".join(digest(boxes[at : at + 80]) for at in range(0, len(boxes), 80))
+    hashes = b"".join(sha256(boxes[at : at + 80]) for at in range(0, len(boxes), 80))
     data = known.boxes_signed(0, user, (position, upload.stamp, upload.weight), hashes)
     bad = replace(upload, boxes=boxes, signature=sign(scene.keys.users[user], data))
     scene.network.waiting[SERVER] = []

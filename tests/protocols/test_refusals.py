@@ -24,6 +24,7 @@ from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.crypto import (
     access_tree,
+    attribute_boxes,
     attribute_keys,
     attributes,
     channels,
@@ -35,6 +36,7 @@ from secagg_spec.crypto import (
     sealing,
     signatures,
 )
+from secagg_spec.crypto.boxes import Address, Epoch
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.entropy import SeededSource, SystemSource
 from secagg_spec.errors import (
@@ -47,8 +49,10 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     UnknownUser,
 )
+from secagg_spec.events import Event, Schedule
 from secagg_spec.protocols import (
     agreement,
+    basa_buffers,
     basecagg,
     basecagg_active,
     basecagg_rounds,
@@ -73,6 +77,7 @@ from secagg_spec.protocols.lightsecagg import (
     run_round,
 )
 from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.simulate.visits import visits
 from tests.protocols import basa_calls, buffered, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
@@ -290,6 +295,10 @@ AUTHORITY, MASTER = attribute_keys.setup(alpha=3, beta=5)
 HOLDER = attribute_keys.issue(MASTER, [b"A"], key_blinding=7, attribute_blindings={b"A": 9})
 OPEN: dict[str, Any] = {"session": SESSION, "associated": b"x"}
 SEALED_FOR_A = attributes.encrypt(AUTHORITY, EITHER, b"x", **OPEN, secret=11, coefficients=())
+
+KEY_RING = attribute_boxes.key_ring(alpha=3, beta=5)
+ADDRESSED = Address(Epoch(KEY, SESSION, 0, 3, own=True), "pair-box", 0, 0, 1)
+(RING_KEY,) = KEY_RING.secrets(ADDRESSED.epoch, (ADDRESSED.slot,), ((21, 22),))
 
 CALLS: dict[str, Call] = {
     "Ring": Call(Ring, {"modulus": 7}),
@@ -723,6 +732,35 @@ CALLS: dict[str, Call] = {
         attributes.decrypt, {"ciphertext": SEALED_FOR_A, **OPEN}, {"public": AUTHORITY, "key": HOLDER}
     ),
     **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
+    "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
+    "AttributeBoxes.seal": Call(
+        attribute_boxes.ATTRIBUTE_BOXES.seal,
+        {"seed": KEY, "sampled": (11, 12, 13)},
+        {"address": ADDRESSED, "published": AUTHORITY.to_bytes()},
+        ("box_secrets", "secret"),
+    ),
+    "AttributeBoxes.check_key": Call(
+        attribute_boxes.ATTRIBUTE_BOXES.check_key,
+        {"key": RING_KEY},
+        {"epoch": ADDRESSED.epoch, "published": AUTHORITY.to_bytes(), "slot": ADDRESSED.slot},
+    ),
+    "AttributeBoxes.check_published": Call(
+        lambda keys: attribute_boxes.ATTRIBUTE_BOXES.check_published(ADDRESSED.epoch, keys),
+        {"keys": AUTHORITY.to_bytes()},
+    ),
+    "AttributeKeyRing.secrets": Call(
+        lambda key_blindings: KEY_RING.secrets(ADDRESSED.epoch, (ADDRESSED.slot,), (key_blindings,)),
+        {"key_blindings": (21, 22)},
+        also=("key_blinding", "attribute_blindings"),
+    ),
+    "sessions": Call(basa_buffers.sessions, {"base": SESSION, "count": 3}, sizes=("count",)),
+    "Dispatcher": Call(basa_buffers.Dispatcher, {"sessions": (SESSION, OTHER)}),
+    "Dispatcher.send": Call(lambda user: basa_buffers.Dispatcher((SESSION, OTHER)).send(user), {"user": 3}),
+    "visits": Call(
+        lambda arrivals, duration: list(visits(basa_buffers.Dispatcher((SESSION,)), arrivals, duration)),
+        {"arrivals": Schedule(1, (Event(0.0, "arrive", 0),))},
+        {"duration": lambda user: 1.0},
+    ),
 }  # fmt: skip
 
 CORES = {
@@ -773,6 +811,7 @@ CORES = {
     "sha256",
     "role_of",
     *basa_calls.CORES,
+    "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
@@ -786,6 +825,7 @@ MODULES: tuple[ModuleType, ...] = (
     shamir,
     staleness,
     access_tree,
+    attribute_boxes,
     attribute_keys,
     attributes,
     channels,
@@ -798,6 +838,7 @@ MODULES: tuple[ModuleType, ...] = (
     signatures,
     agreement,
     *basa_calls.MODULES,
+    basa_buffers,
     basecagg,
     buffers,
     basecagg_active,

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from cryptography.hazmat.primitives import hashes
-
 from secagg_spec.arithmetic import scalars, validate
 from secagg_spec.arithmetic.scalars import SCALAR_BYTES, scalar
 from secagg_spec.crypto import access_tree, pairing
+from secagg_spec.crypto.keys import sha256
 from secagg_spec.crypto.pairing import GT, POINT_1_BYTES, POINT_2_BYTES, Fixed, G1Point, G2Point
 from secagg_spec.crypto.reader import Reader
 from secagg_spec.errors import Malformed, ParameterError
@@ -175,13 +174,6 @@ def point_1(reader: Reader) -> G1Point:
 def point_2(reader: Reader) -> G2Point:
     """Return the point of G_2 that begins where a reader is (ABE-23)."""
     return pairing.read_point_2(reader.take(POINT_2_BYTES))
-
-
-def sha256(data: bytes) -> bytes:
-    """Return SHA-256 of `data`."""
-    digest = hashes.Hash(hashes.SHA256())
-    digest.update(data)
-    return digest.finalize()
 
 
 # --------------------------------------------------------------------------------------------------------- authority

@@ -20,8 +20,8 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.scalars import scalar
 from secagg_spec.crypto import access_tree, pairing
 from secagg_spec.crypto.access_tree import Gate, Leaf, Tree, all_of, any_of
-from secagg_spec.crypto.attribute_keys import MasterKey, PublicKey, SecretKey, issue, point_1, point_2, setup, sha256
-from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, VERSION, fields
+from secagg_spec.crypto.attribute_keys import MasterKey, PublicKey, SecretKey, issue, point_1, point_2, setup
+from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, VERSION, fields, sha256
 from secagg_spec.crypto.pairing import GT, G1Point, G2Point
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.reader import Reader

@@ -195,7 +195,7 @@ class PerPosition:
         ------
         LengthMismatch
         """
-        size = KEY_BYTES * len(epoch.slots())
+        size = KEY_BYTES * epoch.positions * (1 + epoch.own)
         if len(validate.octets("keys", published)) != size:
             raise LengthMismatch("len(keys)", len(published), f"{size}: 32 bytes for each key of the epoch")
 
@@ -317,8 +317,8 @@ def seal(address: Address, public: bytes, seed: bytes, box_key: bytes) -> bytes:
         The public key is of low order (BAA-06).
     """
     check_key("seed", seed)
-    shared, mine = agree(box_key, public), public_key(box_key)
-    return mine + _cipher(address, shared, mine, public).encrypt(_NONCE, seed, address.binding())
+    shared, mine, bound = agree(box_key, public), public_key(box_key), address.binding()
+    return mine + _cipher(address.epoch, bound, shared, mine, public).encrypt(_NONCE, seed, bound)
 
 
 def open_box(address: Address, private: bytes, box: bytes) -> bytes:
@@ -336,8 +336,8 @@ def open_box(address: Address, private: bytes, box: bytes) -> bytes:
     try:
         if len(box) != PER_POSITION.box_bytes:
             raise InvalidTag
-        shared = agree(private, mine)
-        return _cipher(address, shared, mine, public_key(private)).decrypt(_NONCE, sealed, address.binding())
+        shared, bound = agree(private, mine), address.binding()
+        return _cipher(address.epoch, bound, shared, mine, public_key(private)).decrypt(_NONCE, sealed, bound)
     except (InvalidTag, WeakKey):
         message = f"the {address.purpose} from position {address.source} to {address.target} does not open"
         raise DecryptionFailed(message, (address.sender,)) from None
@@ -350,5 +350,5 @@ def mask_key(epoch: Epoch, seed: bytes, source: int, target: int | None = None) 
     return derive(seed, epoch.session, fields(*bound, *where))
 
 
-def _cipher(address: Address, shared: bytes, mine: bytes, theirs: bytes) -> ChaCha20Poly1305:
-    return ChaCha20Poly1305(derive(shared, address.epoch.session, address.binding() + fields(mine, theirs)))
+def _cipher(epoch: Epoch, bound: bytes, shared: bytes, mine: bytes, theirs: bytes) -> ChaCha20Poly1305:
+    return ChaCha20Poly1305(derive(shared, epoch.session, bound + fields(mine, theirs)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -25,7 +26,13 @@ SESSION_BYTES = 16
 def public_key(private: bytes) -> bytes:
     """Return the X25519 public key of 32 private bytes."""
     check_key("private", private)
-    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return _private_key(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+@lru_cache(maxsize=1)
+def _private_key(private: bytes) -> X25519PrivateKey:
+    """Return the library's key; making it costs as much as an agreement, and one key mostly meets many others."""
+    return X25519PrivateKey.from_private_bytes(private)
 
 
 def agree(private: bytes, public: bytes) -> bytes:
@@ -41,7 +48,7 @@ def agree(private: bytes, public: bytes) -> bytes:
     check_key("private", private)
     check_key("public", public)
     try:
-        return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
+        return _private_key(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
         raise WeakKey("the shared secret is all zero: the public key is a point of low order") from None
 
@@ -77,6 +84,13 @@ def _field(value: bytes | str | int) -> bytes:
     if isinstance(value, bytes):
         return value
     return value.encode("ascii") if isinstance(value, str) else value.to_bytes(4, "little")
+
+
+def sha256(data: bytes) -> bytes:
+    """Return SHA-256 of `data`."""
+    digest = hashes.Hash(hashes.SHA256())
+    digest.update(data)
+    return digest.finalize()
 
 
 def hash_parameters(numbers: Mapping[str, int]) -> bytes:

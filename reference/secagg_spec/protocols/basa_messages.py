@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
-from cryptography.hazmat.primitives import hashes
-
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.boxes import PAIR, PROTOCOL, SELF, Address, Encryption, Epoch
-from secagg_spec.crypto.keys import SESSION_BYTES, Roster, hash_parameters
+from secagg_spec.crypto.keys import SESSION_BYTES, Roster, hash_parameters, sha256
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, signed_fields, verify
@@ -265,16 +263,9 @@ class Session:
 # ------------------------------------------------------------------------------------------------------ helpers
 
 
-def digest(box: bytes) -> bytes:
-    """Return the hash of a box, 32 bytes."""
-    state = hashes.Hash(hashes.SHA256())
-    state.update(box)
-    return state.finalize()
-
-
 def digests(boxes: Iterable[bytes]) -> bytes:
     """Return the hashes of boxes, one after the other."""
-    return b"".join(digest(box) for box in boxes)
+    return b"".join(sha256(box) for box in boxes)
 
 
 def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
-from secagg_spec.crypto.entropy import Source
+from secagg_spec.crypto.entropy import Source, draw_scalars
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.signatures import verification_key
@@ -91,11 +91,16 @@ def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
     return SigningKeys(tuple(source.take(KEY_BYTES) for _ in range(parameters.N)), source.take(KEY_BYTES))
 
 
-def draw_hidden(parameters: Parameters, source: Source) -> Randomness:
-    """Draw what the steps of one upload, or of opening one epoch, sample besides the rounding (section 10)."""
-    p = parameters
-    lengths = {"pair_keys": p.positions, "self_keys": p.positions * p.settle, "seeds": p.positions, "box_key": 1}
-    return {name: source.take(KEY_BYTES * count) for name, count in lengths.items()}
+def draw_hidden(parameters: Parameters, step: Step, source: Source) -> Randomness:
+    """Draw what a step samples besides the rounding (section 10)."""
+    p, released = parameters, parameters.positions * parameters.settle
+    lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
+    scalars = {"box_secrets": p.positions, "key_blindings": 2 * (released if step.phase == "close" else 1)}
+    return {
+        name: draw_scalars(source, scalars[name]) if name in scalars else source.take(KEY_BYTES * lengths[name])
+        for name in step.randomness
+        if name != "rounding"
+    }
 
 
 class Run:
@@ -111,11 +116,22 @@ class Run:
         Where keys and seeds come from.
     session, round
         The session id (16 bytes), and the epoch that is opened first.
+    ring : KeyRing
+        How the authority makes keys; one key pair for each position when left out.
     """
 
-    def __init__(self, parameters: Parameters, source: Source, *, session: bytes = bytes(16), round: int = 0) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        source: Source,
+        *,
+        session: bytes = bytes(16),
+        round: int = 0,
+        ring: KeyRing | None = None,
+    ) -> None:
         self.parameters, self.source = parameters, source
-        self.network = open_session(parameters, draw_signing_keys(parameters, source), session=session, round=round)
+        keys = draw_signing_keys(parameters, source)
+        self.network = open_session(parameters, keys, session=session, round=round, ring=ring)
         self._rows: Mapping[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
         self._outcomes: dict[int, Outcome] = {}
         self._open()
@@ -214,6 +230,4 @@ class Run:
 
     def _step(self, phase: str, party: int, **given: Any) -> None:
         step = self._rows[phase, role_of(party)]
-        missing = set(step.randomness) - set(given)
-        drawn = draw_hidden(self.parameters, self.source) if missing else {}
-        self.network.take(step, party, {**{name: drawn[name] for name in missing}, **given})
+        self.network.take(step, party, {**draw_hidden(self.parameters, step, self.source), **given})

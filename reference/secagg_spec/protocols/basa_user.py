@@ -14,7 +14,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, Encryption, mask_key
-from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.keys import Roster, sha256
 from secagg_spec.crypto.prg import KEY_BYTES, pieces
 from secagg_spec.crypto.signatures import sign, verification_key
 from secagg_spec.errors import BadSignature, DecryptionFailed, InconsistentSets, Malformed, ParameterError
@@ -30,7 +30,6 @@ from secagg_spec.protocols.basa_messages import (
     Session,
     blaming,
     check_length,
-    digest,
     digests,
     require,
     split,
@@ -183,7 +182,7 @@ def _open_boxes(state: UserState, offer: PositionOffer, message: PositionKey) ->
     boxes = state.session.boxes(offer.boxes)
     if len(boxes) != len(positions):
         raise Malformed(f"the offer has {len(boxes)} boxes, and the authority names {len(positions)}", (SERVER,))
-    wrong = [at for at, box, named in zip(positions, boxes, hashes, strict=True) if digest(box) != named]
+    wrong = [at for at, box, named in zip(positions, boxes, hashes, strict=True) if sha256(box) != named]
     if wrong:
         raise BadSignature(f"the boxes from the positions {wrong} are not those that were signed", (SERVER,))
     seeds: dict[int, bytes] = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from secagg_spec.simulate import basecagg, lightsecagg, secagg
+from secagg_spec.simulate import basa, basecagg, lightsecagg, secagg
 
-_PROTOCOLS = {"lightsecagg": lightsecagg, "secagg": secagg, "basecagg": basecagg}
+_PROTOCOLS = {"lightsecagg": lightsecagg, "secagg": secagg, "basecagg": basecagg, "basa": basa}
 _EXIT_CODES = """exit codes:
   0  the round gave the right sum, or every model was the right one
   1  the round ended without a sum, since too few users were left

@@ -197,8 +197,9 @@ def box(draw: Any, *, purpose: str = "", given: Parameters | None = None) -> Box
 
 def weak_box(chosen: Box, weak: bytes) -> bytes:
     """Return a box that holds a public key of low order, under the shared secret 0 of everybody."""
-    cipher = boxes._cipher(chosen.address, bytes(_SEED), weak, public_key(chosen.private))
-    return weak + cipher.encrypt(bytes(12), chosen.seed, chosen.address.binding())
+    bound = chosen.address.binding()
+    cipher = boxes._cipher(chosen.address.epoch, bound, bytes(_SEED), weak, public_key(chosen.private))
+    return weak + cipher.encrypt(bytes(12), chosen.seed, bound)
 
 
 def _seal(draw: Any, caps: Capabilities) -> Valid:

@@ -1,0 +1,349 @@
+"""``secagg-spec simulate basa``: users pass a buffer of BASA one after another, and some of them time out."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME
+from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.crypto.attribute_boxes import key_ring
+from secagg_spec.crypto.boxes import KeyRing, PositionKeys
+from secagg_spec.crypto.entropy import SeededSource, draw_rounding, draw_scalars
+from secagg_spec.errors import ParameterError, TooFewSurvivors
+from secagg_spec.events import Event, Schedule
+from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
+from secagg_spec.protocols.basa_cores import SETTLE, TIMEOUTS, Parameters, encode_update
+from secagg_spec.protocols.basa_runs import Run
+from secagg_spec.protocols.basa_server import Recovered
+from secagg_spec.protocols.codec import encode
+from secagg_spec.simulate.inputs import refuse_large, seed_bytes
+from secagg_spec.simulate.narration import shown, users_in_words
+from secagg_spec.simulate.visits import ARRIVE, visits
+
+ENCRYPTIONS = ("per-position", "cp-abe")
+BEFORE, KEY, LATE = "before", "key", "late"
+_WHEN = {
+    BEFORE: "times out before it has the key",
+    KEY: "has the key and times out",
+    LATE: "has the key, times out, and uploads late",
+}
+_LEVEL = 2**16
+_WEIGHTS = 64
+_OLDEST = 10
+_DRAWN = 3
+
+
+def add_options(parser: Any) -> None:
+    """Add what this protocol has beyond the options of all."""
+    add = parser.add_argument
+    add("--buffer", type=int, default=6, metavar="K", help="updates in a full buffer (6)")
+    add("--spares", type=int, metavar="S", help="spare positions (one for each --timeout that takes a position)")
+    add(
+        "--timeout",
+        action="append",
+        default=[],
+        metavar="POSITION[:WHEN]",
+        help="the user at a position times out: 3:before or 3:key it was given, or 3:late, when its upload comes "
+        "afterwards (3 means 3:key; may be given several times)",
+    )
+    add(
+        "--timeouts",
+        choices=TIMEOUTS,
+        default=SETTLE,
+        help="what a timeout after the key does: the position is skipped, or the epoch is void (settle)",
+    )
+    add(
+        "--encryption",
+        choices=ENCRYPTIONS,
+        default=ENCRYPTIONS[0],
+        help="how boxes are sealed: to one key for each position, or to attributes (per-position)",
+    )
+    add("--buffers", type=int, default=1, metavar="n", help="buffers side by side, all users come at once (1)")
+    add("--colluders", type=int, metavar="T", help="users that may collude with the server (K // 3, at least 1)")
+    add("--modulus", type=int, default=DEFAULT_PRIME, metavar="R", help="the modulus of updates (2**32 - 5)")
+    parser.set_defaults(users=None)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when every buffer gave the right sum, 1 when an epoch ended without one."""
+    if options.profile != "semi-honest":
+        raise ParameterError("--profile", options.profile, "left out: the profiles of BASA are those of --timeouts")
+    fates, count = _fates(options.timeout), validate.integer("buffers", options.buffers, 1, 64)
+    p = _parameters(options, fates, count)
+    seed = seed_bytes(options.seed)
+    rings = {"per-position": _position_keys, "cp-abe": _attribute_keys}
+    print(_heading(p, options.encryption, fates))
+    crowd = Crowd(p, seed)
+    runs = [
+        Run(p, SeededSource(seed, f"buffer {at}"), session=session, round=_OLDEST, ring=rings[options.encryption](seed))
+        for at, session in enumerate(sessions(seed.ljust(16, b"\0"), count))
+    ]
+    if count == 1:
+        return _pass(runs[0], crowd, list(range(p.N)), fates)
+    return _side_by_side(runs, crowd, p, fates)
+
+
+def _position_keys(seed: bytes) -> KeyRing:
+    return PositionKeys()
+
+
+def _attribute_keys(seed: bytes) -> KeyRing:
+    alpha, beta = draw_scalars(SeededSource(seed, "master key"), 2)
+    return key_ring(alpha=alpha, beta=beta)
+
+
+def _fates(given: Sequence[str]) -> dict[int, str]:
+    """Return what becomes of the users at some positions."""
+    fates: dict[int, str] = {}
+    for entry in given:
+        position, colon, when = entry.partition(":")
+        if not (position.isascii() and position.isdecimal() and len(position) <= 5) or (colon and when not in _WHEN):
+            raise ParameterError("--timeout", entry, "POSITION, or POSITION:before, :key or :late, as in 3:late")
+        if int(position) in fates:
+            raise ParameterError("--timeout", entry, "one for each position")
+        fates[int(position)] = when or KEY
+    return fates
+
+
+def _parameters(options: argparse.Namespace, fates: Mapping[int, str], buffers: int) -> Parameters:
+    K = validate.integer("buffer", options.buffer, 3, 2**16)
+    taken = sum(fate != BEFORE for fate in fates.values()) if options.timeouts == SETTLE else 0
+    S = taken if options.spares is None else options.spares
+    T = max(1, K // 3) if options.colluders is None else validate.integer("colluders", options.colluders, 1, K - 2)
+    needed = buffers * (K + validate.integer("spares", S, 0, 2**16) + sum(f == BEFORE for f in fates.values()))
+    N = max(needed, 8) if options.users is None else validate.integer("users", options.users, needed)
+    refuse_large(
+        "users * length + positions**2 * buffers",
+        N * validate.integer("length", options.length, 1) + buffers * (K + S) ** 2 * 32,
+    )
+    beyond = [at for at in fates if at >= K + S]
+    if beyond:
+        raise ParameterError("--timeout", beyond[0], f"a position in [0, {K + S}): K = {K}, S = {S}")
+    return Parameters(
+        R=options.modulus, N=N, T=T, d=options.length, K=K, S=S, c_l=_level(options.modulus, K), c_g=_WEIGHTS,
+        tau_max=_OLDEST, staleness=Staleness.polynomial(1), timeouts=options.timeouts,
+    )  # fmt: skip
+
+
+def _level(modulus: int, K: int) -> int:
+    """Return the largest power of two up to 2**16 at which numbers in [-1, 1] can be carried."""
+    bound = (validate.integer("modulus", modulus, 2, 2**32) - 1) // 2 // (K * _WEIGHTS)
+    if bound < 1:
+        raise ParameterError("modulus", modulus, f"at least {2 * K * _WEIGHTS + 1}, to carry weights up to {_WEIGHTS}")
+    return min(_LEVEL, 1 << (bound - 1).bit_length() - 1) if bound > 1 else 1
+
+
+# ------------------------------------------------------------------------------------------------- who comes with what
+
+
+@dataclass(frozen=True, eq=False)
+class Bag:
+    """What a user comes with: reals in [-1, 1], the update made of them, its stamp and the draw of its weight."""
+
+    reals: RealArray
+    update: UintArray
+    stamp: int
+    rounding: float
+
+
+class Crowd:
+    """The users in the order in which they finish training; each has something else in its bag."""
+
+    def __init__(self, parameters: Parameters, seed: bytes) -> None:
+        self.parameters, self.seed = parameters, seed
+        shuffled = draw_rounding(SeededSource(seed, "who comes when"), parameters.N)
+        self.order = [int(user) for user in np.argsort(shuffled, kind="stable")]
+
+    def bag(self, user: int, epoch: int) -> Bag:
+        """Return what a user comes with to an epoch."""
+        p, source = self.parameters, SeededSource(self.seed, f"user {user}")
+        reals = np.round(draw_rounding(source, p.d) * 2 - 1, 3)
+        update = encode_update(p, reals, draw_rounding(source, p.d))
+        age, rounding = draw_rounding(source, 2)
+        return Bag(reals, update, epoch - int(age * (_DRAWN + 1)), float(rounding))
+
+
+# ------------------------------------------------------------------------------------------------- one buffer
+
+
+@dataclass
+class Told:
+    """What was told of one buffer: who was in it with what, and which positions became free again."""
+
+    bags: dict[int, Bag] = field(default_factory=dict)
+    freed: set[int] = field(default_factory=set)
+
+
+def _pass(run: Run, crowd: Crowd, turns: Sequence[int], fates: Mapping[int, str]) -> int:
+    """Let users pass a buffer until it is full or void, and tell it; 0 when the sum is right, 1 without one."""
+    told = Told()
+    print("\n".join(_opening(run)))
+    for turn in turns:
+        if run.server.phase == "idle" or _full(run):
+            break
+        print(_visit(run, crowd, crowd.order[turn], fates, told))
+    return _conclude(run, told)
+
+
+def _full(run: Run) -> bool:
+    p, state = run.parameters, run.server
+    return len(state.entries) == p.K or len(state.places) == p.positions
+
+
+def _opening(run: Run) -> list[str]:
+    count, size = len(run.server.keys) // 32, len(run.server.keys)
+    keys = f"{count} public keys" if run.server.session.encryption.name == "per-position" else "one public key"
+    return [
+        f"\nepoch {run.server.epoch}: the authority publishes and signs {keys}, {size:,} bytes",
+        "  position  user  staleness  weight  opens  seals  boxes that wait, by position",
+    ]
+
+
+def _visit(run: Run, crowd: Crowd, user: int, fates: Mapping[int, str], told: Told) -> str:
+    """Let one user pass, and return the line on it."""
+    position, epoch = len(run.server.places), run.server.epoch
+    assert epoch is not None
+    seen = {entry.position for entry in run.server.entries}
+    bag, fate = crowd.bag(user, epoch), fates.get(position)
+    if fate == BEFORE and position in told.freed:
+        fate = None
+    if fate == LATE:
+        run.late(user, bag.update, bag.stamp, bag.rounding)
+    elif fate is not None:
+        told.freed.add(position)
+        run.expire(user, bag.stamp, keyed=fate == KEY)
+    else:
+        told.bags[user] = bag
+        run.upload(user, bag.update, bag.stamp, bag.rounding)
+    weight = str(run.server.entries[-1].weight) if fate is None else "-"
+    sealed = run.parameters.positions - 1 - position + run.parameters.settle
+    opens, seals = (str(len(seen)), str(sealed)) if fate in (None, LATE) else ("-", "-")
+    what = _waiting(run) if fate is None else f"{_WHEN[fate]}: {_became(run, fate)}"
+    return f"  {position:8}  {user:4}  {epoch - bag.stamp:9}  {weight:>6}  {opens:>5}  {seals:>5}  {what}"
+
+
+def _became(run: Run, fate: str) -> str:
+    if fate == BEFORE:
+        return "the position is free again"
+    if run.server.phase == "idle":
+        return "the epoch is void"
+    return "the server refuses it, the position is skipped" if fate == LATE else "the position is skipped"
+
+
+def _waiting(run: Run) -> str:
+    """Return how many boxes wait at each position that is to come."""
+    p, state = run.parameters, run.server
+    settled = len(state.places)
+    return " ".join(["."] * settled + [str(len(state.entries))] * (p.positions - settled))
+
+
+def _conclude(run: Run, told: Told) -> int:
+    p = run.parameters
+    if run.server.phase == "idle":
+        lost = len(run.outcomes[-1].entries)
+        print(f"\nthe epoch ends without a sum: {lost} updates that waited are lost")
+        return 1
+    try:
+        recovered = run.close()
+    except TooFewSurvivors as error:
+        run.abandon()
+        print(f"\nthe authority does not close the epoch: {error}; the server gives it up, without a sum")
+        return 1
+    print("\n".join(_closing(run, recovered)))
+    print("\n".join(_sums(p, recovered, told.bags)))
+    return 0
+
+
+def _closing(run: Run, done: Recovered) -> list[str]:
+    p, accepted = run.parameters, {entry.position for entry in done.entries}
+    others = sorted(set(range(p.positions)) - accepted)
+    if not p.settle:
+        return ["\nclose: the authority ends the epoch, and releases nothing", *_traffic(run)]
+    pairs = f", and the pair key of position{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
+    left = sum(i < j for i in accepted for j in others)
+    return [
+        f"\nclose: the authority releases the self keys of {len(accepted)} positions{pairs}",
+        f"  the server opens {len(accepted)} self boxes and {left} pair boxes, and removes what they mask",
+        *_traffic(run),
+    ]
+
+
+def _traffic(run: Run) -> list[str]:
+    """Say what was sent, by kind of message."""
+    sent: dict[str, list[int]] = {}
+    for event in run.transcript:
+        for message in event.sent:
+            sent.setdefault(type(message).__name__, []).append(len(encode(message)))
+    return [f"  {kind}: {len(sizes)} messages, {sum(sizes):,} bytes" for kind, sizes in sent.items()]
+
+
+def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:
+    """Compare the sum with that of the updates, and the average with that of the real numbers."""
+    weights = [entry.weight for entry in done.entries]
+    chosen = [bags[entry.user] for entry in done.entries]
+    terms = [w * p.ring.decode_signed(bag.update) for w, bag in zip(weights, chosen, strict=True)]
+    plain = p.ring.encode_signed(np.sum(terms, axis=0))
+    real = sum((w * bag.reals for w, bag in zip(weights, chosen, strict=True)), np.zeros(p.d)) / sum(weights)
+    right = int((plain == done.sum).sum())
+    assert right == p.d, "the epoch did not give the plain sum"
+    apart = f"at most {np.abs(done.average - real).max():.2g} apart (1/c_l = {1 / p.c_l:.2g})"
+    return [
+        f"\nsum over {users_in_words([entry.user for entry in done.entries])}, modulo R: {shown(done.sum)}",
+        f"over c_l times {sum(weights)}:   {shown(done.average)}",
+        f"of the real updates: {shown(real)}, {apart}",
+        f"the sum equals the plain weighted sum of the quantised updates: {right} of {p.d} elements",
+    ]
+
+
+# ------------------------------------------------------------------------------------------------- several buffers
+
+
+def _side_by_side(runs: Sequence[Run], crowd: Crowd, p: Parameters, fates: Mapping[int, str]) -> int:
+    """Let everybody come at once to several buffers; tell who was where, and how long they waited."""
+    alone = list(visits(Dispatcher([run.server.session.id for run in runs[:1]]), _at_once(crowd), lambda user: 1.0))
+    spread = list(visits(Dispatcher([run.server.session.id for run in runs]), _at_once(crowd), lambda user: 1.0))
+    code = 0
+    for at, run in enumerate(runs):
+        turns = [crowd.order.index(v.user) for v in spread if v.buffer == at]
+        print(f"\nbuffer {at}, session {run.server.session.id.hex()}:")
+        code = max(code, _pass(run, crowd, turns, fates))
+    print(f"\nall {p.N} users come at once, and a visit takes one unit of time:")
+    for name, told in (("one buffer", alone), (f"{len(runs)} buffers", spread)):
+        wait, last = np.mean([visit.began - visit.came for visit in told]), max(visit.ended for visit in told)
+        print(f"  {name:>10}: a user waits {wait:.2f}, the last one is gone at {last:g}")
+    return code
+
+
+def _at_once(crowd: Crowd) -> Schedule:
+    return Schedule(crowd.parameters.N, tuple(Event(0.0, ARRIVE, user) for user in crowd.order))
+
+
+# ------------------------------------------------------------------------------------------------- what is told
+
+
+def _heading(p: Parameters, encryption: str, fates: Mapping[int, str]) -> str:
+    rule = (
+        "a position whose user times out with the key is skipped; updates have masks of their own"
+        if p.settle
+        else "a timeout after the key was given out voids the epoch"
+    )
+    boxes = {
+        "per-position": "to one X25519 key for each position",
+        "cp-abe": "to attributes (BSW07 over BLS12-381)",
+    }
+    told = "; ".join(f"{at} {_WHEN[when]}" for at, when in sorted(fates.items())) or "none"
+    lines = [
+        f"BASA: K = {p.K} updates in a full buffer, S = {p.S} spare positions; N = {p.N} users, T = {p.T} may collude",
+        f"R = {p.R}, updates of d = {p.d} elements at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
+        f"{p.timeouts}: {rule}",
+        f"boxes are sealed {boxes[encryption]}; keys, seeds and inputs from the seed",
+        f"timeouts by position: {told}",
+    ]
+    return "\n".join(lines)
