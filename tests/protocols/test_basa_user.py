@@ -204,7 +204,7 @@ def test_the_boxes_are_signed_with_the_fields_of_the_text(p: Parameters, seed: i
     upload = scene.send(position)
     hashed = sha256(framed(*(part for name, x in [*p.numbers().items(), ("encryption", 0)] for part in (name, str(x)))))
     boxes = [upload.boxes[at : at + 80] for at in range(0, len(upload.boxes), 80)]
-    hashes = b"".join(hashlib.sha256(box).sha256() for box in boxes)
+    hashes = b"".join(hashlib.sha256(box).digest() for box in boxes)
     head = (b"secagg-spec", 1, "basa", hashed, SESSION, 5)
     data = framed(*head, "boxes", 1031, position, position, upload.stamp, upload.weight, hashes)
     key = Ed25519PublicKey.from_public_bytes(scene.server.session.verification.keys[position])
