@@ -217,3 +217,16 @@ def test_keys_of_another_length_are_refused(epoch: Epoch) -> None:
         PER_POSITION.check_key(epoch, bytes(96 + own), (PAIR, 0), bytes(31))
     with pytest.raises(ParameterError):
         PER_POSITION.check_key(epoch, bytes(96 + own), (PAIR, 0), bytes(32))
+
+
+def test_a_box_costs_the_same_in_an_epoch_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An upload is linear in the positions: no box makes the list of all keys."""
+    epoch = Epoch(bytes(32), bytes(16), 0, 2**16, True)
+    assert len(epoch.slots()) == epoch.slot_count
+    address = Address(epoch, PAIR, 0, 0, 2**16 - 1)
+    private = bytes([9]) * 32
+    published = (bytes(32) * (2**16 - 1) + public_key(private)) + bytes(32) * 2**16
+    monkeypatch.delattr(Epoch, "slots")
+    box = PER_POSITION.seal(address, published, bytes([3]) * 32, bytes([5]) * 32)
+    PER_POSITION.check_key(epoch, published, address.slot, private)
+    assert PER_POSITION.open(address, published, private, box) == bytes([3]) * 32

@@ -72,6 +72,16 @@ def test_void_epochs(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "closed epochs: the sum and no more in 8 of 8 cases\n" in out
     assert "nothing is learned in 18 of 28 cases\n  in 10 the sum over all their uploads is" in out
+    assert "up to T = 1: exactly the sum over its uploads and the coalition's own\n" in out
+    assert "of an epoch beyond the sum over its uploads and their own:\n" in out
+    assert "sum over the accepted" not in out
+
+
+def test_of_an_epoch_without_a_sum_no_sum_is_promised(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--late", "0,1,2,3")
+    assert code == 0
+    assert "up to T = 1: no epoch is closed: nothing but the coalition's own, as far as decided here\n" in out
+    assert "exactly the sum" not in out
 
 
 @pytest.mark.parametrize(
@@ -133,7 +143,7 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
         (("--timeout", "2:soon"), "a user with :keyed or :before"),
         (("--timeout", ",2:keyed"), "a user with :keyed or :before"),
         (("--timeout", "x:keyed"), "whole numbers"),
-        (("--timeout", ":keyed"), "users that are named once"),
+        (("--timeout", ":keyed"), "':keyed': must be a user with :keyed or :before"),
         (("--timeout", "9:keyed"), "users that come before the epoch ends: 0 to 2"),
         (("--timeout", "9:before"), "users that come before the epoch ends: 0 to 2"),
         (("--late", "2,2"), "named once, in --timeout or in --late"),

@@ -236,6 +236,8 @@ USER_CHANGES: list[tuple[Change, str]] = [
     (lambda d: d.update(offer=flip(d["offer"])), "data"),
     (lambda d: d.update(offer=7), "data"),
     (lambda d: d.update(stamp=9), "data"),
+    (lambda d: d.update(last=1), "data"),
+    (lambda d: d.update(last=-1), "last"),
     (lambda d: d.update(update="0100000000000000"), "vector.shape"),
 ]
 
@@ -258,6 +260,44 @@ def test_a_server_of_the_other_profile_has_no_skipped_positions() -> None:
     with pytest.raises(ParameterError) as refused:
         restore_server(data)
     assert refused.value.parameter == "places"
+
+
+@pytest.mark.requirement("BAA-44")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d.update(more=1),
+        lambda d: d["parameters"].pop("timeouts"),
+        lambda d: d["parameters"]["staleness"].pop("start"),
+        lambda d: d.pop("session"),
+    ],
+)
+def test_what_lacks_a_member_or_has_another_one_is_refused(change: Change) -> None:
+    scene = at("settling")
+    for stored, restore in (
+        (store_server(scene.server), restore_server),
+        (store_authority(scene.authority), restore_authority),
+        (store_user(scene.user(3)), restore_user),
+    ):
+        data = again(stored)
+        change(data)
+        with pytest.raises(ParameterError) as refused:
+            restore(data)
+        assert refused.value.parameter == "data"
+        assert scene.user(3).signing.hex() not in str(refused.value)
+
+
+@pytest.mark.requirement("BAA-44")
+def test_members_of_a_stored_position_are_not_left_out() -> None:
+    for name in ("weight", "accepted"):
+        data = again(store_server(at("filling").server))
+        del data["places"][1][name]
+        with pytest.raises(ParameterError, match="places"):
+            restore_server(data)
+    nothings: tuple[Any, ...] = ("", {})
+    for nothing in nothings:
+        with pytest.raises(ParameterError, match="places"):
+            restore_server({**again(store_server(opened().server)), "places": nothing})
 
 
 @given(st.sampled_from(("none", -1, "x", [1], {"0": 1})), st.data())

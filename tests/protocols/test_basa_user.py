@@ -25,6 +25,7 @@ from secagg_spec.errors import (
     NonCanonical,
     OutOfRange,
     ParameterError,
+    Replay,
     WeakKey,
     WrongPhase,
 )
@@ -36,6 +37,7 @@ from secagg_spec.protocols.basa_messages import (
     PositionRequest,
     PositionUpload,
 )
+from secagg_spec.protocols.basa_store import restore_user, store_user
 from secagg_spec.protocols.basa_user import UserState, user_start, user_trained
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
 from tests.crypto.test_boxes import LOW_ORDER, framed
@@ -272,6 +274,37 @@ def test_a_new_update_ends_what_was_begun_for_the_one_before() -> None:
     scene.refuse(WrongPhase, (), "upload", 2)
     scene.take("expire", SERVER)
     scene.settle()
+
+
+@pytest.mark.requirement("BAA-52")
+@pytest.mark.parametrize("later", [0, 1])
+def test_a_key_that_comes_twice_makes_no_second_upload_at_one_position(later: int) -> None:
+    """A server offers a position again for another update, in its epoch or after one more upload; nobody is blamed."""
+    scene = at_third()
+    offer, answer = scene.user(2).offer, key_of(scene)
+    assert offer is not None
+    scene.send(2)
+    scene.take("take", SERVER)
+    scene.settle()
+    for _ in range(later):
+        scene.close()
+        scene.open()
+        scene.upload(2)
+    scene.train(2, stamp=offer.round)
+    scene.take("request", 2)
+    scene.refuse(Replay, (), "fetch", 2, [offer])
+    scene.refuse(WrongPhase, (), "upload", 2, [answer])
+    scene.network.states[2] = restore_user(store_user(scene.user(2)))
+    scene.refuse(Replay, (), "fetch", 2, [offer])
+
+
+@pytest.mark.requirement("BAA-52")
+def test_a_user_that_uploaded_is_there_again_in_the_next_epoch() -> None:
+    scene = opened()
+    for _ in range(3):
+        scene.upload(0, 1, 2)
+        scene.recover_rightly()
+        scene.open()
 
 
 # ------------------------------------------------------------------------------------------------------ offers

@@ -40,10 +40,19 @@ class Epoch:
     positions: int
     own: bool
 
+    @property
+    def purposes(self) -> tuple[str, ...]:
+        """What keys are for, in the order in which they are published."""
+        return PURPOSES if self.own else (PAIR,)
+
+    @property
+    def slot_count(self) -> int:
+        """The number of keys of the epoch."""
+        return len(self.purposes) * self.positions
+
     def slots(self) -> tuple[tuple[str, int], ...]:
         """Return the purpose and position of every key, in the order in which they are published."""
-        purposes = PURPOSES if self.own else (PAIR,)
-        return tuple((purpose, position) for purpose in purposes for position in range(self.positions))
+        return tuple((purpose, position) for purpose in self.purposes for position in range(self.positions))
 
 
 @dataclass(frozen=True)
@@ -64,8 +73,8 @@ class Address:
     target: int
 
     def __post_init__(self) -> None:
-        if self.purpose not in PURPOSES or (self.purpose == SELF and not self.epoch.own):
-            raise ParameterError("purpose", self.purpose, " or ".join(PURPOSES if self.epoch.own else (PAIR,)))
+        if self.purpose not in self.epoch.purposes:
+            raise ParameterError("purpose", self.purpose, " or ".join(self.epoch.purposes))
         source = validate.integer("from", self.source, 0, self.epoch.positions - 1)
         target = validate.integer("to", self.target, 0, self.epoch.positions - 1)
         if (source < target) is not (self.purpose == PAIR) or source > target:
@@ -195,7 +204,7 @@ class PerPosition:
         ------
         LengthMismatch
         """
-        size = KEY_BYTES * epoch.positions * (1 + epoch.own)
+        size = KEY_BYTES * epoch.slot_count
         if len(validate.octets("keys", published)) != size:
             raise LengthMismatch("len(keys)", len(published), f"{size}: 32 bytes for each key of the epoch")
 
@@ -274,7 +283,7 @@ class PositionKeys:
         LengthMismatch
             They are not 32 bytes for each slot.
         """
-        size = KEY_BYTES * len(epoch.slots()) * is_open
+        size = KEY_BYTES * epoch.slot_count * is_open
         if len(validate.octets("ring", data)) != size:
             raise LengthMismatch("len(ring)", len(data), f"{size}: 32 bytes for each key of an open epoch")
         return PositionKeys(data)

@@ -65,8 +65,8 @@ class _Plan:
         return self.every_arrival and self.every_coalition
 
     @property
-    def enough(self) -> int:
-        return self.parameters.T + 2
+    def may_be_known(self) -> str:
+        return "the sum over its uploads" if self.rule.ends else "the sum over the accepted updates"
 
 
 def main(options: argparse.Namespace) -> int:
@@ -127,7 +127,7 @@ def _fates(options: argparse.Namespace) -> dict[int, str | None]:
     fates: dict[int, str | None] = {}
     for part in (options.timeout or "").split(",") if options.timeout else []:
         user, _, when = part.strip().partition(":")
-        if when not in _WHEN:
+        if when not in _WHEN or not user.strip():
             raise ParameterError("--timeout", part, "a user with :keyed or :before, as in 2:keyed,4:before")
         _name(fates, "--timeout", wording.numbers("--timeout", user), _WHEN[when])
     for user in wording.numbers("--late", options.late or ""):
@@ -212,7 +212,7 @@ def _happened(situation: Situation, people: Users) -> str:
 
 
 def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
-    yield "\nwhat the server and these users learn beyond the sum over the accepted updates and their own:"
+    yield f"\nwhat the server and these users learn of an epoch beyond {plan.may_be_known} and their own:"
     most = plan.parameters.T + 1 if plan.coalition is None else len(plan.coalition)
     shown = sorted((case for case in cases if len(case.coalition) <= most), key=_order)
     width = max(len(wording.users(case.coalition)) for case in shown)
@@ -256,7 +256,9 @@ def _conclusions(plan: _Plan, cases: Sequence[Case], before: Sequence[Case]) -> 
     if any(not case.verdict.private for case in small):
         yield f"PRIVACY BROKEN: a coalition of at most T = {T} users learns more than the sum"
     elif small:
-        yield f"up to T = {T}: exactly the sum over the accepted updates and the coalition's own{scope}"
+        ends = any(case.situation.closed or plan.rule.ends for case in small)
+        told = f"exactly {plan.may_be_known} and" if ends else "no epoch is closed: nothing but"
+        yield f"up to T = {T}: {told} the coalition's own{scope}"
     yield from _counts(plan, cases, before)
     yield from _single(plan, cases)
     more = [case for case in cases if not case.verdict.private]

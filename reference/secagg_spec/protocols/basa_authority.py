@@ -235,7 +235,8 @@ def authority_close(state: AuthorityState, inbox: Inbox, *, randomness: Randomne
     needed = p.K if len(state.seats) < p.positions else p.T + 2
     if len(accepted) < needed:
         raise TooFewSurvivors(f"{len(accepted)} updates are accepted, and {needed} are needed")
-    slots = [(SELF if at in accepted else PAIR, at) for at in range(p.positions)] if p.settle else []
+    own = set(accepted)
+    slots = [(SELF if at in own else PAIR, at) for at in range(p.positions)] if p.settle else []
     keys = state.ring.secrets(session.epoch(state.epoch), slots, sampled)
     return _ended(state), (Release(*_header(state, SERVER), b"".join(keys)),)
 

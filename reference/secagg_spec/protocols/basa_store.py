@@ -71,7 +71,7 @@ def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITIO
     ParameterError
         It is not what `store_server` gives, or no steps lead to it.
     """
-    return _restored(data, SERVER_FORMAT, lambda: _server(data, encryption))
+    return _restored(data, SERVER_FORMAT, lambda: _server(data, encryption), store_server)
 
 
 def _server(data: Mapping[str, Any], encryption: Encryption) -> ServerState:
@@ -193,7 +193,7 @@ def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> A
         It is not what `store_authority` gives, or no steps lead to it.
     """
     made = PositionKeys() if ring is None else ring
-    return _restored(data, AUTHORITY_FORMAT, lambda: _authority(data, made))
+    return _restored(data, AUTHORITY_FORMAT, lambda: _authority(data, made), store_authority)
 
 
 def _authority(data: Mapping[str, Any], ring: KeyRing) -> AuthorityState:
@@ -249,6 +249,7 @@ def store_user(state: UserState) -> dict[str, Any]:
         "update": _stored_vector(state.update),
         "stamp": state.stamp,
         "offer": _stored_message(state.offer),
+        "last": state.last,
     }
 
 
@@ -260,7 +261,7 @@ def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION)
     ParameterError
         It is not what `store_user` gives, or no steps lead to it.
     """
-    return _restored(data, USER_FORMAT, lambda: _user(data, encryption))
+    return _restored(data, USER_FORMAT, lambda: _user(data, encryption), store_user)
 
 
 def _user(data: Mapping[str, Any], encryption: Encryption) -> UserState:
@@ -271,7 +272,8 @@ def _user(data: Mapping[str, Any], encryption: Encryption) -> UserState:
     stamp, offer = validate.integer("stamp", data["stamp"], 0, LAST_EPOCH), _message(PositionOffer, data["offer"])
     if (update is None and (stamp or phase != "idle")) or (offer is None) is (phase == "fetched"):
         raise ParameterError("phase", phase, "one that the update and the offer allow")
-    state = replace(start, phase=phase, update=update, stamp=stamp)
+    last = None if data["last"] is None else validate.integer("last", data["last"], 0, LAST_EPOCH)
+    state = replace(start, phase=phase, update=update, stamp=stamp, last=last)
     if offer is None:
         return state
     return user_fetch(replace(state, phase="asked"), (offer,), randomness={})[0]
@@ -280,17 +282,27 @@ def _user(data: Mapping[str, Any], encryption: Encryption) -> UserState:
 # ------------------------------------------------------------------------------------------------------- helpers
 
 
-def _restored(data: Mapping[str, Any], format: str, make: Callable[[], _State]) -> _State:
+def _restored(
+    data: Mapping[str, Any], format: str, make: Callable[[], _State], store: Callable[[_State], dict[str, Any]]
+) -> _State:
     """Return what is made of stored data; whatever is wrong with it is the caller's fault."""
     validate.mapping("data", data)
     if data.get("format") != format:
         raise ParameterError("format", data.get("format"), format)
     try:
-        return make()
+        state = make()
+        _check_whole(data, store(state))
+        return state
     except ParameterError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError, ProtocolError) as error:
         raise ParameterError("data", repr(error), "the state of a party as it was stored") from error
+
+
+def _check_whole(data: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+    """Refuse data with more, less or other members than are stored of the state that came of it; no secret is shown."""
+    wrong = [name for name in {**again, **data} if name not in again or name not in data or again[name] != data[name]]
+    _check_same("data", wrong, [], "without members that are missing, unknown, or not as they are stored")
 
 
 def _stored_session(session: Session) -> dict[str, Any]:

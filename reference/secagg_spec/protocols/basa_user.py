@@ -17,7 +17,7 @@ from secagg_spec.crypto.boxes import PAIR, PER_POSITION, Encryption, mask_key
 from secagg_spec.crypto.keys import Roster, sha256
 from secagg_spec.crypto.prg import KEY_BYTES, pieces
 from secagg_spec.crypto.signatures import sign, verification_key
-from secagg_spec.errors import BadSignature, DecryptionFailed, InconsistentSets, Malformed, ParameterError
+from secagg_spec.errors import BadSignature, DecryptionFailed, InconsistentSets, Malformed, ParameterError, Replay
 from secagg_spec.protocols.basa_cores import Masks, Parameters, mask_update
 from secagg_spec.protocols.basa_messages import (
     HASH_BYTES,
@@ -42,7 +42,7 @@ class UserState:
     """What one user knows between its steps.
 
     `phase` is ``idle``, ``asked`` or ``fetched``; `update` and its `stamp` are in hand; `offer` is the one that it
-    fetched the key for.
+    fetched the key for; `last` is the epoch of its last upload.
     """
 
     session: Session
@@ -52,6 +52,7 @@ class UserState:
     update: UintArray | None = None
     stamp: int = 0
     offer: PositionOffer | None = None
+    last: int | None = None
 
 
 def user_start(
@@ -109,7 +110,7 @@ def user_trained(state: UserState, update: UintArray, stamp: int) -> UserState:
     parameters = state.session.parameters
     parameters.ring.check("update", update, (parameters.d,))
     stamp = validate.integer("stamp", stamp, 0, LAST_EPOCH)
-    return UserState(state.session, state.user, state.signing, update=frozen(update), stamp=stamp)
+    return UserState(state.session, state.user, state.signing, update=frozen(update), stamp=stamp, last=state.last)
 
 
 def user_request(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
@@ -122,7 +123,7 @@ def user_request(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
 
 
 def user_fetch(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Take an offer for an epoch that the authority opened, and ask for the key (BAA-28, BAA-29)."""
+    """Take an offer for an epoch that the authority opened, and ask for the key (BAA-28, BAA-29, BAA-52)."""
     take_randomness(randomness, ())
     session = state.session
     offer = session.take(inbox, PositionOffer, state.user, (SERVER,))
@@ -136,6 +137,8 @@ def user_fetch(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tup
     if not 0 <= tau <= most:
         message = f"an offer of the epoch {offer.round} for an update of {state.stamp}, which may be {most} epochs old"
         raise InconsistentSets(message, (SERVER,))
+    if state.last is not None and offer.round <= state.last:
+        raise Replay(f"an offer of the epoch {offer.round}, and user {state.user} uploaded in {state.last}")
     request = KeyRequest(session.id, offer.round, state.user, AUTHORITY, offer.position)
     return replace(state, phase="fetched", offer=offer), (request,)
 
@@ -163,7 +166,7 @@ def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tu
     signed = session.boxes_signed(offer.round, state.user, (offer.position, state.stamp, weight), digests(boxes))
     header = (session.id, offer.round, state.user, SERVER, offer.position, state.stamp, weight)
     upload = PositionUpload(*header, masked, b"".join(boxes), sign(state.signing, signed))
-    return UserState(session, state.user, state.signing), (upload,)
+    return UserState(session, state.user, state.signing, last=offer.round), (upload,)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
