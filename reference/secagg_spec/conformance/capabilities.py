@@ -29,7 +29,10 @@ _LENGTHS = ("sample.field", "prg.expand")
 """Operations whose n is the length of a vector, and not ranged."""
 
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
-UNRANGED = ("secagg.user", "secagg.server", "basecagg.user", "basecagg.server")
+UNRANGED = (
+    *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
+    *(name for name in OPERATIONS if name.startswith("basa.")),
+)
 """Operations that have no ranges and no parameter sets."""
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import element_bytes
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import active_scenes, basecagg_scenes, rounds
+from secagg_spec.conformance.checks import active_scenes, basa_visits, basecagg_scenes, rounds
 from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts
 from secagg_spec.conformance.targets.reference_scripts import Call, entries_of
 from secagg_spec.conformance.wire import pack
@@ -121,6 +121,8 @@ def deal(draw: Any, protocol: str) -> Deal:
         return secagg(draw, spare=draw(st.integers(0, 2)))
     if protocol == "basecagg":
         return basecagg_scenes.deal(draw)
+    if protocol == "basa":
+        return basa_visits.deal(draw)
     return light(draw, active=protocol != "lightsecagg")
 
 
@@ -170,7 +172,7 @@ class Scene:
     def params(self, calls: list[Call]) -> dict[str, Any]:
         """Return the ``params`` of a script of these steps."""
         deal = self.deal
-        agreed = {"session": deal.session.hex(), "round": str(deal.round)}
+        agreed = {"session": deal.session.hex(), "round": str(deal.round_of(self.party))}
         return {**deal.numbers, **agreed, **deal.setups[self.party], "steps": rounds.written(calls)}
 
     def entries(self, calls: Sequence[Call]) -> list[Any]:

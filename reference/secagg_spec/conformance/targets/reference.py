@@ -15,6 +15,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_dr
 from secagg_spec.conformance.targets import (
     readers,
     reference_active,
+    reference_basa_scripts,
     reference_basecagg,
     reference_basecagg_scripts,
     reference_crypto,
@@ -202,6 +203,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_basecagg.HANDLERS,
     **reference_sessions.HANDLERS,
     **reference_basecagg_scripts.HANDLERS,
+    **reference_basa_scripts.HANDLERS,
 }
 
 
