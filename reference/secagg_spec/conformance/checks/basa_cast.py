@@ -142,9 +142,11 @@ class Cast:
         targets = self.session.targets(position)
         return [self.sealed(user, epoch, position, target, bytes([seed, target] * 16)) for target in targets]
 
-    def sealed(self, user: int, epoch: int, position: int, target: int, seed: bytes) -> bytes:
-        """Return the box of a seed; its private key is made of the seed."""
-        address = self.session.address(epoch, user, position, target)
+    def sealed(
+        self, user: int, epoch: int, position: int, target: int, seed: bytes, *, bound: int | None = None
+    ) -> bytes:
+        """Return the box of a seed, bound to its epoch or to another one; its private key is made of the seed."""
+        address = self.session.address(epoch if bound is None else bound, user, position, target)
         return PER_POSITION.seal(address, self.published(epoch), seed, digest(seed))
 
     def box(self, upload: PositionUpload, target: int) -> bytes:

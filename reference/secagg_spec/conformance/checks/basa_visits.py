@@ -447,3 +447,27 @@ def session(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 
         drawn.broken() if draw(st.booleans()) else drawn.whole()
     drawn.whole()
     return directed(draw, drawn)
+
+
+def settled(draw: Any) -> Director:
+    """Draw a session as above, with fewer offers that expire before a key is given."""
+    drawn = plan(draw, numbers(draw))
+    drawn.open()
+    drawn.fill(("upload", "skip", "late"))
+    drawn.end()
+    return directed(draw, drawn)
+
+
+def belated(draw: Any) -> Director:
+    """Draw a session in which an upload comes when its offer has expired, and another epoch follows."""
+    drawn = plan(draw, numbers(draw, spares=(1, 2)))
+    drawn.open()
+    for _ in range(draw(st.integers(0, 2))):
+        drawn.visit("upload")
+    drawn.visit("late")
+    if drawn.numbers["timeouts"] == "settle":
+        drawn.fill()
+        drawn.end()
+    if draw(st.booleans()):
+        drawn.whole()
+    return directed(draw, drawn)

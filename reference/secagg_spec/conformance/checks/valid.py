@@ -12,6 +12,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import (
     active_scenes,
+    basa_parties,
     basecagg_parties,
     basecagg_plans,
     buffered_scenes,
@@ -294,6 +295,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **buffered_scenes.VALID,
     **basecagg_plans.VALID,
     **basecagg_parties.VALID,
+    **basa_parties.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }
