@@ -81,7 +81,7 @@ class Part(Scene):
         return self.deal.users
 
 
-def part_of(draw: Any, director: Director, party: int) -> Part:
+def part_of(director: Director, party: int) -> Part:
     """Return a party of a session."""
     stage = director.stage
     moments = (*director.moments.get(party, ()), director.knows(party))
@@ -97,17 +97,17 @@ def user_part(draw: Any, *, session: Session = basa_visits.session, **given: Any
     director = session(draw, **given)
     served = director.knows(SERVER)
     user = int(draw(st.sampled_from([user for _, user in served.accepted] or director.stage.deal.users)))
-    return part_of(draw, director, user)
+    return part_of(director, user)
 
 
 def server_part(draw: Any, *, session: Session = basa_visits.session, **given: Any) -> Part:
     """Draw a server."""
-    return part_of(draw, session(draw, **given), SERVER)
+    return part_of(session(draw, **given), SERVER)
 
 
 def authority_part(draw: Any, *, session: Session = basa_visits.session, **given: Any) -> Part:
     """Draw an authority."""
-    return part_of(draw, session(draw, **given), AUTHORITY)
+    return part_of(session(draw, **given), AUTHORITY)
 
 
 PARTS: Mapping[str, Callable[..., Part]] = {USER: user_part, SERVED: server_part, KEYS: authority_part}

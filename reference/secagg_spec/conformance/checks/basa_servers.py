@@ -24,7 +24,7 @@ from secagg_spec.conformance.checks.basa_faults import (
     replaced,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import SERVED, Part, part_of
+from secagg_spec.conformance.checks.basa_parties import PARTS, SERVED, Part, part_of
 from secagg_spec.conformance.checks.basa_visits import Director, Moment
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, check
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
@@ -300,6 +300,12 @@ def _outcome(draw: Any, part: Part) -> Fault:
     return Fault(at, replaced(part, at, state=state), BAD_FORM, f"the state is {state}", THE_AUTHORITY)
 
 
+@check(f"{SERVED}/not-accepted", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
+def not_accepted(draw: Any, caller: Caller) -> None:
+    """An upload that the server took, and the authority did not settle as accepted, is in no offer and in no sum."""
+    dealt.judge_script(caller, PARTS[SERVED](draw, session=basa_visits.denied))
+
+
 @refusal(SERVED, "settle-another", "BAA-40")
 def _settle_another(draw: Any, part: Part) -> Fault:
     """What became of another position than the open one is not taken for it."""
@@ -353,7 +359,7 @@ def _released_the_other(draw: Any, part: Part) -> Fault:
 def unopened(draw: Any, caller: Caller) -> None:
     """When a box to a released key does not open there is no sum, its sender is blamed, and the epoch is given up."""
     director = _spoilt(draw)
-    part = part_of(draw, director, SERVER)
+    part = part_of(director, SERVER)
     moment, epoch = part.moments[-1], part.moments[-1].epoch
     release = part.cast.release(epoch, [position for position, _ in moment.accepted])
     steps = [*part.calls(), Call("close"), Call("abandon")]

@@ -107,7 +107,8 @@ class Act:
     """What happens next: the visit of a user, or the end of an epoch.
 
     kind : ``upload``, ``free`` (the offer expires, no key was given), ``skip`` (it expires after the key was given),
-    ``late`` (the upload comes after that), ``open``, ``close``, ``abandon``. Of a visit that ends early, `fetched` says
+    ``late`` (the upload comes after that), ``denied`` (the server takes the upload, and the authority is told that it
+    expired), ``open``, ``close``, ``abandon``. Of a visit that ends early, `fetched` says
     that the user took the offer, and `told` that the authority was told of it.
     """
 
@@ -193,7 +194,7 @@ class Plan:
             self.next += 1
         if kind == "upload":
             self.accepted.append(who)
-        if kind in ("upload", "late"):
+        if kind in ("upload", "late", "denied"):
             self.spent[who] += 1
 
     def kinds(self) -> list[str]:
@@ -250,10 +251,10 @@ def deal(draw: Any, drawn: Plan | None = None) -> Deal:
     epochs = sum(act.kind == "open" for act in made.acts) or 1
     keys = rounds.key_of(2**31, draw(st.integers(0, 255)))
     signing = {user: rounds.key_of(user, keys[0]) for user in range(int(chosen["N"]))}
-    shown = {"verification": [_verifying(key).hex() for key in signing.values()]}
+    shown = {"verification": [verifying(key).hex() for key in signing.values()]}
     users = sorted(set(made.stamps) | {0, made.people[-1]})
     setups: dict[int, dict[str, Any]] = {
-        SERVER: {**shown, "authority": _verifying(keys).hex()},
+        SERVER: {**shown, "authority": verifying(keys).hex()},
         AUTHORITY: {**shown, "signing": keys.hex()},
     }
     rands: dict[int, dict[str, Any]] = {AUTHORITY: _authority_values(source, chosen, epochs + more)}
@@ -270,7 +271,7 @@ def deal(draw: Any, drawn: Plan | None = None) -> Deal:
 _KEYS: dict[bytes, bytes] = {}
 
 
-def _verifying(private: bytes) -> bytes:
+def verifying(private: bytes) -> bytes:
     """Return a verification key; those of large rosters are asked for again and again."""
     if private not in _KEYS:
         _KEYS[private] = verification_key(private)
@@ -387,10 +388,10 @@ class Director:
         if act.kind != "free":
             [key] = self.take(AUTHORITY, "issue", wish)
             self.know(AUTHORITY, phase="keyed")
-            upload = self._upload(user, key) if act.kind in ("upload", "late") else None
+            upload = self._upload(user, key) if act.kind in ("upload", "late", "denied") else None
         if act.kind == "late" and upload is not None:
             self.late.append((len(self.moments[SERVER]), self.stage.sent[upload]))
-        self._settle(act, upload if act.kind == "upload" else None)
+        self._settle(act, None if act.kind == "late" else upload)
 
     def _upload(self, user: int, key: Key) -> Key:
         [sent] = self.take(user, "upload", key)
@@ -401,6 +402,10 @@ class Director:
     def _settle(self, act: Act, upload: Key | None) -> None:
         [told] = self.take(SERVER, "expire") if upload is None else self.take(SERVER, "take", upload)
         self.know(SERVER, phase="settling")
+        if act.kind == "denied":
+            message = self.stage.sent[told]
+            blank = {"accepted": 0, "stamp": 0, "weight": 0, "hashes": b"", "signature": b""}
+            self.stage.sent[told] = replace(message, **blank)  # type: ignore[arg-type]
         [state] = self.take(AUTHORITY, "settle", told)
         self._note(act, AUTHORITY)
         self.take(SERVER, "settle", state)
@@ -470,4 +475,16 @@ def belated(draw: Any) -> Director:
         drawn.end()
     if draw(st.booleans()):
         drawn.whole()
+    return directed(draw, drawn)
+
+
+def denied(draw: Any) -> Director:
+    """Draw an epoch in which the authority does not accept an upload that the server took."""
+    drawn = plan(draw, numbers(draw, void=False, spares=(1, 2)))
+    drawn.open()
+    for _ in range(draw(st.integers(0, 2))):
+        drawn.visit("upload")
+    drawn.visit("denied")
+    drawn.fill(("upload", "free"))
+    drawn.end()
     return directed(draw, drawn)
