@@ -117,4 +117,4 @@ def called(party: int) -> str:
     return f"user {party}" if role is Role.USER else f"the {role.value}"
 
 
-assert {f"{protocol}.{step.role.value}" for protocol in PROTOCOLS for step in PROTOCOLS[protocol].table} == set(PARTIES)
+assert {f"{name}.{step.role.value}" for name, known in PROTOCOLS.items() for step in known.table} == set(PARTIES)

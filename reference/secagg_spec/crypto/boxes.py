@@ -161,6 +161,14 @@ class KeyRing(Protocol):
         """Return the ring without the keys of an epoch."""
         ...
 
+    def stored(self) -> bytes:
+        """Return the bytes that the ring comes back from."""
+        ...
+
+    def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> KeyRing:
+        """Return the ring that was stored in an epoch, which is open or to be opened."""
+        ...
+
     def published(self, epoch: Epoch) -> bytes:
         """Return the public keys of the epoch, as they are signed."""
         ...
@@ -253,6 +261,23 @@ class PositionKeys:
     def forget(self) -> PositionKeys:
         """Return the ring without keys."""
         return PositionKeys()
+
+    def stored(self) -> bytes:
+        """Return the private keys."""
+        return self.keys
+
+    def restored(self, epoch: Epoch, data: bytes, is_open: bool) -> PositionKeys:
+        """Return the ring with the private keys of an open epoch, or with none.
+
+        Raises
+        ------
+        LengthMismatch
+            They are not 32 bytes for each slot.
+        """
+        size = KEY_BYTES * len(epoch.slots()) * is_open
+        if len(validate.octets("ring", data)) != size:
+            raise LengthMismatch("len(ring)", len(data), f"{size}: 32 bytes for each key of an open epoch")
+        return PositionKeys(data)
 
     def published(self, epoch: Epoch) -> bytes:
         """Return the public halves, 32 bytes for each slot."""

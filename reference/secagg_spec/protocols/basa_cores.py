@@ -36,6 +36,7 @@ from secagg_spec.protocols.buffers import budget, check_levels, check_update
 SETTLE, VOID = "settle", "void"
 TIMEOUTS = (SETTLE, VOID)
 MAX_POSITIONS = 2**16
+MAX_USERS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Parameters:
             raise ParameterError("timeouts", self.timeouts, '"settle" or "void"')
         validate.integer("R", self.R, 2, MAX_MODULUS)
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
-        validate.integer("N", self.N, 1, validate.MAX_COUNT)
+        validate.integer("N", self.N, 1, MAX_USERS)
         validate.integer("T", self.T, 1, validate.MAX_COUNT)
         self._check_positions()
         self._check_levels()
