@@ -202,7 +202,9 @@ def _late_upload(draw: Any, part: Part) -> Fault | None:
     if not part.late:
         return None
     first, upload = draw(st.sampled_from(part.late))
-    at = draw(st.integers(first + 1, len(part.events())))
+    later = range(first + 1, len(part.moments))
+    filling = [at for at in later if (part.moments[at].phase, part.moments[at].epoch) == ("filling", upload.round)]
+    at = draw(st.sampled_from(filling or later) | st.sampled_from(later))
     return Fault(at, _step("take", upload), NOT_NOW, f"the offer of position {upload.position} expired")
 
 
@@ -300,7 +302,7 @@ def _outcome(draw: Any, part: Part) -> Fault:
     return Fault(at, replaced(part, at, state=state), BAD_FORM, f"the state is {state}", THE_AUTHORITY)
 
 
-@check(f"{SERVED}/not-accepted", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
+@check(f"{SERVED}/not-accepted", "BAA-35", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
 def not_accepted(draw: Any, caller: Caller) -> None:
     """An upload that the server took, and the authority did not settle as accepted, is in no offer and in no sum."""
     dealt.judge_script(caller, PARTS[SERVED](draw, session=basa_visits.denied))

@@ -465,7 +465,7 @@ def settled(draw: Any) -> Director:
 
 def belated(draw: Any) -> Director:
     """Draw a session in which an upload comes when its offer has expired, and another epoch follows."""
-    drawn = plan(draw, numbers(draw, spares=(1, 2)))
+    drawn = plan(draw, numbers(draw, void=draw(st.sampled_from((False, False, True))), spares=(1, 2)))
     drawn.open()
     for _ in range(draw(st.integers(0, 2))):
         drawn.visit("upload")
