@@ -61,7 +61,7 @@ from secagg_spec.protocols.lightsecagg import (
     run_round,
 )
 from secagg_spec.protocols.shape import SERVER, Network
-from tests.protocols import buffered, test_secagg, test_secagg_active
+from tests.protocols import basa_calls, buffered, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -668,6 +668,7 @@ CALLS: dict[str, Call] = {
     "run_turns": Call(
         lambda schedule: basecagg_rounds.run_turns(fresh_play(), schedule), {"schedule": TURNS}, also=("party",)
     ),
+    **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
 }  # fmt: skip
 
 CORES = {
@@ -700,6 +701,8 @@ CORES = {
     "ballot_of",
     "proposal_of",
     "store",
+    "role_of",
+    *basa_calls.CORES,
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
@@ -719,6 +722,7 @@ MODULES: tuple[ModuleType, ...] = (
     sealing,
     signatures,
     agreement,
+    *basa_calls.MODULES,
     basecagg,
     buffers,
     basecagg_active,

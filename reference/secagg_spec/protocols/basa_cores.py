@@ -66,7 +66,7 @@ class Parameters:
     def __post_init__(self) -> None:
         for name in ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max"):
             object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
-        if self.timeouts not in TIMEOUTS:
+        if not isinstance(self.timeouts, str) or self.timeouts not in TIMEOUTS:
             raise ParameterError("timeouts", self.timeouts, '"settle" or "void"')
         validate.integer("R", self.R, 2, MAX_MODULUS)
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
