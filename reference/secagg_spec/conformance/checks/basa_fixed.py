@@ -75,7 +75,7 @@ def void_acts(first: int) -> list[Act]:
 
 
 def deal(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act]) -> Deal:
-    """Return what every party is given for some acts, and one update more for each user."""
+    """Return what every party is given for some acts, and for one epoch and one update of each user more."""
     stamps: dict[int, list[int]] = {user: [] for user in range(numbers["N"])}
     for at, act in enumerate(given):
         comes_again = any(act.user == other.user for other in given[at + 1 :])
@@ -86,7 +86,7 @@ def deal(take: Take, numbers: Mapping[str, Any], first: int, given: Sequence[Act
     shown = {"verification": [verifying(key).hex() for key in signing.values()]}
     known = {**shown, "authority": verifying(own).hex()}
     setups: dict[int, dict[str, Any]] = {SERVER: known, AUTHORITY: {**shown, "signing": own.hex()}}
-    epochs = range(sum(act.kind == "open" for act in given))
+    epochs = range(sum(act.kind == "open" for act in given) + 1)
     rands: dict[int, dict[str, Any]] = {AUTHORITY: _keys(take, numbers, epochs)}
     for user, own_stamps in stamps.items():
         ages = [*own_stamps, first]

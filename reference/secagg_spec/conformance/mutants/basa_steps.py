@@ -154,6 +154,37 @@ def _any_hash(right: Function) -> Function:
     return wrong
 
 
+@mutant(
+    "more-boxes-than-are-named",
+    "BAA-31",
+    "acceptance: boxes behind those that the authority names are passed over",
+    f"{_USER}:_open_boxes",
+    lambda: entries(_OWN, *_fewer_named()),
+)
+def _first_boxes(right: Function) -> Function:
+    def wrong(state: Any, offer: Any, message: Any) -> Any:
+        return right(state, replace(offer, boxes=offer.boxes[: BOX * message.positions.size]), message)
+
+    return wrong
+
+
+def _fewer_named() -> list[Call]:
+    """Return the steps of a user whose key names a position less than there are boxes."""
+    part, _ = part_and_steps("settle", _OWN)
+    [message] = part.inbox(part.taking("upload")[0])
+    less = {"positions": message.positions[:-1], "senders": message.senders[:-1], "hashes": message.hashes[:-32]}
+    return _user_steps(**less)
+
+
+mutant(
+    "epoch-keys-of-any-length",
+    "BAA-51",
+    "failure: keys of an epoch that are too few are taken, and nothing can be sealed to the last positions",
+    f"{BOXES}:PerPosition.check_published",
+    lambda: entries(SERVER, step_on("open", everybody().epoch_keys(FIRST, everybody().published(FIRST)[32:]))),
+)(lambda right: nothing)
+
+
 def _passing(failing: type[Exception]) -> Callable[[Function], Function]:
     """Return a way to open boxes that passes over those that do not open."""
 
@@ -322,6 +353,15 @@ mutant(
     f"{_SERVER}:server_take",
     lambda: entries(SERVER, *steps_of(SERVER, _SERVED), _sends(upload_of(1, 0))),
 )(lenient(serving=lambda state, inbox: inbox[0].sender if state.phase == "serving" and inbox else state.serving))
+
+
+mutant(
+    "upload-for-another-position",
+    "BAA-37",
+    "failure: an upload is told to the authority as one at whatever position it names",
+    f"{_SERVER}:server_take",
+    lambda: entries(SERVER, *steps_of(SERVER, 11), _sends(upload_of(3, 1))),
+)(lenient(places=lambda state, inbox: state.places[: inbox[0].position] if inbox else state.places))
 
 
 @mutant(
