@@ -26,12 +26,15 @@ from secagg_spec.conformance.mutants.basa_witness import (
     upload_of,
     without,
 )
+from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.errors import DecryptionFailed
 from secagg_spec.protocols import basa_messages, basa_server, basa_user
 from secagg_spec.protocols.basa_messages import ACCEPTED
 from secagg_spec.protocols.shape import SERVER
 
+_CORES = "secagg_spec.protocols.basa_cores"
 _USER = "secagg_spec.protocols.basa_user"
 _SERVER = "secagg_spec.protocols.basa_server"
 
@@ -529,5 +532,48 @@ def _fitted(right: Function) -> Function:
         masked = np.concatenate([message.masked, np.zeros(p.d, np.uint64)])[: p.d] % np.uint64(p.R)
         object.__setattr__(message, "masked", masked)
         return right(state, message)
+
+    return wrong
+
+
+# ------------------------------------------------------------------------------------------------------ whole requests
+
+
+def _asked(**changes: Any) -> object:
+    """Return what the reference says to a script of user 0 with other numbers or another update."""
+    part, right = part_and_steps("settle", 0)
+    params = {**part.params(list(right[:1])), **changes}
+    return reference.build().answer({"id": 0, "op": "basa.user", "params": params, "rand": part.deal.rand(0)})
+
+
+mutant(
+    "positions-unchecked",
+    "BAA-01",
+    "privacy: a buffer may be so small that T colluders leave one honest update",
+    f"{_CORES}:Parameters._check_positions",
+    lambda: _asked(K=2, S=3),
+)(lambda right: nothing)
+mutant(
+    "position-levels-unchecked",
+    "BAA-02",
+    "wrong sums: weights may vanish, or a full buffer wrap",
+    f"{_CORES}:Parameters._check_levels",
+    lambda: _asked(c_g="2"),
+)(lambda right: nothing)
+
+
+@mutant(
+    "updates-in-hand-are-fitted",
+    "BAA-24",
+    "wrong sums: an update of another length, or with numbers that are not elements, is made to fit",
+    f"{SCRIPTS}:_user",
+    lambda: _asked(updates=["00000000", *part_and_steps("settle", 0)[0].deal.setups[0]["updates"][1:]]),
+)
+def _made_to_fit(right: Function) -> Function:
+    def wrong(parameters: Any, session: bytes, round: int, setup: Any, rand: Any) -> Any:
+        rows = [unpack(text).astype(np.uint64) for text in setup["updates"]]
+        padded = [np.concatenate([row, np.zeros(parameters.d, np.uint64)])[: parameters.d] for row in rows]
+        updates = [pack(row % np.uint64(parameters.R)) for row in padded]
+        return right(parameters, session, round, {**setup, "updates": updates}, rand)
 
     return wrong

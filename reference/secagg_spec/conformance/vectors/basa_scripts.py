@@ -14,7 +14,7 @@ from secagg_spec.conformance.checks.basa_cast import BOX
 from secagg_spec.conformance.checks.basa_faults import BAD_FORM, ELSEWHERE, FEW, HELD, NOT_NOW, OUTSIDER, UNFIT
 from secagg_spec.conformance.checks.basa_parties import Part, part_of
 from secagg_spec.conformance.checks.basa_visits import Act, Director, budget
-from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT
+from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL
 from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.rounds import exchanged
@@ -53,6 +53,7 @@ def book() -> Book:
     _server_offers(made)
     _server_uploads(made)
     _server_ends(made)
+    _requests(made)
     return made
 
 
@@ -279,6 +280,23 @@ _FLAGS: tuple[tuple[str, ...], ...] = (
         "BAA-40",
         "added-before-it-is-settled",
         "boxes-of-skipped-positions-offered",
+    ),
+    (
+        "Numbers",
+        MISSING_STEP,
+        "Parameters are taken that the text does not allow.",
+        "too few honest updates in a sum, weights that vanish, or wrong sums",
+        "BAA-01",
+        "positions-unchecked",
+        "position-levels-unchecked",
+    ),
+    (
+        "Updates",
+        MISSING_STEP,
+        "An update that is not d elements is made to fit.",
+        "wrong sums without any error",
+        "BAA-24",
+        "updates-in-hand-are-fitted",
     ),
     (
         "Budget",
@@ -795,3 +813,42 @@ def _bad_box(made: Book) -> None:
     flags = ["ClosedBox"]
     _script(made, id, replace(part, steps=tuple(steps)), ["BAA-42", "BAA-45", "ERR-01", "ADP-21"], flags, comment,
             refused=refused)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------- whole requests
+
+
+def _requests(made: Book) -> None:
+    for party in (_OWN, SERVER, AUTHORITY):
+        who = called(party).removeprefix("the ").split()[0]
+        for name, changed, clause, comment in (
+            ("small", {"K": 2, "S": 2}, "BAA-01", "a buffer of T + 1 updates"),
+            ("vanishing", {"c_g": "2"}, "BAA-02", "c_g is 2, and an update that is 2 epochs late weighs two thirds"),
+            ("wrapping", {"c_g": str((int(_SHORT["R"]) - 1) // 6 + 1)}, "BAA-02", "three updates of one unit wrap"),
+        ):
+            _refused_request(made, f"basa-{who}-{name}", party, changed, BAD_PARAM, clause, "Numbers", comment)
+    R = int(_SHORT["R"])
+    for name, row, codes in (
+        ("short", [1], LENGTH | BAD_PARAM),
+        ("large", [0, R], NONCANONICAL | BAD_PARAM),
+    ):
+        updates = [pack(np.array(row, np.uint64))] * 2
+        comment = "an update of d - 1 elements" if name == "short" else "an update with a number that is not below R"
+        id = f"basa-user-update-{name}"
+        _refused_request(made, id, _OWN, {"updates": updates}, codes, "BAA-24", "Updates", comment)
+
+
+def _refused_request(
+    made: Book,
+    id: str,
+    party: int,
+    changed: Mapping[str, Any],
+    codes: frozenset[str],
+    clause: str,
+    flag: str,
+    comment: str,
+) -> None:
+    part = part_of(_session(id, _SHORT, _short), party)
+    params, rand = {**part.params(part.calls()[:1]), **changed}, part.deal.rand(party)
+    op = part.deal.named(party)
+    made.invalid(id, op, params, rand, codes=codes, clauses=[clause], flags=[flag], comment=comment)
