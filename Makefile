@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 export OPENBLAS_NUM_THREADS ?= 1
+# The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test quick check docs vectors power soak bench clean
 .DEFAULT_GOAL := help

@@ -46,6 +46,7 @@ PREFIXES = (
     "STL",
     "FBF",
     "BSA",
+    "ABE",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")
 

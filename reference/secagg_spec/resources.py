@@ -8,7 +8,16 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
 _CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\] (.*?)(?=^- \[|^$|\Z)", re.MULTILINE | re.DOTALL)
-PAGES = ("conventions.md", "lightsecagg.md", "secagg.md", "fedbuff.md", "basecagg.md", "basa.md", "adapter.md")
+PAGES = (
+    "conventions.md",
+    "lightsecagg.md",
+    "secagg.md",
+    "fedbuff.md",
+    "basecagg.md",
+    "attributes.md",
+    "basa.md",
+    "adapter.md",
+)
 """The pages of the text, in reading order."""
 
 

@@ -102,6 +102,7 @@ def test_strided_and_read_only_inputs_are_taken_as_they_are() -> None:
     assert snapshot([a, b]) == before
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MOD-04")
 @pytest.mark.filterwarnings("ignore")
 def test_a_product_agrees_with_galois_and_flint() -> None:

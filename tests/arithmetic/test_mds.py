@@ -127,6 +127,7 @@ def test_long_vectors_are_encoded_in_every_column(d: int) -> None:
     assert np.array_equal(code.decode(users, shares[users], d), mask)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MDS-04", "MDS-05")
 @pytest.mark.filterwarnings("ignore")
 def test_encoding_agrees_with_galois() -> None:

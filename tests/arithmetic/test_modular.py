@@ -123,6 +123,7 @@ def test_a_long_sum_of_the_largest_element_is_exact(modulus: int) -> None:
     assert integers_of(Ring(modulus).sum(rows)) == [70_000 * (modulus - 1) % modulus]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MOD-03", "MOD-05")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("q", [2, 7, 257, 2**31 - 1])

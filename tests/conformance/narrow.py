@@ -207,6 +207,10 @@ def _sampled(op: str, params: dict[str, Any], seed: bytes) -> dict[str, Any]:
 
 def _drawn(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -> dict[str, Any]:
     """Return a value under each name, drawn one after the other."""
+    if "box_key" in names:
+        return {"box_key": source.take(32).hex()}
+    if "timeouts" in params and names == ("roundings",):
+        return {"roundings": draw_rounding(source, _SOME).tobytes().hex()}
     if "tau" in params:
         return {"rounding": draw_rounding(source, 1).tobytes().hex()}
     if "rounding" in names and isinstance(params["x"], list):

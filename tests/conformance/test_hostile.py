@@ -187,6 +187,7 @@ def test_an_adapter_that_is_out_of_step_is_started_again() -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_after_three_hanging_checks_the_rest_is_not_run() -> None:
     start = time.monotonic()
     outcomes = judged("hang")

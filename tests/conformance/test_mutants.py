@@ -14,7 +14,10 @@ import pytest
 from secagg_spec import cli, resources
 from secagg_spec.conformance import mutants, power
 from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks import REGISTRY as CHECKS
+from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.conformance.runner import Settings
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Vector
@@ -89,7 +92,7 @@ def test_vectors_or_checks_show_each_clause_of_a_mutant_broken(name: str) -> Non
     assert not missing or missing == power.shown_by_checks(mutant, missing, cases=200, seeds=2)
 
 
-@pytest.mark.parametrize("name", one_in(20, (name for name, mutant in REGISTRY.items() if mutant.reach)))
+@pytest.mark.parametrize("name", one_in(40, (name for name, mutant in REGISTRY.items() if mutant.reach)))
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
     file, _, _ = REGISTRY[name].reach.partition("::")
     assert (ROOT / file).is_file()
@@ -157,6 +160,46 @@ def test_a_mutant_that_nothing_finds_is_alive(
     monkeypatch.setattr(power, "killing_checks", lambda *arguments: ((), 0))
     assert cli.main(["power", "-k", "small-set-accepted"]) == 1
     assert "ALIVE" in capsys.readouterr().out
+
+
+def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -> None:
+    for mutant in (REGISTRY["small-set-accepted"], REGISTRY["product-in-int64"]):
+        meant, others = power.parted(mutant, BOOKS)
+        assert sorted(vector.id for vector in (*meant, *others)) == sorted(shipped.VECTORS)
+        flags = [{name for name, flag in book.flags.items() if mutant.name in flag.mutants} for book in BOOKS]
+        flagged = {v.id for book, own in zip(BOOKS, flags, strict=True) for v in book.vectors if own & set(v.flags)}
+        assert flagged
+        assert flagged <= {vector.id for vector in meant}
+        assert all(set(mutant.clauses).isdisjoint(vector.clauses) for vector in others)
+
+
+def test_vectors_for_other_bugs_count_where_none_that_is_meant_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "killing_checks", lambda *arguments: ((), 0))
+    mutant = REGISTRY["codes-in-capitals"]
+    meant, others = power.parted(mutant, BOOKS)
+    assert power.killing_vectors(mutant, meant) == []
+    [kill] = power.hunt([mutant], 1, 1)
+    assert kill.vectors
+    assert set(kill.vectors) <= {vector.id for vector in others}
+
+
+@pytest.mark.parametrize(("found_with", "drawn"), [(20, [20]), (100, [20, 100]), (1000, [20, 100])])
+def test_checks_draw_all_cases_only_where_few_find_nothing(
+    found_with: int, drawn: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def fails(connection: object, caps: object, check: Check, settings: Settings) -> bool:
+        seen.append(settings.cases)
+        return settings.cases >= found_with
+
+    monkeypatch.setattr(power, "first_failure", fails)
+    monkeypatch.setattr(power, "_command", lambda mutant: REFERENCE)
+    [check] = [check for check in CHECKS.values() if check.id == "field.multiply/exact"]
+    monkeypatch.setattr(power, "CHECKS", {check.id: check})
+    monkeypatch.setattr(Settings, "chosen", lambda self: [check])
+    found, _ = power.killing_checks(REGISTRY["product-in-int64"], 100, 1)
+    assert (seen, found) == (drawn, (check.id,) if found_with <= 100 else ())
 
 
 @pytest.fixture

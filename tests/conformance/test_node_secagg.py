@@ -208,6 +208,7 @@ def test_the_same_rounds_end_with_the_same_sum(twin: Twin, case: Case) -> None:
     assert last["aggregate"] == (survivors.sum(axis=0, dtype=object) % case.parameters.R).tolist()
 
 
+@pytest.mark.slow
 def test_a_sparse_round_of_a_hundred_users(twin: Twin) -> None:
     """Replay the server and two users at the preset, with dropouts in each phase."""
     p = PRESETS["sparse"]

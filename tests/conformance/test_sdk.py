@@ -37,6 +37,7 @@ adapter.run()
 """
 
 
+@pytest.mark.slow
 def test_an_adapter_of_twenty_lines_passes_every_check_that_it_declares(tmp_path: Path) -> None:
     path = tmp_path / "adapter.py"
     path.write_text(ADAPTER.format(folder=str(Path(secagg_adapter.__file__).parent)))

@@ -19,7 +19,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
 from secagg_spec.ledger import Outcome, ProofFailed
 from secagg_spec.privacy import verdict
-from secagg_spec.protocols import basecagg, fedbuff, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import basa_cores, basecagg, buffers, fedbuff, lightsecagg, lightsecagg_active, secagg
 from secagg_spec.protocols.graph import Graph
 from tests.quick import first_of_each
 
@@ -27,7 +27,7 @@ BOOK = ledger.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
     *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server"),
-    *("quantiser_moments", "sparse_components"),
+    *("quantiser_moments", "sparse_components", "basa_timeouts", "basa_settle"),
 }
 """Proofs that take longest; in quick mode they run with a falsified statement alone, which ends them early."""
 
@@ -75,6 +75,36 @@ FALSIFIED = [
     ),
     ("asynchronous_secagg", "np.array_equal(got, wanted) == same", "np.array_equal(got, wanted)"),
     ("asynchronous_secagg", "users.stream(i, j, 0)", "users.stream(i, j, 4 + i)"),
+    ("basa_numbers", "CIFAR-10 3 250.98 2.33  256.52", "CIFAR-10 3 250.98 2.33  276.52"),
+    ("basa_numbers", "{6: 23, 3: 62}", "{6: 22, 3: 62}"),
+    ("basa_numbers", "57.01 2.24", "50.01 2.24"),
+    ("basa_numbers", "366.45 14.62", "246.45 14.62"),
+    ("basa_numbers", "1434.01 31.14", "444.01 31.14"),
+    ("basa_numbers", "28 * 28, 10", "28 * 28, 11"),
+    ("buffer_boxes", "{(i, k) for i in range(k)}", "{(i, k) for i in range(1, k)}"),
+    ("buffer_boxes", "for j in range(k + 1, K)}", "for j in range(k + 1, K + 1)}"),
+    ("buffer_boxes", 'printed = "s_13"', 'printed = "s_23"'),
+    ("buffer_indices", "self.low == self.f and", "self.low <= self.f and"),
+    ("buffer_indices", "self.i_to_k == self.j_from_k", "True"),
+    ("buffer_indices", "range(1, K)] if f == 0", "range(1, K + 1)] if f == 0"),
+    ("buffer_indices", "(self.all_sent or k < K)", "k <= K"),
+    ("buffer_indices", "wanted = range(1, k", "wanted = range(self.f, k"),
+    ("buffer_indices", "return lambda k: range(k + 1, K)", "return lambda k: range(k, K)"),
+    ("buffer_work", "counts == [K - 1] * K", "counts == list(range(K))"),
+    ("buffer_work", "- (K_ - 1 + Z)) == 0", "- (K_ - 1)) == 0"),
+    ("buffer_work", "K_ * (K_ - 1) / 2)", "K_ * (K_ + 1) / 2)"),
+    ("buffer_work", "if role == USER:", "if role == SERVER:"),
+    ("basa_settle", "again or differing > 1", "differing > 1"),
+    ("basa_settle", "accepted, others) == ((SELF,), (PAIR,))", "accepted, others) == ((SELF,), (SELF,))"),
+    ("basa_settle", "if third else [(2,)]", "if third else []"),
+    ("basa_settle", "people=(0, 0, 1)", "people=(0, 1, 2)"),
+    ("basa_settle", "if not whole else exactly", "if whole else exactly"),
+    ("basa_settle", "replace(situation, closed=False)", "situation"),
+    ("basa_timeouts", "for i in range(k) for j in range(k, K)", "for i in range(k) for j in range(k + 1, K)"),
+    ("basa_timeouts", "() if to_come or not honest", "() if not honest"),
+    ("basa_timeouts", "== (len(coalition) == K - 1)", "== (len(coalition) >= K - 2)"),
+    ("basa_timeouts", "== (LATE not in last)", "== (LATE not in situation.holders)"),
+    ("basa_timeouts", "epoch.contributors(coalition)[-1]", "epoch.contributors(coalition)[0]"),
     ("convergence_bound", "first + run.smoothness * eta", "run.K * first + run.smoothness * eta"),
     ("convergence_bound", "1 if run.summed else run.K", "run.K"),
     ("convergence_bound", "run.smoothness * eta * noise / 2", "run.smoothness * eta * noise"),
@@ -145,6 +175,10 @@ FALSIFIED = [
     ("signed_map", "x.denominator == 1 and -q <= x < q\n", "x.denominator == 1 and -q <= x <= q\n"),
     ("sparse_components", "model.expected_excess(graph, t, case)", "0"),
     ("sparse_components", "graph, t, case)", "graph, t + 1, case)"),
+    ("stale_divisor", "by_sum * sum(alpha) / K", "by_sum * sum(alpha)"),
+    ("stale_divisor", "condition=decoded and fits", "condition=fits"),
+    ("stale_divisor", "condition=all_one", "condition=True"),
+    ("stale_divisor", "* pow(sum(weights), -1, Q)", "* pow(len(weights), -1, Q)"),
     ("staleness_functions", 'alpha != "0"', "True"),
     ("staleness_functions", "n * e >= m * d", "n * e > m * d"),
     ("staleness_functions", "delay <= LAST_DELAY and delay <= t", "delay <= LAST_DELAY"),
@@ -159,6 +193,10 @@ FALSIFIED = [
     ("vandermonde_code", " and 0 not in points", ""),
     ("vandermonde_code", "mds == (len(set(points)) == N)", "mds == good_points(points)"),
     ("vandermonde_code", "condition=U > T and good_points(points)", "condition=good_points(points)"),
+    ("weights_in_a_field", "max(errors) < K", "max(errors) < 1"),
+    ("weights_in_a_field", "[Fraction(size, c_g) for size", "[Fraction(size, 2 * c_g) for size"),
+    ("weights_in_a_field", "pow(a.denominator, -1, Q)", "pow(2, -1, Q)"),
+    ("weights_in_a_field", "c_g == 4 or not any(errors)", "not any(errors)"),
     ("weighted_update", "exact <= (Q - 3) // 2", "exact <= (Q - 1) // 2"),
     ("weighted_update", '("Q_c(s)", Fraction(sum(w), c_g))', '("Q_c(s)", Fraction(sum(w), 1))'),
     ("weighted_update", "or len(set(stale)) == 1", "or True"),
@@ -218,6 +256,23 @@ def no_self_mask(ring: Ring, user: int, update: Any, self_mask: Any, pairwise: A
     return ring.signed_sum(update, ((user < peer, mask) for peer, mask in pairwise))
 
 
+def no_masks_before(p: basa_cores.Parameters, update: Any, weight: int, given: basa_cores.Masks) -> Any:
+    weighted = p.ring.multiply(update, np.full(update.shape, weight, dtype=np.uint64))
+    return p.ring.signed_sum(weighted, basa_cores.plus(given.after))
+
+
+def by_the_number(ring: Ring, level: int, weights: Any, total: Any) -> Any:
+    return ring.decode_signed(total) / (level * len(weights))
+
+
+def nothing_taken_away(ring: Ring, weighted: Any, masks: Any) -> Any:
+    return ring.signed_sum(weighted, ((True, mask) for mask in masks.after))
+
+
+def own_mask_forgotten(ring: Ring, weighted: Any, masks: Any) -> Any:
+    return ring.signed_sum(weighted, ((True, mask) for mask in masks.after), ((False, mask) for mask in masks.before))
+
+
 def one_key_for_all_rounds(context: Any, secret: bytes, keys: Any, segment: int = 0) -> bytes:
     return secret
 
@@ -258,10 +313,17 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (secagg, "unmask", lambda ring, total, own, left: total, "input_range"),
         pytest.param(secagg, "check_request", lambda state, message: ((), ()), "lying_server", marks=pytest.mark.slow),
         (Graph, "neighbours", lambda self, user: frozenset(self.order) - {user}, "harary_cut"),
+        (basa_cores, "mask_update", no_masks_before, "buffer_indices"),
+        (basa_cores, "mask_update", no_masks_before, "buffer_work"),
+        (basa_cores, "mask_update", no_masks_before, "weights_in_a_field"),
+        (basa_cores, "encode_update", lambda p, x, rounding: p.ring.zeros(p.d), "weights_in_a_field"),
+        (buffers, "average", by_the_number, "stale_divisor"),
         (fedbuff, "moved", lambda model, average, eta_g: model - average, "fedbuff_step"),
         (fedbuff, "realised_weight", lambda s, c_g, tau, draw: c_g, "fedbuff_step"),
         (fedbuff, "_check_stamp", lambda state, user, stamp: None, "staleness_functions"),
         (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
+        (basa_cores, "add_masks", nothing_taken_away, "basa_timeouts"),
+        (basa_cores, "add_masks", own_mask_forgotten, "basa_settle"),
     ],
 )
 def test_a_bug_in_the_reference_is_seen(

@@ -417,6 +417,23 @@ def test_fewer_than_t_plus_2_updates_are_never_released() -> None:
             scene.refuse(TooFewSurvivors, (), "close", AUTHORITY)
 
 
+@pytest.mark.requirement("BAA-19")
+@pytest.mark.parametrize("skipped", [False, True])
+def test_an_epoch_with_a_position_left_is_closed_with_k_updates_only(skipped: bool) -> None:
+    """Also when T + 2 are accepted."""
+    p = replace(TINY, K=5, S=1, c_g=1, tau_max=0, N=6)
+    for count in range(5):
+        scene = opened(p)
+        if skipped:
+            scene.expire(5, keyed=True)
+        scene.upload(*range(count))
+        scene.take("close", SERVER)
+        scene.refuse(TooFewSurvivors, (), "close", AUTHORITY)
+    scene = opened(p)
+    scene.upload(*range(5))
+    scene.recover_rightly()
+
+
 @pytest.mark.requirement("BAA-21")
 def test_nothing_is_released_where_timeouts_end_the_epoch() -> None:
     scene = opened(CLOSED)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights
@@ -98,6 +98,8 @@ def test_only_keys_that_the_authority_signed_are_taken(parameters: Parameters) -
 
 
 @pytest.mark.requirement("BAA-50")
+@example(1, 1)
+@example(1, 2)
 @given(st.integers(0, 5), st.integers(0, 5))
 def test_keys_of_an_epoch_that_is_not_new_are_refused(known: int, epoch: int) -> None:
     scene = Scene(TINY, round=epoch)
@@ -204,6 +206,9 @@ def test_a_buffer_without_a_position_left_offers_nothing() -> None:
 
 
 @pytest.mark.requirement("BAA-49")
+@example(0, 3)
+@example(0, 4)
+@example(5, 4)
 @given(st.integers(0, 9), st.integers(0, 9))
 def test_only_requests_with_a_fitting_stamp_are_served(stamp: int, epoch: int) -> None:
     scene = opened(replace(TINY, tau_max=3, c_g=4, R=32), round=epoch)
@@ -251,6 +256,11 @@ def test_an_upload_that_comes_late_is_refused(parameters: Parameters) -> None:
 
 
 @pytest.mark.requirement("BAA-38")
+@example(0, 22, 3)
+@example(1, 22, 3)
+@example(3, 63, 3)
+@example(1, 20, 3)
+@example(4, 64, 3)
 @given(st.integers(0, 6), st.integers(0, 70), st.integers(3, 5))
 def test_only_weights_that_the_staleness_allows_are_taken(stamp: int, weight: int, epoch: int) -> None:
     p = replace(TINY, R=2**16, c_g=64, tau_max=2)

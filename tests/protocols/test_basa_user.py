@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness, realised_weight
@@ -279,6 +279,9 @@ def test_a_new_update_ends_what_was_begun_for_the_one_before() -> None:
 
 
 @pytest.mark.requirement("BAA-28")
+@example(0, 3)
+@example(0, 4)
+@example(5, 4)
 @given(st.integers(0, 9), st.integers(0, 9))
 def test_only_offers_of_a_fitting_epoch_are_taken(stamp: int, epoch: int) -> None:
     p = replace(TINY, tau_max=3, c_g=4, R=32)

@@ -19,10 +19,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import errors
-from secagg_spec.arithmetic import limbs, mds, modular, quantizer, sampling, shamir, staleness
+from secagg_spec.arithmetic import limbs, mds, modular, quantizer, sampling, scalars, shamir, staleness
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField, Ring
-from secagg_spec.crypto import channels, entropy, keys, masks, prg, sealing, signatures
+from secagg_spec.crypto import (
+    access_tree,
+    attribute_keys,
+    attributes,
+    channels,
+    entropy,
+    keys,
+    masks,
+    pairing,
+    prg,
+    sealing,
+    signatures,
+)
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.entropy import SeededSource, SystemSource
 from secagg_spec.errors import (
@@ -272,6 +284,12 @@ TRAINING = buffered_scene(ASYNC, 3).network.states[0]
 STAMPED = {"stamp": 3, "sender": 0, "receiver": 1}
 TURNS: list[basecagg_rounds.Turn] = [basecagg_rounds.Start(0), basecagg_rounds.Upload(0)]
 SUPPLIES = basecagg_rounds.draw_randomness(ASYNC, SeededSource(b"seed", "turns"), TURNS)
+
+EITHER = access_tree.any_of(b"A", b"B")
+AUTHORITY, MASTER = attribute_keys.setup(alpha=3, beta=5)
+HOLDER = attribute_keys.issue(MASTER, [b"A"], key_blinding=7, attribute_blindings={b"A": 9})
+OPEN: dict[str, Any] = {"session": SESSION, "associated": b"x"}
+SEALED_FOR_A = attributes.encrypt(AUTHORITY, EITHER, b"x", **OPEN, secret=11, coefficients=())
 
 CALLS: dict[str, Call] = {
     "Ring": Call(Ring, {"modulus": 7}),
@@ -668,10 +686,47 @@ CALLS: dict[str, Call] = {
     "run_turns": Call(
         lambda schedule: basecagg_rounds.run_turns(fresh_play(), schedule), {"schedule": TURNS}, also=("party",)
     ),
+    "scalar": Call(scalars.scalar, {"value": 3}, {"name": "value"}),
+    "scalars_from_bytes": Call(scalars.scalars_from_bytes, {"data": bytes(64)}),
+    "draw_scalars": Call(entropy.draw_scalars, {"count": 3}, {"source": SystemSource()}, sizes=("count",)),
+    "Leaf": Call(access_tree.Leaf, {"attribute": b"A"}),
+    "Gate": Call(access_tree.Gate, {"threshold": 1, "children": (access_tree.Leaf(b"A"), EITHER)}),
+    "all_of": Call(lambda child: access_tree.all_of(b"A", child), {"child": EITHER}, also=("children", "attribute")),
+    "any_of": Call(lambda child: access_tree.any_of(b"A", child), {"child": EITHER}, also=("children", "attribute")),
+    "check_attribute": Call(access_tree.check_attribute, {"value": b"A"}, {"name": "value"}),
+    "attribute_list": Call(access_tree.attribute_list, {"value": [b"A"]}, also=("attributes",)),
+    "leaves": Call(access_tree.leaves, {"tree": EITHER}),
+    "tree_bytes": Call(access_tree.tree_bytes, {"tree": EITHER}),
+    "coefficient_count": Call(access_tree.coefficient_count, {"tree": EITHER}),
+    "share of a tree": Call(
+        access_tree.share, {"tree": access_tree.all_of(b"A", b"B"), "secret": 3, "coefficients": (1,)}
+    ),
+    "select": Call(access_tree.select, {"tree": EITHER, "attributes": [b"A"]}),
+    "read_point_1": Call(pairing.read_point_1, {"data": AUTHORITY.h.to_compressed_bytes()}),
+    "read_point_2": Call(pairing.read_point_2, {"data": AUTHORITY.f.to_compressed_bytes()}),
+    "PublicKey.from_bytes": method(attribute_keys.PublicKey, "from_bytes", data=AUTHORITY.to_bytes()),
+    "MasterKey.from_bytes": method(attribute_keys.MasterKey, "from_bytes", data=MASTER.to_bytes()),
+    "SecretKey.from_bytes": method(attribute_keys.SecretKey, "from_bytes", data=HOLDER.to_bytes()),
+    "MasterKey": Call(attribute_keys.MasterKey, {"alpha": 3, "beta": 5}),
+    "setup": Call(attribute_keys.setup, {"alpha": 3, "beta": 5}),
+    "issue": Call(
+        attribute_keys.issue,
+        {"attributes": [b"A"], "key_blinding": 7, "attribute_blindings": {b"A": 9}},
+        {"master": MASTER},
+    ),
+    "encrypt": Call(
+        attributes.encrypt,
+        {"tree": EITHER, "plaintext": b"x", **OPEN, "secret": 11, "coefficients": ()},
+        {"public": AUTHORITY},
+    ),
+    "decrypt": Call(
+        attributes.decrypt, {"ciphertext": SEALED_FOR_A, **OPEN}, {"public": AUTHORITY, "key": HOLDER}
+    ),
     **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
 }  # fmt: skip
 
 CORES = {
+    "add_masks",
     "exact_matmul",
     "inner_block",
     "is_prime",
@@ -701,6 +756,21 @@ CORES = {
     "ballot_of",
     "proposal_of",
     "store",
+    "product",
+    "quotient",
+    "total",
+    "evaluate",
+    "read_tree",
+    "base_1",
+    "base_2",
+    "target_base",
+    "power_1",
+    "hash_attribute",
+    "pairing_product",
+    "target_bytes",
+    "point_1",
+    "point_2",
+    "sha256",
     "role_of",
     *basa_calls.CORES,
 }
@@ -712,12 +782,17 @@ MODULES: tuple[ModuleType, ...] = (
     modular,
     quantizer,
     sampling,
+    scalars,
     shamir,
     staleness,
+    access_tree,
+    attribute_keys,
+    attributes,
     channels,
     entropy,
     keys,
     masks,
+    pairing,
     prg,
     sealing,
     signatures,

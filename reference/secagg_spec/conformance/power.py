@@ -34,12 +34,14 @@ from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.runner import Settings, first_failure
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import judge, store
-from secagg_spec.conformance.vectors.base import Vector
+from secagg_spec.conformance.vectors.base import Book, Vector
 from secagg_spec.conformance.wire import AdapterUnusable, Answer, Request, UsageError
 
 _USAGE = """secagg-spec power [options]
        secagg-spec power [options] -- ./adapter [arguments]"""
 _EPILOG = """Without an adapter: every planted bug must be found (exit code 1 when one is alive).
+Vectors that decide a clause of a bug, or have a flag that names it, run first, and all others when none of them finds
+it. So do 20 cases of each check, and all cases when none of them finds it.
 With one: which of them a run with the operations, ranges and policies that it declares could find (exit code 0)."""
 _PLUGIN = "secagg_spec.conformance.planting"
 _FEW = 20
@@ -51,8 +53,9 @@ _HELLO = "adapter/hello"
 class Kill:
     """What found a mutant; nothing did when it is alive.
 
-    `vectors` are ids, `checks` those that failed, `calls` the requests until the first of them did (the median over the
-    seeds). `test` is the test that failed, and is None where there is none or where tests cannot run.
+    `vectors` are ids: of those that are meant to find it, or, where none of these does, of the others. `checks` are
+    those that failed, `calls` the requests until the first of them did (the median over the seeds). `test` is the test
+    that failed, and is None where there is none or where tests cannot run.
     """
 
     mutant: Mutant
@@ -112,7 +115,7 @@ def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | 
 
     With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
     """
-    _vectors.cache_clear()
+    _books.cache_clear()
     find = partial(_found, cases=cases, seeds=seeds, caps=caps)
     names = [mutant.name for mutant in chosen]
     workers = min(os.cpu_count() or 1, len(names))
@@ -131,9 +134,9 @@ def _leave_signals() -> None:
 
 
 @cache
-def _vectors() -> Sequence[Vector]:
+def _books() -> Sequence[Book]:
     """Return all vectors, which one process reads once in a hunt."""
-    return [vector for book in store.load_all() for vector in book.vectors]
+    return store.load_all()
 
 
 _Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
@@ -142,12 +145,24 @@ _Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
 def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Found:
     """Return the members of a `Kill` but the mutant, whose functions cannot go from process to process."""
     mutant = mutants.load()[name]
-    found = killing_vectors(mutant, _vectors(), caps)
+    meant, others = parted(mutant, _books())
+    found = killing_vectors(mutant, meant, caps) or killing_vectors(mutant, others, caps)
     checks, calls = killing_checks(mutant, cases, seeds, caps)
     return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
 
 
 # ---------------------------------------------------------------------------------------------------- vectors
+
+
+def parted(mutant: Mutant, books: Sequence[Book]) -> tuple[list[Vector], list[Vector]]:
+    """Return the vectors that are meant to find a bug, by a clause or by a flag that names it, and all others."""
+    parts: tuple[list[Vector], list[Vector]] = ([], [])
+    for book in books:
+        named = {name for name, flag in book.flags.items() if mutant.name in flag.mutants}
+        for vector in book.vectors:
+            other = named.isdisjoint(vector.flags) and set(mutant.clauses).isdisjoint(vector.clauses)
+            parts[other].append(vector)
+    return parts
 
 
 def killing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[str]:
@@ -176,22 +191,39 @@ def killing_checks(
 ) -> tuple[tuple[str, ...], int]:
     """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
 
-    All seeds use one process; shrinking and confirming are left out. After a seed with which a check failed, others
-    only count the calls until the first failure. A hello that cannot be used ends every run; it counts as
-    ``adapter/hello`` for a bug of that check's clauses, and for others as nothing found.
+    All seeds use one process; shrinking and confirming are left out. Every check draws few cases first, and as many as
+    it may only where no check failed with those. After a seed with which a check failed, others only count the calls
+    until the first failure. A hello that cannot be used ends every run; it counts as ``adapter/hello`` for a bug of
+    that check's clauses, and for others as nothing found.
     """
     found: dict[str, None] = {}
     counts: list[int] = []
     connection = _Counting(_command(mutant))
     try:
         for seed in range(seeds):
-            failing = _failing(connection, mutant.clauses, Settings(cases, seed), caps)
-            met = list(islice(failing, 1 if found else None))
+            connection.calls = 0
+            met = _first_met(connection, mutant.clauses, cases, seed, caps, 1 if found else None)
             found |= dict.fromkeys(check for check, _ in met)
             counts += [calls for _, calls in met[:1]]
     finally:
         connection.close()
     return tuple(found), int(statistics.median(counts)) if counts else 0
+
+
+def _first_met(
+    connection: _Counting,
+    clauses: Collection[str],
+    cases: int,
+    seed: int,
+    caps: Capabilities | None,
+    most: int | None,
+) -> list[tuple[str, int]]:
+    """Return the checks that fail with few cases, at most so many; those that fail with all cases, where none did."""
+    for settings in (Settings(min(_FEW, cases), seed), Settings(cases, seed)):
+        met = list(islice(_failing(connection, clauses, settings, caps), most))
+        if met or cases <= _FEW:
+            return met
+    return []
 
 
 def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds: int) -> set[str]:
@@ -237,7 +269,6 @@ def _failing(
     declared: Capabilities | None = None,
 ) -> Iterator[tuple[str, int]]:
     """Yield the checks of some clauses that fail, each with the calls so far."""
-    connection.calls = 0
     if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):
         return
     try:

@@ -342,11 +342,11 @@ def _value(op: str, name: str, value: Any) -> str:
     if isinstance(value, list):
         names = _names(op, name, value)
         return "[" + ", ".join(_value(op, inner, item) for inner, item in zip(names, value, strict=True)) + "]"
-    if name == "seed":
+    if form(op, name) == "seed":
         return str(int.from_bytes(bytes.fromhex(value), "little"))
     if not isinstance(value, str) or name in _NOT_VECTORS or form(op, name) == "decimal":
         return str(value)
-    dtype = "<f8" if name in ("x", "rounding") else "<u4"
+    dtype = "<f8" if name in ("x", "rounding", "roundings") else "<u4"
     try:
         numbers: Iterable[Any] = unpack(value, dtype).tolist()
     except ValueError:

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
+from hypothesis.internal.cache import LRUCache
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
@@ -28,6 +30,7 @@ BROKEN = ("crash", "timeout", "error", "protocol")
 MOST_TIMEOUTS = 3
 """Checks that may meet a time-out before the rest of them is not run."""
 _CONFIRMATIONS = 3
+_CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)
 _HANG_SECONDS = 5.0
 
 
@@ -286,19 +289,20 @@ def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failu
 def _same_cases_everywhere() -> Iterator[None]:
     """Keep Hypothesis from drawing the constants of whatever modules are loaded: a seed means the same cases anywhere.
 
-    There is no setting for it; a version of Hypothesis without this habit needs nothing.
+    There is no setting for it; a version of Hypothesis without this habit needs nothing. Which constants a range holds
+    is kept from check to check, apart from what Hypothesis keeps for others.
     """
     if not hasattr(providers, "_get_local_constants"):
         yield
         return
-    usual, none = providers._get_local_constants, Constants()
+    usual, theirs, none = providers._get_local_constants, providers.CONSTANTS_CACHE, Constants()
     providers._get_local_constants = lambda: none
-    providers.CONSTANTS_CACHE.cache.clear()
+    providers.CONSTANTS_CACHE = _CONSTANTS
     try:
         yield
     finally:
         providers._get_local_constants = usual
-        providers.CONSTANTS_CACHE.cache.clear()
+        providers.CONSTANTS_CACHE = theirs
 
 
 def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:

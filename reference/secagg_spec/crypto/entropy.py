@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from secagg_spec.arithmetic import shamir, validate
+from secagg_spec.arithmetic import scalars, shamir, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.sampling import elements_from_bytes, usable_words
 from secagg_spec.arithmetic.validate import RealArray, UintArray
@@ -84,4 +84,13 @@ def draw_coefficients(source: Source, count: int) -> tuple[int, ...]:
     while len(drawn) < count:
         data = source.take(shamir.ELEMENT_BYTES * (count - len(drawn)))
         drawn += shamir.coefficients_from_bytes(data)
+    return tuple(drawn)
+
+
+def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
+    """Draw `count` uniform numbers in ``[1, r)``, the exponents of encryption by attributes (ABE-20)."""
+    count = validate.integer("count", count, 0)
+    drawn: list[int] = []
+    while len(drawn) < count:
+        drawn += scalars.scalars_from_bytes(source.take(scalars.SCALAR_BYTES * (count - len(drawn))))
     return tuple(drawn)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from secagg_spec.privacy import basecagg_command, lightsecagg_command, secagg_command
+from secagg_spec.privacy import basa_command, basecagg_command, lightsecagg_command, secagg_command
 
 _EPILOG = """exit codes:
   0  no decided coalition of up to T users learns more than it may
@@ -15,6 +15,7 @@ _PROTOCOLS = {
     "lightsecagg": lightsecagg_command.add_arguments,
     "secagg": secagg_command.add_arguments,
     "basecagg": basecagg_command.add_arguments,
+    "basa": basa_command.add_arguments,
 }
 
 

@@ -3,13 +3,15 @@
 ========================  ==========================================================
 papers                    here
 ========================  ==========================================================
-server, CKA, client i     the server, the authority, the user at a position
+server, AA, user u        the server, the authority, the user at a position
 q                         `R`: any modulus
 K                         `K` updates in a full buffer, `S` spare positions
-k, ck                     a position, from 0
-pk, sk_k                  `keys` of `EpochKeys`, the pair key of position k
-s_ij, e_ij                a seed, and the box that it travels in
+k, a_k                    a position, from 0, and its key or attribute
+SK_k                      the pair key of position k
+C_k, c_ik                 the boxes to position k, the one from position i
+s_ik, PRG(s_ik)           a seed, and the mask that it gives
 x_k, alpha_k, y_k         `update`, `weight`, `masked` of the upload at position k
+t_out                     whatever makes the server take its step `expire`
 (none)                    the self key, the self box, the self mask
 ========================  ==========================================================
 

@@ -181,8 +181,16 @@ def mask_update(parameters: Parameters, update: UintArray, weight: int, masks: M
     ring = parameters.ring
     check_update(ring, parameters.total_weight, ring.check("update", update, (parameters.d,)))
     factor = np.full(update.shape, validate.integer("weight", weight, 1, parameters.c_g), dtype=np.uint64)
+    return add_masks(ring, ring.multiply(update, factor), masks)
+
+
+def add_masks(ring: Ring, weighted: UintArray, masks: Masks) -> UintArray:
+    """Return a weighted update plus the masks after and its own, minus the masks before: d elements (BAA-26).
+
+    It takes every element, so that it can be probed; `mask_update` refuses what a buffer cannot carry.
+    """
     own = () if masks.own is None else (masks.own,)
-    return ring.signed_sum(ring.multiply(update, factor), plus(masks.after), plus(own), minus(masks.before))
+    return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before))
 
 
 def recover(

@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.buffers import Buffer, Recovery, half, weighted
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import buffered_scenes as scenes
 from secagg_spec.conformance.checks.base import (
@@ -31,7 +32,7 @@ from secagg_spec.conformance.checks.base import (
     fail,
     same,
 )
-from secagg_spec.conformance.checks.buffered_scenes import COMBINE, ENCODE, MASK, RECOVER, Buffer, Levels, Recovery
+from secagg_spec.conformance.checks.buffered_scenes import COMBINE, ENCODE, MASK, RECOVER, Levels
 from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
 from secagg_spec.conformance.checks.requests import (
     exchanged_element,
@@ -124,7 +125,7 @@ def encode_levels(draw: Any, call: Caller) -> None:
 
 def _too_coarse(chosen: Levels) -> tuple[dict[str, int], ...]:
     """Return changes of numbers under which K c_g is not allowed."""
-    most = scenes.half(chosen.q)
+    most = half(chosen.q)
     levels = (0, -1, most // chosen.K + 1, 2**64 + chosen.c_g)
     return (*({"c_g": c_g} for c_g in levels), {"K": most // chosen.c_g + 1})
 
@@ -168,7 +169,7 @@ def mask(draw: Any, call: Caller) -> None:
 def mask_budget(draw: Any, call: Caller) -> None:
     """An update is refused from the first integer on that K c_g times is beyond (q - 1) / 2."""
     chosen, update, drawn = scenes.masked(draw, call.caps)
-    B, most = chosen.budget, scenes.half(chosen.q)
+    B, most = chosen.budget, half(chosen.q)
     value = draw(st.sampled_from((B + 1, -B - 1, most, -most)) | st.integers(B + 1, most))
     at = draw(st.integers(0, update.size - 1))
     update[at] = value + chosen.q if value < 0 else value
@@ -231,7 +232,7 @@ def combine(draw: Any, call: Caller) -> None:
     """The answer of a user is the sum of the shares of the entries, each times its weight, and of no others."""
     buffer = scenes.offered(draw, call.caps)
     rows = np.stack([buffer.held[entry.user][1] for entry in buffer.entries])
-    want = scenes.weighted(PrimeField(buffer.q), [entry.weight for entry in buffer.entries], rows)
+    want = weighted(PrimeField(buffer.q), [entry.weight for entry in buffer.entries], rows)
     same("weighted share", call.vector(COMBINE, buffer.params(), "share", want.size), want)
 
 
@@ -384,7 +385,7 @@ def combine_parameters(draw: Any, call: Caller) -> None:
 def combine_levels(draw: Any, call: Caller) -> None:
     """A level with which the oldest update could weigh nothing, or no update can be carried, is refused."""
     buffer = scenes.offered(draw, call.caps)
-    most = scenes.half(buffer.q) // buffer.K
+    most = half(buffer.q) // buffer.K
     least = scenes.least_level(buffer.function, buffer.tau_max, most)
     c_g = draw(st.sampled_from([c for c in (0, -1, least - 1, most + 1, 2**32 + 1) if c < least or c > most]))
     changed = buffer.with_level(c_g) if 1 <= c_g <= 2**32 else buffer
@@ -465,7 +466,7 @@ def own_shares(draw: Any, call: Caller) -> None:
     for user in users:
         held = {e.user: (e.stamp, rows[user]) for e, rows in zip(buffer.entries, shared, strict=True)}
         answers[user] = call.vector(COMBINE, replace(buffer, held=held).params(), "share", answers.shape[1])
-    total = scenes.weighted(field, factors, updates)
+    total = weighted(field, factors, updates)
     _recovered(call, Recovery(numbers, c_l, factors, field.add(updates, masks), users, answers, total))
 
 
@@ -492,7 +493,7 @@ def _recovered(call: Caller, chosen: Recovery) -> None:
     divisor = chosen.c_l * sum(chosen.weights)
     signed = PrimeField(q).decode_signed(chosen.sum)
     if call.caps.policy("quantizer.middle") == "negative":
-        got, signed = got[chosen.sum != scenes.half(q)], signed[chosen.sum != scenes.half(q)]
+        got, signed = got[chosen.sum != half(q)], signed[chosen.sum != half(q)]
     same(f"average, of {signed.tolist()} over {divisor}", got, signed / np.float64(divisor))
 
 

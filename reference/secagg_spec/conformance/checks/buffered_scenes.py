@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.buffers import Buffer, Entry, Recovery, half, weighted
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.requests import Valid, encode, shares_length
 from secagg_spec.conformance.wire import pack, pack_reals
@@ -25,11 +26,6 @@ MAX_STALENESS = 2**31 - 1
 _COARSE = (1, 2, 3, 10, 64, 1000, 2**16)
 _AGES = (0, 1, 2, 3, 10, 100, MAX_STALENESS)
 _RATES = ((1, 1), (1, 2), (0, 1), (2, 1), (2, 3), (1, 100))
-
-
-def half(q: int) -> int:
-    """Return the largest positive integer that an element carries."""
-    return (q - 1) // 2
 
 
 # ------------------------------------------------------------------------------------------------------------- budgets
@@ -99,63 +95,6 @@ def _mask(draw: Any, caps: Capabilities) -> Valid:
 # ------------------------------------------------------------------------------------------------------------- buffers
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One update of a buffer."""
-
-    user: int
-    stamp: int
-    weight: int
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A buffer that a user is asked to answer, and the shares that it holds, by user: the stamp and the elements."""
-
-    q: int
-    N: int
-    T: int
-    K: int
-    c_g: int
-    tau_max: int
-    function: Staleness
-    round: int
-    entries: tuple[Entry, ...]
-    held: dict[int, tuple[int, UintArray]]
-
-    def allowed(self, tau: int) -> tuple[int, ...]:
-        """Return the weights of a staleness."""
-        return admissible_weights(self.function, self.c_g, tau)
-
-    def with_entry(self, at: int, **changed: int) -> Buffer:
-        """Return the buffer with another entry at a place, whose share is held, when the roster has its user."""
-        entry = replace(self.entries[at], **changed)
-        entries = (*self.entries[:at], entry, *self.entries[at + 1 :])
-        share = self.held[self.entries[at].user][1]
-        held = {**self.held, entry.user: (entry.stamp, share)} if 0 <= entry.user < self.N else self.held
-        return replace(self, entries=entries, held=held)
-
-    def with_level(self, c_g: int) -> Buffer:
-        """Return the buffer at another level, with the larger admissible weight of each entry."""
-        other = replace(self, c_g=c_g)
-        weights = [other.allowed(self.round - entry.stamp)[-1] for entry in self.entries]
-        entries = [replace(entry, weight=weight) for entry, weight in zip(self.entries, weights, strict=True)]
-        return replace(other, entries=tuple(entries))
-
-    def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the members of ``params``, some of them exchanged."""
-        numbers = {name: getattr(self, name) for name in ("q", "N", "T", "K", "tau_max")}
-        function = {name: getattr(self.function, name) for name in ("kind", "numerator", "denominator")}
-        written = {"c_g": str(self.c_g), "start": str(self.function.start), "round": str(self.round)}
-        lists = {
-            "users": [entry.user for entry in self.entries],
-            "stamps": pack(np.array([entry.stamp for entry in self.entries], dtype=np.uint64)),
-            "weights": pack(np.array([entry.weight for entry in self.entries], dtype=np.uint64)),
-            "held": [[user, str(stamp), pack(share)] for user, (stamp, share) in self.held.items()],
-        }
-        return {**numbers, **function, **written, **lists, **changed}
-
-
 def function(draw: Any) -> Staleness:
     """Draw a staleness function."""
     kind = draw(st.sampled_from(("polynomial", "hinge", "constant")))
@@ -218,30 +157,6 @@ def _combine(draw: Any, caps: Capabilities) -> Valid:
 # ---------------------------------------------------------------------------------------------------------- recoveries
 
 
-@dataclass(frozen=True)
-class Recovery:
-    """The end of a buffer: its weights, what the server has, what the users answer, and the weighted sum."""
-
-    numbers: dict[str, int]
-    c_l: int
-    weights: list[int]
-    masked: UintArray
-    users: list[int]
-    shares: UintArray
-    sum: UintArray
-
-    def params(self, **changed: Any) -> dict[str, Any]:
-        """Return the members of ``params``, some of them exchanged."""
-        lists = {
-            "weights": pack(np.array(self.weights, dtype=np.uint64)),
-            "masked": [pack(row) for row in self.masked],
-            "users": self.users,
-            "shares": [pack(self.shares[user]) for user in self.users],
-        }
-        numbers = {name: self.numbers[name] for name in ("q", "N", "U", "T", "d")}
-        return {**numbers, "c_l": str(self.c_l), **lists, **changed}
-
-
 def weights(draw: Any, q: int, count: int) -> list[int]:
     """Draw weights of so many updates, together at most what an element carries, and not all 0."""
     most = half(q) // count
@@ -270,11 +185,6 @@ def recovery(
     c_l = level(draw, sum(factors))
     added = field.add(updates, masks)
     return Recovery(numbers, c_l, factors, added, users, shares, weighted(field, factors, updates))
-
-
-def weighted(field: PrimeField, factors: Sequence[int], rows: UintArray) -> UintArray:
-    """Return the sum of some rows, each times its weight."""
-    return field.matmul(np.array([factors], dtype=np.uint64), rows).reshape(-1)
 
 
 def _recover(draw: Any, caps: Capabilities) -> Valid:

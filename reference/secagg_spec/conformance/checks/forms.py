@@ -54,15 +54,20 @@ _WRONG: dict[str, tuple[Any, ...]] = {
     "integer": ("1", None, True, False, [], {}, 1.0, 1.5),
     "text": (5, None, True, [], {}),
     **dict.fromkeys(("vector", "words", "reals", "bytes", "seed"), (0, None, True, [], {}, [1])),
-    **dict.fromkeys(("vectors", "users", "held", "stamped shares", "reals list"), (None, 0, True, "", "00000000", {})),
+    **dict.fromkeys(
+        ("vectors", "users", "held", "stamped shares", "skipped seeds", "reals list"),
+        (None, 0, True, "", "00000000", {}),
+    ),
     **dict.fromkeys(("drop", "round drop", "early drop", "request"), (None, 0, True, "", [])),
     **dict.fromkeys(("bytes list", "parcels", "numbers", "list", "requests"), (None, 0, True, "", {})),
     **dict.fromkeys(("pair", "parcel"), (None, 0, "", {}, [], [0], [0, "", 0])),
     "stamped share": (None, 0, "", {}, [], [0, ""], [0, "0", "", 0]),
+    "skipped seed": (None, 0, "", {}, [], [0, 1], [0, 1, "", ""], [0, "1", ""]),
     "number": (None, 0, "", {}, [], ["q"], ["q", "7", "7"], [7, "7"]),
     "object": (None, 0, True, "", []),
     "party": (None, True, [], {}, 1.5, "Server", "1"),
     "schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "start"}], [{"event": "stop", "user": 0}]),
+    "epoch schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "upload"}], [{"event": "start", "user": 0}]),
     "alteration": (0, True, "", [], {}, {"byte": 0}, {"byte": 0, "mask": "1"}, {"sender": 1, "receiver": 2}),
 }
 """For each form, values of other JSON types."""
@@ -71,7 +76,7 @@ _ALTERED = MALFORMED | NONCANONICAL | BAD_SHARE | BAD_CIPHERTEXT | {"inconsisten
 """The codes for a string that has other bytes besides."""
 
 _HEX = ("vector", "words", "reals", "bytes", "seed")
-_WITH_HEX = {*_HEX, "vectors", "held", "stamped shares", "reals list", "bytes list", "parcels"}
+_WITH_HEX = {*_HEX, "vectors", "held", "stamped shares", "skipped seeds", "reals list", "bytes list", "parcels"}
 _DIGITS_OF_ENTRY = {"vector": 8, "words": 8, "reals": 16, "bytes": 2, "seed": 64}
 
 
@@ -225,6 +230,10 @@ RESULTS: dict[str, dict[str, str]] = {
     "basecagg.mask": {"masked": "vector"},
     "basecagg.combine": {"share": "vector"},
     "basecagg.recover": {"sum": "vector", "average": "binary64"},
+    "basa.mask": {"masked": "vector"},
+    "basa.seal": {"box": "bytes"},
+    "basa.open": {"seed": "bytes"},
+    "basa.recover": {"sum": "vector", "average": "binary64"},
     "secagg.average": {"average": "binary64", "contributors": "users"},
 }
 """The members of the results, and their forms."""

@@ -255,6 +255,8 @@ def _inside(path: Path, form: str, value: Any) -> list[Place]:
         "pair": lambda: [(0, "integer", value[0]), (1, "vector", value[1])],
         "stamped shares": lambda: [(at, "stamped share", entry) for at, entry in enumerate(value)],
         "stamped share": lambda: [(0, "integer", value[0]), (1, "decimal", value[1]), (2, "vector", value[2])],
+        "skipped seeds": lambda: [(at, "skipped seed", entry) for at, entry in enumerate(value)],
+        "skipped seed": lambda: [(0, "integer", value[0]), (1, "integer", value[1]), (2, "bytes", value[2])],
         **dict.fromkeys(
             ("drop", "round drop", "early drop", "request"),
             lambda: [(name, "users", users) for name, users in value.items()],

@@ -13,6 +13,8 @@ from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import (
     active_scenes,
     basa_parties,
+    basa_plans,
+    basa_scenes,
     basecagg_parties,
     basecagg_plans,
     buffered_scenes,
@@ -293,6 +295,8 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **neighbour_scenes.VALID,
     **staleness_scenes.VALID,
     **buffered_scenes.VALID,
+    **basa_scenes.VALID,
+    **basa_plans.VALID,
     **basecagg_plans.VALID,
     **basecagg_parties.VALID,
     **basa_parties.VALID,

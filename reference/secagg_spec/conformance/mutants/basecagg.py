@@ -13,8 +13,7 @@ from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance.checks import buffered_scenes as scenes
-from secagg_spec.conformance.checks.requests import encode, shares_length
+from secagg_spec.conformance import buffers
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
@@ -52,12 +51,12 @@ def _encoded(x: float, **changed: Any) -> object:
     return _answer("basecagg.encode", params, rounding=pack_reals(np.array([0.5])))
 
 
-def _buffer(changes: Sequence[tuple[int, dict[str, int]]] = ()) -> scenes.Buffer:
+def _buffer(changes: Sequence[tuple[int, dict[str, int]]] = ()) -> buffers.Buffer:
     """Return a buffer of four users with weights 3, 2, 1 and 3, and one more share that is held."""
-    entries = [scenes.Entry(0, 7, 3), scenes.Entry(2, 6, 2), scenes.Entry(3, 5, 1), scenes.Entry(5, 7, 3)]
+    entries = [buffers.Entry(0, 7, 3), buffers.Entry(2, 6, 2), buffers.Entry(3, 5, 1), buffers.Entry(5, 7, 3)]
     held = {user: (7, np.array([_Q - 1 - user, 10 + user], dtype=np.uint64)) for user in (0, 2, 3, 4, 5)}
     held.update({entry.user: (entry.stamp, held[entry.user][1]) for entry in entries})
-    chosen = scenes.Buffer(_Q, 6, 1, 4, 3, 2, _SLOWLY, 7, tuple(entries), held)
+    chosen = buffers.Buffer(_Q, 6, 1, 4, 3, 2, _SLOWLY, 7, tuple(entries), held)
     for at, changed in changes:
         chosen = chosen.with_entry(at, **changed)
     return chosen
@@ -83,13 +82,14 @@ def _recovered(weights: Sequence[int] = (3, 1, 2), answers: int = 3, **changed: 
     field = PrimeField(numbers["q"])
     updates = np.arange(40000, 40000 + 3 * len(weights), dtype=np.uint64).reshape(-1, 3)
     masks = updates * np.uint64(7) % np.uint64(numbers["q"])
-    noise = np.ones((1, shares_length(numbers, 3)), dtype=np.uint64)
-    shares = encode(numbers, scenes.weighted(field, weights, masks), noise)
+    noise = np.ones((1, 2), dtype=np.uint64)
+    code = MaskCode(field, numbers["N"], numbers["U"], numbers["T"])
+    shares = code.encode(buffers.weighted(field, weights, masks), noise)
     if answers > numbers["U"]:
         shares[answers - 1] = 0
-    total = scenes.weighted(field, weights, updates)
+    total = buffers.weighted(field, weights, updates)
     users = list(range(answers))
-    chosen = scenes.Recovery(numbers, 3, list(weights), field.add(updates, masks), users, shares, total)
+    chosen = buffers.Recovery(numbers, 3, list(weights), field.add(updates, masks), users, shares, total)
     return _answer("basecagg.recover", {**chosen.params(**changed), "q": str(numbers["q"])})
 
 

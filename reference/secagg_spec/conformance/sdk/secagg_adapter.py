@@ -39,6 +39,7 @@ _SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients"
 _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
 _BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
+_BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "echo": (("data",), ()),
@@ -113,6 +114,14 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (),
     ),
     "basecagg.recover": (("q", "N", "U", "T", "d", "c_l", "weights", "masked", "users", "shares"), ()),
+    "basa.mask": (
+        (*_BASA, "session", "round", "position", "accepted", "before", "seeds", "weight", "update"),
+        (),
+    ),
+    "basa.seal": ((*_BOX, "public", "seed"), ("box_key",)),
+    "basa.open": ((*_BOX, "private", "box"), ()),
+    "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
+    "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -196,8 +205,15 @@ FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(("stamps", "basecagg.combine.weights"), "words"),
     "basecagg.combine.held": "stamped shares",
     "basecagg.recover.weights": "vector",
-    "S": "integer",
+    **dict.fromkeys(("S", "position", "from", "to"), "integer"),
     "timeouts": "text",
+    "accepted": "users",
+    **dict.fromkeys(("before", "own"), "bytes list"),
+    **dict.fromkeys(("seeds", "box_key", "box", "basa.seal.seed"), "bytes"),
+    "basa.recover.weights": "vector",
+    "skipped": "skipped seeds",
+    "basa.epochs.schedule": "epoch schedule",
+    "basa.epochs.roundings": "reals",
     "authority": "bytes",
     "basa.user.roundings": "reals",
     **dict.fromkeys(("basa.user.seeds", "box_keys", "pair_keys", "self_keys"), "bytes list"),
@@ -419,12 +435,14 @@ def _has_form(value: Any, form: str) -> bool:
         "held": lambda value: _is_list(value, _is_share),
         "words": _is_vector,
         "stamped shares": lambda value: _is_list(value, _is_stamped_share),
+        "skipped seeds": lambda value: _is_list(value, _is_skipped_seed),
         "drop": lambda value: _is_drop(value, PHASES),
         "round drop": lambda value: _is_drop(value, ROUND_PHASES),
         "early drop": lambda value: _is_drop(value, ROUND_PHASES[:-1]),
         "reals list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 8)),
         "requests": lambda value: _is_list(value, _is_unmask_request),
         "schedule": lambda value: _is_list(value, _is_event),
+        "epoch schedule": lambda value: _is_list(value, _is_epoch_event),
         "list": lambda value: isinstance(value, list),
         "object": lambda value: isinstance(value, dict),
         "bytes list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 1)),
@@ -467,6 +485,10 @@ def _is_stamped_share(value: Any) -> bool:
     return _is_integer(user) and _is_decimal(stamp) and _is_vector(share)
 
 
+def _is_skipped_seed(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and _is_users(value[:2]) and _is_hex(value[2], 1)
+
+
 def _is_number(value: Any) -> bool:
     return _is_pair(value, lambda name: isinstance(name, str), _is_decimal)
 
@@ -500,8 +522,22 @@ def _is_event(value: Any) -> bool:
     return value["event"] in EVENTS and set(value) == {"event", "user"} and _is_integer(value["user"])
 
 
+def _is_epoch_event(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("event"), str) or value["event"] not in EPOCH_EVENTS:
+        return False
+    if set(value) != {"event", *EPOCH_EVENTS[value["event"]]} or type(value.get("keyed", True)) is not bool:
+        return False
+    return value["event"] == "close" or (_is_integer(value["user"]) and _is_decimal(value["stamp"]))
+
+
 PHASES: Final = ("share", "upload", "recover")
 EVENTS: Final = ("start", "upload", "abandon", "recover")
+EPOCH_EVENTS: Final[dict[str, tuple[str, ...]]] = {
+    "upload": ("user", "stamp"),
+    "expire": ("user", "stamp", "keyed"),
+    "late": ("user", "stamp"),
+    "close": (),
+}
 ROUND_PHASES: Final = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 _DECIMAL: Final = re.compile("-?(0|[1-9][0-9]*)")
 _DIGITS: Final = 40
@@ -518,6 +554,7 @@ _WORDS: Final = {
     "held": "a list of [user, vector]",
     "words": "lowercase hex digits, 8 for each number",
     "stamped shares": "a list of [user, decimal string, vector]",
+    "skipped seeds": "a list of [position, position, bytes]",
     "list": "a list",
     "object": "an object",
     "bytes list": "a list of strings of lowercase hex digits",
@@ -530,6 +567,7 @@ _WORDS: Final = {
     "early drop": "an object with a list of users for each of the phases " + ", ".join(ROUND_PHASES[:-1]),
     "reals list": "a list of strings of lowercase hex digits, 16 for each number",
     "requests": "a list of objects with a list of users for survivors and for dropped",
+    "epoch schedule": "a list of objects with event, and with what the table of this event has",
     "schedule": "a list of objects with event and user, or with event and users when the event is recover",
 }
 

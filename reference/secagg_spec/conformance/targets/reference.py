@@ -15,6 +15,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_dr
 from secagg_spec.conformance.targets import (
     readers,
     reference_active,
+    reference_basa,
     reference_basa_scripts,
     reference_basecagg,
     reference_basecagg_scripts,
@@ -203,6 +204,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_basecagg.HANDLERS,
     **reference_sessions.HANDLERS,
     **reference_basecagg_scripts.HANDLERS,
+    **reference_basa.HANDLERS,
     **reference_basa_scripts.HANDLERS,
 }
 
@@ -231,7 +233,7 @@ def main() -> None:
     parser.add_argument("--mutant", help="plant this bug first (for testing the kit)")
     mutant = parser.parse_args().mutant
     if mutant:
-        from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import the checks
+        from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import this module
 
         with mutants.planted(mutant):
             import_module("secagg_spec.conformance.targets.reference").build().run()

@@ -28,6 +28,7 @@ AREAS = (
     "staleness",
     "basecagg",
     "basecagg_scripts",
+    "basa",
     "basa_scripts",
 )
 """The modules that make vectors, one file each."""

@@ -11,6 +11,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.buffers import Buffer, Entry, Recovery, half, weighted
 from secagg_spec.conformance.checks import basecagg as codes
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -22,7 +23,7 @@ from secagg_spec.conformance.checks.base import (
     TOO_FEW,
     TWICE,
 )
-from secagg_spec.conformance.checks.buffered_scenes import Buffer, Entry, Levels, Recovery, half, weighted
+from secagg_spec.conformance.checks.buffered_scenes import Levels
 from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
 from secagg_spec.conformance.checks.requests import encode, shares_length
 from secagg_spec.conformance.vectors.base import (

@@ -222,4 +222,7 @@ const operations = {
   },
 };
 
-module.exports = { NUMBERS, checkParameters, maskUpdate, checkBuffer, weighted, recoverWeighted, operations };
+module.exports = {
+  EXACT, NUMBERS, half, decoded, divisorOf, average, checkParameters, maskUpdate, checkBuffer, weighted, recoverWeighted,
+  operations,
+};

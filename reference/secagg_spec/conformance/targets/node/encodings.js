@@ -5,7 +5,7 @@
 
 'use strict';
 
-const { COUNT_LIMIT, SERVER, refuse, show } = require('./refusals');
+const { COUNT_LIMIT, SERVER, AUTHORITY, refuse, show } = require('./refusals');
 
 /** Bytes as lowercase hex digits. */
 function readBytes(value, name) {
@@ -101,8 +101,9 @@ function readRound(value, name) {
   return number;
 }
 
-/** A party: a user's number, or "server". */
+/** A party: a user's number, "server", or "authority". */
 function readParty(value, name) {
+  if (value === 'authority') return AUTHORITY;
   return value === 'server' ? SERVER : readSize(value, name);
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages and their bytes (conventions, section 5; LightSecAgg, section 3; SecAgg, section 4; BASecAgg, section 3).
+// Messages and their bytes (conventions, section 5; LightSecAgg, section 3; SecAgg, section 4; BASecAgg, section 3; BASA,
+// section 3).
 
 'use strict';
 
-const { SERVER, COUNT_LIMIT, refuse } = require('./refusals');
-const { readBytes, readVector, writeVector, readSize, readRound, readParty, readList, readMembers, isObject } =
-  require('./encodings');
+const { SERVER, AUTHORITY, COUNT_LIMIT, refuse } = require('./refusals');
+const {
+  readBytes, readVector, writeVector, readInteger, readSize, readRound, readParty, readList, readMembers, isObject,
+} = require('./encodings');
 const { checkSessionId, readType } = require('./crypto');
 
 /** Type number -> the fields after the header, in their order: name and type. */
@@ -30,7 +32,24 @@ const TYPES = new Map([
   [772, { masked: 'vector' }], // StampedUpdate
   [773, { users: 'users', stamps: 'vector', weights: 'vector' }], // BufferedSet
   [774, { share: 'vector' }], // WeightedShare
+  [1025, { keys: 'opaque', signature: 'opaque' }], // EpochKeys
+  [1026, {}], // PositionRequest
+  [1027, { position: 'u32', keys: 'opaque', signature: 'opaque', boxes: 'opaque' }], // PositionOffer
+  [1028, { position: 'u32', user: 'u32' }], // Assignment
+  [1029, { position: 'u32' }], // KeyRequest
+  [1030, { position: 'u32', positions: 'vector', senders: 'vector', hashes: 'opaque', key: 'opaque' }], // PositionKey
+  [1031, {
+    position: 'u32', stamp: 'u32', weight: 'u32', masked: 'vector', boxes: 'opaque', signature: 'opaque',
+  }], // PositionUpload
+  [1032, {
+    position: 'u32', accepted: 'u16', stamp: 'u32', weight: 'u32', hashes: 'opaque', signature: 'opaque',
+  }], // Settlement
+  [1033, { position: 'u32', state: 'u16' }], // PositionState
+  [1034, {}], // CloseRequest
+  [1035, { keys: 'opaque' }], // Release
+  [1036, {}], // Abandonment
 ]);
+const FROM_AUTHORITY = 1024; // messages of types above may have the authority as a party
 const HEADER = 30;
 
 /** A count as u32, then each entry as u32: the field types `users` and `vector`. */
@@ -69,9 +88,34 @@ function writeOpaque(value) {
   return Buffer.concat([length, value]);
 }
 
+/** An unsigned integer of 2 or 4 bytes. */
+function writeNumber(size) {
+  return (value) => {
+    const bytes = Buffer.alloc(size);
+    bytes.writeUIntLE(value, 0, size);
+    return bytes;
+  };
+}
+
+function cutNumber(size) {
+  return (bytes) => {
+    if (bytes.length < size) refuse('malformed', 'the bytes end within a number [MSG-02]');
+    return [bytes.readUIntLE(0, size), bytes.subarray(size)];
+  };
+}
+
+/** How a field stands in bytes: its writer, and what cuts it off. */
+const BYTES = {
+  u16: [writeNumber(2), cutNumber(2)],
+  u32: [writeNumber(4), cutNumber(4)],
+  opaque: [writeOpaque, (bytes) => cut(bytes, 1)],
+  vector: [writeEntries, cutEntries],
+  users: [writeEntries, cutEntries],
+};
+
 /**
- * [MSG-01] message: { type, session, round, sender, receiver, ...fields }; a field is a Buffer where it is opaque, else
- * a Uint32Array or a list.
+ * [MSG-01] message: { type, session, round, sender, receiver, ...fields }; a field is a Buffer where it is opaque, a
+ * Number where it is one number, else a Uint32Array or a list.
  */
 function encodeMessage(message) {
   const header = Buffer.alloc(HEADER);
@@ -81,7 +125,7 @@ function encodeMessage(message) {
   header.writeUInt32LE(message.sender, 22);
   header.writeUInt32LE(message.receiver, 26);
   const body = Object.entries(TYPES.get(message.type)).map(
-    ([name, kind]) => (kind === 'opaque' ? writeOpaque : writeEntries)(message[name]),
+    ([name, kind]) => BYTES[kind][0](message[name]),
   );
   return Buffer.concat([header, ...body]);
 }
@@ -102,14 +146,26 @@ function decodeMessage(bytes, types) {
   };
   let rest = bytes.subarray(HEADER);
   for (const [name, kind] of Object.entries(TYPES.get(type))) {
-    [message[name], rest] = kind === 'opaque' ? cut(rest, 1) : cutEntries(rest);
+    [message[name], rest] = BYTES[kind][1](rest);
   }
   if (rest.length > 0) refuse('malformed', `${rest.length} bytes follow the last field [MSG-02]`);
   return message;
 }
 
+/** A number of some bytes, as a JSON integer. */
+function readNumber(size) {
+  return (value, name) => {
+    if (!(readInteger(value, name) >= 0 && value < 256 ** size)) {
+      refuse('out_of_range', `${name} = ${value} does not fit into ${size} bytes [MSG-01]`);
+    }
+    return value;
+  };
+}
+
 /** How a field stands in a request: its reader and its writer. */
 const FORMS = {
+  u16: [readNumber(2), (value) => value],
+  u32: [readNumber(4), (value) => value],
   opaque: [readBytes, (value) => value.toString('hex')],
   vector: [readVector, writeVector],
   users: [(value, name) => readList(value, name, readSize), (value) => Array.from(value)],
@@ -118,8 +174,16 @@ const FORMS = {
 /** A party as it stands in an answer. */
 function writeParty(number) {
   if (number === SERVER) return 'server';
+  if (number === AUTHORITY) return 'authority';
   if (number >= COUNT_LIMIT) refuse('malformed', `party ${number} is neither a user nor the server`);
   return number;
+}
+
+/** Only BASA has an authority. */
+function checkParties({ type, sender, receiver }) {
+  if (type <= FROM_AUTHORITY && [sender, receiver].includes(AUTHORITY)) {
+    refuse('malformed', `a message of type ${type} is neither from nor to an authority`);
+  }
 }
 
 function knownType(type) {
@@ -137,6 +201,7 @@ const operations = {
     run(p) {
       const kinds = Object.entries(knownType(p.type));
       checkSessionId(p.session);
+      checkParties(p);
       const readers = Object.fromEntries(kinds.map(([name, kind]) => [name, FORMS[kind][0]]));
       return { bytes: encodeMessage({ ...p, ...readMembers(p.fields, 'fields', readers) }).toString('hex') };
     },
@@ -147,6 +212,7 @@ const operations = {
     run({ type, bytes }) {
       const kinds = Object.entries(knownType(type));
       const message = decodeMessage(bytes, [type]);
+      checkParties(message);
       return {
         session: message.session.toString('hex'),
         round: String(message.round),

@@ -8,6 +8,7 @@ const MAX_LINE = 67108864; // bytes [ADP-02]
 const MAX_MODULUS = 4294967296; // [MOD-01]
 const COUNT_LIMIT = 2147483648; // counts, users and weights are below 2**31 (adapter, section 3)
 const SERVER = 4294967295; // the party number of the server (conventions, section 5)
+const AUTHORITY = 4294967294; // that of the authority of BASA (BASA, section 3)
 
 /**
  * The implementation says no, on purpose. `code` is one of section 5 of the adapter page [ADP-09]; `blamed` are the
@@ -40,5 +41,5 @@ function show(value) {
 }
 
 module.exports = {
-  MAX_LINE, MAX_MODULUS, COUNT_LIMIT, SERVER, Reject, Unsupported, refuse, checkAnswerSize, show,
+  MAX_LINE, MAX_MODULUS, COUNT_LIMIT, SERVER, AUTHORITY, Reject, Unsupported, refuse, checkAnswerSize, show,
 };

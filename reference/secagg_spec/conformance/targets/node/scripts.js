@@ -6,7 +6,7 @@
 
 'use strict';
 
-const { SERVER, Reject, refuse, show } = require('./refusals');
+const { SERVER, AUTHORITY, Reject, refuse, show } = require('./refusals');
 const { add, checkVector, elementwise } = require('./integers');
 const { shareLength, encode, checkWork } = require('./code');
 const { checkLightSecAgg, checkSurvivingSet, sumOfShares, recoverSum } = require('./lightsecagg');
@@ -204,7 +204,7 @@ function inOrder(phases) {
 
 /** The parties that a refusal names, as they stand in answers. */
 function writeBlamed({ blamed }) {
-  return blamed.filter((i) => i === SERVER || i < 2 ** 31).map(writeParty);
+  return blamed.filter((i) => i === SERVER || i === AUTHORITY || i < 2 ** 31).map(writeParty);
 }
 
 /** The entry of a step, and the party after it. */

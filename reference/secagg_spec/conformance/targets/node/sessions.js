@@ -15,6 +15,7 @@ const lightsecagg = require('./scripts');
 const active = require('./active');
 const secagg = require('./secagg');
 const basecagg = require('./basecagg_parties');
+const basa = require('./basa_parties');
 
 /** Numbers of 66 bytes each, one after the other. */
 function readElements(value, name) {
@@ -65,6 +66,9 @@ const PARTIES = {
 };
 PARTIES['basecagg.user'] = { numbers: basecagg.NUMBERS, ...scripted(basecagg, 'user') };
 PARTIES['basecagg.server'] = { numbers: basecagg.NUMBERS, ...scripted(basecagg, 'server') };
+for (const role of ['user', 'server', 'authority']) {
+  PARTIES[`basa.${role}`] = { numbers: basa.NUMBERS, ...scripted(basa, role) };
+}
 const SECAGG = {
   R: readDecimal, N: readCount, D: readCount, T: readCount, t: readCount, k: readCount, d: readCount,
 };

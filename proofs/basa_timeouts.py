@@ -1,0 +1,183 @@
+"""When a position that timed out is given again, its old holder, and its late upload, break BASA.
+
+Statement, for K positions in a row, each with one accepted update, and masks as in the paper, without self masks.
+(a) When no user times out that had a key, the server and any colluding users learn before the end, as long as an honest
+user is to come, nothing of the honest updates, and else their sum only; so no honest update is revealed unless it is
+the only one.
+(b) Let users that had a key time out, and their positions be given again. Call k the last position whose key no
+colluding user ever held. Then exactly this is learned: each honest update, late or not, at a position after k; the
+difference of the accepted update at k and each late one there; and the sum over the others that were accepted.
+(c) So when no upload comes late, it is more than the sum exactly when a colluding user that timed out held the key of
+the last honest position; and when nobody colludes, exactly when an upload comes late at the last position.
+
+Idea. An upload has an unknown mask for each later position whose key is unknown. It is removed only by what is uploaded
+at that position. So every upload before k is tied to those at k, and uploads at k are tied to each other by the masks
+of all those before, which both remove. All views of small buffers are decided with the masking function that runs,
+modulo 16; with two honest accepted updates at least, since one is the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.basa import (
+    GONE,
+    LATE,
+    PAPER,
+    Epoch,
+    Situation,
+    Users,
+    every_coalition,
+    every_repeat,
+    exactly,
+    learned,
+    witness,
+)
+from secagg_spec.privacy.views import join
+
+CLAIMS = ("BASA-EQ7", "BASA-EQ8", "BASA-THM31", "BASA-K2", "BASA-TO", "UNI-BASA", "UNI-BASALATE")
+RING = Ring(16)
+SIZES = range(2, 8)
+
+
+def full(K: int) -> Situation:
+    """Return the epoch in which nobody times out."""
+    return next(every_repeat(K, [()]))
+
+
+def revealed(epoch: Epoch, coalition: Users) -> bool:
+    """Return whether a single honest update is learned."""
+    view = epoch.view(coalition)
+    honest = epoch.honest(coalition, epoch.situation.uploaded)
+    return any(view.decide(epoch.total([user])).withheld == 1 for user in honest)
+
+
+def described(epoch: Epoch, coalition: Users) -> dict[str, Any]:
+    """Return a case as data."""
+    happened = [f"{position}: {fate}" for position, fate in epoch.situation.holders]
+    more = epoch.view(coalition).decide(*epoch.allowed(coalition)).functionals
+    beyond = [text.replace("[0]", "") for text in more]
+    return {"users": happened, "colluding": list(coalition), "learned beyond the sum": beyond}
+
+
+def timeouts(K: int, fate: str) -> Iterator[tuple[Epoch, Users]]:
+    """Yield the epochs with one timeout at least, each with every coalition, the smallest first."""
+    for situation in every_repeat(K, [(), (fate,)]):
+        epoch = Epoch(RING, PAPER, situation)
+        for coalition in every_coalition(situation.users):
+            if len(situation.users) > K and len(epoch.contributors(coalition)) > 1:
+                yield epoch, coalition
+
+
+def without_timeouts(report: Report, theorem: Tally, single: Tally) -> tuple[Tally, Tally]:
+    """Decide (a): every prefix of K = 2 to 7 positions, every coalition; return the tallies of eq. (7) and (8)."""
+    identity, prefixes = Tally(), Tally()
+    for K in SIZES:
+        for k in range(K + 1):
+            epoch = Epoch(RING, PAPER, full(K).until(k))
+            if k:
+                report.check(tied(epoch, k, K), f"these masks are left: K = {K}, k = {k}")
+                identity.add({"K": K, "k": k}, True)
+            for coalition in every_coalition(range(K)):
+                honest = epoch.honest(coalition, range(k))
+                to_come = bool(epoch.honest(coalition, range(k, K)))
+                told = () if to_come or not honest else (epoch.total(honest),)
+                case = {"K": K, "k": k, "colluding": list(coalition)}
+                held = exactly(epoch.view(coalition), told)
+                prefixes.add(case, held)
+                theorem.add(case, held)
+                if k == K and len(coalition) < K:
+                    single.add(case, revealed(epoch, coalition) == (len(coalition) == K - 1))
+    report.check(single.verdict == prefixes.verdict == "confirmed", f"(a): {single.against or prefixes.against}")
+    report.say(f"nobody times out: {prefixes.held} of {prefixes.cases} views tell nothing, or the sum at the end")
+    return identity, prefixes
+
+
+def tied(epoch: Epoch, k: int, K: int) -> bool:
+    """Return whether the first k masked updates add up to their updates and their masks for later positions."""
+    left = [epoch.mask(i, j) for i in range(k) for j in range(k, K)]
+    got, wanted = witness(epoch, dict.fromkeys(range(k), 1)), join([epoch.total(range(k)), *left])
+    joined = join([got, wanted]).matrix
+    return np.array_equal(joined[0], RING.sum(joined[1:]))
+
+
+def with_timeouts(report: Report, theorem: Tally, single: Tally) -> Tally:
+    """Decide what timeouts break in buffers of three; return the tally of the rule itself."""
+    again = Tally()
+    for fate in (GONE, LATE):
+        for epoch, coalition in timeouts(3, fate):
+            held, case = epoch.decide(coalition).private, described(epoch, coalition)
+            again.add(case, held)
+            theorem.add(case, held, condition=False)
+            if len(coalition) <= 1:
+                single.add(case, not revealed(epoch, coalition), condition=False)
+    report.say(f"one timeout or more at K = 3: no more than the sum in {again.held} of {again.cases} views; first:")
+    report.say(f"  {again.against}")
+    return again
+
+
+def last_key(report: Report) -> Tally:
+    """Decide (c): colluding users time out, every set of them at K = 2 to 6; return the tally, exact or not."""
+    tally = Tally()
+    for K in range(2, 7):
+        for situation in every_repeat(K, [(), (GONE,)]):
+            epoch = Epoch(RING, PAPER, situation)
+            gone = tuple(user for user in situation.users if user not in situation.accepted)
+            for size in range(K - 1):
+                for members in combinations(situation.accepted, size):
+                    coalition = (*gone, *members)
+                    last = situation.at(epoch.contributors(coalition)[-1])
+                    secure = last not in {situation.at(user) for user in gone}
+                    case = {"K": K, "timed out": [situation.at(user) for user in gone]}
+                    tally.add(case | {"colluding": list(coalition)}, epoch.decide(coalition).private == secure)
+    report.check(tally.verdict == "confirmed", f"(c): {tally.against}")
+    report.say(f"colluding users time out: the last honest position decides in {tally.held} of {tally.cases} views")
+    return tally
+
+
+def late(report: Report) -> tuple[Tally, int]:
+    """Decide (b): late uploads and holders that left, up to one for each position, and at K = 2 up to two."""
+    tally, alone = Tally(), 0
+    more = [(), (LATE,), (GONE,), (LATE, LATE), (LATE, GONE)]
+    for situation in (*every_repeat(2, more), *every_repeat(3)):
+        epoch = Epoch(RING, PAPER, situation)
+        last = [fate for position, fate in situation.holders if position == situation.positions - 1]
+        alone += not epoch.decide(()).private
+        report.check(
+            epoch.decide(()).private == (LATE not in last), f"what the server learns alone: {situation.holders}"
+        )
+        for coalition in every_coalition(situation.users):
+            told = learned(epoch, coalition)
+            tally.add(
+                {"users": list(map(list, situation.holders)), "colluding": list(coalition)},
+                exactly(epoch.view(coalition), told),
+            )
+    report.check(tally.verdict == "confirmed", f"(b): {tally.against}")
+    report.say(f"late uploads: exactly what (b) says is learned in {tally.held} of {tally.cases} views")
+    report.say(f"  the server alone learns a difference in {alone} of them")
+    return tally, alone
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide all views."""
+    theorem, single = Tally(), Tally()
+    identity, prefixes = without_timeouts(report, theorem, single)
+    again = with_timeouts(report, theorem, single)
+    (lates, alone), key = late(report), last_key(report)
+    held = "it held without timeouts, and not with them"
+    numbers = {"views": lates.cases, "the server alone": alone}
+    return {
+        "BASA-EQ7": Finding(identity.verdict, "these masks are left", identity.against),
+        "BASA-EQ8": Finding(prefixes.verdict, "as stated", prefixes.against, {"views": prefixes.cases}),
+        "BASA-THM31": Finding(theorem.verdict, held, theorem.against, {"views without timeouts": prefixes.cases}),
+        "BASA-K2": Finding(single.verdict, held, single.against),
+        "BASA-TO": Finding(again.verdict, "one user that left is enough", again.against),
+        "UNI-BASA": Finding(key.verdict, "as stated", key.against, {"views": key.cases}),
+        "UNI-BASALATE": Finding(lates.verdict, "as stated", lates.against, numbers),
+    }

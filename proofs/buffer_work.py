@@ -1,0 +1,112 @@
+"""What a user of BASA does and sends grows with K, what all do with K^2, and one visit is three messages and a key.
+
+Statement, for K positions and no timeouts. The text is that of spec/basa.md, in the profile of the paper.
+(a) The user at position k seals K - 1 - k boxes, opens k, and expands K - 1 streams: K - 1 of both, at every position.
+(b) All together they seal and open K (K - 1)/2 boxes, and expand K (K - 1) streams of d elements.
+(c) The costs in the text say the same, for all K: its formulas hold (P - 1 - k) boxes for an upload and A for an offer.
+    The d elements of an upload do not grow with K. With settled timeouts a user has one box and one stream more.
+(d) A user asks the server, receives an offer, asks the authority, receives a key, and uploads to the server. It
+    receives nothing of another user, and sends it nothing.
+So "one round of communication with the server" is one visit, and not one message; and it is no visit to the server
+alone. Users are served one at a time (BAA-36), which is a wait that is not counted in (a).
+
+Idea. (a), (b): the masks in each upload of the reference are counted, for masks that cancel, K from 3 to 12. (c) is
+algebra on the formulas of the text, for all K, and (d) reads its table of phases.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import takewhile
+
+import numpy as np
+
+from secagg_spec import resources
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME
+from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.protocols import basa_cores
+from secagg_spec.protocols.basa_cores import Masks, Parameters
+
+CLAIMS = ("BASA-LIN", "BASA-1R")
+USER, SERVER, AUTHORITY = "user", "server", "authority"
+
+
+def table(header: str) -> list[list[str]]:
+    """Return the rows of the table of the text that starts with this line."""
+    lines = (resources.root("spec") / "basa.md").read_text(encoding="utf-8").splitlines()
+    rows = takewhile(lambda line: line.startswith("|"), lines[lines.index(header) + 2 :])
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows]
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Count (a) to (c), and read (d)."""
+    return {"BASA-LIN": work(report), "BASA-1R": visit(report)}
+
+
+def streams(K: int) -> list[int]:
+    """Return how many masks the upload of each position carries when all masks of the buffer cancel."""
+    p = Parameters(
+        R=DEFAULT_PRIME, N=K, T=1, d=K * K, K=K, S=0, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant(),
+        timeouts="void",
+    )  # fmt: skip
+    units = np.eye(K * K, dtype=np.uint64).reshape(K, K, K * K)
+    pairs = [(units[:k, k], units[k, k + 1 :]) for k in range(K)]
+    sent = [basa_cores.mask_update(p, p.ring.zeros(p.d), 1, Masks(before, after)) for before, after in pairs]
+    cancels = not p.ring.sum(np.stack(sent)).any()
+    return [int(np.count_nonzero(row)) for row in sent] if cancels else []
+
+
+def work(report: Report) -> Finding:
+    """Decide (a), (b) and (c)."""
+    linear, quadratic = Tally(), Tally()
+    for K in range(3, 13):
+        counts = streams(K)
+        linear.add({"K": K, "streams": counts}, counts == [K - 1] * K)
+        quadratic.add({"K": K, "streams": counts}, sum(counts) == K * (K - 1))
+    sympy = package("sympy")
+    names = {name: sympy.Symbol(name) for name in ("H", "A", "B", "V", "E", "P", "Z", "d", "k", "K")}
+    costs = {
+        (who, phase): cell.strip("`")
+        for who, phase, _, cell in table("| who | phase | messages | bytes, all together |")
+    }
+    offered = sympy.sympify(costs[SERVER, "offer"], names)
+    uploaded = sympy.sympify(costs[USER, "upload"], names)
+    A, B, P, Z, d, k, K_ = (names[name] for name in ("A", "B", "P", "Z", "d", "k", "K"))
+    opens, seals = (sympy.expand(cost).coeff(B) for cost in (offered, uploaded))
+    of_one = sympy.expand((opens + seals).subs({A: k, P: K_}))
+    report.check(sympy.expand(of_one - (K_ - 1 + Z)) == 0, "(c) the boxes of a user: K - 1, and one more when settled")
+    both = [sympy.factor(sympy.summation(x.subs({A: k, P: K_, Z: 0}), (k, 0, K_ - 1))) for x in (opens, seals)]
+    report.check(all(sympy.expand(x - K_ * (K_ - 1) / 2) == 0 for x in both), "(c) the boxes of all users")
+    report.check(sympy.expand(uploaded.coeff(d)) == 4 and not sympy.diff(uploaded, d, P), "(c) d does not grow with K")
+    report.say(f"a user opens {opens} boxes and seals {seals}; together {sympy.factor(of_one.subs(Z, 0))}")
+    report.say(f"all users open {both[0]} boxes and seal {both[1]}; streams of a user for K = 10: {streams(10)[0]}")
+    held = linear.verdict == quadratic.verdict == "confirmed"
+    numbers: dict[str, object] = {"boxes of a user": str(of_one.subs(Z, 0)), "boxes sealed by all": str(both[1])}
+    numbers |= {"streams of a user, K = 10": streams(10)[0], "of all, K = 10": sum(streams(10))}
+    return Finding("confirmed" if held else "refuted", "counted", linear.against or quadratic.against, numbers)
+
+
+def visit(report: Report) -> Finding:
+    """Decide (d), by readings of "one round"."""
+    messages = re.compile(r"`(\w+)`(?: to the (\w+))?")
+    own: list[tuple[list[str], list[tuple[str, str]]]] = []
+    senders: dict[str, str] = {}
+    for _, role, receives, sends in table("| phase | role | receives | sends |"):
+        received = [name for name, _ in messages.findall(receives)]
+        sent = messages.findall(sends)
+        senders |= {name: role for name, _ in sent}
+        if role == USER:
+            own.append((received, sent))
+    steps = [(senders[name], "receives", name) for received, _ in own for name in received]
+    steps += [(to, "sends", name) for _, sent in own for name, to in sent]
+    for party, verb, name in steps:
+        report.say(f"a user {verb} {name} {'from' if verb == 'receives' else 'to'} the {party}")
+    count = {(party, verb): sum(step[:2] == (party, verb) for step in steps) for party, verb, _ in steps}
+    report.check(all(party != USER for party, _, _ in steps), "(d) nothing passes between users")
+    numbers = {f"{verb} {'from' if verb == 'receives' else 'to'} the {party}": n for (party, verb), n in count.items()}
+    readings = {"no step with another user": all(party != USER for party, _, _ in steps)}
+    readings["one message to the server"] = count[SERVER, "sends"] == 1
+    readings["the server alone"] = all(party == SERVER for party, _, _ in steps)
+    verdict = "confirmed" if all(readings.values()) else "imprecise" if any(readings.values()) else "refuted"
+    return Finding(verdict, "one visit, of two messages to the server and a key from the authority", None, numbers)

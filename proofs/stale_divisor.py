@@ -1,0 +1,114 @@
+"""Dividing by the number of updates, and not by the sum of their weights, shrinks the average of late updates.
+
+Statement, for weights alpha_k > 0 and updates Delta_k.
+(a) Equation (2), the sum of the p_i Delta_i over the sum of the p_i, has shares that add up to 1: equal updates give
+    themselves, and only the proportions of the p_i count.
+(b) The sum of the alpha_k Delta_k, recovered modulo q, may be divided by the sum of the alpha_k once it is decoded, if
+    it did not wrap around. In the field the quotient is right exactly when it is an integer, in range.
+(c) The quotient by K, in algorithm 3, is that of (b) times the mean of the alpha_k. They are equal exactly when the
+    mean is 1, or the sum is 0; for alpha_k <= 1 the mean is 1 only when all of them are 1. When all updates are
+    equally stale, the average is shrunk by alpha.
+
+Idea. Exact fractions for all small cases; `average` of the reference, which decodes, then divides, is held against
+them. A fraction is rounded once to binary64, so that equality is equality of floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.protocols import buffers
+
+CLAIMS = ("BASA-EQ2", "BASA-EQ6B", "BASA-ALG3")
+Q, LEVEL, LARGEST = 101, 4, 7
+FIELD = PrimeField(Q)
+Integers = Sequence[int]
+
+
+def total(weights: Integers, updates: Integers) -> int:
+    """Return the weighted sum."""
+    return sum(w * v for w, v in zip(weights, updates, strict=True))
+
+
+def reference(weights: Integers, residue: int) -> float:
+    """Return the average that the reference computes from the recovered sum."""
+    sums, level = np.array([residue % Q], dtype=np.uint64), 1
+    return float(buffers.average(FIELD, level, np.array(weights, dtype=np.uint64), sums)[0])
+
+
+def in_the_field(weights: Integers, residue: int) -> int:
+    """Return the quotient in the field, decoded."""
+    quotient = residue * pow(sum(weights), -1, Q) % Q
+    return quotient if 2 * quotient < Q else quotient - Q
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Run through all weights from 1 to 4 and all updates from -7 to 7, for two users."""
+    cases = list(
+        product(
+            product(range(1, LEVEL + 1), repeat=2),
+            product(sorted(range(-LARGEST, LARGEST + 1), key=lambda v: (abs(v), -v)), repeat=2),
+        )
+    )
+    return {"BASA-EQ2": mean(report, cases), "BASA-EQ6B": order(report, cases), "BASA-ALG3": divisor(report)}
+
+
+def mean(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
+    """Decide (a), on sums that do not wrap around."""
+    tally = Tally()
+    for p, updates in cases:
+        quotient = Fraction(total(p, updates), sum(p))
+        between = min(updates) <= quotient <= max(updates)
+        scaled = Fraction(total([3 * x for x in p], updates), 3 * sum(p)) == quotient
+        fits = 2 * abs(total(p, updates)) < Q
+        same = not fits or reference(p, total(p, updates)) == float(quotient)
+        tally.add({"p": list(p), "updates": list(updates)}, between and scaled and same)
+    report.say(f"equation (2): a mean in {tally.held} of {tally.cases} cases")
+    return Finding(tally.verdict, "its shares add up to 1", tally.against)
+
+
+def order(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
+    """Decide (b): the weights are integers, c_g times the alpha_k, which leaves the quotient as it is."""
+    tally = Tally()
+    for (weights, updates), decoded in product(cases, (False, True)):
+        exact = Fraction(total(weights, updates), sum(weights))
+        fits = 2 * abs(total(weights, updates)) < Q
+        got = reference(weights, total(weights, updates)) if decoded else in_the_field(weights, total(weights, updates))
+        case = {
+            "q": Q,
+            "weights": list(weights),
+            "updates": list(updates),
+            "divided": "decoded" if decoded else "in F_q",
+        }
+        holds = got == (float(exact) if decoded else exact)
+        tally.add(case | {"average": str(exact), "got": str(got)}, holds, condition=decoded and fits)
+        if decoded:
+            report.check(holds == fits, f"(b) decoded first: right exactly without wrapping: {case}")
+        else:
+            report.check(holds == (exact.denominator == 1), f"(b) in the field: right exactly for integers: {case}")
+    report.say(f"the quotient is right in {tally.held} of {tally.cases} cases, and whenever it is decoded and fits")
+    return Finding(tally.verdict, "decode, then divide", tally.against)
+
+
+def divisor(report: Report) -> Finding:
+    """Decide (c) for two and three users, with weights from 1/4 to 1."""
+    tally, quarters = Tally(), [Fraction(n, LEVEL) for n in (2, 1, 3, 4)]
+    for K in (2, 3):
+        for alpha, updates in product(product(quarters, repeat=K), product((1, 0, -1, 2), repeat=K)):
+            weighted = sum((a * x for a, x in zip(alpha, updates, strict=True)), Fraction(0))
+            by_K, by_sum = weighted / K, weighted / sum(alpha)
+            all_one = set(alpha) == {Fraction(1)}
+            case = {"alpha": [str(a) for a in alpha], "updates": list(updates)}
+            tally.add(case | {"by K": str(by_K), "by the sum": str(by_sum)}, by_K == by_sum, condition=all_one)
+            report.check(by_K == by_sum * sum(alpha) / K, f"(c) the mean of the weights is the factor: {case}")
+            report.check((by_K == by_sum) == (all_one or not weighted), f"(c) when they are equal: {case}")
+            shrunk = len(set(alpha)) > 1 or by_K == alpha[0] * Fraction(sum(updates), K)
+            report.check(shrunk, f"(c) equally stale updates are shrunk by alpha: {case}")
+    report.say(f"divided by K: the weighted mean in {tally.held} of {tally.cases} cases")
+    return Finding(tally.verdict, "it is the weighted mean times the mean of the weights", tally.against)

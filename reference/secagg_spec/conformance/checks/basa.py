@@ -1,0 +1,564 @@
+"""Checks of BASA, one function at a time (spec/basa.md, sections 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_PARAM,
+    LENGTH,
+    MALFORMED,
+    NONCANONICAL,
+    NOT_FINITE,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+    same,
+)
+from secagg_spec.conformance.checks.crypto import WEAK_KEY, altered, low_order
+from secagg_spec.conformance.checks.requests import one_of, place_of
+from secagg_spec.conformance.checks.streams import standard
+from secagg_spec.conformance.positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
+from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.crypto import boxes
+from secagg_spec.crypto.boxes import PAIR, SELF, Address
+from secagg_spec.errors import DecryptionFailed
+from secagg_spec.protocols.basa_cores import SETTLE, VOID, Parameters
+
+BAD_NUMBERS = BAD_PARAM | TOO_FEW
+UPDATE = LENGTH | NONCANONICAL | BAD_PARAM
+ELSEWHERE = MALFORMED | BAD_PARAM | LENGTH | TWICE | TOO_FEW | OUTSIDE | NONCANONICAL
+"""The codes of the table of spec/adapter.md, section 5: numbers, updates, and what stands in a request."""
+
+_BYTES = 32
+_WRONG_ROUND = (str(2**32), "-1")
+
+
+# ------------------------------------------------------------------------------------------------------------- masking
+
+
+@check("basa.mask/exact", "BAA-26", "BAA-03", operations=(MASK,), applies=standard)
+def mask(draw: Any, call: Caller) -> None:
+    """The masked update has the masks to all positions after, its own, and not those from the accepted ones before."""
+    chosen, k = scenes.drawn(draw)
+    same(f"masked update of position {k}", _masked(call, chosen, k), chosen.masked(k))
+
+
+@check("basa.mask/cancel", "BAA-26", operations=(MASK,), examples=60)
+def cancel(draw: Any, call: Caller) -> None:
+    """In the profile void, the masked updates of all positions add up to the sum of the weighted updates."""
+    chosen = scenes.buffer(draw, scenes.parameters(draw, timeouts=VOID))
+    call.by_relation |= not standard(call.caps)
+    total = np.zeros(chosen.parameters.d, dtype=np.uint64)
+    for k in chosen.accepted:
+        total = chosen.parameters.ring.add(total, _masked(call, chosen, k))
+    same("sum of the masked updates", total, chosen.sum())
+
+
+@check("basa.mask/bound", "BAA-03", operations=(MASK,), examples=60)
+def bound(draw: Any, call: Caller) -> None:
+    """Under another session, epoch or other parameters the same seeds give other masks."""
+    p = replace(scenes.parameters(draw), R=2**32, d=8)
+    chosen = scenes.buffer(draw, p)
+    k = chosen.accepted[0]
+    others = {name: other for name, other in scenes.others(p).items() if _same_shape(p, other)}
+    name = draw(st.sampled_from(("session", "epoch", *sorted(others))))
+    moved = _elsewhere(chosen, name, others)
+    call.by_relation |= not standard(call.caps)
+    first = _masked(call, chosen, k)
+    weighed = replace(moved, weights={**chosen.weights, k: 1}, updates=_zeros(chosen))
+    second = _masked(call, weighed, k)
+    if np.array_equal(p.ring.subtract(first, _weighted(chosen, k)), second):
+        fail(f"the masks are the same under another {name}")
+
+
+def _same_shape(p: Parameters, other: Parameters) -> bool:
+    return (p.R, p.d, p.positions, p.timeouts) == (other.R, other.d, other.positions, other.timeouts)
+
+
+def _elsewhere(chosen: Buffer, name: str, others: Mapping[str, Parameters]) -> Buffer:
+    """Return the same uploads under another session, another epoch, or other parameters."""
+    if name == "session":
+        return replace(chosen, session=bytes([chosen.session[0] ^ 1]) + chosen.session[1:])
+    if name == "epoch":
+        return replace(chosen, number=chosen.number ^ 1)
+    return replace(chosen, parameters=others[name])
+
+
+def _zeros(chosen: Buffer) -> dict[int, UintArray]:
+    return {k: chosen.parameters.ring.zeros(chosen.parameters.d) for k in chosen.accepted}
+
+
+def _weighted(chosen: Buffer, k: int) -> UintArray:
+    ring, update = chosen.parameters.ring, chosen.updates[k]
+    return ring.multiply(update, np.full(update.shape, chosen.weights[k], dtype=np.uint64))
+
+
+@check("basa.mask/unused-seeds", "BAA-26", operations=(MASK,), examples=20)
+def unused_seeds(draw: Any, call: Caller) -> None:
+    """The seeds to the positions before change nothing, nor does the own one in the profile void."""
+    chosen, k = scenes.drawn(draw)
+    last = k + (not chosen.parameters.settle)
+    other = (bytes(_BYTES),) * last + chosen.seeds[k][last:]
+    call.by_relation |= not standard(call.caps)
+    moved = replace(chosen, seeds={**chosen.seeds, k: other})
+    same("masked update with other unused seeds", _masked(call, moved, k), _masked(call, chosen, k))
+
+
+@check("basa.mask/budget", "BAA-25", operations=(MASK,), examples=40)
+def budget(draw: Any, call: Caller) -> None:
+    """An update is refused from the first integer on that K c_g times is beyond (R - 1) / 2, whatever its weight."""
+    chosen, k = scenes.drawn(draw)
+    p = chosen.parameters
+    most = scenes.half(p.R)
+    if p.budget == most:
+        return
+    value = draw(st.sampled_from((p.budget + 1, -p.budget - 1, most, -most)) | st.integers(p.budget + 1, most))
+    update = chosen.updates[k].copy()
+    update[draw(st.integers(0, p.d - 1))] = value + p.R if value < 0 else value
+    why = f"|{value}| * {p.K} * {p.c_g} is above {most}, so that the budget is {p.budget}"
+    call.refused(MASK, chosen.mask_params(k, update=pack(update)), NOT_FINITE, why)
+
+
+@check("basa.mask/update", "BAA-24", operations=(MASK,), examples=30)
+def update(draw: Any, call: Caller) -> None:
+    """An update of another length than d, or with a number that is not below R, is refused."""
+    chosen, k = scenes.drawn(draw)
+    right, R = chosen.updates[k], chosen.parameters.R
+    wrong = [right[:-1], np.append(right, np.uint64(0)), np.tile(right, 2)]
+    if R < 2**32:
+        high = right.copy()
+        high[place_of(draw, right.tolist())] = draw(st.sampled_from((R, 2**32 - 1)))
+        wrong += [high] * 3
+    changed = one_of(draw, wrong)
+    why = f"the update is {changed.tolist()}, d is {right.size} and R is {R}"
+    call.refused(MASK, chosen.mask_params(k, update=pack(changed)), UPDATE, why)
+
+
+@check("basa.mask/request", "ADP-37", operations=(MASK,), examples=80)
+def mask_request(draw: Any, call: Caller) -> None:
+    """Positions, weights and seeds other than the text says are refused."""
+    chosen = scenes.buffer(draw, scenes.parameters(draw))
+    k = chosen.accepted[draw(st.integers(1, len(chosen.accepted) - 1))]
+    wrong = _wrong_uploads(chosen, k)
+    name = draw(st.sampled_from(sorted(wrong)))
+    call.refused(MASK, chosen.mask_params(k, **wrong[name]), ELSEWHERE, f"there is {name}")
+
+
+def _wrong_uploads(chosen: Buffer, k: int) -> dict[str, dict[str, Any]]:
+    """Return changes of a request that the text does not allow, each by its name."""
+    params, P = chosen.mask_params(k), chosen.parameters.positions
+    accepted, before, seeds = params["accepted"], params["before"], params["seeds"]
+    found = {
+        "a position after the last": {"position": P},
+        "a negative position": {"position": -1},
+        "a position before those that are accepted": {"position": accepted[-1]},
+        "an accepted position after its own": {"accepted": [*accepted[:-1], P - 1 if k < P - 1 else P]},
+        "its own position among the accepted ones": {"accepted": [*accepted[:-1], k]},
+        "a negative accepted position": {"accepted": [-1, *accepted[1:]]},
+        "an accepted position twice": {"accepted": [*accepted, accepted[-1]], "before": [*before, before[-1]]},
+        "a seed too few": {"before": before[:-1]},
+        "a seed too many": {"before": [*before, before[-1]]},
+        "a short seed of another position": {"before": [*before[:-1], before[-1][:-2]]},
+        "a long seed of another position": {"before": [*before[:-1], before[-1] + "00"]},
+        "one byte of its own seeds too few": {"seeds": seeds[:-2]},
+        "one seed of its own too few": {"seeds": seeds[:-64]},
+        "one seed of its own too many": {"seeds": seeds + seeds[-64:]},
+        "a weight of 0": {"weight": 0},
+        "a negative weight": {"weight": -1},
+        "a weight above c_g": {"weight": chosen.parameters.c_g + 1},
+        "a session id of 15 bytes": {"session": params["session"][:-2]},
+        "a session id of 17 bytes": {"session": params["session"] + "00"},
+        **{f"the round {round}": {"round": round} for round in _WRONG_ROUND},
+    }
+    return found if len(accepted) < 2 else {**found, "no order of positions": {"accepted": accepted[::-1]}}
+
+
+def _masked(call: Caller, chosen: Buffer, k: int) -> UintArray:
+    p = chosen.parameters
+    return call.read(MASK, call.result(MASK, chosen.mask_params(k)).get("masked"), "masked", p.d, p.R)
+
+
+# --------------------------------------------------------------------------------------------------------------- boxes
+
+
+def _explicit(caps: Capabilities) -> bool:
+    return caps.grade(SEAL) == "explicit"
+
+
+@check("basa.seal/exact", "BAA-04", operations=(SEAL,), applies=_explicit)
+def seal(draw: Any, call: Caller) -> None:
+    """A box is the sender's public key and the sealed seed, bound to everything that the text names."""
+    chosen = scenes.box(draw)
+    got, want = _sealed(call, chosen), chosen.sealed()
+    if got != want:
+        fail(f"the box is {got.hex()}, must be {want.hex()}", want.hex())
+
+
+@check("basa.seal/opens", "BAA-04", "BAA-05", operations=(SEAL,))
+def opens(draw: Any, call: Caller) -> None:
+    """A box opens to its seed with the private key, whatever the sender drew, and is not the seed itself."""
+    chosen = scenes.box(draw)
+    box = _sealed(call, chosen, draw(st.integers(0, 2**32)))
+    try:
+        seed = boxes.open_box(chosen.address, chosen.private, box)
+    except DecryptionFailed:
+        fail(f"the box {box.hex()} of {len(box)} bytes does not open")
+    if seed != chosen.seed:
+        fail(f"the box holds the seed {seed.hex()}, must hold {chosen.seed.hex()}", chosen.seed.hex())
+
+
+@check("basa/own-boxes", "BAA-04", "BAA-05", operations=(SEAL, OPEN))
+def own_boxes(draw: Any, call: Caller) -> None:
+    """A box that was sealed opens to its seed."""
+    chosen = scenes.box(draw)
+    sealed = _sealed(call, chosen, draw(st.integers(0, 2**32)))
+    _opened(call, chosen, sealed)
+
+
+@check("basa.seal/low-order", "BAA-06", operations=(SEAL,), examples=30)
+def seal_weak(draw: Any, call: Caller) -> None:
+    """Nothing is sealed to a public key of low order."""
+    chosen = scenes.box(draw)
+    rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
+    call.refused(SEAL, chosen.seal_params(public=low_order(draw).hex()), WEAK_KEY, "the secret is all zero", rand)
+
+
+@check("basa.open/exact", "BAA-05", "BAA-04", operations=(OPEN,))
+def open_box(draw: Any, call: Caller) -> None:
+    """A box opens to its seed."""
+    chosen = scenes.box(draw)
+    _opened(call, chosen, chosen.sealed())
+
+
+@check("basa.open/altered", "BAA-05", operations=(OPEN,), examples=60)
+def open_altered(draw: Any, call: Caller) -> None:
+    """A box that was altered, cut or continued does not open."""
+    chosen = scenes.box(draw)
+    box = altered(draw, chosen.sealed())
+    call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "the box was altered")
+
+
+@check("basa.open/low-order", "BAA-06", operations=(OPEN,), examples=30)
+def open_weak(draw: Any, call: Caller) -> None:
+    """A box that holds a public key of low order does not open, though its tag is that of the shared secret 0."""
+    chosen, weak = scenes.box(draw), low_order(draw)
+    box = scenes.weak_box(chosen, weak)
+    call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "it holds a key of low order")
+
+
+@check("basa.open/another-context", "BAA-05", operations=(OPEN,), examples=120)
+def open_elsewhere(draw: Any, call: Caller) -> None:
+    """A box that was sealed for anything else does not open, whichever field of the binding is another one."""
+    chosen = scenes.box(draw)
+    places = _other_places(draw, chosen)
+    others = scenes.others(chosen.parameters)
+    kinds = [*sorted(places), "session", "parameters", "key"]
+    kind = draw(st.sampled_from(kinds))
+    number = draw(st.sampled_from(sorted(others)))
+    made = {
+        "parameters": lambda: _for_other(chosen, others[number]),
+        "session": lambda: _for_session(chosen),
+        "key": lambda: _to_other_key(chosen),
+    }
+    box = made[kind]() if kind in made else _for_place(chosen, places[kind])
+    what = f"parameters ({number})" if kind == "parameters" else kind
+    call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, f"it was sealed for another {what}")
+
+
+def _other_places(draw: Any, chosen: Box) -> dict[str, dict[str, Any]]:
+    """Return other fields of the binding, each by what differs."""
+    a, P, N = chosen.address, chosen.parameters.positions, chosen.parameters.N
+    found: dict[str, dict[str, Any]] = {
+        "sender": {"sender": (a.sender + draw(st.sampled_from((1, N - 1)))) % N},
+        "epoch": {"epoch": replace(a.epoch, number=a.epoch.number ^ draw(st.sampled_from((1, 2**8, 2**31))))},
+    }
+    if a.purpose == SELF:
+        return {**found, "purpose": {"purpose": PAIR}, "position": {"source": (a.source + 1) % P}}
+    found |= {"purpose": {"purpose": SELF}, "order of positions": {"source": a.target, "target": a.source}}
+    return {**found, "source": {"source": (a.source + 1) % P}, "target": {"target": (a.target + 1) % P}}
+
+
+def _for_place(chosen: Box, changed: Mapping[str, Any]) -> bytes:
+    """Return a box with another binding, also one that no honest sender makes."""
+    a = chosen.address
+    other = Address(a.epoch, a.purpose, a.sender, a.source, a.target)
+    for name, value in changed.items():
+        object.__setattr__(other, name, value)
+    if a.purpose == SELF and "source" in changed:
+        object.__setattr__(other, "target", changed["source"])
+    return chosen.sealed(other)
+
+
+def _for_session(chosen: Box) -> bytes:
+    epoch = chosen.address.epoch
+    moved = replace(epoch, session=bytes([epoch.session[0] ^ 1]) + epoch.session[1:])
+    return _for_place(chosen, {"epoch": moved})
+
+
+def _for_other(chosen: Box, other: Parameters) -> bytes:
+    epoch = chosen.address.epoch
+    return _for_place(chosen, {"epoch": epoch_of(other, epoch.session, epoch.number)})
+
+
+def _to_other_key(chosen: Box) -> bytes:
+    return replace(chosen, private=chosen.box_key, box_key=chosen.private).sealed()
+
+
+@check("basa.open/another-encryption", "BAA-05", operations=(OPEN,), examples=10)
+def open_encryption(draw: Any, call: Caller) -> None:
+    """A box under the parameters of a session with the other encryption does not open."""
+    chosen = scenes.box(draw)
+    epoch = chosen.address.epoch
+    other = digest(chosen.parameters, encryption=1)
+    box = _for_place(chosen, {"epoch": replace(epoch, parameters=other)})
+    call.refused(OPEN, chosen.open_params(box), BAD_CIPHERTEXT, "it was sealed for another encryption")
+
+
+@check("basa.seal/request", "ADP-37", operations=(SEAL,), examples=60)
+def seal_request(draw: Any, call: Caller) -> None:
+    """Positions, users, purposes, seeds and keys other than the text says are refused."""
+    chosen = scenes.box(draw)
+    params = chosen.seal_params()
+    wrong = {**_wrong_boxes(chosen), **_lengths(params, "public"), **_lengths(params, "seed")}
+    name = draw(st.sampled_from(sorted(wrong)))
+    rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
+    call.refused(SEAL, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}", rand)
+
+
+@check("basa.seal/box-key", "RND-04", operations=(SEAL,), applies=_explicit, examples=10)
+def seal_box_key(draw: Any, call: Caller) -> None:
+    """A sampled key that is not 32 bytes long is refused."""
+    chosen = scenes.box(draw)
+    wrong = draw(st.sampled_from((chosen.box_key[:-1], chosen.box_key + b"\0", b"")))
+    codes = ELSEWHERE
+    call.refused(SEAL, chosen.seal_params(), codes, f"box_key has {len(wrong)} bytes", {"box_key": wrong.hex()})
+
+
+@check("basa.open/request", "ADP-37", operations=(OPEN,), examples=60)
+def open_request(draw: Any, call: Caller) -> None:
+    """Positions, users, purposes and keys other than the text says are refused."""
+    chosen = scenes.box(draw)
+    params = chosen.open_params(chosen.sealed())
+    wrong = {**_wrong_boxes(chosen), **_lengths(params, "private")}
+    name = draw(st.sampled_from(sorted(wrong)))
+    call.refused(OPEN, {**params, **wrong[name]}, ELSEWHERE | BAD_CIPHERTEXT, f"there is {name}")
+
+
+def _wrong_boxes(chosen: Box) -> dict[str, dict[str, Any]]:
+    """Return changes of a request that the text does not allow, each by its name."""
+    a, p = chosen.address, chosen.parameters
+    session = a.epoch.session.hex()
+    others = {"settle": SELF if a.purpose == PAIR else PAIR, "void": SELF}
+    return {
+        "a position after the last": {"to": p.positions, "from": p.positions if a.purpose == SELF else a.source},
+        "a negative position": {"from": -1, "to": -1 if a.purpose == SELF else a.target},
+        "no ascent of the positions": {"from": a.target + 1}
+        if a.purpose == SELF
+        else {"from": a.target, "to": a.source},
+        "one position of two, or two of one": {"from": a.target} if a.purpose == PAIR else {"to": a.target + 1},
+        "another purpose": {"purpose": others[p.timeouts]},
+        "an unknown purpose": {"purpose": "pair"},
+        "a sender outside the roster": {"sender": p.N},
+        "a negative sender": {"sender": -1},
+        "a session id of 15 bytes": {"session": session[:-2]},
+        "a session id of 17 bytes": {"session": session + "00"},
+        **{f"the round {round}": {"round": round} for round in _WRONG_ROUND},
+    }
+
+
+def _lengths(params: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
+    text = params[name]
+    return {f"a short {name}": {name: text[:-2]}, f"a long {name}": {name: text + "00"}, f"no {name}": {name: ""}}
+
+
+@check("basa.seal/void", "ADP-37", operations=(SEAL,), examples=5)
+def seal_void(draw: Any, call: Caller) -> None:
+    """The profile void has no self boxes."""
+    chosen = scenes.box(draw, purpose=PAIR)
+    p = replace(chosen.parameters, S=0, timeouts=VOID)
+    params = replace(chosen, parameters=p).seal_params(purpose=SELF, **{"from": 0, "to": 0})
+    rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()})
+    call.refused(SEAL, params, ELSEWHERE, "the profile void has no self boxes", rand)
+
+
+def _sealed(call: Caller, chosen: Box, seed: int = 1) -> bytes:
+    """Return the box that the adapter seals."""
+    rand = call.randomness(SEAL, {"box_key": chosen.box_key.hex()}, seed)
+    return _bytes(call.result(SEAL, chosen.seal_params(), rand).get("box"), f"{SEAL}: box")
+
+
+def _opened(call: Caller, chosen: Box, sealed: bytes) -> None:
+    """Demand that a box opens to its seed."""
+    got = _bytes(call.result(OPEN, chosen.open_params(sealed)).get("seed"), f"{OPEN}: seed")
+    if got != chosen.seed:
+        fail(f"the seed is {got.hex()}, must be {chosen.seed.hex()}", chosen.seed.hex())
+
+
+def _bytes(text: Any, what: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise CheckFailed("protocol", f"{what} is not a string of hex digits: {text!r}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------ recovery
+
+
+@check("basa.recover/exact", "BAA-41", "BAA-43", operations=(RECOVER,), applies=standard)
+def recover(draw: Any, call: Caller) -> None:
+    """The own masks, and those to positions that were not accepted, are taken away, and nothing else."""
+    chosen, params = scenes.recovery(draw)
+    _recovered(call, chosen, params)
+
+
+@check("basa.recover/skips", "BAA-41", operations=(RECOVER,), applies=standard, examples=60)
+def skips(draw: Any, call: Caller) -> None:
+    """The masks to skipped and unused positions are taken away, in any order of their seeds."""
+    chosen, params = scenes.recovery(draw, spare=1)
+    entries = [params["skipped"][at] for at in cases.shuffled(draw, range(len(params["skipped"])))]
+    _recovered(call, chosen, {**params, "skipped": entries})
+
+
+@check("basa/own-masks", "BAA-26", "BAA-41", "BAA-43", operations=(MASK, RECOVER), examples=60)
+def own_masks(draw: Any, call: Caller) -> None:
+    """Updates under the own masks are recovered as the sum of the weighted updates."""
+    chosen = scenes.buffer(draw, scenes.parameters(draw))
+    rows = [_masked(call, chosen, k) for k in chosen.accepted]
+    call.by_relation |= not standard(call.caps)
+    _recovered(call, chosen, chosen.recover_params(rows))
+
+
+def _recovered(call: Caller, chosen: Buffer, params: Mapping[str, Any]) -> None:
+    """Demand the sum and the average of a recovery; the middle element has two signs, by a policy."""
+    p, want = chosen.parameters, chosen.sum()
+    result = call.result(RECOVER, params)
+    same("weighted sum", call.read(RECOVER, result.get("sum"), "sum", p.d, p.R), want)
+    got = _averages(result.get("average"), p.d)
+    divisor = p.c_l * sum(chosen.weights[k] for k in chosen.accepted)
+    signed = p.ring.decode_signed(want)
+    if call.caps.policy("quantizer.middle") == "negative":
+        got, signed = got[want != scenes.half(p.R)], signed[want != scenes.half(p.R)]
+    same(f"average, of {signed.tolist()} over {divisor}", got, signed / np.float64(divisor))
+
+
+def _averages(text: Any, size: int) -> RealArray:
+    try:
+        got: RealArray = unpack(text, "<f8")
+    except ValueError as error:
+        raise CheckFailed("protocol", f"{RECOVER}: average is not a vector: {error}") from None
+    if got.size != size:
+        raise CheckFailed("wrong_value", f"{RECOVER}: average has {got.size} numbers; it must have {size}")
+    return got
+
+
+@check("basa.recover/request", "ADP-37", operations=(RECOVER,), examples=100)
+def recover_request(draw: Any, call: Caller) -> None:
+    """Positions, weights, vectors and seeds other than the text says are refused."""
+    chosen, params = scenes.recovery(draw)
+    wrong = {**_wrong_lists(chosen, params), **_wrong_skips(chosen, params)}
+    name = draw(st.sampled_from(sorted(wrong)))
+    call.refused(RECOVER, {**params, **wrong[name]}, ELSEWHERE, f"there is {name}")
+
+
+def _wrong_lists(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return changes of what follows the accepted positions."""
+    p, weights, masked, own = chosen.parameters, params["weights"], params["masked"], params["own"]
+    accepted = params["accepted"]
+    found = {
+        "no order of the accepted positions": {"accepted": accepted[::-1]},
+        "an accepted position twice": {"accepted": [*accepted[:-1], accepted[-2]]},
+        "a position after the last": {"accepted": [*accepted[:-1], p.positions]},
+        "a negative position": {"accepted": [-1, *accepted[1:]]},
+        "a weight too few": {"weights": weights[:-8]},
+        "a weight too many": {"weights": weights + weights[-8:]},
+        "a weight of 0": {"weights": "00000000" + weights[8:]},
+        "a weight above c_g": {"weights": weights[:-8] + pack(np.array([p.c_g + 1], dtype=np.uint64))},
+        "a masked update too few": {"masked": masked[:-1]},
+        "a masked update too many": {"masked": [*masked, masked[-1]]},
+        "a short masked update": {"masked": [masked[0][:-8], *masked[1:]]},
+        "a long masked update": {"masked": [*masked[:-1], masked[-1] + masked[-1][:8]]},
+        "an own seed too many": {"own": [*own, "00" * _BYTES]},
+        "a session id of 15 bytes": {"session": params["session"][:-2]},
+        **{f"the round {round}": {"round": round} for round in _WRONG_ROUND},
+    }
+    if p.R < 2**32:
+        found["a number that is not below R"] = {"masked": [pack(np.full(p.d, p.R, dtype=np.uint64)), *masked[1:]]}
+    if own:
+        found |= {"an own seed too few": {"own": own[:-1]}, "a short own seed": {"own": [own[0][:-2], *own[1:]]}}
+    return found
+
+
+def _wrong_skips(chosen: Buffer, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return changes of the seeds of masks that are left."""
+    skipped, accepted = params["skipped"], params["accepted"]
+    extra = [accepted[0], accepted[1], "00" * _BYTES]
+    found = {"a seed between accepted positions": {"skipped": [*skipped, extra]}}
+    if skipped:
+        i, j, seed = skipped[-1]
+        found |= {
+            "a seed too few": {"skipped": skipped[:-1]},
+            "a seed twice": {"skipped": [*skipped, skipped[0]]},
+            "a short seed": {"skipped": [*skipped[:-1], [i, j, seed[:-2]]]},
+            "a seed back": {"skipped": [*skipped[:-1], [j, i, seed]]},
+        }
+    return found
+
+
+@check("basa.recover/count", "ADP-37", operations=(RECOVER,), examples=40)
+def count(draw: Any, call: Caller) -> None:
+    """With fewer than T + 2 accepted positions, more than K, or in the profile void not all, nothing is recovered."""
+    timeouts = draw(st.sampled_from((SETTLE, VOID)))
+    p = scenes.parameters(draw, timeouts=timeouts, spare=int(timeouts == SETTLE), short=True)
+    wrong = [*range(1, p.T + 2), *([p.K + 1] if p.settle else range(p.T + 2, p.K))]
+    size = draw(st.sampled_from(wrong))
+    accepted = tuple(range(size))
+    chosen = scenes.buffer(draw, p, accepted=accepted)
+    params = chosen.recover_params(list(chosen.updates.values()))
+    call.refused(RECOVER, params, ELSEWHERE, f"{size} positions are accepted; T is {p.T}, K is {p.K}, {p.timeouts}")
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _numbers(operation: str) -> None:
+    @check(f"{operation}/numbers", "BAA-01", "BAA-02", "STL-01", operations=(operation,), examples=60)
+    def numbers(draw: Any, call: Caller) -> None:
+        """Numbers of a session that the text does not allow are refused."""
+        p = scenes.parameters(draw)
+        wrong = scenes.wrong_numbers(p)
+        name = draw(st.sampled_from(sorted(wrong)))
+        params, rand = _request(draw, operation, p)
+        given = call.randomness(operation, rand)
+        call.refused(operation, {**params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", given)
+
+
+def _request(draw: Any, operation: str, p: Parameters) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a right request with these numbers."""
+    if operation in (SEAL, OPEN):
+        chosen = scenes.box(draw, given=p)
+        params = chosen.seal_params() if operation == SEAL else chosen.open_params(chosen.sealed())
+        return params, {"box_key": chosen.box_key.hex()}
+    made = scenes.buffer(draw, p)
+    zeros = _zeros(made)
+    if operation == MASK:
+        return replace(made, updates=zeros).mask_params(made.accepted[0]), {}
+    return made.recover_params(list(zeros.values())), {}
+
+
+for _name in (MASK, SEAL, OPEN, RECOVER):
+    _numbers(_name)

@@ -1,0 +1,300 @@
+"""Checks of whole sessions of BASA by a schedule of who comes, times out and is late (spec/adapter.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
+from secagg_spec.conformance.checks.basa_plans import EPOCHS, Opened, Plan, Session, plan, session, valid
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_RANDOMNESS,
+    MALFORMED,
+    NOT_FINITE,
+    OUTSIDE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+    same,
+)
+from secagg_spec.conformance.checks.crypto import AGAIN
+from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.protocols.basa_cores import SETTLE
+
+NOT_NOW = AGAIN | MALFORMED
+STAMP = frozenset({"inconsistent_sets", "out_of_range", "wrong_phase"})
+FEW = frozenset({"below_threshold", "wrong_phase"})
+NOBODY = OUTSIDE | BAD_PARAM | NOT_NOW | MALFORMED
+"""The codes of the table of spec/adapter.md, section 5."""
+
+_MEMBERS = ("round", "positions", "users", "weights", "sum")
+
+
+# ------------------------------------------------------------------------------------------------------ right sessions
+
+
+@check(
+    f"{EPOCHS}/sums",
+    *("BAA-16", "BAA-17", "BAA-19", "BAA-23", "BAA-40", "BAA-41", "BAA-45"),
+    operations=(EPOCHS,),
+    examples=80,
+)
+def sums(draw: Any, call: Caller) -> None:
+    """Whoever comes and times out, each epoch that is closed ends with the sum of its accepted updates, no other."""
+    made = valid(draw)
+    got = call.result(EPOCHS, made.params, call.randomness(EPOCHS, made.rand)).get("epochs")
+    wanted = made.plan.epochs
+    if not isinstance(got, list) or len(got) != len(wanted) or not all(_is_epoch(epoch) for epoch in got):
+        fail(f"epochs must be a list of {len(wanted)} objects with {', '.join(_MEMBERS)}")
+    for number, (mine, right) in enumerate(zip(got, wanted, strict=True)):
+        _judge(call, made, f"{EPOCHS}: epochs[{number}]", mine, right)
+
+
+def _is_epoch(epoch: object) -> bool:
+    return isinstance(epoch, dict) and set(_MEMBERS) <= set(epoch)
+
+
+def _judge(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> None:
+    """Compare an epoch; weights that an implementation draws itself are compared with the admissible ones."""
+    wanted = {
+        "round": str(right.number),
+        "positions": [position for position, _, _, _ in right.uploads],
+        "users": [user for _, user, _, _ in right.uploads],
+    }
+    for name, value in wanted.items():
+        if mine[name] != value:
+            fail(f"{what}.{name} is {mine[name]!r}, must be {value!r}", value)
+    weights = _weights(call, made, what, mine, right)
+    if not right.closed:
+        if mine["sum"] is not None:
+            fail(f"{what}.sum is {mine['sum']!r}; the epoch ended without one, or is open", None)
+        return
+    p = made.plan.parameters
+    rows = [[w * v for v in made.updates[n].tolist()] for w, (*_, n) in zip(weights, right.uploads, strict=True)]
+    total = np.array([sum(column) % p.R for column in zip(*rows, strict=True)], dtype=np.uint64)
+    same(f"{what}.sum", call.read(EPOCHS, mine["sum"], "sum", p.d, p.R), total)
+
+
+def _weights(call: Caller, made: Session, what: str, mine: Mapping[str, Any], right: Opened) -> list[int]:
+    try:
+        weights = [int(value) for value in unpack(mine["weights"])]
+    except ValueError as error:
+        raise CheckFailed("protocol", f"{what}.weights is not a vector: {error}") from None
+    drawn = call.caps.grade(EPOCHS) == "explicit"
+    allowed = [made.weights(upload, right.number, drawn=drawn) for upload in right.uploads]
+    if len(weights) != len(allowed) or any(w not in choices for w, choices in zip(weights, allowed, strict=True)):
+        fail(f"{what}.weights is {weights}, must be one of each of {allowed}", allowed)
+    return weights
+
+
+# ------------------------------------------------------------------------------------------------------------ refusals
+
+
+Wrong = tuple[dict[str, Any], frozenset[str], str]
+Build = Callable[[Any, Plan], Wrong | None]
+
+
+def _refusal(name: str, *clauses: str, **wanted: Any) -> Callable[[Build], Build]:
+    """Register an event that a party refuses, at the end of a schedule, as a check."""
+
+    def register(build: Build) -> Build:
+        def judge(draw: Any, call: Caller) -> None:
+            drawn = plan(draw, **wanted)
+            if draw(st.booleans()):
+                drawn.whole()
+            found = build(draw, drawn)
+            if found is None:
+                return
+            event, codes, why = found
+            drawn.events.append(event)
+            drawn.used += event["event"] in ("upload", "late")
+            made = session(drawn)
+            call.refused(EPOCHS, made.params, codes, why, call.randomness(EPOCHS, made.rand))
+
+        judge.__doc__ = build.__doc__
+        check(f"{EPOCHS}/{name}", *clauses, operations=(EPOCHS,), examples=20)(judge)
+        return build
+
+    return register
+
+
+def _event(draw: Any, user: int, stamp: int) -> dict[str, Any]:
+    """Draw an event in which a user comes."""
+    kinds: tuple[dict[str, Any], ...] = (
+        {"event": "upload"},
+        {"event": "late"},
+        {"event": "expire", "keyed": True},
+        {"event": "expire", "keyed": False},
+    )
+    return {**kinds[draw(st.integers(0, len(kinds) - 1))], "user": user, "stamp": str(stamp)}
+
+
+@_refusal("comes-again", "BAA-36", "BAA-10")
+def _comes_again(draw: Any, drawn: Plan) -> Wrong:
+    """A user whose update was accepted, or whose position was skipped, gets no other position in this epoch."""
+    drawn.bustle(6)
+    if not drawn.epoch.barred:
+        drawn.upload(draw(st.sampled_from(drawn.able())))
+    now = drawn.epoch
+    user = draw(st.sampled_from(sorted(now.barred)))
+    return _event(draw, user, now.number), NOT_NOW, f"user {user} had a key of the epoch {now.number}"
+
+
+@_refusal("full", "BAA-36")
+def _full(draw: Any, drawn: Plan) -> Wrong:
+    """No position is offered when K updates are accepted, or none is left."""
+    drawn.bustle(3)
+    drawn.fill()
+    user = draw(st.integers(0, drawn.parameters.N - 1))
+    return _event(draw, user, drawn.epoch.number), NOT_NOW, "the buffer is full, or no position is left"
+
+
+@_refusal("too-early", "BAA-19", "BAA-45")
+def _too_early(draw: Any, drawn: Plan) -> Wrong | None:
+    """An epoch is not closed with fewer than K updates while a position is unused."""
+    drawn.bustle(6)
+    if drawn.can_close():
+        return None
+    return {"event": "close"}, FEW, f"{len(drawn.epoch.uploads)} updates are accepted, and a position is unused"
+
+
+@_refusal("too-few", "BAA-19", "BAA-45", timeouts=SETTLE)
+def _too_few(draw: Any, drawn: Plan) -> Wrong:
+    """An epoch is not closed with fewer than T + 2 updates, though no position is left."""
+    few = draw(st.integers(0, drawn.parameters.T + 1))
+    while drawn.able() and drawn.epoch.place < drawn.parameters.positions:
+        upload = len(drawn.epoch.uploads) < few
+        (drawn.upload if upload else drawn.skip)(draw(st.sampled_from(drawn.able())))
+    return {"event": "close"}, FEW, f"{few} updates are accepted, and T + 2 is {drawn.parameters.T + 2}"
+
+
+@_refusal("stale", "BAA-28", "BAA-49", "BAA-38")
+def _stale(draw: Any, drawn: Plan) -> Wrong | None:
+    """An update that is older than tau_max, or of an epoch to come, gets no position."""
+    drawn.bustle(3)
+    now, users = drawn.epoch.number, drawn.able()
+    wrong = [now + 1, now + 2, *(s for s in (now - drawn.parameters.tau_max - 1, 0) if s >= 0)]
+    found = [s for s in wrong if s > now or now - s > drawn.parameters.tau_max]
+    if not users:
+        return None
+    stamp = draw(st.sampled_from(found))
+    why = f"the stamp is {stamp}, the epoch {now}, and tau_max {drawn.parameters.tau_max}"
+    return _event(draw, draw(st.sampled_from(users)), stamp), STAMP, why
+
+
+@_refusal("nobody", "MSG-03")
+def _nobody(draw: Any, drawn: Plan) -> Wrong:
+    """A user outside the roster does nothing."""
+    stranger = draw(st.sampled_from((drawn.parameters.N, -1, 2**31 - 1)))
+    return _event(draw, stranger, drawn.epoch.number), NOBODY, f"user {stranger} is not on the roster"
+
+
+# ------------------------------------------------------------------------------------------------------ whole requests
+
+
+_FORMS: tuple[Any, ...] = (
+    {"event": "start", "user": 0, "stamp": "0"},
+    {"event": "upload", "user": 0},
+    {"event": "upload", "stamp": "0"},
+    {"event": "upload", "user": 0, "stamp": 0},
+    {"event": "upload", "user": "0", "stamp": "0"},
+    {"event": "upload", "user": 0, "stamp": "0", "keyed": True},
+    {"event": "late", "user": 0, "stamp": "0", "keyed": True},
+    {"event": "expire", "user": 0, "stamp": "0"},
+    {"event": "expire", "user": 0, "stamp": "0", "keyed": 1},
+    {"event": "expire", "user": 0, "stamp": "0", "keyed": None},
+    {"event": "close", "user": 0},
+    {"event": "close", "stamp": "0"},
+    {"event": 0, "user": 0, "stamp": "0"},
+    {"user": 0, "stamp": "0"},
+    {},
+    "close",
+    None,
+)
+"""What is no event of the table."""
+
+
+@check(f"{EPOCHS}/events", "ADP-36", operations=(EPOCHS,), examples=40)
+def events(draw: Any, call: Caller) -> None:
+    """An event that is not one of the table is rejected as malformed, wherever it stands."""
+    made = valid(draw, 1)
+    at = draw(st.integers(0, len(made.plan.events)))
+    wrong = _FORMS[draw(st.integers(0, len(_FORMS) - 1))]
+    schedule = [*made.plan.events[:at], wrong, *made.plan.events[at:]]
+    rand = call.randomness(EPOCHS, made.rand)
+    call.refused(EPOCHS, made.with_events(schedule), MALFORMED, f"schedule[{at}] is {wrong!r}", rand)
+
+
+@check(f"{EPOCHS}/budget", "BAA-25", operations=(EPOCHS,), examples=20)
+def budget(draw: Any, call: Caller) -> None:
+    """An update with an element that a buffer does not carry is refused."""
+    made = valid(draw, 1)
+    p = made.plan.parameters
+    if scenes.half(p.R) == p.budget:
+        return
+    rows = [row.copy() for row in made.updates]
+    at = draw(st.integers(0, made.plan.used - 1))
+    rows[at][draw(st.integers(0, p.d - 1))] = draw(st.sampled_from((p.budget + 1, p.R - p.budget - 1)))
+    params = {**made.params, "updates": [pack(row) for row in rows]}
+    why = f"updates[{at}] has an element beyond the budget of {p.budget}"
+    call.refused(EPOCHS, params, NOT_FINITE, why, call.randomness(EPOCHS, made.rand))
+
+
+@check(f"{EPOCHS}/updates", "BAA-24", operations=(EPOCHS,), examples=20)
+def updates(draw: Any, call: Caller) -> None:
+    """An update of another length, or with a number that is not below R, is refused."""
+    made = valid(draw, 1)
+    rows, R = [pack(row) for row in made.updates], made.plan.parameters.R
+    at = draw(st.integers(0, made.plan.used - 1))
+    wrong = [rows[at][:-8], rows[at] + "00000000"]
+    wrong += [rows[at][:-8] + pack(np.array([R], dtype=np.uint64))] if R < 2**32 else []
+    rows[at] = wrong[draw(st.integers(0, len(wrong) - 1))]
+    params = {**made.params, "updates": rows}
+    call.refused(EPOCHS, params, UPDATE, f"updates[{at}] is no update", call.randomness(EPOCHS, made.rand))
+
+
+def _given(caps: Capabilities) -> bool:
+    return caps.grade(EPOCHS) == "explicit"
+
+
+@check(f"{EPOCHS}/too-little", "RND-04", operations=(EPOCHS,), examples=16)
+def too_little(draw: Any, call: Caller) -> None:
+    """A schedule that uses more than it is given is refused."""
+    made = valid(draw, 1)
+    params, rand = dict(made.params), dict(made.rand)
+    least = made.plan.used - 1
+    name = draw(st.sampled_from(("updates", "roundings") if _given(call.caps) else ("updates",)))
+    if name == "updates":
+        params["updates"] = params["updates"][:least]
+    else:
+        rand["roundings"] = rand["roundings"][: 16 * least]
+    codes = BAD_RANDOMNESS | NOBODY
+    call.refused(EPOCHS, params, codes, f"there are too few {name}", call.randomness(EPOCHS, rand))
+
+
+@check(f"{EPOCHS}/numbers", "BAA-01", "BAA-02", "STL-01", operations=(EPOCHS,), examples=40)
+def numbers(draw: Any, call: Caller) -> None:
+    """Numbers of a session that the text does not allow are refused."""
+    made = valid(draw, 1)
+    wrong = scenes.wrong_numbers(made.plan.parameters)
+    name = draw(st.sampled_from(sorted(wrong)))
+    rand = call.randomness(EPOCHS, made.rand)
+    call.refused(EPOCHS, {**made.params, **wrong[name]}, ELSEWHERE, f"there is a rule broken ({name})", rand)
+
+
+@check(f"{EPOCHS}/bound", "ERR-02", operations=(EPOCHS,), examples=10)
+def bound(draw: Any, call: Caller) -> None:
+    """A round outside its range, or a session id of another length, is refused."""
+    made = valid(draw, 1)
+    text = made.params["session"]
+    options = ({"round": str(2**32)}, {"round": "-1"}, {"session": text[:-2]}, {"session": text + "00"})
+    wrong = options[draw(st.integers(0, len(options) - 1))]
+    rand = call.randomness(EPOCHS, made.rand)
+    call.refused(EPOCHS, {**made.params, **wrong}, ELSEWHERE, f"there is {wrong}", rand)

@@ -1,0 +1,50 @@
+"""Reading bytes from front to back, for what is written by a peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secagg_spec.errors import Malformed
+
+
+@dataclass
+class Reader:
+    """Bytes and a place in them; `what` says what they should be, for the error."""
+
+    what: str
+    data: bytes
+    at: int = 0
+
+    def take(self, count: int) -> bytes:
+        """Return the next `count` bytes.
+
+        Raises
+        ------
+        Malformed
+            There are not so many.
+        """
+        if self.at + count > len(self.data):
+            raise Malformed(f"{self.what} of {len(self.data)} bytes ends early: {count} are needed from {self.at} on")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, count: int) -> int:
+        """Return the next `count` bytes as a little-endian integer.
+
+        Raises
+        ------
+        Malformed
+            There are not so many.
+        """
+        return int.from_bytes(self.take(count), "little")
+
+    def end(self) -> None:
+        """Refuse bytes that go on.
+
+        Raises
+        ------
+        Malformed
+            There are more.
+        """
+        if self.at != len(self.data):
+            raise Malformed(f"{self.what} goes on after its end: {len(self.data) - self.at} more bytes")

@@ -1,0 +1,543 @@
+"""What the server and a coalition of users learn from epochs of BASA, and from those of weaker rules.
+
+The cores that run decide: `add_masks`, which `mask_update` calls, is probed, and `recover` is run on the coefficients
+of its inputs. Masks are streams of seeds, and a seed is known to a coalition when
+
+- one of the coalition drew it;
+- its box reached the server, and the coalition has the secret key of the position that it is sealed to: since one of
+  its users got that key, whatever became of this user, or since the authority released it.
+
+**Users are numbered as they come.** A user that leaves before it has a key changes nothing, and is left out.
+
+**One element at a time**, as in `privacy.secagg`. The secret of a user is its update; weights are public.
+
+**From the least to the most.** A message more never makes a coalition learn less. The most that it sees before an epoch
+ends is all uploads, and all keys that its users ever get; every prefix lies below. An upload that the server held back,
+and one that came late, are the same upload.
+
+**What may be known** is the sum over the honest accepted updates, once the epoch is closed. Where a rule has no
+release, that is so as soon as no honest user is to come; and when a timeout ended the epoch, a last upload that came
+late is part of that sum, which is then the one of a void epoch.
+
+==============  ===================================================
+papers          here
+==============  ===================================================
+x_k             the secret ``x`` of a user
+y_k             `Epoch.masked` of a user
+PRG(s_{k,j})    the stream of the token `Epoch.seed`, of a user k and a position j
+SK_k            the token `Epoch.pair_key`
+(none)          the tokens `Epoch.self_seed`, `Epoch.self_key`
+==============  ===================================================
+
+Source: spec/basa.md, sections 4 and 6 (BAA-12, BAA-13, BAA-16, BAA-20, BAA-21, BAA-26); BASA, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations, product
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.privacy.probe import AffineMap, probe
+from secagg_spec.privacy.verdict import Verdict
+from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, user_token
+from secagg_spec.protocols import basa_cores as cores
+from secagg_spec.protocols.basa_cores import PRESETS, Masks
+
+Users: TypeAlias = tuple[int, ...]
+
+ACCEPTED, LATE, GONE = "accepted", "late", "gone"
+FATES = (ACCEPTED, LATE, GONE)
+PAIR, SELF = "pair", "self"
+
+
+# ------------------------------------------------------------------------------------------------- what happens
+
+
+class Holder(NamedTuple):
+    """A user that got the key of a position: its update was accepted, came too late, or never came (gone)."""
+
+    position: int
+    fate: str
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """What becomes of timeouts: a rule.
+
+    Parameters
+    ----------
+    name : str
+    again : bool
+        The position of a user that timed out is given to the next one.
+    own : bool
+        Updates have self masks.
+    accepted, others : tuple of {"pair", "self"}
+        Which keys the authority releases at the close, of positions with an accepted update and of the others.
+    ends : bool
+        A timeout ends the epoch.
+    """
+
+    name: str
+    again: bool = False
+    own: bool = False
+    accepted: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    ends: bool = False
+
+    @property
+    def releases(self) -> bool:
+        """Whether an epoch ends with a release of keys."""
+        return bool(self.accepted or self.others)
+
+
+SETTLE = Timeouts("settle", own=True, accepted=(SELF,), others=(PAIR,))
+VOID = Timeouts("void", ends=True)
+PAPER = Timeouts("paper", again=True)
+RULES: Mapping[str, Timeouts] = MappingProxyType({rule.name: rule for rule in (SETTLE, VOID, PAPER)})
+WEAKER: Mapping[str, Timeouts] = MappingProxyType(
+    {
+        rule.name: rule
+        for rule in (
+            replace(SETTLE, name="again", again=True),
+            replace(SETTLE, name="bare", own=False, accepted=()),
+            replace(SETTLE, name="both-skipped", others=(PAIR, SELF)),
+            replace(SETTLE, name="both-accepted", accepted=(PAIR, SELF)),
+        )
+    }
+)
+"""`SETTLE` with positions given again, without self masks, or with both keys of some positions released."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What happened in an epoch.
+
+    Parameters
+    ----------
+    positions : int
+        P.
+    holders : tuple of Holder
+        Who got keys, in the order in which they came: user u is ``holders[u]``.
+    closed : bool
+        The epoch was closed, and keys released where the rule has any.
+    offered : mapping from user to tuple of int
+        From which positions a user was given boxes, where that is not from the accepted ones before its own.
+    """
+
+    positions: int
+    holders: tuple[Holder, ...]
+    closed: bool = True
+    offered: Mapping[int, Users] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the holders.
+
+        Raises
+        ------
+        ParameterError
+            Positions are out of range or descend, a fate is unknown, or two updates of a position are accepted.
+        """
+        for position, fate in self.holders:
+            validate.integer("position", position, 0, self.positions - 1)
+            if fate not in FATES:
+                raise ParameterError("fate", fate, f"one of {', '.join(FATES)}")
+        order, taken = [holder.position for holder in self.holders], [self.at(u) for u in self.accepted]
+        if order != sorted(order) or len(set(taken)) < len(taken):
+            raise ParameterError("holders", self.holders, "ascending by position, with one accepted update for each")
+
+    def at(self, user: int) -> int:
+        """Return the position of a user."""
+        return self.holders[user].position
+
+    @property
+    def users(self) -> range:
+        """All users that got a key."""
+        return range(len(self.holders))
+
+    @property
+    def accepted(self) -> Users:
+        """The users whose updates were accepted."""
+        return tuple(user for user in self.users if self.holders[user].fate == ACCEPTED)
+
+    @property
+    def uploaded(self) -> Users:
+        """The users whose masked updates reached the server, in time or not."""
+        return tuple(user for user in self.users if self.holders[user].fate != GONE)
+
+    def boxes(self, user: int) -> Users:
+        """Return the users whose boxes a user was given, and whose masks it removes."""
+        before = [other for other in self.accepted if self.at(other) < self.at(user)]
+        chosen = self.offered.get(user) if self.offered else None
+        return tuple(other for other in before if chosen is None or self.at(other) in chosen)
+
+    def until(self, user: int) -> Situation:
+        """Return the situation in which the uploads of this user and of those after it have not come yet."""
+        late = tuple(Holder(self.at(other), GONE) for other in self.users[user:])
+        return replace(self, holders=self.holders[:user] + late, closed=False)
+
+
+# ------------------------------------------------------------------------------------------------------- views
+
+
+class Epoch:
+    """One element of the updates of an epoch, as linear forms.
+
+    Parameters
+    ----------
+    ring : Ring
+        The integers modulo R.
+    rule : Timeouts
+    situation : Situation
+    weights : sequence of int, optional
+        The weight of each user's update; all 1 when left out.
+    people : sequence of int, optional
+        Who the users are; themselves when left out. A coalition is a set of people.
+    number : int
+        The epoch. Epochs with different numbers have different keys and masks.
+    space : Space, optional
+        Where the symbols live; epochs that are seen together are given one space.
+    name : str
+        What updates are called. Epochs in which people upload other updates give them other names.
+    """
+
+    def __init__(
+        self,
+        ring: Ring,
+        rule: Timeouts,
+        situation: Situation,
+        *,
+        weights: Sequence[int] | None = None,
+        people: Sequence[int] | None = None,
+        number: int = 0,
+        space: Space | None = None,
+        name: str = "x",
+    ) -> None:
+        self.ring, self.rule, self.situation, self.number = ring, rule, situation, number
+        users = situation.users
+        self.weights = _each("weights", weights, (1,) * len(users))
+        self.people = _each("people", people, tuple(users))
+        self.space = Space(ring) if space is None else space
+        self.updates = {u: self.space.secret(name, self.people[u], (0,)) for u in situation.uploaded}
+        self.masked = {u: self._masked(u) for u in situation.uploaded}
+
+    def seed(self, user: int, position: int) -> Token:
+        """Return the seed that a user seals to a later position."""
+        return ("seed", self.number, user, position)
+
+    def self_seed(self, user: int) -> Token:
+        """Return the seed of a user's self mask."""
+        return ("self seed", self.number, user)
+
+    def pair_key(self, position: int) -> Token:
+        """Return the secret key that opens the boxes to a position."""
+        return ("pair key", self.number, position)
+
+    def self_key(self, position: int) -> Token:
+        """Return the secret key that opens the self boxes of a position."""
+        return ("self key", self.number, position)
+
+    def mask(self, user: int, position: int) -> Forms:
+        """Return the mask of a user for a later position."""
+        return self._stream(self.seed(user, position), "pairwise-mask")
+
+    def self_mask(self, user: int) -> Forms:
+        """Return the self mask of a user."""
+        return self._stream(self.self_seed(user), "self-mask")
+
+    def _stream(self, seed: Token, purpose: str) -> Forms:
+        return self.space.derived(Derivation(seed, bytes(16), "basa", self.number, purpose), 1)
+
+    def _masked(self, user: int) -> Forms:
+        situation, at = self.situation, self.situation.at(user)
+        before = [self.mask(other, at) for other in situation.boxes(user)]
+        after = [self.mask(user, position) for position in range(at + 1, situation.positions)]
+        own = [self.self_mask(user)] if self.rule.own else []
+        core = _masking(cores.add_masks, self.ring, self.weights[user], len(before), len(after), self.rule.own)
+        return self.space.apply(core, self.updates[user], *before, *after, *own)
+
+    def recovered(self) -> Forms:
+        """Return what `recover` makes of the accepted updates and the released masks.
+
+        It is run on the coefficients themselves, each of them as one element of a vector; R is at least 7.
+        """
+        situation = self.situation
+        masked = [self.masked[u] for u in situation.accepted]
+        own = [self.self_mask(u) for u in situation.accepted] if self.rule.own else []
+        joined = join([*masked, *own, *(self.mask(u, j) for u, j in self._left())])
+        rows, first, second = list(joined.matrix), len(masked), len(masked) + len(own)
+        parameters = replace(PRESETS["tiny"], R=self.ring.modulus, d=joined.symbols.size, c_g=1, tau_max=0)
+        total = cores.recover(parameters, rows[:first], rows[first:second], rows[second:])
+        return Forms(joined.symbols, total.reshape(1, -1))
+
+    def _left(self) -> list[tuple[int, int]]:
+        """Return the users and positions whose masks are left when all masked updates are added."""
+        situation, taken = self.situation, {self.situation.at(u) for u in self.situation.accepted}
+        others = [position for position in range(situation.positions) if position not in taken]
+        return [(u, j) for u in situation.accepted for j in others if j > situation.at(u)]
+
+    def total(self, users: Collection[int]) -> Forms:
+        """Return the weighted sum over the updates of some users, at least one."""
+        chosen = sorted(users)
+        joined = join([self.updates[u] for u in chosen])
+        weights = np.array([[self.weights[u] for u in chosen]], dtype=np.uint64)
+        return Forms(joined.symbols, self.ring.matmul(weights, joined.matrix))
+
+    # What is known.
+
+    def rules(self) -> tuple[Rule, ...]:
+        """Return who draws what, who got which key, and what keys open of the boxes that reached the server."""
+        found = []
+        for user, person in enumerate(self.people):
+            at, drawn = self.situation.at(user), user_token(person)
+            found.append(Rule(self.pair_key(at), (drawn,)))
+            found.append(Rule(self.self_seed(user), (drawn, self.self_key(at))))
+            for position in range(at + 1, self.situation.positions):
+                found.append(Rule(self.seed(user, position), (drawn, self.pair_key(position))))
+        return _joined(found)
+
+    def released(self) -> Iterator[Token]:
+        """Yield the keys that the authority releases at the close."""
+        taken = {self.situation.at(user) for user in self.situation.accepted}
+        for position in range(self.situation.positions):
+            kinds = self.rule.accepted if position in taken else self.rule.others
+            yield from (self.pair_key(position) if kind == PAIR else self.self_key(position) for kind in kinds)
+
+    def show(self, view: View) -> None:
+        """Add what the server sees to a view."""
+        view.see(*self.masked.values())
+        if self.situation.closed:
+            view.reveal(*self.released())
+
+    def view(self, coalition: Collection[int]) -> View:
+        """Return what the server and a coalition see."""
+        return together([self], coalition)
+
+    def honest(self, coalition: Collection[int], users: Iterable[int]) -> Users:
+        """Return those of some users that do not collude."""
+        return tuple(user for user in users if self.people[user] not in coalition)
+
+    def contributors(self, coalition: Collection[int]) -> Users:
+        """Return the honest users whose updates are in the sum that may be known once the epoch ended."""
+        situation = self.situation
+        return self.honest(coalition, situation.uploaded if self.rule.ends else situation.accepted)
+
+    def allowed(self, coalition: Collection[int]) -> tuple[Forms, ...]:
+        """Return the sum over the honest updates that may be known, or nothing as long as none may be."""
+        honest = self.contributors(coalition)
+        return (self.total(honest),) if honest and self.ended(coalition) else ()
+
+    def ended(self, coalition: Collection[int]) -> bool:
+        """Return whether the sum may be known: the epoch is closed; without a release, no honest user is to come."""
+        situation = self.situation
+        if situation.closed or self.rule.releases:
+            return situation.closed
+        done = {*self.contributors(coalition), *(u for u in situation.users if self.people[u] in coalition)}
+        return {situation.at(user) for user in done} >= set(range(situation.positions))
+
+    def decide(self, coalition: Collection[int]) -> Verdict:
+        """Return what a coalition learns beyond what may be known and its own updates."""
+        return self.view(coalition).decide(*self.allowed(coalition))
+
+
+def _each(name: str, given: Sequence[int] | None, default: Users) -> Users:
+    if given is not None and len(given) != len(default):
+        raise LengthMismatch(name, tuple(given), f"{len(default)}, one for each user that got a key")
+    return default if given is None else tuple(given)
+
+
+def _joined(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Return rules with one of several sources each, those for one token put together."""
+    sources: dict[Token, tuple[Token, ...]] = {}
+    for rule in rules:
+        sources[rule.token] = sources.get(rule.token, ()) + rule.sources
+    return tuple(Rule(token, known) for token, known in sources.items())
+
+
+Adding: TypeAlias = Callable[[Ring, UintArray, Masks], UintArray]
+
+
+@cache
+def _masking(add: Adding, ring: Ring, weight: int, before: int, after: int, own: bool) -> AffineMap:
+    """Probe how masks are added: from an update, the masks before, those after, and the self mask."""
+
+    def core(values: UintArray) -> UintArray:
+        update, *rest = values.reshape(-1, 1)
+        masks = Masks(rest[:before], rest[before : before + after], rest[-1] if own else None)
+        return add(ring, ring.multiply(update, np.array([weight], dtype=np.uint64)), masks)
+
+    return probe(ring, core, 1 + before + after + own, name="add_masks")
+
+
+# ----------------------------------------------------------------------------------------------- what is learned
+
+
+def learned(epoch: Epoch, coalition: Collection[int]) -> tuple[Forms, ...]:
+    """Return exactly what a coalition learns where the authority releases nothing, besides its own updates.
+
+    Let k be the last position whose key no member of the coalition ever held. All masks to later positions are known,
+    so that an upload at one of these is bare, and uploads at k differ by their updates. Before k masks are unknown, and
+    only the sum with one upload at each position is left; when no honest upload came at some of these, not even that.
+    """
+    situation = epoch.situation
+    held = {situation.at(user) for user in situation.users if epoch.people[user] in coalition}
+    unknown = [position for position in range(situation.positions) if position not in held]
+    last = unknown[-1] if unknown else -1
+    honest = epoch.honest(coalition, situation.uploaded)
+    bare = [epoch.total([user]) for user in honest if situation.at(user) > last]
+    level = [user for user in honest if situation.at(user) == last]
+    chain = [user for user in honest if user in situation.accepted and situation.at(user) < last] + level[:1]
+    whole = {situation.at(user) for user in chain} >= set(unknown)
+    differences = [_difference(epoch, user, level[0]) for user in level[1:]]
+    return (*bare, *differences, *([epoch.total(chain)] if chain and whole else []))
+
+
+def _difference(epoch: Epoch, user: int, other: int) -> Forms:
+    """Return the difference of the weighted updates of two users."""
+    both = join([epoch.total([user]), epoch.total([other])])
+    minus = epoch.ring.subtract(both.matrix[:1], both.matrix[1:])
+    return Forms(both.symbols, minus)
+
+
+def together(epochs: Sequence[Epoch], coalition: Collection[int]) -> View:
+    """Return what the server and a coalition see of epochs with one space."""
+    view = View(epochs[0].space, coalition, tuple(rule for epoch in epochs for rule in epoch.rules()))
+    for epoch in epochs:
+        epoch.show(view)
+    return view
+
+
+def exactly(view: View, forms: Sequence[Forms]) -> bool:
+    """Return whether a view determines these forms of secrets, and nothing besides but what the coalition has."""
+    verdict = view.decide(*forms)
+    return verdict.private and verdict.withheld == 1
+
+
+def recovers(epoch: Epoch) -> bool:
+    """Return whether `recover` returns the sum over the accepted updates, every mask gone, from released keys."""
+    got, wanted = epoch.recovered(), epoch.total(epoch.situation.accepted)
+    joined = join([got, wanted]).matrix
+    exact = np.array_equal(joined[:1], joined[1:])
+    return exact and epoch.view(()).decide(wanted).withheld == 1
+
+
+def witness(epoch: Epoch, functional: Mapping[int, int]) -> Forms:
+    """Return the combination of masked updates with the given coefficients; the weights are 1."""
+    users = sorted(functional)
+    joined = join([epoch.masked[user] for user in users])
+    coefficients = np.array([[functional[user] for user in users]], dtype=np.uint64)
+    return Forms(joined.symbols, epoch.ring.matmul(coefficients, joined.matrix))
+
+
+# --------------------------------------------------------------------------------------------- what may happen
+
+
+def every_pattern(positions: int) -> Iterator[Situation]:
+    """Yield every closed epoch in which each position is given once: accepted, late, or nothing came.
+
+    A position that nobody got shows what one does whose honest user never uploaded.
+    """
+    for fates in product(FATES, repeat=positions):
+        yield Situation(positions, tuple(Holder(at, fate) for at, fate in enumerate(fates)))
+
+
+def every_repeat(positions: int, extras: Sequence[tuple[str, ...]] = ((), (LATE,), (GONE,))) -> Iterator[Situation]:
+    """Yield every full epoch of the paper, with some holders of each position that timed out before the accepted one.
+
+    Each entry of `extras` is what may become of the users before; by default at most one of them for each position.
+    """
+    for chosen in product(extras, repeat=positions):
+        holders = [Holder(at, fate) for at, early in enumerate(chosen) for fate in (*early, ACCEPTED)]
+        yield Situation(positions, tuple(holders))
+
+
+def every_stop(positions: int) -> Iterator[Situation]:
+    """Yield every end of an epoch that a timeout ends: after k accepted updates a late or a missing one; or none."""
+    for taken in range(positions):
+        before = tuple(Holder(at, ACCEPTED) for at in range(taken))
+        for fate in (LATE, GONE):
+            yield Situation(positions, (*before, Holder(taken, fate)), closed=False)
+    yield Situation(positions, tuple(Holder(at, ACCEPTED) for at in range(positions)))
+
+
+def every_settled(K: int, positions: int, enough: int, holders: tuple[Holder, ...] = ()) -> Iterator[Situation]:
+    """Yield every end of an epoch in which positions are skipped: K accepted, or no position left.
+
+    It is closed when `enough` updates are accepted, and else abandoned.
+    """
+    count = [fate for _, fate in holders].count(ACCEPTED)
+    if count == K or len(holders) == positions:
+        yield Situation(positions, holders, closed=count >= enough)
+        return
+    for fate in FATES:
+        yield from every_settled(K, positions, enough, (*holders, Holder(len(holders), fate)))
+
+
+def arrivals(
+    rule: Timeouts, K: int, positions: int, enough: int, fates: Mapping[int, str | None]
+) -> tuple[Situation, Users]:
+    """Return what happens when users 0, 1, 2, … come until the epoch ends, and which of them got a key.
+
+    `fates` names what becomes of some users; None leaves without a key, and who is not named is accepted.
+    """
+    holders, people, position, user = list[Holder](), list[int](), 0, 0
+    stopped = False
+    while position < positions and not stopped and [fate for _, fate in holders].count(ACCEPTED) < K:
+        fate = fates.get(user, ACCEPTED)
+        if fate is not None:
+            holders.append(Holder(position, fate))
+            people.append(user)
+            position += fate == ACCEPTED or not rule.again
+            stopped = rule.ends and fate != ACCEPTED
+        user += 1
+    closed = not stopped and [fate for _, fate in holders].count(ACCEPTED) >= enough
+    return Situation(positions, tuple(holders), closed), tuple(people)
+
+
+def every_coalition(people: Collection[int]) -> Iterator[Users]:
+    """Yield every set of people, the smallest first, the empty one (the server alone) among them."""
+    for size in range(len(people) + 1):
+        yield from combinations(sorted(people), size)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A situation with a coalition, and the verdict on it."""
+
+    epoch: Epoch
+    coalition: Users
+    verdict: Verdict
+
+    @property
+    def situation(self) -> Situation:
+        """What happened."""
+        return self.epoch.situation
+
+    @property
+    def contributors(self) -> Users:
+        """The honest users whose updates are in the sum that may be known."""
+        return self.epoch.contributors(self.coalition) if self.epoch.ended(self.coalition) else ()
+
+
+def audit(ring: Ring, rule: Timeouts, situations: Iterable[Situation], largest: int | None = None) -> Iterator[Case]:
+    """Yield the verdict of each situation with each coalition of up to `largest` of its users, or of all.
+
+    Raises
+    ------
+    NotAffine
+        A core is not affine, so that no verdict of this kind exists.
+    """
+    for situation in situations:
+        epoch = Epoch(ring, rule, situation)
+        for coalition in every_coalition(situation.users):
+            if largest is None or len(coalition) <= largest:
+                yield Case(epoch, coalition, epoch.decide(coalition))

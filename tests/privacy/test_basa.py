@@ -1,0 +1,415 @@
+"""What coalitions learn from epochs of BASA: every end of an epoch, rules that are weaker, and planted bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField, Ring
+from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.privacy import basa as model
+from secagg_spec.privacy.basa import (
+    ACCEPTED,
+    FATES,
+    GONE,
+    LATE,
+    PAPER,
+    RULES,
+    SETTLE,
+    VOID,
+    WEAKER,
+    Epoch,
+    Holder,
+    Situation,
+    Timeouts,
+    exactly,
+    learned,
+    recovers,
+    together,
+)
+from secagg_spec.privacy.probe import NotAffine
+from secagg_spec.privacy.views import Space
+from secagg_spec.protocols import basa_cores as cores
+from secagg_spec.protocols.basa_cores import PRESETS, Masks
+from tests.privacy.enumeration import codes, entropy, every_vector
+from tests.quick import QUICK, some
+
+TINY = PRESETS["tiny"]
+RING = TINY.ring
+FIELD = PrimeField()
+
+
+def happened(*fates: str, positions: int | None = None, closed: bool = True) -> Situation:
+    """One user at each position, and what became of it."""
+    holders = tuple(Holder(position, fate) for position, fate in enumerate(fates))
+    return Situation(len(fates) if positions is None else positions, holders, closed)
+
+
+def again(*positions: tuple[str, ...]) -> Situation:
+    """The users of each position, one after another."""
+    holders = tuple(Holder(position, fate) for position, fates in enumerate(positions) for fate in fates)
+    return Situation(len(positions), holders)
+
+
+def beyond(rule: Timeouts, situation: Situation, *coalition: int, ring: Ring = RING) -> tuple[str, ...]:
+    """What is learned beyond what may be known, without the number of the element."""
+    functionals = Epoch(ring, rule, situation).decide(coalition).functionals
+    return tuple(text.replace("[0]", "") for text in functionals)
+
+
+# ------------------------------------------------------------------------------------------------------- settle
+
+
+@pytest.mark.requirement("BAA-12", "BAA-16", "BAA-20", "BAA-26")
+def test_settled_epochs_tell_exactly_the_sum_over_the_honest_accepted_updates() -> None:
+    """Every fate of four positions, every coalition, modulo 16."""
+    cases = 0
+    for situation in some(9, model.every_pattern(TINY.positions)):
+        epoch = Epoch(RING, SETTLE, situation)
+        for coalition in model.every_coalition(range(4)):
+            assert exactly(epoch.view(coalition), epoch.allowed(coalition))
+            cases += 1
+    assert QUICK or cases == 3**4 * 2**4
+
+
+@pytest.mark.requirement("BAA-20", "BAA-21", "BAA-41")
+def test_recover_returns_the_sum_from_released_keys_and_without_them_the_server_has_nothing() -> None:
+    for situation in model.every_pattern(4):
+        if situation.accepted:
+            assert recovers(Epoch(RING, SETTLE, situation))
+            abandoned = Epoch(RING, SETTLE, replace(situation, closed=False))
+            assert abandoned.decide(()).leak == 1
+            assert not recovers(abandoned)
+
+
+@pytest.mark.requirement("BAA-20")
+def test_before_the_close_no_coalition_learns_anything_of_honest_updates() -> None:
+    for situation in some(3, model.every_pattern(4)):
+        epoch = Epoch(RING, SETTLE, replace(situation, closed=False))
+        assert all(epoch.decide(coalition).leak == 1 for coalition in model.every_coalition(range(4)))
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("BAA-20", "BAA-26")
+def test_six_positions() -> None:
+    """Every fate of six positions; coalitions of up to two users modulo 16, two primes besides for the first few."""
+    for situation in some(20, list(model.every_pattern(6))[::5]):
+        epochs = [Epoch(ring, SETTLE, situation) for ring in (RING, FIELD)]
+        for size in range(2):
+            for coalition in combinations(range(6), size):
+                assert all(exactly(epoch.view(coalition), epoch.allowed(coalition)) for epoch in epochs[: 2 - size])
+
+
+@given(st.data())
+def test_drawn_epochs_tell_the_weighted_sum(data: st.DataObject) -> None:
+    ring = data.draw(st.sampled_from([Ring(8), Ring(9), Ring(16), Ring(2**32), FIELD]))
+    fates = data.draw(st.lists(st.sampled_from(FATES), min_size=2, max_size=7))
+    never = data.draw(st.integers(0, 2))
+    situation = happened(*fates, positions=len(fates) + never)
+    coalition = data.draw(st.sets(st.integers(0, len(fates) - 1)))
+    weights = [data.draw(st.integers(1, 3)) for _ in fates]
+    epoch = Epoch(ring, SETTLE, situation, weights=weights)
+    assert exactly(epoch.view(coalition), epoch.allowed(coalition))
+    if situation.accepted:
+        assert recovers(epoch)
+
+
+def test_a_larger_coalition_learns_no_more_but_the_sum_can_be_one_update() -> None:
+    """T + 1 users of T + 2 accepted ones are left with the third; T users never, since two honest ones are left."""
+    for situation in model.every_settled(TINY.K, TINY.positions, TINY.T + 2):
+        if situation.closed:
+            epoch = Epoch(RING, SETTLE, situation)
+            for coalition in model.every_coalition(situation.users):
+                assert epoch.decide(coalition).private
+                if len(coalition) <= TINY.T:
+                    assert len(epoch.contributors(coalition)) >= 2
+            pair = situation.accepted[:2]
+            (left,) = epoch.contributors(pair)
+            assert epoch.view(pair).decide(epoch.total([left])).withheld == 1
+
+
+def test_all_ends_of_an_epoch_at_tiny() -> None:
+    ends = list(model.every_settled(3, 4, 3))
+    assert len(ends) == len({situation.holders for situation in ends}) == 79
+    assert sum(situation.closed for situation in ends) == 7
+    assert all((len(situation.accepted) == 3) == situation.closed for situation in ends)
+
+
+# ---------------------------------------------------------------------------------------- against counting all cases
+
+
+def counted(rule: Timeouts, situation: Situation, R: int) -> float:
+    """The information in the masked updates about all updates given their sum, with every mask and update counted.
+
+    Nobody colludes; masks whose keys are released are set to 0, which tells as much as to know them.
+    """
+    epoch = Epoch(Ring(R), rule, situation)
+    view = epoch.view(())
+    known = {epoch.space.symbols[n] for n in view.known()}
+    free = [symbol for symbol in epoch.space.symbols if symbol not in known]
+    values = every_vector(R, len(free))
+    column = dict(zip(free, values, strict=True))
+    rows = []
+    for forms in epoch.masked.values():
+        terms = [(epoch.space.symbols[n], int(c)) for n, c in zip(forms.symbols, forms.matrix[0], strict=True)]
+        parts = [column[symbol] * np.uint64(c) for symbol, c in terms if symbol in column]
+        rows.append(np.sum(parts, axis=0) % np.uint64(R))
+    secrets = [column[epoch.space.symbols[int(form.symbols[0])]] for form in epoch.updates.values()]
+    total = np.sum([secrets[u] for u in situation.accepted], axis=0) % np.uint64(R)
+    x, seen, given = codes(R, secrets), codes(R, rows), codes(R, [total])
+    return entropy(x, given) + entropy(seen, given) - entropy(x, seen, given) - entropy(given)
+
+
+@pytest.mark.parametrize(
+    ("rule", "situation", "bits"),
+    [
+        (SETTLE, happened(ACCEPTED, ACCEPTED, LATE), 0.0),
+        (SETTLE, happened(ACCEPTED, LATE, ACCEPTED), 0.0),
+        (SETTLE, happened(LATE, ACCEPTED, ACCEPTED), 0.0),
+        (WEAKER["bare"], happened(ACCEPTED, ACCEPTED, LATE), 2.0),
+        (WEAKER["both-skipped"], happened(ACCEPTED, ACCEPTED, LATE), 2.0),
+        (PAPER, again((ACCEPTED,), (LATE, ACCEPTED)), 2.0),
+        (PAPER, again((LATE, ACCEPTED), (ACCEPTED,)), 0.0),
+    ],
+)
+def test_verdicts_are_those_of_counting(rule: Timeouts, situation: Situation, bits: float) -> None:
+    """Modulo 4, every update and every unknown mask."""
+    assert counted(rule, situation, 4) == pytest.approx(bits, abs=1e-9)
+    assert Epoch(Ring(4), rule, situation).decide(()).bits == bits
+
+
+# -------------------------------------------------------------------------------------------------------- the paper
+
+
+def test_a_colluder_that_left_with_the_last_key_sees_the_last_honest_update() -> None:
+    """The example of the text: K = 3, position 2; with the sum it has x_0 + x_1 and x_3."""
+    situation = again((ACCEPTED,), (ACCEPTED,), (GONE, ACCEPTED))
+    epoch = Epoch(RING, PAPER, situation)
+    assert beyond(PAPER, situation, 2) == ("x_3",)
+    assert exactly(epoch.view((2,)), [epoch.total([0, 1]), epoch.total([3])])
+    assert beyond(PAPER, situation) == ()
+    earlier = again((ACCEPTED,), (GONE, ACCEPTED), (ACCEPTED,))
+    assert beyond(PAPER, earlier, 1) == ()
+    assert beyond(PAPER, earlier, 1, 3) == ("x_0",)
+    for rule in (SETTLE, VOID):
+        fates = [GONE if user == 2 else ACCEPTED for user in range(4)]
+        found, _ = model.arrivals(rule, 3, 4 if rule is SETTLE else 3, 3, dict(enumerate(fates)))
+        assert beyond(rule, found, 2) == ()
+
+
+def test_a_late_upload_for_a_position_that_was_given_again_shows_a_difference_to_the_server_alone() -> None:
+    assert beyond(PAPER, again((ACCEPTED,), (ACCEPTED,), (LATE, ACCEPTED))) == ("x_2 - x_3",)
+    assert beyond(PAPER, again((ACCEPTED,), (LATE, ACCEPTED), (ACCEPTED,))) == ()
+    assert beyond(PAPER, again((ACCEPTED,), (LATE, ACCEPTED), (ACCEPTED,)), 3) == ("x_1 - x_2",)
+    assert beyond(SETTLE, happened(ACCEPTED, ACCEPTED, LATE, ACCEPTED)) == ()
+
+
+@pytest.mark.parametrize("K", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_what_the_rule_of_the_paper_tells_is_what_the_last_unknown_key_says(K: int) -> None:
+    for ring, situation in product((RING, FIELD), some(3, model.every_repeat(K))):
+        epoch = Epoch(ring, PAPER, situation)
+        for coalition in model.every_coalition(situation.users):
+            assert exactly(epoch.view(coalition), learned(epoch, coalition))
+
+
+@pytest.mark.slow
+def test_four_positions_of_the_paper() -> None:
+    for situation in some(9, model.every_repeat(4)):
+        epoch = Epoch(RING, PAPER, situation)
+        for size in range(3):
+            for coalition in combinations(situation.users, size):
+                assert exactly(epoch.view(coalition), learned(epoch, coalition))
+
+
+def test_without_timeouts_every_prefix_tells_nothing_until_no_honest_user_is_to_come() -> None:
+    for K in range(2, 6):
+        for k in range(K + 1):
+            epoch = Epoch(RING, PAPER, next(model.every_repeat(K, [()])).until(k))
+            for coalition in model.every_coalition(range(K)):
+                honest = epoch.honest(coalition, range(k))
+                to_come = epoch.honest(coalition, range(k, K))
+                told = [epoch.total(honest)] if honest and not to_come else []
+                assert exactly(epoch.view(coalition), told)
+
+
+# ------------------------------------------------------------------------------------------------------------- void
+
+
+@pytest.mark.requirement("BAA-17", "BAA-21")
+def test_of_a_void_epoch_one_sum_is_learned_at_most() -> None:
+    for K in range(2, 6):
+        for situation in model.every_stop(K):
+            epoch = Epoch(RING, VOID, situation)
+            for coalition in model.every_coalition(situation.users):
+                assert exactly(epoch.view(coalition), epoch.allowed(coalition))
+                assert exactly(epoch.view(coalition), learned(epoch, coalition))
+
+
+@pytest.mark.requirement("BAA-27")
+def test_updates_of_a_void_epoch_that_are_uploaded_again_show_differences() -> None:
+    first, second = happened(ACCEPTED, ACCEPTED, LATE, closed=False), happened(ACCEPTED, ACCEPTED, ACCEPTED)
+    for name, found in (("x", ("x_2[0] - x_3[0]",)), ("z", ())):
+        space = Space(RING)
+        before = Epoch(RING, VOID, first, space=space)
+        after = Epoch(RING, VOID, second, people=(0, 1, 3), number=1, space=space, name=name)
+        sums = [before.total(range(3)), after.total(range(3))]
+        assert exactly(together([before, after], ()), sums)
+        alone = together([before, after], ()).decide(after.total(range(3)))
+        assert alone.functionals == (found or ("x_0[0] + x_1[0] + x_2[0]",))
+        single = together([before, after], (3,)).decide(after.total([0, 1]))
+        assert (single.functionals == ("x_2[0]",)) == (name == "x")
+
+
+# ------------------------------------------------------------------------------------------- rules that are weaker
+
+
+@pytest.mark.requirement("BAA-12", "BAA-16", "BAA-20")
+@pytest.mark.parametrize(
+    ("rule", "situation", "coalition", "found"),
+    [
+        ("again", again((ACCEPTED,), (ACCEPTED,), (LATE, ACCEPTED)), (), ("x_2 - x_3",)),
+        ("again", again((ACCEPTED,), (ACCEPTED,), (GONE, ACCEPTED)), (2,), ("x_3",)),
+        ("bare", happened(ACCEPTED, ACCEPTED, LATE), (), ("x_2",)),
+        ("bare", happened(ACCEPTED, ACCEPTED, LATE, ACCEPTED), (3,), ("x_2",)),
+        ("both-skipped", happened(ACCEPTED, ACCEPTED, LATE), (), ("x_2",)),
+        ("both-accepted", happened(ACCEPTED, ACCEPTED, ACCEPTED), (), ("x_0", "x_1")),
+    ],
+)
+def test_no_part_of_the_repair_can_be_left_out(
+    rule: str, situation: Situation, coalition: tuple[int, ...], found: tuple[str, ...]
+) -> None:
+    assert beyond(WEAKER[rule], situation, *coalition) == found
+    if len({position for position, _ in situation.holders}) == len(situation.holders):
+        assert beyond(SETTLE, situation, *coalition) == ()
+
+
+@pytest.mark.requirement("BAA-13", "BAA-31")
+def test_a_user_without_the_boxes_of_accepted_positions_is_bare() -> None:
+    """Its mask was to be the pairs with those before; its self key is released."""
+    whole = happened(ACCEPTED, ACCEPTED, ACCEPTED)
+    epoch = Epoch(RING, SETTLE, replace(whole, offered={2: ()}))
+    assert exactly(epoch.view(()), [epoch.total([2])])
+    epoch = Epoch(RING, SETTLE, replace(whole, offered={1: (), 2: (1,)}))
+    assert exactly(epoch.view(()), [epoch.total([1, 2])])
+
+
+@pytest.mark.requirement("BAA-10")
+def test_one_user_at_all_positions_but_one_has_the_last_update() -> None:
+    epoch = Epoch(RING, SETTLE, happened(ACCEPTED, ACCEPTED, ACCEPTED), people=(0, 0, 1))
+    assert exactly(epoch.view((0,)), [epoch.total([2])])
+
+
+def test_fewer_released_keys_give_no_sum() -> None:
+    for accepted, others in (((), ("pair",)), (("self",), ())):
+        epoch = Epoch(RING, replace(SETTLE, accepted=accepted, others=others), happened(ACCEPTED, ACCEPTED, GONE))
+        assert not recovers(epoch)
+        assert epoch.decide(()).leak == 1
+
+
+# -------------------------------------------------------------------------------------------------------- planted
+
+
+def no_masks_before(ring: Ring, weighted: Any, masks: Masks) -> Any:
+    return ring.signed_sum(weighted, cores.plus(masks.after), cores.plus([] if masks.own is None else [masks.own]))
+
+
+def no_own_mask(ring: Ring, weighted: Any, masks: Masks) -> Any:
+    return ring.signed_sum(weighted, cores.plus(masks.after), cores.minus(masks.before))
+
+
+def masks_for_the_next_only(ring: Ring, weighted: Any, masks: Masks) -> Any:
+    own = [] if masks.own is None else [masks.own]
+    return ring.signed_sum(weighted, cores.plus(list(masks.after)[:1]), cores.plus(own), cores.minus(masks.before))
+
+
+@pytest.mark.requirement("BAA-26")
+@pytest.mark.parametrize("planted", [no_masks_before, no_own_mask, masks_for_the_next_only])
+def test_a_planted_bug_in_the_core_is_seen(planted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "add_masks", planted)
+    cases = [
+        exactly(epoch.view(coalition), epoch.allowed(coalition))
+        for situation in model.every_pattern(3)
+        for epoch in [Epoch(RING, SETTLE, situation)]
+        for coalition in model.every_coalition(range(3))
+    ]
+    assert not all(cases)
+
+
+def test_a_core_that_is_not_affine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "add_masks", lambda ring, weighted, masks: ring.multiply(weighted, weighted))
+    with pytest.raises(NotAffine, match="add_masks"):
+        Epoch(RING, SETTLE, happened(ACCEPTED, ACCEPTED))
+
+
+def test_a_recovery_that_leaves_masks_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = cores.recover
+    monkeypatch.setattr(cores, "recover", lambda p, masked, own, skipped: real(p, masked, own, []))
+    assert not recovers(Epoch(RING, SETTLE, happened(ACCEPTED, ACCEPTED, GONE)))
+    assert recovers(Epoch(RING, SETTLE, happened(ACCEPTED, ACCEPTED)))
+
+
+@pytest.mark.requirement("BAA-26")
+@given(st.data())
+def test_the_core_that_is_probed_is_the_one_that_runs(data: st.DataObject) -> None:
+    """A masked update is its form, with the same update, weight and masks."""
+    elements = st.integers(0, RING.modulus - 1)
+    user, positions = data.draw(st.integers(0, 3)), 4
+    situation = happened(*[ACCEPTED] * positions)
+    weight = data.draw(st.integers(1, TINY.c_g))
+    epoch = Epoch(RING, SETTLE, situation, weights=[weight] * positions)
+    forms = epoch.masked[user]
+    update = data.draw(st.sampled_from([0, 1, 15]))
+    value = {epoch.space.symbols[n]: data.draw(elements) for n in forms.symbols}
+    value[epoch.space.symbols[epoch.updates[user].symbols[0]]] = update
+
+    def drawn(*tokens: Any) -> list[Any]:
+        return [np.full(2, value[epoch.space.symbols[form.symbols[0]]], dtype=np.uint64) for form in tokens]
+
+    before = drawn(*(epoch.mask(other, user) for other in range(user)))
+    after = drawn(*(epoch.mask(user, position) for position in range(user + 1, positions)))
+    masks = Masks(before, after, drawn(epoch.self_mask(user))[0])
+    masked = cores.mask_update(TINY, np.full(2, update, dtype=np.uint64), weight, masks)
+    wanted = sum(int(c) * value[epoch.space.symbols[n]] for n, c in zip(forms.symbols, forms.matrix[0], strict=True))
+    assert masked.tolist() == [wanted % RING.modulus] * 2
+
+
+# ------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("positions", "holders", "said"),
+    [
+        (2, (Holder(2, ACCEPTED),), "position"),
+        (2, (Holder(0, "early"),), "accepted, late, gone"),
+        (2, (Holder(1, ACCEPTED), Holder(0, ACCEPTED)), "ascending"),
+        (2, (Holder(0, ACCEPTED), Holder(0, ACCEPTED)), "one accepted update"),
+    ],
+)
+def test_nonsense_is_no_situation(positions: int, holders: tuple[Holder, ...], said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        Situation(positions, holders)
+
+
+def test_weights_and_people_are_one_for_each_user() -> None:
+    with pytest.raises(LengthMismatch, match="weights"):
+        Epoch(RING, SETTLE, happened(ACCEPTED, LATE), weights=[1])
+    with pytest.raises(LengthMismatch, match="people"):
+        Epoch(RING, SETTLE, happened(ACCEPTED, LATE), people=[1, 2, 3])
+
+
+def test_users_come_until_the_epoch_ends() -> None:
+    found, people = model.arrivals(SETTLE, 3, 4, 3, {1: GONE, 2: None})
+    assert people == (0, 1, 3, 4)
+    assert found == happened(ACCEPTED, GONE, ACCEPTED, ACCEPTED)
+    found, people = model.arrivals(PAPER, 3, 3, 3, {1: LATE})
+    assert found == again((ACCEPTED,), (LATE, ACCEPTED), (ACCEPTED,))
+    found, people = model.arrivals(VOID, 3, 3, 3, {1: LATE})
+    assert (found, people) == (happened(ACCEPTED, LATE, positions=3, closed=False), (0, 1))
+    assert set(RULES) == {"settle", "void", "paper"}
