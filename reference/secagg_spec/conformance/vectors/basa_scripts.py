@@ -827,15 +827,19 @@ def _requests(made: Book) -> None:
             ("wrapping", {"c_g": str((int(_SHORT["R"]) - 1) // 6 + 1)}, "BAA-02", "three updates of one unit wrap"),
         ):
             _refused_request(made, f"basa-{who}-{name}", party, changed, BAD_PARAM, clause, "Numbers", comment)
-    R = int(_SHORT["R"])
-    for name, row, codes in (
-        ("short", [1], LENGTH | BAD_PARAM),
-        ("large", [0, R], NONCANONICAL | BAD_PARAM),
+    _refused_updates(made)
+
+
+def _refused_updates(made: Book) -> None:
+    large = pack(np.array([int(_SHORT["R"])], np.uint64))
+    for name, cut, codes, comment in (
+        ("short", "", LENGTH | BAD_PARAM, "an update of d - 1 elements"),
+        ("large", large, NONCANONICAL | BAD_PARAM, "an update with a number that is not below R"),
     ):
-        updates = [pack(np.array(row, np.uint64))] * 2
-        comment = "an update of d - 1 elements" if name == "short" else "an update with a number that is not below R"
         id = f"basa-user-update-{name}"
-        _refused_request(made, id, _OWN, {"updates": updates}, codes, "BAA-24", "Updates", comment)
+        [first, *others] = part_of(_session(id, _SHORT, _short), _OWN).deal.setups[_OWN]["updates"]
+        changed = {"updates": [first[:-8] + cut, *others]}
+        _refused_request(made, id, _OWN, changed, codes, "BAA-24", "Updates", comment)
 
 
 def _refused_request(
