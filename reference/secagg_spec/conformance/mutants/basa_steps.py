@@ -30,7 +30,7 @@ from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.errors import DecryptionFailed
-from secagg_spec.protocols import basa_messages, basa_server, basa_user
+from secagg_spec.protocols import basa_cores, basa_messages, basa_server, basa_store, basa_user
 from secagg_spec.protocols.basa_messages import ACCEPTED
 from secagg_spec.protocols.shape import SERVER
 
@@ -577,3 +577,43 @@ def _made_to_fit(right: Function) -> Function:
         return right(parameters, session, round, {**setup, "updates": updates}, rand)
 
     return wrong
+
+
+# ---------------------------------------------------------------------------------------- what no operation comes near
+
+
+@mutant(
+    "restart-forgets-accepted-users",
+    "BAA-44",
+    "failure: a server that comes back has forgotten who had a position, and offers it again",
+    "secagg_spec.protocols.basa_store:restore_server",
+    lambda: len(basa_store.restore_server(basa_store.store_server(_stored_after())).places),
+    reach="tests/protocols/test_basa_store.py::test_parties_that_die_between_all_steps_go_on_as_if_they_had_not",
+)
+def _forgetful(right: Function) -> Function:
+    return lambda *given: replace(right(*given), places=())
+
+
+def _stored_after() -> Any:
+    """Return the server of a session in which one update is accepted."""
+    part, right = part_and_steps("settle", SERVER)
+    party = part.deal.open(SERVER)
+    for step in right[:4]:
+        party.take(step)
+    return party.state
+
+
+@mutant(
+    "quantised-at-both-levels",
+    "BAA-46",
+    "wrong scale: an update of real numbers is quantised at the product of both levels",
+    f"{_CORES}:encode_update",
+    lambda: basa_cores.encode_update(_settle_numbers(), np.array([1.0, 0.0, 2.0]), np.zeros(3)).tolist(),
+    reach="tests/protocols/test_basa_cores.py::test_real_updates_are_quantised_for_a_full_buffer",
+)
+def _both_levels(right: Function) -> Function:
+    return lambda parameters, x, rounding: right(replace(parameters, c_l=parameters.c_l * parameters.c_g), x, rounding)
+
+
+def _settle_numbers() -> Any:
+    return everybody().parameters
