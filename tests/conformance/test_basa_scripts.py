@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import basa_stage, mutants
+from secagg_spec.conformance import basa_acts, basa_fixed, basa_stage, mutants
+from secagg_spec.conformance.basa_acts import Director, part_of
 from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, basa_fixed, basa_visits
+from secagg_spec.conformance.checks import REGISTRY, basa_visits
 from secagg_spec.conformance.checks.basa_faults import FAULTS
-from secagg_spec.conformance.checks.basa_parties import PARTIES, PARTS, part_of
-from secagg_spec.conformance.checks.basa_visits import Director
+from secagg_spec.conformance.checks.basa_parties import PARTIES, PARTS
 from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference, Player
@@ -175,7 +175,7 @@ class Altering:
 
 def own_values(dealt: Deal) -> dict[str, Any]:
     """Sampled values that are not those of the deal."""
-    P, settle = basa_visits.positions(dealt.numbers), dealt.numbers["timeouts"] == "settle"
+    P, settle = basa_acts.positions(dealt.numbers), dealt.numbers["timeouts"] == "settle"
     entries = [take(f"own {at}", 32 * P).hex() for at in range(4)]
     user = {"seeds": entries, "box_keys": [entry[:64] for entry in entries], "roundings": pack_reals(np.full(4, 0.75))}
     authority = {"pair_keys": entries, "self_keys": [entry[::-1] for entry in entries] if settle else []}

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.basa_acts import Director, Moment, Part, positions
 from secagg_spec.conformance.checks import basa_visits, dealt
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
@@ -23,12 +24,11 @@ from secagg_spec.conformance.checks.basa_faults import (
     refusal,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import KEYS, PARTS, Part, begun
-from secagg_spec.conformance.checks.basa_visits import Director, Moment
+from secagg_spec.conformance.checks.basa_parties import KEYS, PARTS, begun
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
-from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
+from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import SERVER
@@ -299,7 +299,7 @@ def drained(draw: Any) -> Director:
     drawn = basa_visits.plan(draw, chosen)
     drawn.open()
     few = draw(st.integers(0, chosen["T"] + 1))
-    _visits(draw, drawn, few, basa_visits.positions(chosen) - few)
+    _visits(draw, drawn, few, positions(chosen) - few)
     drawn.end()
     return basa_visits.directed(draw, drawn)
 

@@ -9,17 +9,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.basa_acts import Part
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import basa_visits, dealt
-from secagg_spec.conformance.checks.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, Part, begun
+from secagg_spec.conformance.checks.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
 from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
 from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
-from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.rounds import exchanged
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, SECOND, STRANGER, Fault, broken_bytes
+from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.errors import ProtocolError

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance import basa_stage, cases
+from secagg_spec.conformance.basa_acts import Director, Moment, Part, part_of
+from secagg_spec.conformance.basa_cast import Cast
 from secagg_spec.conformance.checks import basa_visits, dealt
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
-from secagg_spec.conformance.checks.basa_cast import Cast
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
     NOT_NOW,
@@ -24,14 +25,13 @@ from secagg_spec.conformance.checks.basa_faults import (
     replaced,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import PARTS, SERVED, Part, part_of
-from secagg_spec.conformance.checks.basa_visits import Director, Moment
+from secagg_spec.conformance.checks.basa_parties import PARTS, SERVED
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, check
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
-from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.requests import one_of, too_large
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.mixed import Difference
+from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.stage import staleness_of
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.protocols.basa_messages import PositionUpload

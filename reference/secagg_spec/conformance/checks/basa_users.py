@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.basa_acts import Part, budget
+from secagg_spec.conformance.basa_cast import BOX
 from secagg_spec.conformance.checks import basa_visits, dealt
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
-from secagg_spec.conformance.checks.basa_cast import BOX
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
     NOT_NOW,
@@ -26,11 +27,11 @@ from secagg_spec.conformance.checks.basa_faults import (
     replaced,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import PARTS, USER, Part, begun
+from secagg_spec.conformance.checks.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL, Caller, check
-from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.requests import one_of, too_large
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.protocols.basa_messages import PositionKey, PositionOffer
@@ -351,11 +352,11 @@ def sampled(draw: Any, caller: Caller) -> None:
 
 
 @check(f"{USER}/budget", "BAA-25", "ERR-01", operations=(USER,), applies=explicit(USER), examples=16)
-def budget(draw: Any, caller: Caller) -> None:
+def beyond_the_budget(draw: Any, caller: Caller) -> None:
     """An update with an element that a buffer does not carry is not uploaded, and the user can ask again."""
     part = PARTS[USER](draw)
     numbers, setup = part.deal.numbers, part.deal.setups[part.party]
-    R, most = int(numbers["R"]), basa_visits.budget(numbers)
+    R, most = int(numbers["R"]), budget(numbers)
     uploads = part.taking("upload")
     if most + 1 > (R - 1) // 2 or not uploads:
         return

@@ -8,8 +8,8 @@ by then, so that a fault can be put where it belongs without a look into the sta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,13 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.basa_stage import PositionStage, opened_stage
+from secagg_spec.conformance.basa_acts import Act, Director, Tamper, positions, same, verifying
+from secagg_spec.conformance.basa_stage import opened_stage
 from secagg_spec.conformance.checks import basecagg_scenes, rounds
 from secagg_spec.conformance.checks.basecagg_scenes import FUNCTIONS
 from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.stage import Key, Turn
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
 
 FIRST_EPOCHS = (1, 2, 255, 256, 2**31, 2**32 - 9)
@@ -65,16 +63,6 @@ def levels(draw: Any, K: int) -> dict[str, Any]:
     return {"R": str(R), "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
 
 
-def budget(numbers: Mapping[str, Any]) -> int:
-    """Return the largest magnitude of an element of an update (BAA-25)."""
-    return (int(numbers["R"]) - 1) // 2 // (int(numbers["K"]) * int(numbers["c_g"]))
-
-
-def positions(numbers: Mapping[str, Any]) -> int:
-    """Return P."""
-    return int(numbers["K"]) + int(numbers["S"])
-
-
 def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return changes that break BAA-01 or BAA-02, each by its name."""
     N, T, K, S = (int(numbers[name]) for name in ("N", "T", "K", "S"))
@@ -100,23 +88,6 @@ def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 # ------------------------------------------------------------------------------------------------------------ plans
-
-
-@dataclass(frozen=True)
-class Act:
-    """What happens next: the visit of a user, or the end of an epoch.
-
-    kind : ``upload``, ``free`` (the offer expires, no key was given), ``skip`` (it expires after the key was given),
-    ``late`` (the upload comes after that), ``denied`` (the server takes the upload, and the authority is told that it
-    expired), ``open``, ``close``, ``abandon``. Of a visit that ends early, `fetched` says
-    that the user took the offer, and `told` that the authority was told of it.
-    """
-
-    kind: str
-    user: int = -1
-    stamp: int = 0
-    fetched: bool = True
-    told: bool = True
 
 
 @dataclass(eq=False)
@@ -268,16 +239,6 @@ def deal(draw: Any, drawn: Plan | None = None) -> Deal:
     return Deal("basa", chosen, rounds.session_id(draw), made.first, setups, rands, {SERVER: server})
 
 
-_KEYS: dict[bytes, bytes] = {}
-
-
-def verifying(private: bytes) -> bytes:
-    """Return a verification key; those of large rosters are asked for again and again."""
-    if private not in _KEYS:
-        _KEYS[private] = verification_key(private)
-    return _KEYS[private]
-
-
 def _authority_values(source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
     size = 32 * positions(numbers)
     own = count if numbers["timeouts"] == "settle" else 0
@@ -293,154 +254,9 @@ def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], co
 # --------------------------------------------------------------------------------------------------------- sessions
 
 
-@dataclass(frozen=True)
-class Moment:
-    """What a party knows before a step, or in the end.
-
-    phase : of the server ``idle``, ``filling``, ``serving``, ``settling``, ``closing``; of the authority ``closed``,
-    ``filling``, ``assigned``, ``keyed``; of a user ``idle``, ``asked``, ``fetched``. `epoch` is the one that is open,
-    or the last one, or that of the offer; `position` the first unused one or the one in question, `user` who is there;
-    `accepted` and `skipped` are users by position. `used` are the updates that a user uploaded.
-    """
-
-    phase: str
-    epoch: int
-    position: int = 0
-    user: int = -1
-    accepted: tuple[tuple[int, int], ...] = ()
-    skipped: tuple[tuple[int, int], ...] = ()
-    used: int = 0
-
-    @property
-    def holders(self) -> set[int]:
-        """The users whose positions were settled for good."""
-        return {user for _, user in (*self.accepted, *self.skipped)}
-
-
-Tamper = Callable[[Message], Message]
-
-
-def _same(message: Message) -> Message:
-    return message
-
-
-@dataclass(eq=False)
-class Director:
-    """Goes through a plan on the reference, and notes what each party knows.
-
-    `moments` has an entry for each step of a party, and `now` the last one. `uploads` are the uploads of the open epoch
-    that were accepted, `late` those that nobody took. `tamper` changes uploads before the server gets them.
-    """
-
-    stage: PositionStage
-    tamper: Tamper = _same
-    now: dict[int, Moment] = field(default_factory=dict)
-    moments: dict[int, list[Moment]] = field(default_factory=dict)
-    late: list[tuple[int, Message]] = field(default_factory=list)
-
-    def know(self, party: int, **changes: Any) -> None:
-        """Change what a party knows."""
-        self.now[party] = replace(self.knows(party), **changes)
-
-    def knows(self, party: int) -> Moment:
-        """Return what a party knows."""
-        start = {SERVER: "idle", AUTHORITY: "closed"}.get(party, "idle")
-        return self.now.get(party, Moment(start, self.stage.deal.round_of(party) - (party == AUTHORITY)))
-
-    def take(self, party: int, phase: str, *inbox: Key) -> list[Key]:
-        """Let a party take a step, and note what it knew before."""
-        self.moments.setdefault(party, []).append(self.knows(party))
-        return self.stage.take(Turn(party, phase, inbox))
-
-    def play(self, acts: Sequence[Act]) -> PositionStage:
-        """Go through some acts."""
-        for act in acts:
-            if act.kind in ("open", "close", "abandon"):
-                getattr(self, f"_{act.kind}")()
-            else:
-                self._visit(act)
-        return self.stage
-
-    def _both(self, **changes: Any) -> None:
-        for party in (SERVER, AUTHORITY):
-            self.know(party, **changes)
-
-    def _open(self) -> None:
-        epoch = self.knows(AUTHORITY).epoch + 1
-        [keys] = self.take(AUTHORITY, "open")
-        self.know(AUTHORITY, phase="filling", epoch=epoch, position=0, user=-1, accepted=(), skipped=())
-        self.take(SERVER, "open", keys)
-        self.know(SERVER, phase="filling", epoch=epoch, position=0, user=-1, accepted=(), skipped=())
-
-    def _visit(self, act: Act) -> None:
-        server, user = self.knows(SERVER), act.user
-        [asked] = self.take(user, "request")
-        self.know(user, phase="asked")
-        offer, told = sorted(self.take(SERVER, "offer", asked), key=lambda key: key.receiver == AUTHORITY)
-        self.know(SERVER, phase="serving", user=user)
-        if act.told or act.kind != "free":
-            self.take(AUTHORITY, "assign", told)
-            self.know(AUTHORITY, phase="assigned", user=user)
-        if act.fetched:
-            [wish] = self.take(user, "fetch", offer)
-            self.know(user, phase="fetched", epoch=server.epoch, position=server.position)
-        upload = None
-        if act.kind != "free":
-            [key] = self.take(AUTHORITY, "issue", wish)
-            self.know(AUTHORITY, phase="keyed")
-            upload = self._upload(user, key) if act.kind in ("upload", "late", "denied") else None
-        if act.kind == "late" and upload is not None:
-            self.late.append((len(self.moments[SERVER]), self.stage.sent[upload]))
-        self._settle(act, None if act.kind == "late" else upload)
-
-    def _upload(self, user: int, key: Key) -> Key:
-        [sent] = self.take(user, "upload", key)
-        self.stage.sent[sent] = self.tamper(self.stage.sent[sent])
-        self.know(user, phase="idle", used=self.knows(user).used + 1)
-        return sent
-
-    def _settle(self, act: Act, upload: Key | None) -> None:
-        [told] = self.take(SERVER, "expire") if upload is None else self.take(SERVER, "take", upload)
-        self.know(SERVER, phase="settling")
-        if act.kind == "denied":
-            message = self.stage.sent[told]
-            blank = {"accepted": 0, "stamp": 0, "weight": 0, "hashes": b"", "signature": b""}
-            self.stage.sent[told] = replace(message, **blank)  # type: ignore[arg-type]
-        [state] = self.take(AUTHORITY, "settle", told)
-        self._note(act, AUTHORITY)
-        self.take(SERVER, "settle", state)
-        self._note(act, SERVER)
-
-    def _note(self, act: Act, party: int) -> None:
-        """Note what became of a position."""
-        known = self.knows(party)
-        if act.kind == "free":
-            self.know(party, phase="filling", user=-1)
-            return
-        name = "accepted" if act.kind == "upload" else "skipped"
-        settled = (*getattr(known, name), (known.position, act.user))
-        self.know(party, phase="filling", position=known.position + 1, user=-1, **{name: settled})
-        if act.kind != "upload" and self.stage.deal.numbers["timeouts"] == "void":
-            self.know(party, phase="idle" if party == SERVER else "closed")
-
-    def _close(self) -> None:
-        [wish] = self.take(SERVER, "close")
-        self.know(SERVER, phase="closing")
-        [release] = self.take(AUTHORITY, "close", wish)
-        self.know(AUTHORITY, phase="closed")
-        self.take(SERVER, "recover", release)
-        self.know(SERVER, phase="idle")
-
-    def _abandon(self) -> None:
-        [told] = self.take(SERVER, "abandon")
-        self.know(SERVER, phase="idle")
-        self.take(AUTHORITY, "abandon", told)
-        self.know(AUTHORITY, phase="closed")
-
-
 def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:
     """Draw what the parties of a plan are given, and go through it."""
-    director = Director(opened_stage(deal(draw, drawn)), tamper or _same)
+    director = Director(opened_stage(deal(draw, drawn)), tamper or same)
     director.play(drawn.acts)
     return director
 

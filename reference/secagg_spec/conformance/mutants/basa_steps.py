@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.conformance.checks.basa_cast import BOX
+from secagg_spec.conformance.basa_cast import BOX
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.mutants.basa_witness import (
     BOXES,

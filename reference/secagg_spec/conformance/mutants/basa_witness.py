@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.conformance.checks import basa_fixed
-from secagg_spec.conformance.checks.basa_cast import Cast
-from secagg_spec.conformance.checks.basa_parties import Part, part_of
-from secagg_spec.conformance.checks.basa_visits import Act
-from secagg_spec.conformance.checks.dealt_scenes import call
+from secagg_spec.conformance import basa_fixed
+from secagg_spec.conformance.basa_acts import Act, Part, part_of
+from secagg_spec.conformance.basa_cast import Cast
+from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import SERVER

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.conformance.checks import basa_fixed
+from secagg_spec.conformance import basa_fixed
+from secagg_spec.conformance.basa_acts import Act, Director, Part, budget, part_of
+from secagg_spec.conformance.basa_cast import BOX
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
-from secagg_spec.conformance.checks.basa_cast import BOX
 from secagg_spec.conformance.checks.basa_faults import BAD_FORM, ELSEWHERE, FEW, HELD, NOT_NOW, OUTSIDER, UNFIT
-from secagg_spec.conformance.checks.basa_parties import Part, part_of
-from secagg_spec.conformance.checks.basa_visits import Act, Director, budget
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL
-from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.rounds import exchanged
 from secagg_spec.conformance.checks.scripts import STRANGER
 from secagg_spec.conformance.deals import called
+from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.vectors.base import BASIC, EDGE_CASE, MISSING_STEP, WRONG_ORDER, Book, drawn_bytes
 from secagg_spec.conformance.vectors.entries import Refusal

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.basa_acts import Act, Director, budget, positions, verifying
 from secagg_spec.conformance.basa_stage import opened_stage
-from secagg_spec.conformance.checks.basa_visits import Act, Director, budget, positions, verifying
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
