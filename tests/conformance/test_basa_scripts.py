@@ -147,7 +147,7 @@ class Altering:
         self,
         phase: str = "",
         change: Callable[[Any], Any] = lambda message: message,
-        own: Mapping[str, Any] | None = None,
+        own: Mapping[int, Any] | None = None,
     ) -> None:
         adapter = reference.build()
         if own is not None:
@@ -161,7 +161,9 @@ class Altering:
     def ask(self, request: Request) -> Answer:
         """The answer, perhaps another one than the right one."""
         if self._own is not None and request.op == "session.new":
-            request = replace(request, rand=self._own[f"basa.{request.params['role']}"])
+            role, setup = Role(request.params["role"]), request.params["setup"]
+            party = {Role.SERVER: SERVER, Role.AUTHORITY: AUTHORITY}.get(role, setup.get("user"))
+            request = replace(request, rand=self._own[party])
         answer = self._steps.ask(request)
         if request.op != "session.step" or answer.kind != "result" or request.params["phase"] != self._phase:
             return answer
@@ -173,13 +175,23 @@ class Altering:
         return Player(self, self.caps)
 
 
-def own_values(dealt: Deal) -> dict[str, Any]:
-    """Sampled values that are not those of the deal."""
+def own_values(dealt: Deal) -> dict[int, Any]:
+    """Sampled values of each party that are not those of the deal."""
     P, settle = basa_acts.positions(dealt.numbers), dealt.numbers["timeouts"] == "settle"
-    entries = [take(f"own {at}", 32 * P).hex() for at in range(4)]
-    user = {"seeds": entries, "box_keys": [entry[:64] for entry in entries], "roundings": pack_reals(np.full(4, 0.75))}
-    authority = {"pair_keys": entries, "self_keys": [entry[::-1] for entry in entries] if settle else []}
-    return {"basa.user": user, "basa.server": {}, "basa.authority": authority}
+
+    def rows(name: str, size: int) -> list[str]:
+        return [take(f"own {name} {at}", size).hex() for at in range(4)]
+
+    values: dict[int, Any] = {
+        user: {
+            "seeds": rows(f"seeds {user}", 32 * P),
+            "box_keys": rows(f"box keys {user}", 32),
+            "roundings": pack_reals(np.full(4, 0.75)),
+        }
+        for user in dealt.users
+    }
+    keys = {"pair_keys": rows("pair keys", 32 * P), "self_keys": rows("self keys", 32 * P) if settle else []}
+    return {**values, SERVER: {}, AUTHORITY: keys}
 
 
 @pytest.mark.requirement("BAA-41", "ADP-24")
@@ -197,6 +209,30 @@ def test_two_implementations_share_an_epoch_in_every_assignment_of_roles(
     assert len(again.aggregates) == len(stage.aggregates)
     if not own:
         assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in stage.aggregates]
+
+
+@pytest.mark.requirement("BAA-07", "BAA-33")
+@pytest.mark.parametrize(
+    ("party", "name", "text"),
+    [
+        (AUTHORITY, "pair_keys", "the authority, step open: key 0 was used before"),
+        (0, "seeds", "user 0, step upload: seed 0 was used before"),
+    ],
+)
+def test_what_an_implementation_draws_itself_is_new(party: int, name: str, text: str) -> None:
+    stage = session().stage
+    own = own_values(stage.deal)
+    own[party][name] = own[party][name][:1] * 4
+    with pytest.raises(Difference, match=text):
+        basa_stage.play(stage.deal, {party: Altering(own=own).player()}, stage.turns)
+
+
+def test_seeds_for_several_positions_are_different() -> None:
+    stage = session().stage
+    own = own_values(stage.deal)
+    own[0]["seeds"] = [entry[:64] * 5 for entry in own[0]["seeds"]]
+    with pytest.raises(Difference, match="user 0, step upload: seed 1 was used before"):
+        basa_stage.play(stage.deal, {0: Altering(own=own).player()}, stage.turns)
 
 
 def more_weight(message: Any) -> Any:

@@ -154,6 +154,13 @@ class Cast:
         at = self.session.targets(upload.position).index(target)
         return upload.boxes[BOX * at : BOX * (at + 1)]
 
+    def opened(self, upload: PositionUpload, target: int) -> bytes:
+        """Return the seed in a box of an upload; one that does not open is refused."""
+        address = self.session.address(upload.round, upload.sender, upload.position, target)
+        own = self.positions if target == upload.position else 0
+        key = self.secrets(upload.round)[own + target]
+        return PER_POSITION.open(address, self.published(upload.round), key, self.box(upload, target))
+
     def hashes(self, boxes: bytes) -> bytes:
         """Return the hashes of some boxes, one after the other."""
         return b"".join(digest(box) for box in split("boxes", boxes, BOX))

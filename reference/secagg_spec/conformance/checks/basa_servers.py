@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance import basa_stage, cases
-from secagg_spec.conformance.basa_acts import Director, Moment, Part, part_of
+from secagg_spec.conformance.basa_acts import Director, Moment, Part, part_of, positions
 from secagg_spec.conformance.basa_cast import Cast
 from secagg_spec.conformance.checks import basa_visits, dealt
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
@@ -376,6 +376,13 @@ class _Spoiling(Director):
     spoilt: set[int]
 
 
+def _empty(drawn: basa_visits.Plan) -> list[int]:
+    """Return the positions to whose boxes a key is released, and at which nobody opened them before."""
+    kinds = [act.kind for act in drawn.acts if act.kind in ("upload", "skip", "late")]
+    unused = range(len(kinds), positions(drawn.numbers))
+    return [*(at for at, kind in enumerate(kinds) if kind == "skip"), *unused]
+
+
 def _spoilt(draw: Any) -> _Spoiling:
     """Draw an epoch that is ready to be closed, with boxes that do not open."""
     drawn = basa_visits.plan(draw, basa_visits.numbers(draw, void=False))
@@ -387,14 +394,16 @@ def _spoilt(draw: Any) -> _Spoiling:
     director = _Spoiling(basa_stage.opened_stage(basa_visits.deal(draw, drawn)))
     director.spoilt = set(cases.subset(draw, drawn.accepted, 1, 2))
     cast = Cast(director.stage.deal)
-    bit = draw(st.integers(0, 79))
+    bit, which, empty = draw(st.integers(0, 79)), draw(st.integers(0, 2)), _empty(drawn)
 
     def tamper(message: Message) -> Message:
         if not isinstance(message, PositionUpload) or message.sender not in director.spoilt:
             return message
-        box = cast.box(message, message.position)
+        targets = [message.position, *(at for at in empty if at > message.position)]
+        target = targets[which % len(targets)]
+        box = cast.box(message, target)
         wrong = box[:bit] + bytes([box[bit] ^ 1]) + box[bit + 1 :]
-        return cast.with_box(message, message.position, wrong)
+        return cast.with_box(message, target, wrong)
 
     director.tamper = tamper
     director.play(drawn.acts)
