@@ -217,6 +217,8 @@ def _drawn(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -
         return {"rounding": [draw_rounding(source, len(row) // 16).tobytes().hex() for row in params["x"]]}
     if "rounding" in names:
         return {"rounding": draw_rounding(source, len(params["x"]) // 16).tobytes().hex()}
+    if "box_keys" in names or "pair_keys" in names:
+        return _positioned(source, names, params)
     if "roundings" in names and "masks" not in names:
         return {"roundings": [draw_rounding(source, params["K"]).tobytes().hex() for _ in range(_SOME)]}
     if "self_seed" in names:
@@ -231,6 +233,19 @@ def _drawn(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -
         "masks": lambda: [draws["mask"]() for _ in range(_SOME if "K" in params else min(params["N"], 1000))],
         "noises": lambda: [draws["noise"]() for _ in range(_SOME if "K" in params else min(params["N"], 1000))],
         "roundings": lambda: [draw_rounding(source, params["K"]).tobytes().hex() for _ in range(_SOME)],
+    }
+    return {name: draws[name]() for name in names}
+
+
+def _positioned(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -> dict[str, Any]:
+    """Return what a party of BASA samples: keys and seeds for each position."""
+    size = 32 * min(params["K"] + params["S"], 5000)
+    void = params["timeouts"] == "void"
+    draws: dict[str, Callable[[], Any]] = {
+        "box_keys": lambda: [source.take(32).hex() for _ in range(_SOME)],
+        "roundings": lambda: draw_rounding(source, _SOME).tobytes().hex(),
+        "self_keys": lambda: [] if void else [source.take(size).hex() for _ in range(_SOME)],
+        **dict.fromkeys(("seeds", "pair_keys"), lambda: [source.take(size).hex() for _ in range(_SOME)]),
     }
     return {name: draws[name]() for name in names}
 

@@ -22,10 +22,21 @@ from tests.conformance import shipped
 from tests.conformance.shipped import VECTORS
 
 BOOKS = {book.name: book for book in shipped.BOOKS}
-SCRIPTED = ("scripts", "active", "secagg", "basecagg_scripts")
+SCRIPTED = ("scripts", "active", "secagg", "basecagg_scripts", "basa_scripts")
 PLAYED = [vector for name in SCRIPTED for vector in BOOKS[name].vectors if vector.operation in SCRIPTS]
 """The scripts."""
-AREAS = ("crypto", "messages", "scripts", "adapter", "signing", "active", "shamir", "secagg", "basecagg_scripts")
+AREAS = (
+    "crypto",
+    "messages",
+    "scripts",
+    "adapter",
+    "signing",
+    "active",
+    "shamir",
+    "secagg",
+    "basecagg_scripts",
+    "basa_scripts",
+)
 _REGISTRY = mutants.load()
 
 

@@ -258,7 +258,7 @@ def random_inputs() -> list[tuple[str, str]]:
 
 def run_of(id: str) -> str:
     """The round of a vector that is one party of it, whose session is that of the others; else the id itself."""
-    return re.sub("^((?:script|basecagg)-.*)-(user-[0-9]+|server)$", r"\1", id)
+    return re.sub("^((?:script|basecagg|basa)-.*)-(user-[0-9]+|server|authority)$", r"\1", id)
 
 
 def test_no_random_input_is_constant() -> None:

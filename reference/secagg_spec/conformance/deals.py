@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +15,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.targets.reference_scripts import Party
 from secagg_spec.conformance.targets.reference_sessions import PROTOCOLS
 from secagg_spec.conformance.wire import unpack
-from secagg_spec.protocols.shape import SERVER, Network, Randomness, Table, role_of, run_synchronous
+from secagg_spec.protocols.shape import SERVER, Network, Randomness, Role, Table, role_of, run_synchronous
 
 Dropouts = Mapping[str, Collection[int]]
 NOBODY: Dropouts = MappingProxyType({})
@@ -39,6 +39,8 @@ class Deal:
         The members of ``setup`` of each user, and of the server.
     rands : mapping from party to mapping
         The sampled values of each party that has any, by name, as they stand in a request.
+    rounds : mapping from party to int
+        The round number that a party is given, where it is another one.
     """
 
     protocol: str
@@ -47,6 +49,7 @@ class Deal:
     round: int
     setups: Mapping[int, Mapping[str, Any]]
     rands: Mapping[int, Mapping[str, Any]]
+    rounds: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def table(self) -> Table:
@@ -56,7 +59,11 @@ class Deal:
     @property
     def users(self) -> list[int]:
         """The users, ascending."""
-        return sorted(set(self.setups) - {SERVER})
+        return sorted(party for party in self.setups if role_of(party) is Role.USER)
+
+    def round_of(self, party: int) -> int:
+        """Return the round number that a party is given."""
+        return self.rounds.get(party, self.round)
 
     def named(self, party: int) -> str:
         """Return the name of a party as adapters declare it."""
@@ -69,7 +76,7 @@ class Deal:
             "role": role_of(party).value,
             "numbers": dict(self.numbers),
             "session": self.session.hex(),
-            "round": str(self.round),
+            "round": str(self.round_of(party)),
             "setup": dict(self.setups[party]),
         }
 
@@ -81,7 +88,7 @@ class Deal:
         """Return a party of the reference before its first step."""
         protocol = PROTOCOLS[self.protocol]
         setup, rand = self.setups[party], self.rand(party)
-        return protocol.open(role_of(party), self.numbers, self.session, self.round, setup, rand)
+        return protocol.open(role_of(party), self.numbers, self.session, self.round_of(party), setup, rand)
 
     def randomness(self) -> dict[int, Randomness]:
         """Return the sampled values of each user, as the reference takes them."""
@@ -102,6 +109,12 @@ class Deal:
         ring = Ring(int(self.numbers.get("q", self.numbers.get("R"))))
         rows = [unpack(self.setups[user]["update"]).astype(np.uint64) for user in sorted(users)]
         return ring.sum(np.stack(rows))
+
+
+def called(party: int) -> str:
+    """Return what a party is called in messages."""
+    role = role_of(party)
+    return f"user {party}" if role is Role.USER else f"the {role.value}"
 
 
 assert {f"{name}.{step.role.value}" for name, known in PROTOCOLS.items() for step in known.table} == set(PARTIES)

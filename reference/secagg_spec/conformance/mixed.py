@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.codes import reject_code
-from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts
+from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts, called
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.targets.reference_messages import named, parse
 from secagg_spec.conformance.wire import AdapterBroken, Answer, Request, pack
@@ -62,8 +62,7 @@ class Difference(Exception):
     """The first fault of a mixed round: whose, in which phase, where, and of which kind (a verdict of the kit)."""
 
     def __init__(self, verdict: str, party: int, phase: str, what: str, spot: Spot | None = None) -> None:
-        who = "the server" if party == SERVER else f"user {party}"
-        super().__init__(f"{who}, step {phase}: {what}{'' if spot is None else str(spot)}")
+        super().__init__(f"{called(party)}, step {phase}: {what}{'' if spot is None else str(spot)}")
         self.verdict, self.party, self.phase, self.spot = verdict, party, phase, spot
 
 

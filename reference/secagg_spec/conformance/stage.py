@@ -16,7 +16,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.deals import Deal, called
 from secagg_spec.conformance.mixed import Difference, Player, Remote, compare, opened, taken
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call, Party
@@ -108,7 +108,7 @@ class Stage:
                 raise
             senders = {parse(data).sender for data in call.inbox}
             blamed = min((set(error.blamed) | senders) & set(self.remotes) or senders or {turn.party})
-            what = f"{_who(turn.party)} refuses what it sent: {error}"
+            what = f"{called(turn.party)} refuses what it sent: {error}"
             raise Difference("wrong_value", blamed, turn.phase, what) from error
 
     def _note(self, turn: Turn, outbox: Sequence[Message], entry: Mapping[str, Any]) -> None:
@@ -182,19 +182,15 @@ def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> St
         remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
         stage = opened_stage(deal, remotes)
         for turn in turns:
-            _follow(stage, turn)
+            follow(stage, turn)
     return stage
 
 
-def _follow(stage: Stage, turn: Turn) -> None:
+def follow(stage: Stage, turn: Turn) -> None:
     """Take a turn; a message that was not sent is the fault of whoever should have sent it."""
     for key in turn.inbox:
         if key not in stage.sent:
             author = stage.turns[key.turn]
-            what = f"there is no message from {_who(key.sender)} to {_who(key.receiver)}"
+            what = f"there is no message from {called(key.sender)} to {called(key.receiver)}"
             raise Difference("wrong_value", author.party, author.phase, what)
     stage.take(turn)
-
-
-def _who(party: int) -> str:
-    return "the server" if party == SERVER else f"user {party}"

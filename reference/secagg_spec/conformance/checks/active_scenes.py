@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
-from secagg_spec.conformance.checks.rounds import ServerScene, Session, UserScene, public_keys, written
+from secagg_spec.conformance.checks.rounds import ServerScene, Session, UserScene, public_keys
+from secagg_spec.conformance.scenes import written
 from secagg_spec.conformance.targets.reference_active import active_end
 from secagg_spec.conformance.targets.reference_scripts import Call, play
 from secagg_spec.conformance.wire import pack

@@ -18,9 +18,9 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import basecagg_scenes
-from secagg_spec.conformance.checks.dealt_scenes import Scene
 from secagg_spec.conformance.checks.requests import Valid
 from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.scenes import Scene
 from secagg_spec.conformance.stage import Stage, staleness_of
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call, Party

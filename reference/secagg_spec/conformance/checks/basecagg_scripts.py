@@ -36,7 +36,6 @@ from secagg_spec.conformance.checks.basecagg_parties import (
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, altered
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
-from secagg_spec.conformance.checks.dealt_scenes import Scene, call
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.requests import exchanged_element, one_of, too_large
 from secagg_spec.conformance.checks.rounds import exchanged
@@ -55,6 +54,7 @@ from secagg_spec.conformance.checks.scripts import (
     taken,
 )
 from secagg_spec.conformance.mixed import Difference
+from secagg_spec.conformance.scenes import Scene, call
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import pack, unpack

@@ -10,10 +10,10 @@ from secagg_spec.conformance import mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
-from secagg_spec.conformance.checks.dealt_scenes import Scene
 from secagg_spec.conformance.checks.scripts import Entries, Fault, ask, compare_entries, drop_faults, with_faults
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference, Player
+from secagg_spec.conformance.scenes import Scene
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call

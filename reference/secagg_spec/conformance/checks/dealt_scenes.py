@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,13 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import element_bytes
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import active_scenes, basecagg_scenes, rounds
+from secagg_spec.conformance.checks import active_scenes, basa_visits, basecagg_scenes, rounds
 from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts
-from secagg_spec.conformance.targets.reference_scripts import Call, entries_of
+from secagg_spec.conformance.scenes import Scene
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.shape import SERVER, Event, Network, Role
+from secagg_spec.protocols.shape import SERVER, Network, Role
 
 _MODULI = (8, 2, 3, 7, 256, 2**31, 2**32 - 1, 2**32)
 _PRIMES = (7, 11, 97, 32749, 2**31 - 1, 2**32 - 5)
@@ -121,6 +119,8 @@ def deal(draw: Any, protocol: str) -> Deal:
         return secagg(draw, spare=draw(st.integers(0, 2)))
     if protocol == "basecagg":
         return basecagg_scenes.deal(draw)
+    if protocol == "basa":
+        return basa_visits.deal(draw)
     return light(draw, active=protocol != "lightsecagg")
 
 
@@ -134,53 +134,6 @@ def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
 
 
 # -------------------------------------------------------------------------------------------------------- scenes
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """One party of a round that the reference has played, and what arrives there."""
-
-    deal: Deal
-    party: int
-    network: Network
-
-    @property
-    def size(self) -> int:
-        """The number of users."""
-        return int(self.deal.numbers["N"])
-
-    @property
-    def enough(self) -> int:
-        """The fewest users that may be summed over: max(t, T + 2)."""
-        return int(max(self.deal.numbers["t"], self.deal.numbers["T"] + 2))
-
-    def events(self, party: int | None = None) -> list[Event]:
-        """Return the steps of a party, this one when none is named."""
-        chosen = self.party if party is None else party
-        return [event for event in self.network.transcript if event.party == chosen]
-
-    def inbox(self, at: int) -> list[Any]:
-        """Return what arrives in a step, by its number."""
-        return list(self.events()[at].received)
-
-    def calls(self) -> list[Call]:
-        """Return the steps of the round."""
-        return [call(event.step.phase, event.received) for event in self.events()]
-
-    def params(self, calls: list[Call]) -> dict[str, Any]:
-        """Return the ``params`` of a script of these steps."""
-        deal = self.deal
-        agreed = {"session": deal.session.hex(), "round": str(deal.round)}
-        return {**deal.numbers, **agreed, **deal.setups[self.party], "steps": rounds.written(calls)}
-
-    def entries(self, calls: Sequence[Call]) -> list[Any]:
-        """Return what the reference answers to these steps."""
-        return entries_of(self.deal.open(self.party), calls)
-
-
-def call(phase: str, inbox: Sequence[Message]) -> Call:
-    """Return a step on these messages."""
-    return Call(phase, tuple(encode(message) for message in inbox))
 
 
 def played(dealt: Deal, gone: Dropouts) -> Network:

@@ -13,6 +13,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.requests import Valid, recovery, shares_length, vandermonde
+from secagg_spec.conformance.scenes import written
 from secagg_spec.conformance.targets.reference_scripts import Call, play, server_end
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.crypto.channels import Channel, PlainChannel
@@ -262,11 +263,6 @@ def _answers(drawn: Session, valid: Valid) -> list[AggregatedShare]:
 
 def _vector(text: str) -> UintArray:
     return unpack(text).astype(np.uint64)
-
-
-def written(calls: list[Call]) -> list[dict[str, Any]]:
-    """Return steps as they stand in a request."""
-    return [{"phase": call.phase, "inbox": [data.hex() for data in call.inbox]} for call in calls]
 
 
 def without(call: Call, at: int) -> Call:

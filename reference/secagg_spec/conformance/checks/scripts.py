@@ -41,7 +41,7 @@ from secagg_spec.conformance.checks.crypto import (
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.requests import exchanged_element, inserted, too_large, vandermonde
 from secagg_spec.conformance.checks.rounds import ServerScene, UserScene, exchanged
-from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference_messages import named, parse
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import Answer, pack
 from secagg_spec.errors import ParameterError, ProtocolError
@@ -117,7 +117,7 @@ def _refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> N
     call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), fault.codes, fault.why)
     if fault.blamed is not None:
         blamed = entry["reject"].get("blamed")
-        want: list[Any] = ["server" if party == SERVER else party for party in sorted(fault.blamed)]
+        want = [named(party) for party in sorted(fault.blamed)]
         if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
             fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
 

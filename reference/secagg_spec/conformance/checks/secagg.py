@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
-from secagg_spec.conformance import cases
+from secagg_spec.conformance import cases, scenes
 from secagg_spec.conformance.checks import dealt, dealt_scenes
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
@@ -27,7 +27,6 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, WEAK_KEY, altered, low_order
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved, with_more
-from secagg_spec.conformance.checks.dealt_scenes import Scene
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.rounds import exchanged, key_of, without
@@ -44,6 +43,7 @@ from secagg_spec.conformance.checks.scripts import (
     too_early,
     twice,
 )
+from secagg_spec.conformance.scenes import Scene
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.crypto.keys import public_key
@@ -208,7 +208,7 @@ def _sent_keys(scene: Scene, keys: Sequence[tuple[int, list[bytes]]]) -> Call:
     [message] = scene.inbox(1)
     sealing, masking = (b"".join(pair[at] for _, pair in keys) for at in (0, 1))
     changed = replace(message, users=tuple(user for user, _ in keys), sealing=sealing, masking=masking)
-    return dealt_scenes.call("share_keys", (changed,))
+    return scenes.call("share_keys", (changed,))
 
 
 @_refusal(USER, "no-message", "SAG-36")
@@ -284,7 +284,7 @@ def _key_lengths(draw: Any, scene: Scene) -> Fault:
     name = draw(st.sampled_from(("sealing", "masking")))
     keys = getattr(message, name)
     wrong = draw(st.sampled_from((keys[:-1], keys + b"\0", keys[:-32], keys + bytes(range(32)))))
-    call = dealt_scenes.call("share_keys", (replace(message, **{name: wrong}),))
+    call = scenes.call("share_keys", (replace(message, **{name: wrong}),))
     return Fault(1, call, LENGTH, f"{name} has {len(wrong)} bytes")
 
 
@@ -353,7 +353,7 @@ def _few_shares(draw: Any, scene: Scene) -> Fault:
 def _asked(scene: Scene, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
     """Return the last step of a user, with another request."""
     [message] = scene.inbox(3)
-    return dealt_scenes.call("unmasking", (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
+    return scenes.call("unmasking", (replace(message, survivors=tuple(survivors), dropped=tuple(dropped)),))
 
 
 def _request(scene: Scene) -> UnmaskRequest:
@@ -537,7 +537,7 @@ def graph(draw: Any, call: Caller) -> None:
     drawn = cases.subset(draw, deal.users, max(0, len(deal.users) - 3))
     header = (deal.session, deal.round)
     inbox = [AdvertisedKeys(*header, user, SERVER, key_of(user, 1), key_of(user, 2)) for user in drawn]
-    step, scene = dealt_scenes.call("advertise_keys", inbox), Scene(deal, SERVER, deal.network())
+    step, scene = scenes.call("advertise_keys", inbox), Scene(deal, SERVER, deal.network())
     if "reject" in scene.entries([step])[0]:
         dealt.judge(call, scene, Fault(0, step, TOO_FEW, "too few users are left"), calls=())
     else:
@@ -573,7 +573,7 @@ def _few_users(draw: Any, scene: Scene) -> Fault:
 def _only(scene: Scene, at: int, senders: Sequence[int], why: str) -> Fault:
     event = scene.events()[at]
     inbox = [message for message in event.received if message.sender in senders]
-    return Fault(at, dealt_scenes.call(event.step.phase, inbox), TOO_FEW, why)
+    return Fault(at, scenes.call(event.step.phase, inbox), TOO_FEW, why)
 
 
 @_refusal(SERVED, "few-holders", "SAG-18", sparse=True, spare=1)
@@ -677,7 +677,7 @@ def _altered_share(draw: Any, scene: Scene) -> Fault:
     data[at * ELEMENT_BYTES + draw(st.sampled_from((0, 20, 31)))] ^= 1
     inbox[place] = replace(message, **{shares: bytes(data)})
     blamed = frozenset({getattr(message, users)[at], *(message.sender for message in inbox)})
-    return Fault(3, dealt_scenes.call("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
+    return Fault(3, scenes.call("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
 
 
 @check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=dealt.plays(SERVED), examples=24)
@@ -695,7 +695,7 @@ def uncommitted(draw: Any, call: Caller) -> None:
     answers = [scene.inbox(3)[at] for at in cases.subset(draw, range(len(scene.inbox(3))), t, t)]
     blamed = frozenset({message.sender, *(answer.sender for answer in answers)})
     why = f"user {message.sender} has another {name} than its secret has"
-    fault = Fault(3, dealt_scenes.call("unmasking", answers), BAD_SHARE, why, blamed)
+    fault = Fault(3, scenes.call("unmasking", answers), BAD_SHARE, why, blamed)
     dealt.judge(call, scene, fault, calls=calls[:3])
 
 

@@ -16,7 +16,7 @@ from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
 
 IN_USE = frozenset({"duplicate_id", "bad_param"})
 NO_SESSION = frozenset({"bad_param", "unknown_peer"})
@@ -85,8 +85,13 @@ def _opening(draw: Any, call: Caller) -> tuple[Deal, int, dict[str, Any], dict[s
     """Draw a party that the adapter plays: its round, itself, and the two parts of the request that opens it."""
     protocol, _, role = draw(st.sampled_from(_choices(call.caps))).partition(".")
     deal = dealt_scenes.deal(draw, protocol)
-    party = SERVER if role == "server" else int(draw(st.sampled_from(deal.users)))
+    party = _seat(Role(role), int(draw(st.sampled_from(deal.users))))
     return deal, party, deal.opening(party), deal.rand(party)
+
+
+def _seat(role: Role, user: int) -> int:
+    """Return the party of a role; a user is this one."""
+    return {Role.SERVER: SERVER, Role.AUTHORITY: AUTHORITY}.get(role, user)
 
 
 def _handle(draw: Any) -> str:
@@ -240,7 +245,7 @@ def undeclared(draw: Any, call: Caller) -> None:
     """A party that is not declared is unsupported."""
     protocol, _, role = draw(st.sampled_from(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
     deal = dealt_scenes.deal(draw, protocol)
-    party = SERVER if role == "server" else 0
+    party = _seat(Role(role), 0)
     answer = call.ask(NEW, {"handle": "h", **deal.opening(party)}, deal.rand(party))
     if answer.kind != "unsupported":
         message = f"{protocol}.{role} is not declared; the answer was {answer.kind}"
@@ -252,7 +257,7 @@ def randomness(draw: Any, call: Caller) -> None:
     """Sampled values with a name too many or too few, or of another length, are refused."""
     _, _, params, rand = _opening(draw, call)
     how = draw(st.sampled_from(("more", "less", "longer"))) if rand else "more"
-    name = draw(st.sampled_from(sorted(rand) or ["zq"]))
+    name = draw(st.sampled_from(sorted(name for name in rand if rand[name]) or ["zq"]))
     if how == "more":
         rand["zq"] = "00000000"
     elif how == "less":

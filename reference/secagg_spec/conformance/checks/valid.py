@@ -12,6 +12,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import (
     active_scenes,
+    basa_parties,
     basa_plans,
     basa_scenes,
     basecagg_parties,
@@ -298,6 +299,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **basa_plans.VALID,
     **basecagg_plans.VALID,
     **basecagg_parties.VALID,
+    **basa_parties.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }

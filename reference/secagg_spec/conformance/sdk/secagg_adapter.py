@@ -88,6 +88,15 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "basecagg.rounds": ((*_STAMPED, "round", "updates", "schedule"), ("masks", "noises", "roundings")),
     "basecagg.user": ((*_STAMPED, "session", "round", "user", "channel", "updates", "steps"), ("masks", "noises")),
     "basecagg.server": ((*_STAMPED, "session", "round", "steps"), ("roundings",)),
+    "basa.user": (
+        (*_BASA, "session", "round", "user", "signing", "authority", "verification", "updates", "stamps", "steps"),
+        ("seeds", "box_keys", "roundings"),
+    ),
+    "basa.server": ((*_BASA, "session", "round", "authority", "verification", "steps"), ()),
+    "basa.authority": (
+        (*_BASA, "session", "round", "signing", "verification", "steps"),
+        ("pair_keys", "self_keys"),
+    ),
     "secagg.average": (
         ("R", "N", "t", "k", "clip", "level", "max_weight", "weights", "x", "drop"),
         ("rounding",),
@@ -125,6 +134,7 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "lightsecagg-active": (*_LIGHT, "W"),
     "secagg": ("R", "N", "D", "T", "t", "k", "d"),
     "basecagg": _STAMPED,
+    "basa": _BASA,
 }
 """The parameters of each protocol that has sessions: the members of ``numbers``."""
 
@@ -143,6 +153,12 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "secagg.server": (("order",), ()),
     "basecagg.user": (("user", "channel", "updates"), ("masks", "noises")),
     "basecagg.server": ((), ("roundings",)),
+    "basa.user": (
+        ("user", "signing", "authority", "verification", "updates", "stamps"),
+        ("seeds", "box_keys", "roundings"),
+    ),
+    "basa.server": (("authority", "verification"), ()),
+    "basa.authority": (("signing", "verification"), ("pair_keys", "self_keys")),
 }
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
@@ -198,6 +214,9 @@ FORMS: Final[dict[str, str]] = {
     "skipped": "skipped seeds",
     "basa.epochs.schedule": "epoch schedule",
     "basa.epochs.roundings": "reals",
+    "authority": "bytes",
+    "basa.user.roundings": "reals",
+    **dict.fromkeys(("basa.user.seeds", "box_keys", "pair_keys", "self_keys"), "bytes list"),
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -214,7 +233,7 @@ def form(operation: str, member: str) -> str:
 class Reject(Exception):
     """The implementation refuses, on purpose. `code` is one of the reject codes of the adapter protocol.
 
-    `blamed` are the parties that the refusal of a step carries: users by number, and ``"server"``.
+    `blamed` are the parties that the refusal of a step carries: users by number, ``"server"``, ``"authority"``.
     """
 
     def __init__(self, code: str, message: str = "", blamed: Sequence[int | str] = ()) -> None:
@@ -308,15 +327,16 @@ class Adapter:
             raise Reject("malformed", f"params of {operation} are {', '.join(names)}")
         for name, value in params.items():
             check_form(name, value, form(operation, name))
-        declared = self.hello["operations"][operation]
+        declared, owner = self.hello["operations"][operation], operation
         if operation == "session.new":
             drawn = check_party(params, declared.get("parties", ()))
+            owner = f"{params['protocol']}.{params['role']}"
         grade = declared.get("randomness", self.hello["randomness"])
         expected = {"explicit": set(drawn), "seeded": {"seed"} if drawn else set(), "none": set()}[grade]
         if set(rand) != expected:
             raise Reject("malformed", f"rand of {operation} has the names {sorted(expected)}")
         for name, value in rand.items():
-            check_form(name, value, form(operation, name))
+            check_form(name, value, form(owner, name))
         return {**params, "rand": rand} if drawn or operation == "session.new" else dict(params)
 
     def run(self, stdin: BinaryIO | None = None) -> None:
@@ -368,7 +388,7 @@ def check_party(params: dict[str, Any], declared: Sequence[str]) -> tuple[str, .
         if set(params[part]) != set(names):
             raise Reject("malformed", f"{part} of {party} are {', '.join(names)}")
         for name, value in params[part].items():
-            check_form(f"{part}.{name}", value, FORMS.get(name, "json"))
+            check_form(f"{part}.{name}", value, form(party, name))
     return drawn
 
 
@@ -428,7 +448,7 @@ def _has_form(value: Any, form: str) -> bool:
         "bytes list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 1)),
         "parcels": lambda value: _is_list(value, lambda entry: _is_pair(entry, _is_integer, lambda b: _is_hex(b, 1))),
         "numbers": lambda value: _is_list(value, _is_number),
-        "party": lambda value: value == "server" or _is_integer(value),
+        "party": lambda value: value in ("server", "authority") or _is_integer(value),
         "alteration": lambda value: value is None or _is_alteration(value),
     }
     return forms[form](value)
@@ -540,7 +560,7 @@ _WORDS: Final = {
     "bytes list": "a list of strings of lowercase hex digits",
     "parcels": "a list of [user, bytes]",
     "numbers": "a list of [name, decimal string]",
-    "party": "a JSON integer or the string 'server'",
+    "party": "a JSON integer, or the string 'server' or 'authority'",
     "alteration": "null, or an object with byte and mask, with sender, or with receiver",
     "drop": "an object with a list of users for each of the phases share, upload, recover",
     "round drop": "an object with a list of users for each of the phases " + ", ".join(ROUND_PHASES),

@@ -14,7 +14,7 @@ from secagg_spec.arithmetic import modular, validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
 from secagg_spec.errors import LengthMismatch, OutOfRange
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.shape import AUTHORITY, SERVER
 
 
 def number(name: str, text: str) -> int:
@@ -35,6 +35,12 @@ def array(text: str, dtype: str) -> Any:
 def vector(name: str, text: str) -> UintArray:
     """Return a vector of elements."""
     values: UintArray = array(text, "<u4").astype(np.uint64)
+    return values
+
+
+def words(name: str, text: str) -> list[int]:
+    """Return numbers below 2**32."""
+    values: list[int] = array(text, "<u4").tolist()
     return values
 
 
@@ -85,8 +91,8 @@ def u32(name: str, text: Any) -> int:
 
 
 def party(name: str, value: Any) -> int:
-    """Return the number of a party: a user, or the server."""
-    return SERVER if value == "server" else integer(name, value)
+    """Return the number of a party: a user, the server, or the authority."""
+    return {"server": SERVER, "authority": AUTHORITY}[value] if isinstance(value, str) else integer(name, value)
 
 
 def ascii_text(name: str, value: str) -> str:

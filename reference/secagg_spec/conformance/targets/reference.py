@@ -16,6 +16,7 @@ from secagg_spec.conformance.targets import (
     readers,
     reference_active,
     reference_basa,
+    reference_basa_scripts,
     reference_basecagg,
     reference_basecagg_scripts,
     reference_crypto,
@@ -204,6 +205,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_sessions.HANDLERS,
     **reference_basecagg_scripts.HANDLERS,
     **reference_basa.HANDLERS,
+    **reference_basa_scripts.HANDLERS,
 }
 
 

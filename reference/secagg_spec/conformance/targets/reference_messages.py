@@ -13,9 +13,9 @@ from secagg_spec.conformance.sdk.secagg_adapter import Reject
 from secagg_spec.conformance.targets import readers
 from secagg_spec.conformance.wire import pack
 from secagg_spec.errors import Malformed, ParameterError
-from secagg_spec.protocols import basecagg, codec, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import basa_messages, basecagg, codec, lightsecagg, lightsecagg_active, secagg
 from secagg_spec.protocols.codec import FieldCodec, Message
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.shape import AUTHORITY, SERVER
 
 KINDS: Mapping[int, type[Message]] = {
     kind.TYPE: kind
@@ -39,6 +39,18 @@ KINDS: Mapping[int, type[Message]] = {
         basecagg.StampedUpdate,
         basecagg.BufferedSet,
         basecagg.WeightedShare,
+        basa_messages.EpochKeys,
+        basa_messages.PositionRequest,
+        basa_messages.PositionOffer,
+        basa_messages.Assignment,
+        basa_messages.KeyRequest,
+        basa_messages.PositionKey,
+        basa_messages.PositionUpload,
+        basa_messages.Settlement,
+        basa_messages.PositionState,
+        basa_messages.CloseRequest,
+        basa_messages.Release,
+        basa_messages.Abandonment,
     )
 }
 """The message types of the declared protocols, by number."""
@@ -64,7 +76,13 @@ def _vector(name: str, value: Any) -> UintArray:
     return readers.vector(name, readers.formed(name, value, "vector"))
 
 
+def _number(name: str, value: Any) -> int:
+    return int(readers.integer(name, readers.formed(name, value, "integer"), 2**32))
+
+
 _FORMS: dict[FieldCodec, _Form] = {
+    codec.Unsigned(2): _Form(_number, int),
+    codec.Unsigned(4): _Form(_number, int),
     codec.OpaqueBytes(): _Form(_bytes, bytes.hex),
     codec.Words(tuple): _Form(_users, list),
     codec.Words(np.ndarray): _Form(_vector, pack),
@@ -81,7 +99,7 @@ def parse(data: bytes) -> Message:
 
 def named(party: int) -> int | str:
     """Return a party as it stands in answers."""
-    return "server" if party == SERVER else party
+    return {SERVER: "server", AUTHORITY: "authority"}.get(party, party)
 
 
 def _kind(type: Any) -> type[Message]:
@@ -115,8 +133,8 @@ def _decode(type: Any, bytes: Any) -> dict[str, Any]:
     kind = _kind(type)
     message = codec.decode(kind, readers.octets("bytes", bytes))
     for name in ("sender", "receiver"):
-        if 2**31 <= getattr(message, name) < SERVER:
-            raise Reject("malformed", f"{name} is {getattr(message, name)}, which is neither a user nor the server")
+        if 2**31 <= getattr(message, name) < AUTHORITY:
+            raise Reject("malformed", f"{name} is {getattr(message, name)}, which is no party")
     return {
         "session": message.session.hex(),
         "round": str(message.round),

@@ -15,6 +15,7 @@ from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
 from secagg_spec.conformance.targets import readers
 from secagg_spec.conformance.targets.reference_active import active_end, active_parameters, keys_of, public_roster
+from secagg_spec.conformance.targets.reference_basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference_basecagg_scripts import Stamped
 from secagg_spec.conformance.targets.reference_crypto import session_parameters
 from secagg_spec.conformance.targets.reference_scripts import (
@@ -129,7 +130,7 @@ def _elements(name: str, text: str, count: int) -> tuple[int, ...]:
     return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
 
 
-PROTOCOLS: Mapping[str, Protocol | Stamped] = MappingProxyType(
+PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
     {
         "lightsecagg": Protocol(
             lightsecagg,
@@ -153,6 +154,7 @@ PROTOCOLS: Mapping[str, Protocol | Stamped] = MappingProxyType(
             server_end,
         ),
         "basecagg": Stamped(),
+        "basa": Positioned(),
     }
 )
 assert set(PROTOCOLS) == set(NUMBERS)

@@ -29,6 +29,7 @@ AREAS = (
     "basecagg",
     "basecagg_scripts",
     "basa",
+    "basa_scripts",
 )
 """The modules that make vectors, one file each."""
 

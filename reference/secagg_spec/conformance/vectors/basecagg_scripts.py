@@ -15,11 +15,11 @@ from secagg_spec.conformance.checks.basecagg_parties import announced
 from secagg_spec.conformance.checks.basecagg_scenes import budget
 from secagg_spec.conformance.checks.basecagg_scripts import INCOMPLETE, LATE, NOT_HELD, NOT_NOW, REPLAY
 from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.checks.dealt_scenes import call
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.rounds import exchanged, written
+from secagg_spec.conformance.checks.rounds import exchanged
 from secagg_spec.conformance.checks.scripts import BAD_VECTOR, ELSEWHERE, OUT_OF_TURN, SECOND, STRANGER
 from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.scenes import call, written
 from secagg_spec.conformance.stage import Key, Stage, Turn, opened_stage, staleness_of
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call

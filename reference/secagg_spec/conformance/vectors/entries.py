@@ -16,6 +16,7 @@ from secagg_spec.conformance.wire import Answer
 SCRIPTS = (
     *("lightsecagg.user", "lightsecagg.server", "lightsecagg_active.user", "lightsecagg_active.server"),
     *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
+    *("basa.user", "basa.server", "basa.authority"),
 )
 """The operations whose result has entries."""
 

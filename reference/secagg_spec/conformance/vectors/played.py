@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.checks.requests import shares_length
-from secagg_spec.conformance.checks.rounds import exchanged, written
+from secagg_spec.conformance.checks.rounds import exchanged
+from secagg_spec.conformance.scenes import written
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.vectors.base import Book, drawn, drawn_bytes
 from secagg_spec.conformance.vectors.code import VANDERMONDE

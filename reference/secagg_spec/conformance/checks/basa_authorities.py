@@ -1,0 +1,390 @@
+"""Checks of the authority of BASA, step by step: who gets which key, and what it fixes (spec/basa.md, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.basa_acts import Director, Moment, Part, positions
+from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.checks.basa_faults import (
+    BAD_FORM,
+    ELSEWHERE,
+    FEW,
+    HELD,
+    NOT_NOW,
+    NOTHING_LEFT,
+    OUTSIDER,
+    THE_SERVER,
+    explicit,
+    flipped,
+    refusal,
+    right,
+)
+from secagg_spec.conformance.checks.basa_parties import KEYS, PARTS, begun
+from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
+from secagg_spec.conformance.checks.requests import one_of
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
+from secagg_spec.conformance.scenes import call
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.shape import SERVER
+
+BAD_SIGNATURE = frozenset({"bad_signature"})
+
+
+right(KEYS, "BAA-07", "BAA-08", "BAA-13", "BAA-16", "BAA-17", "BAA-20", "BAA-21")
+
+
+def _step(phase: str, *messages: Message) -> Call:
+    return call(phase, messages)
+
+
+def _filling(part: Part, moment: Moment) -> bool:
+    """Return whether the authority would take an assignment."""
+    room = moment.position < part.cast.positions and len(moment.accepted) < part.deal.numbers["K"]
+    return moment.phase in ("filling", "assigned") and room
+
+
+def _outsiders(part: Part, moment: Moment) -> list[int]:
+    """Return users, with keys that the kit holds, that hold no key of the epoch and are not at its open position."""
+    return [user for user in part.signers() if user not in moment.holders | {moment.user}]
+
+
+# ------------------------------------------------------------------------------------------------------ assignments
+
+
+@refusal(KEYS, "open-again", "BAA-07")
+def _open_again(draw: Any, part: Part) -> Fault:
+    """No epoch is opened while one is open."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "closed")))
+    return Fault(at, Call("open"), NOT_NOW, "an epoch is open")
+
+
+@refusal(KEYS, "other-position", "BAA-09")
+def _other_position(draw: Any, part: Part) -> Fault:
+    """No position is assigned but the first unused one, or the one that is assigned and not keyed."""
+    at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment))))
+    moment = part.moments[at]
+    wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
+    user = draw(st.sampled_from(_outsiders(part, moment) or part.signers()))
+    step = _step("assign", part.cast.assignment(user, moment.epoch, wrong))
+    return Fault(at, step, NOT_NOW, f"position {wrong} is assigned, and {moment.position} is the next")
+
+
+@refusal(KEYS, "while-keyed", "BAA-09")
+def _while_keyed(draw: Any, part: Part) -> Fault:
+    """While a position is keyed and not settled, none is assigned: not this one again, and not the next one."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    moment = part.moments[at]
+    position = draw(st.sampled_from((moment.position, min(moment.position + 1, part.cast.positions - 1))))
+    user = draw(st.sampled_from([*_outsiders(part, moment), moment.user]))
+    step = _step("assign", part.cast.assignment(user, moment.epoch, position))
+    return Fault(at, step, NOT_NOW, f"position {moment.position} is keyed")
+
+
+@refusal(KEYS, "full", "BAA-09", void=False, spares=(1, 2))
+def _full(draw: Any, part: Part) -> Fault | None:
+    """When K positions are accepted, no further one is assigned."""
+    K, P = part.deal.numbers["K"], part.cast.positions
+    found = part.when(lambda m: m.phase == "filling" and len(m.accepted) == K and m.position < P)
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    moment = part.moments[at]
+    user = draw(st.sampled_from(_outsiders(part, moment) or part.signers()))
+    step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
+    return Fault(at, step, NOT_NOW | HELD, f"{K} positions are accepted")
+
+
+@refusal(KEYS, "outsider", "BAA-10", "ADP-21")
+def _outsider(draw: Any, part: Part) -> Fault:
+    """No position is assigned to a user outside the roster, and the server is blamed."""
+    at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment))))
+    moment = part.moments[at]
+    user = draw(st.sampled_from((part.size, 2**31, SERVER)))
+    step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
+    return Fault(at, step, OUTSIDER, f"user {user} is not on the roster", THE_SERVER)
+
+
+@refusal(KEYS, "holder", "BAA-10")
+def _holder(draw: Any, part: Part) -> Fault:
+    """No position is assigned to a user that holds a key of the epoch."""
+    at = draw(st.sampled_from(part.when(lambda moment: _filling(part, moment) and bool(moment.holders))))
+    moment = part.moments[at]
+    user = draw(st.sampled_from(sorted(moment.holders)))
+    step = _step("assign", part.cast.assignment(user, moment.epoch, moment.position))
+    return Fault(at, step, HELD, f"user {user} holds a key of the epoch")
+
+
+@check(f"{KEYS}/reassigned", "BAA-09", "BAA-11", operations=(KEYS,), applies=explicit(KEYS), examples=12)
+def reassigned(draw: Any, caller: Caller) -> None:
+    """A position that is not keyed can be assigned to another user, who alone gets its key."""
+    part = PARTS[KEYS](draw)
+    at = draw(st.sampled_from(part.taking("assign")))
+    moment, after = part.moments[at], part.moments[at + 1]
+    others = [user for user in _outsiders(part, moment) if user != after.user]
+    if not others:
+        return
+    other, right = draw(st.sampled_from(others)), part.calls()
+    first = _step("assign", part.cast.assignment(other, moment.epoch, moment.position))
+    asked = _step("issue", part.cast.key_request(other, moment.epoch, moment.position))
+    longer = replace(part, steps=(*right[:at], first, *right[at:]))
+    fault = Fault(at + 2, asked, NOT_NOW, f"the position was assigned to user {other} before, and is not now")
+    dealt.judge_script(caller, longer, fault)
+
+
+# ------------------------------------------------------------------------------------------------------------- keys
+
+
+@refusal(KEYS, "another-user", "BAA-11")
+def _another_user(draw: Any, part: Part) -> Fault | None:
+    """The key of a position goes to nobody but the user that it is assigned to."""
+    found = part.when(lambda m: m.phase in ("filling", "assigned", "keyed") and bool(_outsiders(part, m)))
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    moment = part.moments[at]
+    user, last = draw(st.sampled_from(_outsiders(part, moment))), part.cast.positions - 1
+    position = min(draw(st.integers(0, moment.position)), last)
+    step = _step("issue", part.cast.key_request(user, moment.epoch, position))
+    return Fault(at, step, NOT_NOW, f"position {position} is not assigned to user {user}")
+
+
+@refusal(KEYS, "another-position", "BAA-11")
+def _another_position(draw: Any, part: Part) -> Fault:
+    """A user that is assigned one position gets the key of no other one."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "assigned")))
+    moment = part.moments[at]
+    wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
+    step = _step("issue", part.cast.key_request(moment.user, moment.epoch, wrong))
+    return Fault(at, step, NOT_NOW, f"position {wrong} is not assigned to user {moment.user}")
+
+
+@refusal(KEYS, "second-key", "BAA-12")
+def _second_key(draw: Any, part: Part) -> Fault:
+    """A key is given once, also when its position is settled."""
+    at = draw(st.sampled_from(part.when(lambda m: m.phase == "keyed" or (m.phase != "closed" and bool(m.holders)))))
+    moment = part.moments[at]
+    given = [*moment.accepted, *moment.skipped, *([(moment.position, moment.user)] if moment.phase == "keyed" else [])]
+    position, user = draw(st.sampled_from(given))
+    step = _step("issue", part.cast.key_request(user, moment.epoch, position))
+    return Fault(at, step, HELD, f"user {user} got the key of position {position}")
+
+
+# ------------------------------------------------------------------------------------------------------- settlements
+
+
+@refusal(KEYS, "settle-unkeyed", "BAA-14")
+def _settle_unkeyed(draw: Any, part: Part) -> Fault:
+    """A position that is not keyed is not accepted, whatever its user signed."""
+    at = draw(st.sampled_from(part.when(lambda m: m.phase == "assigned" or _filling(part, m))))
+    moment = part.moments[at]
+    user = moment.user if moment.phase == "assigned" else draw(st.sampled_from(part.signers()))
+    step = _step("settle", part.cast.settled(part.made(user, moment)))
+    return Fault(at, step, NOT_NOW, f"position {moment.position} is not keyed")
+
+
+@refusal(KEYS, "unsigned", "BAA-14", "ADP-21")
+def _unsigned(draw: Any, part: Part) -> Fault:
+    """A position is not accepted unless its user signed the position, the stamp, the weight and all hashes."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    moment, cast = part.moments[at], part.cast
+    told = cast.settled(part.made(moment.user, moment))
+    others = [user for user in part.signers() if user != moment.user]
+    upload = (moment.position, told.stamp, told.weight)
+    wrong: dict[str, dict[str, Any]] = {
+        "signature": {"signature": flipped(draw, told.signature)},
+        "stamp": {"stamp": told.stamp ^ 1},
+        "weight": {"weight": told.weight ^ 1},
+        "another user": {"signature": cast.signature(others[0], moment.epoch, upload, told.hashes)},
+        "another position": {
+            "signature": cast.signature(moment.user, moment.epoch, (moment.position ^ 1, *upload[1:]), told.hashes)
+        },
+        "another epoch": {"signature": cast.signature(moment.user, moment.epoch ^ 1, upload, told.hashes)},
+    }
+    if told.hashes:
+        wrong["hashes"] = {"hashes": flipped(draw, told.hashes)}
+    what = draw(st.sampled_from(sorted(wrong)))
+    step = _step("settle", replace(told, **wrong[what]))
+    return Fault(at, step, BAD_SIGNATURE, f"the upload is not signed by its user ({what})", THE_SERVER)
+
+
+@refusal(KEYS, "hashes", "BAA-14", "ADP-21")
+def _hashes(draw: Any, part: Part) -> Fault:
+    """A position is not accepted without a hash for each box, though its user signed those that there are."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    moment, cast = part.moments[at], part.cast
+    upload = part.made(moment.user, moment)
+    right = cast.hashes(upload.boxes)
+    wrong = draw(st.sampled_from([hashes for hashes in (right[32:], right + bytes(32), right[1:]) if hashes != right]))
+    signed = cast.signature(moment.user, moment.epoch, (moment.position, upload.stamp, upload.weight), wrong)
+    step = _step("settle", replace(cast.settled(upload), hashes=wrong, signature=signed))
+    return Fault(at, step, BAD_FORM, f"{len(wrong)} bytes of hashes are not {len(right)}", THE_SERVER)
+
+
+@refusal(KEYS, "settled", "BAA-15")
+def _settled(draw: Any, part: Part) -> Fault:
+    """A position is not settled twice, in neither way."""
+    at = draw(st.sampled_from(part.when(lambda m: m.phase != "closed" and bool(m.holders))))
+    moment, cast = part.moments[at], part.cast
+    position, user = draw(st.sampled_from([*moment.accepted, *moment.skipped]))
+    told = cast.settled(part.made(user, replace(moment, position=position)))
+    if draw(st.booleans()):
+        told = cast.expired(moment.epoch, position)
+    return Fault(at, _step("settle", told), NOT_NOW, f"position {position} was settled")
+
+
+@refusal(KEYS, "late-acceptance", "BAA-15", "BAA-16", void=False, spares=(1, 2))
+def _late_acceptance(draw: Any, part: Part) -> Fault | None:
+    """A position that was skipped is not accepted, when its upload comes late."""
+    found = part.when(lambda m: m.phase != "closed" and bool(m.skipped))
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    moment = part.moments[at]
+    position, user = draw(st.sampled_from(moment.skipped))
+    told = part.cast.settled(part.made(user, replace(moment, position=position)))
+    return Fault(at, _step("settle", told), NOT_NOW, f"position {position} was skipped")
+
+
+@refusal(KEYS, "numbers", "BAA-51", "ADP-21")
+def _numbers(draw: Any, part: Part) -> Fault:
+    """Numbers outside their range, and an offer that expired with hashes or a stamp, are refused."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "keyed")))
+    moment, cast = part.moments[at], part.cast
+    told, expired = cast.settled(part.made(moment.user, moment)), cast.expired(moment.epoch, moment.position)
+    wrong = {
+        "accepted is 2": replace(told, accepted=2),
+        "the position is P": replace(told, position=cast.positions),
+        "the signature has 63 bytes": replace(told, signature=told.signature[1:]),
+        "a stamp without an upload": replace(expired, stamp=1),
+        "a weight without an upload": replace(expired, weight=1),
+        "a signature without an upload": replace(expired, signature=told.signature),
+        "hashes without an upload": replace(expired, hashes=bytes(32)),
+    }
+    why = draw(st.sampled_from(sorted(wrong)))
+    codes = BAD_FORM | (BAD_SIGNATURE if "63" in why else NOT_NOW if "P" in why else frozenset())
+    return Fault(at, _step("settle", wrong[why]), codes, why, THE_SERVER)
+
+
+# ----------------------------------------------------------------------------------------------------- ends of epochs
+
+
+def last_seat(draw: Any) -> Director:
+    """Draw a session in which one position is left when T + 2 updates are accepted, and then K of them are not yet."""
+    chosen = basa_visits.numbers(draw, void=False, spares=(1, 2))
+    chosen = {**chosen, "K": chosen["T"] + 3, "N": chosen["T"] + 4 + chosen["S"]}
+    chosen = {**chosen, **basa_visits.levels(draw, chosen["K"])}
+    drawn = basa_visits.plan(draw, chosen)
+    drawn.open()
+    _visits(draw, drawn, chosen["T"] + 2, chosen["S"])
+    drawn.visit(draw(st.sampled_from(("upload", "skip"))))
+    drawn.end()
+    return basa_visits.directed(draw, drawn)
+
+
+def _visits(draw: Any, drawn: basa_visits.Plan, accepted: int, skipped: int) -> None:
+    """Draw so many visits of either end, in any order."""
+    for place in cases.shuffled(draw, range(accepted + skipped)):
+        drawn.visit("upload" if place < accepted else "skip")
+
+
+def drained(draw: Any) -> Director:
+    """Draw a session that has no position left and too few accepted updates, and is given up."""
+    chosen = basa_visits.numbers(draw, void=False)
+    drawn = basa_visits.plan(draw, chosen)
+    drawn.open()
+    few = draw(st.integers(0, chosen["T"] + 1))
+    _visits(draw, drawn, few, positions(chosen) - few)
+    drawn.end()
+    return basa_visits.directed(draw, drawn)
+
+
+@refusal(KEYS, "close-assigned", "BAA-18", session=last_seat)
+def _close_assigned(draw: Any, part: Part) -> Fault:
+    """An epoch is not closed while its last position is assigned or keyed, and not settled."""
+    last = part.cast.positions - 1
+    at = draw(st.sampled_from(part.when(lambda m: m.phase in ("assigned", "keyed") and m.position == last)))
+    step = _step("close", part.cast.close_request(part.moments[at].epoch))
+    return Fault(at, step, NOT_NOW, f"position {last} is {part.moments[at].phase}")
+
+
+@refusal(KEYS, "close-early", "BAA-19")
+def _close_early(draw: Any, part: Part) -> Fault:
+    """An epoch with fewer than K accepted positions is not closed while a position is unused."""
+    K, P = part.deal.numbers["K"], part.cast.positions
+    early = part.when(lambda m: m.phase == "filling" and len(m.accepted) < K and m.position < P)
+    at = draw(st.sampled_from(early))
+    step = _step("close", part.cast.close_request(part.moments[at].epoch))
+    return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} of {K} are accepted")
+
+
+@refusal(KEYS, "close-few", "BAA-19", session=drained)
+def _close_few(draw: Any, part: Part) -> Fault:
+    """An epoch with fewer than T + 2 accepted positions is not closed, though no position is left."""
+    P = part.cast.positions
+    at = draw(st.sampled_from(part.when(lambda m: m.phase == "filling" and m.position == P)))
+    step = _step("close", part.cast.close_request(part.moments[at].epoch))
+    return Fault(at, step, FEW, f"{len(part.moments[at].accepted)} are accepted, and no position is left")
+
+
+@refusal(KEYS, "ended", "BAA-22")
+def _ended(draw: Any, part: Part) -> Fault:
+    """In an epoch that has ended nothing is assigned, given, settled, closed or given up."""
+    at = draw(st.sampled_from(part.when(lambda m: m.phase == "closed" and m.epoch >= part.deal.round)))
+    return _after_the_end(draw, part, at, part.moments[at])
+
+
+@refusal(KEYS, "old-epoch", "BAA-22", "MSG-03")
+def _old_epoch(draw: Any, part: Part) -> Fault | None:
+    """Messages of an epoch that has ended are refused in the next one."""
+    found = part.when(lambda m: m.phase != "closed" and m.epoch > part.deal.round)
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    old = [m for m in part.moments[:at] if m.epoch == part.moments[at].epoch - 1]
+    return _after_the_end(draw, part, at, draw(st.sampled_from(old)))
+
+
+def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:
+    """Return a step with a message of an epoch that is not open any more."""
+    cast, user = part.cast, draw(st.sampled_from(part.signers()))
+    position = min(moment.position, cast.positions - 1)
+    held = (position, user) if not moment.accepted else moment.accepted[-1]
+    steps = [
+        _step("assign", cast.assignment(user, moment.epoch, position)),
+        _step("issue", cast.key_request(held[1], moment.epoch, held[0])),
+        _step("settle", cast.expired(moment.epoch, position)),
+        _step("settle", cast.settled(part.made(user, replace(moment, position=position)))),
+        _step("close", cast.close_request(moment.epoch)),
+        _step("abandon", cast.abandonment(moment.epoch)),
+    ]
+    step = one_of(draw, steps)
+    return Fault(at, step, NOT_NOW | ELSEWHERE, f"the epoch {moment.epoch} has ended")
+
+
+# ---------------------------------------------------------------------------------------------------- whole requests
+
+
+@check(f"{KEYS}/sampled", "RND-04", operations=(KEYS,), applies=explicit(KEYS), examples=12)
+def sampled(draw: Any, caller: Caller) -> None:
+    """Secret keys that are not 32 bytes for each position are refused."""
+    params, rand = begun(draw, KEYS)
+    name = draw(st.sampled_from([name for name in ("pair_keys", "self_keys") if rand[name]]))
+    [first, *others] = rand[name]
+    wrong = draw(st.sampled_from((first[2:], first[64:], first + first[:64])))
+    changed = {**rand, name: [wrong, *others]}
+    caller.refused(KEYS, params, LENGTH | BAD_PARAM, f"{name} are not P keys", changed)
+
+
+@check(f"{KEYS}/nothing-left", "RND-04", "ERR-01", operations=(KEYS,), applies=explicit(KEYS), examples=6)
+def nothing_left(draw: Any, caller: Caller) -> None:
+    """An epoch for which no keys are left is not opened, and nothing is harmed."""
+    part = PARTS[KEYS](draw)
+    fault = Fault(0, Call("open"), NOTHING_LEFT, "no keys are left")
+    entries = ask(caller, KEYS, part.params([fault.call]), {"pair_keys": [], "self_keys": []})
+    drop_faults(caller, KEYS, entries, [fault])

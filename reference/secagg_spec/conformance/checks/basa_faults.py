@@ -1,0 +1,268 @@
+"""How faults of a party of BASA become checks; the faults that all of its parties meet, and those of whole requests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.basa_acts import Part
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.checks.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
+from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
+from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
+from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
+from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
+from secagg_spec.conformance.checks.requests import one_of
+from secagg_spec.conformance.checks.rounds import exchanged
+from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, SECOND, STRANGER, Fault, broken_bytes
+from secagg_spec.conformance.scenes import call
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.basa_messages import (
+    EpochKeys,
+    KeyRequest,
+    PositionOffer,
+    PositionRequest,
+    PositionUpload,
+)
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.shape import AUTHORITY, SERVER
+
+NOT_NOW = frozenset({"wrong_phase", "replay", "malformed"})
+ELSEWHERE = frozenset({"wrong_phase", "malformed"})
+OUTSIDER = frozenset({"malformed", "unknown_peer", "out_of_range"})
+HELD = frozenset({"replay", "wrong_phase"})
+BAD_FORM = frozenset({"malformed", "length_mismatch", "noncanonical", "out_of_range", "inconsistent_sets"})
+UNFIT = frozenset({"inconsistent_sets", "out_of_range", "wrong_phase"})
+FEW = frozenset({"below_threshold", "wrong_phase"})
+NOTHING_LEFT = frozenset({"wrong_phase", "bad_param", "length_mismatch", "malformed"})
+"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+
+THE_SERVER, THE_AUTHORITY = frozenset({SERVER}), frozenset({AUTHORITY})
+
+
+# --------------------------------------------------------------------------------------------------- faults as checks
+
+
+Build = Callable[[Any, Part], Fault | None]
+FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}, KEYS: {}}
+
+
+def explicit(op: str) -> Callable[[Capabilities], bool]:
+    """Return the condition that the entries of a script are fixed bit for bit."""
+    return lambda caps: caps.grade(op) == "explicit"
+
+
+def refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Build], Build]:
+    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+
+    def register(build: Build) -> Build:
+        def judge(draw: Any, caller: Caller) -> None:
+            part = PARTS[party](draw, **given)
+            fault = build(draw, part)
+            if fault is not None:
+                dealt.judge_script(caller, part, fault)
+
+        judge.__doc__ = build.__doc__
+        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
+        if not given:
+            FAULTS[party][name] = build
+        return build
+
+    return register
+
+
+def all_parties(name: str, *clauses: str) -> Callable[[Build], Build]:
+    """Register a fault as a check of each party."""
+
+    def register(build: Build) -> Build:
+        for party in PARTIES:
+            refusal(party, name, *clauses)(build)
+        return build
+
+    return register
+
+
+def right(party: str, *clauses: str) -> None:
+    """Register the checks that a party's right steps are those of the text, whatever it refused between them."""
+
+    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=explicit(party), examples=40)
+    def exact(draw: Any, caller: Caller) -> None:
+        """Whenever its state allows a step, the party sends the messages of the text."""
+        dealt.judge_script(caller, PARTS[party](draw))
+
+    @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=explicit(party), examples=24)
+    def unharmed(draw: Any, caller: Caller) -> None:
+        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        dealt.judge_script(caller, *_faulty(draw, party))
+
+    @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=dealt.plays(party), examples=12)
+    def session(draw: Any, caller: Caller) -> None:
+        """In a session each step is that of the text, and those that were refused leave no trace."""
+        dealt.judge(caller, *_faulty(draw, party))
+
+
+def _faulty(draw: Any, party: str) -> tuple[Any, ...]:
+    """Draw a party, and some steps that it must refuse."""
+    part, names = PARTS[party](draw), sorted(FAULTS[party])
+    chosen = cases.subset(draw, range(len(names)), 1, 3)
+    faults = [FAULTS[party][names[at]](draw, part) for at in chosen]
+    return part, *(fault for fault in faults if fault is not None)
+
+
+def replaced(part: Part, at: int, **changes: Any) -> Call:
+    """Return a step with other fields in its message."""
+    [message] = part.inbox(at)
+    return call(part.events()[at].step.phase, (replace(message, **changes),))
+
+
+def flipped(draw: Any, data: bytes) -> bytes:
+    """Draw bytes in which one bit is another one."""
+    at, bit = draw(st.integers(0, len(data) - 1)), draw(st.integers(0, 7))
+    return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
+
+
+# ----------------------------------------------------------------------------------------------- faults of all parties
+
+
+def _arriving(draw: Any, part: Part) -> tuple[int, Message]:
+    """Draw a message that arrives, and the number of its step."""
+    found = [at for at in range(len(part.events())) if part.inbox(at)]
+    at = draw(st.sampled_from(found))
+    return at, part.inbox(at)[0]
+
+
+@all_parties("elsewhere", "MSG-03")
+def _elsewhere(draw: Any, part: Part) -> Fault:
+    """A message of another session, or for another receiver, is refused."""
+    at, message = _arriving(draw, part)
+    session = bytes([message.session[0] ^ 1]) + message.session[1:]
+    wrong: list[dict[str, Any]] = [{"session": session}, {"receiver": message.sender}, {"receiver": part.size}]
+    changed = one_of(draw, wrong)
+    return Fault(at, replaced(part, at, **changed), ELSEWHERE, f"the message has another {next(iter(changed))}")
+
+
+@all_parties("another-epoch", "MSG-03")
+def _another_epoch(draw: Any, part: Part) -> Fault | None:
+    """A message of another epoch than the open one is refused."""
+    free = (EpochKeys, PositionRequest, PositionOffer)
+    found = [at for at in range(len(part.events())) if part.inbox(at) and not isinstance(part.inbox(at)[0], free)]
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    [message] = part.inbox(at)
+    wrong = draw(st.sampled_from([n for n in (message.round - 1, message.round + 1, 0) if n != message.round]))
+    return Fault(at, replaced(part, at, round=wrong), ELSEWHERE, f"the message is of epoch {wrong}")
+
+
+@all_parties("sender", "MSG-03")
+def _sender(draw: Any, part: Part) -> Fault:
+    """A message from a party that has nothing to send to this step is refused."""
+    at, message = _arriving(draw, part)
+    from_users = isinstance(message, PositionRequest | PositionUpload | KeyRequest)
+    users = [] if from_users else part.signers()
+    strangers = [who for who in (part.size, SERVER, AUTHORITY, 2**31 - 1, *users[:2]) if who != message.sender]
+    stranger = draw(st.sampled_from(strangers))
+    return Fault(at, replaced(part, at, sender=stranger), STRANGER, f"party {stranger} has nothing to send here")
+
+
+@all_parties("second-message", "MSG-04")
+def _second(draw: Any, part: Part) -> Fault:
+    """A second message in a step is refused."""
+    at, message = _arriving(draw, part)
+    step = part.calls()[at]
+    return Fault(at, replace(step, inbox=(*step.inbox, encode(message))), SECOND | NOT_NOW, "two messages came")
+
+
+@all_parties("no-message", "MSG-03")
+def _nothing(draw: Any, part: Part) -> Fault:
+    """A step that takes a message is refused without one."""
+    at, _ = _arriving(draw, part)
+    return Fault(at, Call(part.calls()[at].phase), NOT_NOW, "no message came")
+
+
+@all_parties("bytes", "MSG-02")
+def _bytes(draw: Any, part: Part) -> Fault:
+    """Bytes that are no message are refused."""
+    at, message = _arriving(draw, part)
+    whole = encode(message)
+    data = broken_bytes(draw, whole) if len(whole) > 30 else whole[: draw(st.integers(0, len(whole) - 1))]
+    data = whole[:-1] if _is_message(data) else data
+    return Fault(at, exchanged(part.calls()[at], 0, data), ANOTHER_TYPE, "the bytes are no message")
+
+
+def _is_message(data: bytes) -> bool:
+    try:
+        parse(data)
+    except ProtocolError:
+        return False
+    return True
+
+
+@all_parties("type", "MSG-02")
+def _type(draw: Any, part: Part) -> Fault:
+    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    at = draw(st.integers(0, len(part.events()) - 1))
+    epoch = part.moments[at].epoch
+    step = part.calls()[at]
+    wrong: Message = replace(part.cast.close_request(max(epoch, 0)), receiver=part.party)
+    if step.phase == "close" and part.party == AUTHORITY:
+        wrong = part.cast.abandonment(max(epoch, 0))
+    inbox = (encode(wrong),) if draw(st.booleans()) else (*step.inbox, encode(wrong))
+    return Fault(at, replace(step, inbox=inbox), NOT_NOW, f"the step {step.phase} takes no {type(wrong).__name__}")
+
+
+# -------------------------------------------------------------------------------------------------- whole requests
+
+
+def _requests(party: str) -> None:
+    @check(f"{party}/parameters", "BAA-01", "BAA-02", operations=(party,), applies=explicit(party), examples=40)
+    def parameters(draw: Any, caller: Caller) -> None:
+        """Parameters that the text does not allow are refused."""
+        params, rand = begun(draw, party)
+        wrong = basa_visits.wrong_numbers(params)
+        name = draw(st.sampled_from(sorted(wrong)))
+        codes = BAD_PARAM | {"below_threshold", "inconsistent_sets"}
+        caller.refused(party, {**params, **wrong[name]}, codes, f"the parameters break a rule ({name})", rand)
+
+    @check(f"{party}/request", "ERR-02", operations=(party,), applies=explicit(party), examples=12)
+    def request(draw: Any, caller: Caller) -> None:
+        """A session of another length, a round outside its range, and a user outside the roster are refused."""
+        params, rand = begun(draw, party)
+        changes: list[dict[str, Any]] = [
+            {"session": params["session"][2:]},
+            {"session": params["session"] + "00"},
+            {"round": str(2**32)},
+            {"round": "-1"},
+        ]
+        changes += [{"user": params["N"]}, {"user": -1}] if "user" in params else []
+        changed = one_of(draw, changes)
+        codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
+        caller.refused(party, {**params, **changed}, codes, f"the request has {changed}", rand)
+
+    @check(f"{party}/keys", "SIG-04", "SIG-05", operations=(party,), applies=explicit(party), examples=16)
+    def keys(draw: Any, caller: Caller) -> None:
+        """Keys of another length, more or fewer than N, and two that are equal, are refused."""
+        params, rand = begun(draw, party)
+        roster = list(params["verification"])
+        own = "signing" if "signing" in params else "authority"
+        changes: dict[str, dict[str, Any]] = {
+            "two users have one key": {"verification": [roster[1], *roster[1:]]},
+            "a key is longer": {"verification": [roster[0] + "00", *roster[1:]]},
+            "a key is missing": {"verification": roster[:-1]},
+            "there is a key more": {"verification": [*roster, "07" * 32]},
+            "a key of its own is shorter": {own: params[own][2:]},
+        }
+        why = draw(st.sampled_from(sorted(changes)))
+        codes = EQUAL_KEYS if why.startswith("two") else KEY_LENGTH
+        caller.refused(party, {**params, **changes[why]}, codes, why, rand)
+
+
+for _party in PARTIES:
+    _requests(_party)

@@ -1,0 +1,433 @@
+"""Checks of the server of BASA, step by step: what it offers, takes, adds and recovers (spec/basa.md, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.staleness import admissible_weights
+from secagg_spec.conformance import basa_stage, cases
+from secagg_spec.conformance.basa_acts import Director, Moment, Part, part_of, positions
+from secagg_spec.conformance.basa_cast import Cast
+from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
+from secagg_spec.conformance.checks.basa_faults import (
+    BAD_FORM,
+    NOT_NOW,
+    THE_AUTHORITY,
+    UNFIT,
+    explicit,
+    flipped,
+    refusal,
+    replaced,
+    right,
+)
+from secagg_spec.conformance.checks.basa_parties import PARTS, SERVED
+from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, check
+from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
+from secagg_spec.conformance.checks.requests import one_of, too_large
+from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.mixed import Difference
+from secagg_spec.conformance.scenes import call
+from secagg_spec.conformance.stage import staleness_of
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.protocols.basa_messages import PositionUpload
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
+
+right(SERVED, "BAA-35", "BAA-36", "BAA-40", "BAA-41", "BAA-45")
+
+REPLAY = frozenset({"replay", "wrong_phase"})
+
+
+def _step(phase: str, *messages: Message) -> Call:
+    return call(phase, messages)
+
+
+def _offering(part: Part, moment: Moment) -> bool:
+    """Return whether the server would offer a position to a fresh user."""
+    room = moment.position < part.cast.positions and len(moment.accepted) < part.deal.numbers["K"]
+    return moment.phase == "filling" and room
+
+
+def _fresh(part: Part, moment: Moment) -> list[int]:
+    """Return users, with keys that the kit holds, that have had no position of the epoch."""
+    return [user for user in part.signers() if user not in moment.holders | {moment.user}]
+
+
+# -------------------------------------------------------------------------------------------------------- new epochs
+
+
+@refusal(SERVED, "open-again", "BAA-50")
+def _open_again(draw: Any, part: Part) -> Fault:
+    """The keys of a new epoch are not taken while the server has one."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "idle")))
+    keys = part.cast.epoch_keys(part.moments[at].epoch + 1, part.cast.published(part.moments[at].epoch))
+    return Fault(at, _step("open", keys), NOT_NOW, f"the server is {part.moments[at].phase}")
+
+
+@refusal(SERVED, "old-epoch", "BAA-50", "ADP-21")
+def _old_epoch(draw: Any, part: Part) -> Fault:
+    """The keys of an epoch that is not after the last one that was known are refused, blaming the authority."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "idle")))
+    known = part.moments[at].epoch
+    epoch = draw(st.sampled_from([epoch for epoch in (known, known - 1, 0) if epoch >= 0]))
+    keys = part.cast.epoch_keys(epoch, part.cast.published(part.deal.round))
+    return Fault(at, _step("open", keys), REPLAY, f"epoch {epoch} comes after {known}", THE_AUTHORITY)
+
+
+@refusal(SERVED, "unsigned-keys", "BAA-29", "ADP-21")
+def _unsigned_keys(draw: Any, part: Part) -> Fault:
+    """Keys of an epoch that the authority did not sign for it are refused, and the authority is blamed."""
+    at = draw(st.sampled_from(part.taking("open")))
+    [message] = part.inbox(at)
+    other = part.cast.epoch_keys(message.round, message.keys, signed=message.round ^ 1)
+    wrong: list[dict[str, Any]] = [
+        {"signature": flipped(draw, message.signature)},
+        {"keys": flipped(draw, message.keys)},
+        {"signature": other.signature},
+    ]
+    step = replaced(part, at, **one_of(draw, wrong))
+    return Fault(at, step, BAD_SIGNATURE, "the keys are not signed for the epoch", THE_AUTHORITY)
+
+
+@refusal(SERVED, "keys-form", "BAA-51", "ADP-21")
+def _keys_form(draw: Any, part: Part) -> Fault:
+    """Keys and signatures of another length are refused, though they are signed."""
+    at = draw(st.sampled_from(part.taking("open")))
+    [message] = part.inbox(at)
+    shown = draw(st.sampled_from((message.keys[32:], message.keys + message.keys[:32], message.keys[1:])))
+    return Fault(at, _step("open", part.cast.epoch_keys(message.round, shown)), BAD_FORM, "a key is missing, or more",
+                 THE_AUTHORITY)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------ offers
+
+
+@refusal(SERVED, "offer-out-of-turn", "BAA-36")
+def _offer_out_of_turn(draw: Any, part: Part) -> Fault:
+    """A position is offered to one user at a time, and in an epoch only."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "filling")))
+    moment = part.moments[at]
+    user = draw(st.sampled_from(_fresh(part, moment) or part.signers()))
+    step = _step("offer", part.cast.request(user, max(moment.epoch, 0)))
+    return Fault(at, step, NOT_NOW, f"the server is {moment.phase}")
+
+
+@refusal(SERVED, "served-before", "BAA-36")
+def _served_before(draw: Any, part: Part) -> Fault:
+    """No position is offered to a user whose update was accepted, or whose position was skipped, in the epoch."""
+    at = draw(st.sampled_from(part.when(lambda m: _offering(part, m) and bool(m.holders))))
+    moment = part.moments[at]
+    user = draw(st.sampled_from(sorted(moment.holders)))
+    step = _step("offer", part.cast.request(user, moment.epoch))
+    return Fault(at, step, NOT_NOW, f"user {user} had a position of the epoch")
+
+
+@refusal(SERVED, "no-room", "BAA-36")
+def _no_room(draw: Any, part: Part) -> Fault | None:
+    """No position is offered when K updates are accepted, or no position is left."""
+    found = part.when(lambda m: m.phase == "filling" and not _offering(part, m) and bool(_fresh(part, m)))
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    moment = part.moments[at]
+    user = draw(st.sampled_from(_fresh(part, moment)))
+    step = _step("offer", part.cast.request(user, moment.epoch))
+    return Fault(at, step, NOT_NOW, "the buffer is full, or no position is left")
+
+
+@refusal(SERVED, "stamp", "BAA-49", "ADP-21")
+def _stamp(draw: Any, part: Part) -> Fault | None:
+    """A request with a stamp after the epoch, or with a staleness above tau_max, is refused, blaming its sender."""
+    found = part.when(lambda m: _offering(part, m) and bool(_fresh(part, m)))
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    moment, most = part.moments[at], part.deal.numbers["tau_max"]
+    user = draw(st.sampled_from(_fresh(part, moment)))
+    stamp = draw(st.sampled_from([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
+    step = _step("offer", part.cast.request(user, stamp))
+    why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
+    return Fault(at, step, UNFIT, why, frozenset({user}))
+
+
+# ----------------------------------------------------------------------------------------------------------- uploads
+
+
+def _serving(draw: Any, part: Part) -> tuple[int, Moment, PositionUpload]:
+    """Draw a moment in which a user is served, and a right upload of it."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase == "serving")))
+    moment = part.moments[at]
+    return at, moment, part.made(moment.user, moment)
+
+
+@refusal(SERVED, "another-user", "BAA-37")
+def _another_user(draw: Any, part: Part) -> Fault | None:
+    """An upload from another user than the one that is served is refused."""
+    at, moment, _ = _serving(draw, part)
+    others = [user for user in part.signers() if user != moment.user]
+    user = draw(st.sampled_from(others))
+    step = _step("take", part.made(user, moment))
+    return Fault(at, step, NOT_NOW, f"user {moment.user} is served, and not {user}")
+
+
+@refusal(SERVED, "another-position", "BAA-37")
+def _another_position(draw: Any, part: Part) -> Fault:
+    """An upload for another position than the open one is refused."""
+    at, moment, _ = _serving(draw, part)
+    position = draw(st.sampled_from([p for p in range(part.cast.positions) if p != moment.position]))
+    step = _step("take", part.made(moment.user, replace(moment, position=position)))
+    return Fault(at, step, NOT_NOW | BAD_FORM, f"position {moment.position} is open, and not {position}")
+
+
+@refusal(SERVED, "upload-out-of-turn", "BAA-37")
+def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
+    """An upload is refused when nobody is served: before, after, and twice."""
+    at = draw(st.sampled_from(part.when(lambda m: m.phase not in ("serving", "idle"))))
+    moment = part.moments[at]
+    known = part.uploads(moment)
+    user = moment.user if moment.user >= 0 else draw(st.sampled_from(part.signers()))
+    place = replace(moment, position=min(moment.position, part.cast.positions - 1))
+    upload = one_of(draw, [part.made(user, place), *known])
+    return Fault(at, _step("take", upload), NOT_NOW, f"the server is {moment.phase}")
+
+
+@refusal(SERVED, "late-upload", "BAA-37", "BAA-22", session=basa_visits.belated)
+def _late_upload(draw: Any, part: Part) -> Fault | None:
+    """An upload that comes after its offer expired is refused, in the same epoch and in the next one."""
+    if not part.late:
+        return None
+    first, upload = draw(st.sampled_from(part.late))
+    later = range(first + 1, len(part.moments))
+    filling = [at for at in later if (part.moments[at].phase, part.moments[at].epoch) == ("filling", upload.round)]
+    at = draw(st.sampled_from(filling or later) | st.sampled_from(later))
+    return Fault(at, _step("take", upload), NOT_NOW, f"the offer of position {upload.position} expired")
+
+
+@refusal(SERVED, "weight", "BAA-38", "ADP-21")
+def _weight(draw: Any, part: Part) -> Fault:
+    """An upload whose weight no draw gives for its staleness is refused, though it is signed."""
+    at, moment, upload = _serving(draw, part)
+    numbers = part.deal.numbers
+    tau = draw(st.integers(0, min(numbers["tau_max"], moment.epoch)))
+    allowed = admissible_weights(staleness_of(numbers), int(numbers["c_g"]), tau)
+    wrong = [w for w in (allowed[-1] + 1, allowed[0] - 1, int(numbers["c_g"]), 0, 1) if w >= 0 and w not in allowed]
+    weight = draw(st.sampled_from(wrong))
+    step = _step("take", part.cast.signed(upload, stamp=moment.epoch - tau, weight=weight))
+    why = f"the weight is {weight}, and may be {' or '.join(map(str, allowed))}"
+    return Fault(at, step, UNFIT, why, frozenset({moment.user}))
+
+
+@refusal(SERVED, "upload-stamp", "BAA-38", "ADP-21")
+def _upload_stamp(draw: Any, part: Part) -> Fault:
+    """An upload with a stamp after the epoch, or with a staleness above tau_max, is refused, though it is signed."""
+    at, moment, upload = _serving(draw, part)
+    most = part.deal.numbers["tau_max"]
+    stamp = draw(st.sampled_from([s for s in (moment.epoch + 1, moment.epoch - most - 1) if 0 <= s < 2**32]))
+    tau = max(moment.epoch - stamp, 0)
+    weight = admissible_weights(staleness_of(part.deal.numbers), int(part.deal.numbers["c_g"]), tau)[-1]
+    step = _step("take", part.cast.signed(upload, stamp=stamp, weight=weight))
+    why = f"the stamp is {stamp}, the epoch {moment.epoch}, and tau_max {most}"
+    return Fault(at, step, UNFIT, why, frozenset({moment.user}))
+
+
+@refusal(SERVED, "boxes", "BAA-39", "ADP-21")
+def _boxes(draw: Any, part: Part) -> Fault:
+    """An upload with more or fewer boxes than its position asks for is refused, though it is signed."""
+    at, moment, upload = _serving(draw, part)
+    more = upload.boxes + bytes(80)
+    boxes = draw(st.sampled_from([more, *([upload.boxes[80:], upload.boxes[:-80]] if upload.boxes else [])]))
+    step = _step("take", part.cast.signed(upload, boxes=boxes))
+    why = f"there are {len(boxes) // 80} boxes for {len(upload.boxes) // 80}"
+    return Fault(at, step, BAD_FORM, why, frozenset({moment.user}))
+
+
+@refusal(SERVED, "unsigned", "BAA-39", "ADP-21")
+def _unsigned(draw: Any, part: Part) -> Fault:
+    """An upload that its sender did not sign, with its stamp and all of its boxes, is refused."""
+    at, moment, upload = _serving(draw, part)
+    others = [user for user in part.signers() if user != moment.user]
+    foreign = part.made(others[0], moment).signature
+    wrong: list[dict[str, Any]] = [{"signature": flipped(draw, upload.signature)}, {"signature": foreign}]
+    wrong += [{"boxes": flipped(draw, upload.boxes)}] if upload.boxes else []
+    tau = draw(st.integers(0, min(part.deal.numbers["tau_max"], moment.epoch)))
+    weights = admissible_weights(staleness_of(part.deal.numbers), int(part.deal.numbers["c_g"]), tau)
+    wrong += [{"stamp": moment.epoch - tau, "weight": weights[0]}] if tau else []
+    step = _step("take", replace(upload, **one_of(draw, wrong)))
+    return Fault(at, step, BAD_SIGNATURE, "the upload is not signed by its sender", frozenset({moment.user}))
+
+
+@refusal(SERVED, "upload-form", "BAA-51", "MOD-06", "MOD-07", "ADP-21")
+def _upload_form(draw: Any, part: Part) -> Fault:
+    """An upload whose vector is not d elements, or whose boxes do not fill whole boxes, is refused."""
+    at, moment, upload = _serving(draw, part)
+    masked, R = upload.masked, int(part.deal.numbers["R"])
+    wrong: list[dict[str, Any]] = [{"masked": masked[:-1]}, {"masked": np.append(masked, masked[:1])}]
+    wrong += [{"masked": too_large(draw, masked, R)}] if R < 2**32 else []
+    wrong += [{"boxes": upload.boxes + b"\0"}]
+    step = _step("take", replace(upload, **one_of(draw, wrong)))
+    return Fault(at, step, BAD_FORM, "the upload is none of the text", frozenset({moment.user}))
+
+
+@refusal(SERVED, "expire-out-of-turn", "BAA-36")
+def _expire(draw: Any, part: Part) -> Fault:
+    """No offer expires when nobody is served."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase != "serving")))
+    return Fault(at, Call("expire"), NOT_NOW, f"the server is {part.moments[at].phase}")
+
+
+# ------------------------------------------------------------------------------------------------------- settlements
+
+
+@refusal(SERVED, "settle-out-of-turn", "BAA-40")
+def _settle_out_of_turn(draw: Any, part: Part) -> Fault:
+    """The word of the authority is taken only when a position is to be settled."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.phase not in ("settling", "idle"))))
+    moment = part.moments[at]
+    told = part.cast.state(moment.epoch, min(moment.position, part.cast.positions - 1), draw(st.integers(0, 2)))
+    return Fault(at, _step("settle", told), NOT_NOW, f"the server is {moment.phase}")
+
+
+@refusal(SERVED, "outcome", "BAA-51", "ADP-21")
+def _outcome(draw: Any, part: Part) -> Fault:
+    """A state that there is not in the profile, or an acceptance of nothing, is refused, blaming the authority."""
+    at = draw(st.sampled_from(part.taking("settle")))
+    other = 3 if part.deal.numbers["timeouts"] == "settle" else 2
+    wrong = [4, 65535, other] + ([1] if part.events()[at - 1].step.phase == "expire" else [])
+    state = draw(st.sampled_from(wrong))
+    return Fault(at, replaced(part, at, state=state), BAD_FORM, f"the state is {state}", THE_AUTHORITY)
+
+
+@check(f"{SERVED}/not-accepted", "BAA-35", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
+def not_accepted(draw: Any, caller: Caller) -> None:
+    """An upload that the server took, and the authority did not settle as accepted, is in no offer and in no sum."""
+    dealt.judge_script(caller, PARTS[SERVED](draw, session=basa_visits.denied))
+
+
+@refusal(SERVED, "settle-another", "BAA-40")
+def _settle_another(draw: Any, part: Part) -> Fault:
+    """What became of another position than the open one is not taken for it."""
+    at = draw(st.sampled_from(part.taking("settle")))
+    [message] = part.inbox(at)
+    position = draw(st.sampled_from([p for p in range(part.cast.positions) if p != message.position]))
+    return Fault(at, replaced(part, at, position=position), NOT_NOW | BAD_FORM, f"position {position} is not open")
+
+
+# ------------------------------------------------------------------------------------------------------ ends of epochs
+
+
+@refusal(SERVED, "end-out-of-turn", "BAA-45")
+def _end_out_of_turn(draw: Any, part: Part) -> Fault:
+    """An epoch is closed when no position is open, recovered when it was closed, and given up when there is one."""
+    at = draw(st.sampled_from(part.when(lambda moment: moment.epoch >= part.deal.round)))
+    moment = part.moments[at]
+    steps = {
+        "close": (Call("close"), "filling"),
+        "recover": (_step("recover", part.cast.release(moment.epoch, [p for p, _ in moment.accepted])), "closing"),
+    }
+    wrong = [step for step, phase in steps.values() if phase != moment.phase]
+    wrong += [Call("abandon")] if moment.phase == "idle" else []
+    step = draw(st.sampled_from(wrong))
+    return Fault(at, step, NOT_NOW, f"the server is {moment.phase}, which does not allow {step.phase}")
+
+
+@refusal(SERVED, "release-form", "BAA-51", "BAA-30", "ADP-21")
+def _release_form(draw: Any, part: Part) -> Fault:
+    """Released keys of another length, or that do not belong to their public keys, are refused."""
+    at = draw(st.sampled_from(part.taking("recover")))
+    [message] = part.inbox(at)
+    keys = message.keys
+    wrong = [keys + bytes(32), *([keys[32:], keys[1:], keys[32:] + keys[:32], b""] if keys else [])]
+    step = replaced(part, at, keys=one_of(draw, wrong))
+    return Fault(at, step, BAD_FORM, "the keys are not one for each position", THE_AUTHORITY)
+
+
+@refusal(SERVED, "released-the-other", "BAA-30", "ADP-21", void=False)
+def _released_the_other(draw: Any, part: Part) -> Fault:
+    """The pair key of an accepted position, or the self key of another one, is not taken for the right one."""
+    at = draw(st.sampled_from(part.taking("recover")))
+    [message] = part.inbox(at)
+    accepted = {position for position, _ in part.moments[at].accepted}
+    wrong = draw(st.sampled_from(range(part.cast.positions)))
+    keys = part.cast.release(message.round, accepted ^ {wrong}).keys
+    return Fault(at, replaced(part, at, keys=keys), BAD_FORM, f"the other key of position {wrong} came", THE_AUTHORITY)
+
+
+@check(f"{SERVED}/unopened", "BAA-42", "BAA-45", "ADP-21", operations=(SERVED,), applies=explicit(SERVED), examples=16)
+def unopened(draw: Any, caller: Caller) -> None:
+    """When a box to a released key does not open there is no sum, its sender is blamed, and the epoch is given up."""
+    director = _spoilt(draw)
+    part = part_of(director, SERVER)
+    moment, epoch = part.moments[-1], part.moments[-1].epoch
+    release = part.cast.release(epoch, [position for position, _ in moment.accepted])
+    steps = [*part.calls(), Call("close"), Call("abandon")]
+    blamed = frozenset(user for _, user in moment.accepted if user in director.spoilt)
+    fault = Fault(len(steps) - 1, _step("recover", release), BAD_CIPHERTEXT, "a box does not open", blamed)
+    dealt.judge_script(caller, replace(part, steps=tuple(steps)), fault)
+
+
+class _Spoiling(Director):
+    """Goes through a session in which some users send boxes to a released key that do not open."""
+
+    spoilt: set[int]
+
+
+def _empty(drawn: basa_visits.Plan) -> list[int]:
+    """Return the positions to whose boxes a key is released, and at which nobody opened them before."""
+    kinds = [act.kind for act in drawn.acts if act.kind in ("upload", "skip", "late")]
+    unused = range(len(kinds), positions(drawn.numbers))
+    return [*(at for at, kind in enumerate(kinds) if kind == "skip"), *unused]
+
+
+def _spoilt(draw: Any) -> _Spoiling:
+    """Draw an epoch that is ready to be closed, with boxes that do not open."""
+    drawn = basa_visits.plan(draw, basa_visits.numbers(draw, void=False))
+    drawn.open()
+    drawn.fill()
+    if not drawn.ready:
+        for kind in ("upload",) * (drawn.number("T") + 2 - len(drawn.accepted)):
+            drawn.visit(kind)
+    director = _Spoiling(basa_stage.opened_stage(basa_visits.deal(draw, drawn)))
+    director.spoilt = set(cases.subset(draw, drawn.accepted, 1, 2))
+    cast = Cast(director.stage.deal)
+    bit, which, empty = draw(st.integers(0, 79)), draw(st.integers(0, 2)), _empty(drawn)
+
+    def tamper(message: Message) -> Message:
+        if not isinstance(message, PositionUpload) or message.sender not in director.spoilt:
+            return message
+        targets = [message.position, *(at for at in empty if at > message.position)]
+        target = targets[which % len(targets)]
+        box = cast.box(message, target)
+        wrong = box[:bit] + bytes([box[bit] ^ 1]) + box[bit + 1 :]
+        return cast.with_box(message, target, wrong)
+
+    director.tamper = tamper
+    director.play(drawn.acts)
+    return director
+
+
+# ---------------------------------------------------------------------------------------------------- mixed sessions
+
+
+@check(
+    f"{NEW}/basa-mixed",
+    *("BAA-08", "BAA-13", "BAA-20", "BAA-23", "BAA-26", "BAA-33", "BAA-34", "BAA-35", "BAA-41", "ADP-24"),
+    operations=SESSIONS,
+    applies=lambda caps: bool(dealt.parties(caps, "basa")),
+    examples=24,
+)
+def mixed_session(draw: Any, caller: Caller) -> None:
+    """In a session whose other parties are the reference's, with timeouts, each step is the right one."""
+    director = basa_visits.session(draw)
+    roles, stage = dealt.parties(caller.caps, "basa"), director.stage
+    chosen = [role for role in roles if draw(st.booleans())] or [draw(st.sampled_from(roles))]
+    users = cases.subset(draw, stage.deal.users, 1, 3) if Role.USER in chosen else []
+    others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
+    try:
+        basa_stage.play(stage.deal, dict.fromkeys([*others, *users], dealt.player(caller)), stage.turns)
+    except Difference as difference:
+        raise dealt.failed(difference) from None

@@ -1,0 +1,391 @@
+"""Checks of a user of BASA, step by step: what it sends, and what it refuses (spec/basa.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.basa_acts import Part, budget
+from secagg_spec.conformance.basa_cast import BOX
+from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
+from secagg_spec.conformance.checks.basa_faults import (
+    BAD_FORM,
+    NOT_NOW,
+    NOTHING_LEFT,
+    THE_AUTHORITY,
+    THE_SERVER,
+    UNFIT,
+    explicit,
+    flipped,
+    refusal,
+    replaced,
+    right,
+)
+from secagg_spec.conformance.checks.basa_parties import PARTS, USER, begun
+from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL, Caller, check
+from secagg_spec.conformance.checks.requests import one_of, too_large
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.scenes import call
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.protocols.basa_messages import PositionKey, PositionOffer
+
+BEYOND = frozenset({"out_of_range"})
+
+right(USER, "BAA-23", "BAA-26", "BAA-33", "BAA-34")
+
+
+# ------------------------------------------------------------------------------------------------------------- states
+
+
+_ALLOWED = {"fetch": ("asked",), "upload": ("fetched",)}
+
+
+@refusal(USER, "out-of-turn", "BAA-27")
+def _out_of_turn(draw: Any, part: Part) -> Fault:
+    """A user takes no offer that it did not ask for, and uploads nothing without an offer."""
+    at = draw(st.sampled_from(range(len(part.moments))))
+    state = part.moments[at].phase
+    phase = draw(st.sampled_from([phase for phase, states in _ALLOWED.items() if state not in states]))
+    found = part.taking(phase)
+    step = part.calls()[draw(st.sampled_from(found))]
+    return Fault(at, step, NOT_NOW, f"the user is {state}, which does not allow {phase}")
+
+
+@refusal(USER, "second-upload", "BAA-27")
+def _second_upload(draw: Any, part: Part) -> Fault | None:
+    """An update is uploaded once: the same key brings no second upload."""
+    uploads = part.taking("upload")
+    if not uploads:
+        return None
+    at = draw(st.sampled_from(uploads))
+    return Fault(at + 1, part.calls()[at], NOT_NOW, "the update was uploaded")
+
+
+# ------------------------------------------------------------------------------------------------------------- offers
+
+
+def _offered(draw: Any, part: Part) -> tuple[int, PositionOffer]:
+    """Draw an offer that arrives, and the number of its step."""
+    at = draw(st.sampled_from(part.taking("fetch")))
+    return at, part.inbox(at)[0]
+
+
+@refusal(USER, "unsigned-keys", "BAA-29", "ADP-21")
+def _unsigned(draw: Any, part: Part) -> Fault:
+    """Keys of an epoch that the authority did not sign for it are refused, and the server is blamed."""
+    at, offer = _offered(draw, part)
+    cast, other = part.cast, offer.round ^ 1
+    wrong: dict[str, dict[str, Any]] = {
+        "signature": {"signature": flipped(draw, offer.signature)},
+        "keys": {"keys": flipped(draw, offer.keys)},
+        "another epoch": {"signature": cast.epoch_keys(offer.round, offer.keys, signed=other).signature},
+        "a user": {"signature": _signed_by_a_user(part, offer)},
+    }
+    why = draw(st.sampled_from(sorted(wrong)))
+    step = replaced(part, at, **wrong[why])
+    return Fault(at, step, BAD_SIGNATURE, f"the keys are not signed for the epoch ({why})", THE_SERVER)
+
+
+def _signed_by_a_user(part: Part, offer: PositionOffer) -> bytes:
+    return part.cast.signature(part.party, offer.round, (0, 0, 0), offer.keys)
+
+
+@refusal(USER, "stale", "BAA-28", "ADP-21")
+def _stale(draw: Any, part: Part) -> Fault | None:
+    """An offer of an epoch before the stamp, or with a staleness above tau_max, is refused."""
+    at, offer = _offered(draw, part)
+    stamp = int(unpack(part.deal.setups[part.party]["stamps"])[part.moments[at].used])
+    most = part.deal.numbers["tau_max"]
+    wrong = [epoch for epoch in (stamp - 1, stamp + most + 1, stamp + most + 2) if 0 <= epoch < 2**32]
+    epoch = draw(st.sampled_from(wrong))
+    keys = part.cast.epoch_keys(epoch, offer.keys)
+    step = replaced(part, at, round=epoch, keys=keys.keys, signature=keys.signature)
+    why = f"the offer is of epoch {epoch}, the stamp is {stamp}, and tau_max is {most}"
+    return Fault(at, step, UNFIT, why, THE_SERVER)
+
+
+@refusal(USER, "offer-form", "BAA-51", "ADP-21")
+def _offer_form(draw: Any, part: Part) -> Fault:
+    """Keys, signatures and boxes of another length, and a position that there is not, are refused."""
+    at, offer = _offered(draw, part)
+    short = part.cast.epoch_keys(offer.round, offer.keys[32:])
+    wrong: dict[str, dict[str, Any]] = {
+        "the position is P": {"position": part.cast.positions},
+        "a key is missing": {"keys": short.keys, "signature": short.signature},
+        "the signature has 63 bytes": {"signature": offer.signature[1:]},
+        "a byte besides the boxes": {"boxes": offer.boxes + b"\0"},
+    }
+    why = draw(st.sampled_from(sorted(wrong)))
+    codes = BAD_FORM | (BAD_SIGNATURE if "63" in why else frozenset())
+    return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_SERVER)
+
+
+# --------------------------------------------------------------------------------------------------------------- keys
+
+
+def _keyed(draw: Any, part: Part, after: int = 0) -> tuple[int, PositionKey] | None:
+    """Draw a key that arrives, perhaps one with so many accepted positions before it, and the number of its step."""
+    found = [at for at in part.taking("upload") if part.inbox(at)[0].positions.size >= after]
+    if not found:
+        return None
+    at = draw(st.sampled_from(found))
+    return at, part.inbox(at)[0]
+
+
+def _offer_before(part: Part, at: int) -> int:
+    """Return the number of the step in which the offer came that a key belongs to."""
+    return max(step for step in part.taking("fetch") if step < at)
+
+
+@refusal(USER, "another-position", "BAA-30", "ADP-21")
+def _another_position(draw: Any, part: Part) -> Fault | None:
+    """The key of another position than the one that was offered is refused, and the authority is blamed."""
+    found = _keyed(draw, part)
+    if found is None:
+        return None
+    at, key = found
+    wrong = draw(st.sampled_from([p for p in range(part.cast.positions) if p != key.position]))
+    step = replaced(part, at, position=wrong, key=part.cast.pair_key(key.round, wrong))
+    return Fault(at, step, UNFIT, f"the key of position {wrong} came", THE_AUTHORITY)
+
+
+@refusal(USER, "another-key", "BAA-30", "ADP-21")
+def _another_key(draw: Any, part: Part) -> Fault | None:
+    """A key that does not belong to the public key of the position is refused, and the authority is blamed."""
+    found = _keyed(draw, part)
+    if found is None:
+        return None
+    at, key = found
+    others = [secret for secret in part.cast.secrets(key.round) if secret != key.key]
+    wrong = one_of(draw, [flipped(draw, key.key[1:31]) + key.key[30:], *others])
+    step = replaced(part, at, key=wrong[:32].ljust(32, b"\1"))
+    return Fault(at, step, BAD_FORM, "the key is that of another position, or of none", THE_AUTHORITY)
+
+
+@refusal(USER, "hash", "BAA-31", "ADP-21", session=basa_visits.settled)
+def _hash(draw: Any, part: Part) -> Fault | None:
+    """Boxes that have not the hashes that the authority names are refused, and the server is blamed."""
+    found = _keyed(draw, part, 1)
+    if found is None:
+        return None
+    at, key = found
+    hashes = [flipped(draw, key.hashes)]
+    if key.positions.size > 1:
+        hashes.append(key.hashes[32:64] + key.hashes[:32] + key.hashes[64:])
+    step = replaced(part, at, hashes=one_of(draw, hashes))
+    return Fault(at, step, BAD_SIGNATURE, "a box does not have its hash", THE_SERVER)
+
+
+@refusal(USER, "number-of-boxes", "BAA-31", "ADP-21", session=basa_visits.settled)
+def _number(draw: Any, part: Part) -> Fault | None:
+    """An offer with more or fewer boxes than the authority names is refused, and the server is blamed."""
+    found = _keyed(draw, part, 1)
+    if found is None:
+        return None
+    at, key = found
+    less = {"positions": key.positions[:-1], "senders": key.senders[:-1], "hashes": key.hashes[:-32]}
+    return Fault(at, replaced(part, at, **less), BAD_FORM, "there is a box more than the authority names", THE_SERVER)
+
+
+@refusal(USER, "key-form", "BAA-51", "ADP-21", session=basa_visits.settled)
+def _key_form(draw: Any, part: Part) -> Fault | None:
+    """Positions that do not ascend before the own one, senders outside the roster, and other lengths are refused."""
+    found = _keyed(draw, part, 1)
+    if found is None:
+        return None
+    at, key = found
+    first, last = key.positions[:1], np.array([key.position], np.uint64)
+    wrong: dict[str, dict[str, Any]] = {
+        "a position is the own one": {"positions": np.concatenate([key.positions[:-1], last])},
+        "a sender is not on the roster": {"senders": np.append(key.senders[:-1], np.uint64(part.size))},
+        "a sender is missing": {"senders": key.senders[:-1]},
+        "a hash has 31 bytes": {"hashes": key.hashes[:-1]},
+        "the key has 31 bytes": {"key": key.key[:-1]},
+        "the position is P": {"position": part.cast.positions},
+    }
+    if key.positions.size > 1:
+        wrong["a position comes twice"] = {"positions": np.concatenate([first, key.positions[:-1]])}
+        wrong["a sender comes twice"] = {"senders": np.append(key.senders[:-1], key.senders[:1])}
+        wrong["positions do not ascend"] = {"positions": key.positions[::-1].copy()}
+    why = draw(st.sampled_from(sorted(wrong)))
+    codes = BAD_FORM | {"unknown_peer", "duplicate_id"} | (UNFIT if "P" in why else frozenset())
+    return Fault(at, replaced(part, at, **wrong[why]), codes, why, THE_AUTHORITY)
+
+
+# -------------------------------------------------------------------------------------------------------------- boxes
+
+
+@refusal(USER, "sender-of-a-box", "BAA-32", "ADP-21", session=basa_visits.settled)
+def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
+    """A box of another user than the one that is named does not open: its sender is in its binding."""
+    found = _keyed(draw, part, 1)
+    if found is None:
+        return None
+    at, key = found
+    place = draw(st.integers(0, key.positions.size - 1))
+    others = [user for user in range(min(part.size, 9)) if user not in key.senders.tolist()]
+    named = draw(st.sampled_from(others))
+    senders = key.senders.copy()
+    senders[place] = named
+    step = replaced(part, at, senders=senders)
+    why = f"the box from position {key.positions[place]} is not one of user {named}"
+    return Fault(at, step, BAD_CIPHERTEXT, why, frozenset({named}))
+
+
+def _detour(draw: Any, part: Part, offer: PositionOffer, step: int, key: PositionKey) -> tuple[Part, int, Call]:
+    """Return a user that takes another offer first, the place of the step on its key, and that step.
+
+    The user asks, takes the other offer, and is given its key, which it refuses; then it goes on as it did.
+    """
+    asked = max(at for at in part.taking("request") if at < step)
+    steps = part.calls()
+    bad = [steps[asked], call("fetch", (offer,))]
+    longer = replace(part, steps=(*steps[:asked], *bad, *steps[asked:]))
+    return longer, asked + 2, call("upload", (key,))
+
+
+def _boxes(offer: PositionOffer) -> list[bytes]:
+    return [offer.boxes[at : at + BOX] for at in range(0, len(offer.boxes), BOX)]
+
+
+def _other_boxes(draw: Any, part: Part, offer: PositionOffer, key: PositionKey, places: Sequence[int]) -> list[bytes]:
+    """Draw boxes that do not open in some places: altered, or sealed for another epoch, position or sender."""
+    cast, boxes, target = part.cast, _boxes(offer), offer.position
+    for place in places:
+        source, sender = int(key.positions[place]), int(key.senders[place])
+        how = draw(st.sampled_from(("bit", "epoch", "position", "weak")))
+        boxes[place] = {
+            "bit": lambda: flipped(draw, boxes[place]),  # noqa: B023 - called at once
+            "epoch": lambda: cast.sealed(sender, offer.round, source, target, bytes(32), bound=offer.round ^ 1),  # noqa: B023
+            "position": lambda: cast.sealed(sender, offer.round, source, _beside(part, source, target), bytes(32)),  # noqa: B023
+            "weak": lambda: bytes(32) + boxes[place][32:],  # noqa: B023
+        }[how]()
+    return boxes
+
+
+def _beside(part: Part, source: int, target: int) -> int:
+    """Return another position behind a first one than the second one."""
+    return target + 1 if target + 1 < part.cast.positions else source + 1
+
+
+@check(f"{USER}/unopened", "BAA-32", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
+def unopened(draw: Any, caller: Caller) -> None:
+    """With boxes that do not open nothing is uploaded, and the senders of all of these are blamed."""
+    part = PARTS[USER](draw, session=basa_visits.settled)
+    found = _keyed(draw, part, 1)
+    if found is None:
+        return
+    at, key = found
+    before = _offer_before(part, at)
+    [offer] = part.inbox(before)
+    places = cases.subset(draw, range(key.positions.size), 1)
+    boxes = b"".join(_other_boxes(draw, part, offer, key, places))
+    named = replace(key, hashes=part.cast.hashes(boxes))
+    longer, place, step = _detour(draw, part, replace(offer, boxes=boxes), before, named)
+    blamed = frozenset(int(key.senders[place]) for place in places)
+    fault = Fault(place, step, BAD_CIPHERTEXT, f"{len(places)} boxes do not open", blamed)
+    dealt.judge_script(caller, longer, fault)
+
+
+@check(f"{USER}/exchanged-boxes", "BAA-31", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
+def exchanged_boxes(draw: Any, caller: Caller) -> None:
+    """Boxes that the server exchanged for good ones of its own, or put into another order, are refused."""
+    part = PARTS[USER](draw, session=basa_visits.settled)
+    found = _keyed(draw, part, 1)
+    if found is None:
+        return
+    at, key = found
+    before = _offer_before(part, at)
+    [offer] = part.inbox(before)
+    boxes, place = _boxes(offer), draw(st.integers(0, key.positions.size - 1))
+    source, sender = int(key.positions[place]), int(key.senders[place])
+    own = part.cast.sealed(sender, offer.round, source, offer.position, bytes(range(32)))
+    mine = [*boxes[:place], own, *boxes[place + 1 :]]
+    wrong = [mine, boxes[1:], [*boxes, own]] + ([boxes[::-1]] if len(boxes) > 1 else [])
+    chosen = one_of(draw, wrong)
+    longer, place, step = _detour(draw, part, replace(offer, boxes=b"".join(chosen)), before, key)
+    codes = BAD_SIGNATURE if len(chosen) == len(boxes) else BAD_FORM
+    fault = Fault(place, step, codes, "the boxes are not those that the authority names", THE_SERVER)
+    dealt.judge_script(caller, longer, fault)
+
+
+# ----------------------------------------------------------------------------------------------------- whole requests
+
+
+@check(f"{USER}/updates", "BAA-24", operations=(USER,), applies=explicit(USER), examples=16)
+def updates(draw: Any, caller: Caller) -> None:
+    """An update of another length, or with a number that is not below R, is refused."""
+    params, rand = begun(draw, USER)
+    rows = list(params["updates"])
+    place = draw(st.integers(0, len(rows) - 1))
+    values, R = unpack(rows[place]).astype(np.uint64), int(params["R"])
+    wrong = [values[:-1], np.append(values, values[:1])] + ([too_large(draw, values, R)] if R < 2**32 else [])
+    rows[place] = pack(one_of(draw, wrong))
+    codes = LENGTH | NONCANONICAL | BAD_PARAM
+    caller.refused(USER, {**params, "updates": rows}, codes, f"updates[{place}] is no vector of the text", rand)
+
+
+@check(f"{USER}/sampled", "RND-04", "STL-07", operations=(USER,), applies=explicit(USER), examples=20)
+def sampled(draw: Any, caller: Caller) -> None:
+    """Seeds and keys of another length, draws outside [0, 1), and another number of stamps are refused."""
+    params, rand = begun(draw, USER)
+    wrong: list[dict[str, Any]] = [
+        {"seeds": [rand["seeds"][0][2:], *rand["seeds"][1:]]},
+        {"seeds": [*rand["seeds"][1:], rand["seeds"][0] + "00" * 32]},
+        {"box_keys": [rand["box_keys"][0] + "00", *rand["box_keys"][1:]]},
+        {"roundings": "000000000000f03f" + rand["roundings"][16:]},
+        {"roundings": "000000000000e0bf" + rand["roundings"][16:]},
+        {"stamps": params["stamps"] + "00000000"},
+    ]
+    changed = one_of(draw, wrong)
+    name, codes = next(iter(changed)), LENGTH | BAD_PARAM
+    given = {**params, **changed} if name == "stamps" else params
+    drawn = rand if name == "stamps" else {**rand, **changed}
+    caller.refused(USER, given, codes, f"{name} are not those of the text", drawn)
+
+
+@check(f"{USER}/budget", "BAA-25", "ERR-01", operations=(USER,), applies=explicit(USER), examples=16)
+def beyond_the_budget(draw: Any, caller: Caller) -> None:
+    """An update with an element that a buffer does not carry is not uploaded, and the user can ask again."""
+    part = PARTS[USER](draw)
+    numbers, setup = part.deal.numbers, part.deal.setups[part.party]
+    R, most = int(numbers["R"]), budget(numbers)
+    uploads = part.taking("upload")
+    if most + 1 > (R - 1) // 2 or not uploads:
+        return
+    beyond = draw(st.sampled_from((most + 1, R - most - 1)))
+    large = unpack(setup["updates"][0]).astype(np.uint64)
+    large[draw(st.integers(0, numbers["d"] - 1))] = beyond
+    right = part.calls()[: uploads[0] + 1]
+    fault = Fault(len(right) - 1, right[-1], BEYOND, f"{beyond} is beyond the budget of {most}")
+    params = {**part.params([*right, Call("request")]), "updates": [pack(large), *setup["updates"][1:]]}
+    entries = ask(caller, USER, params, part.deal.rand(part.party))
+    for entry in drop_faults(caller, USER, entries, [*[None] * (len(right) - 1), fault, None]):
+        taken(USER, entry, "request")
+
+
+@check(f"{USER}/nothing-left", "RND-04", "ERR-01", operations=(USER,), applies=explicit(USER), examples=12)
+def nothing_left(draw: Any, caller: Caller) -> None:
+    """A step for which no update or sampled value is left is refused, and harms nothing."""
+    part = PARTS[USER](draw)
+    params, rand = part.params([]), part.deal.rand(part.party)
+    uploads = part.taking("upload")
+    name = draw(st.sampled_from(("updates", "seeds", "box_keys", "roundings")))
+    if name == "updates" or not uploads:
+        fault = Fault(0, Call("request"), NOTHING_LEFT, "no update is left")
+        given = {**part.params([fault.call]), "updates": [], "stamps": ""}
+        entries = ask(caller, USER, given, rand)
+        drop_faults(caller, USER, entries, [fault])
+        return
+    right = part.calls()[: uploads[0] + 1]
+    fault = Fault(len(right) - 1, right[-1], NOTHING_LEFT, f"no {name} are left")
+    params = part.params(right)
+    entries = ask(caller, USER, params, {**rand, name: "" if name == "roundings" else []})
+    drop_faults(caller, USER, entries, [*[None] * (len(right) - 1), fault])
