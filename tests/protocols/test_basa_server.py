@@ -432,6 +432,18 @@ def test_a_box_to_a_released_key_that_does_not_open_is_blamed_on_its_sender(
     assert scene.server.recovered is None
 
 
+@pytest.mark.requirement("BAA-42")
+def test_all_senders_of_boxes_that_do_not_open_are_blamed() -> None:
+    scene, _ = closing()
+    places = list(scene.server.places)
+    for position in (0, 2, 3):
+        boxes = places[position].boxes
+        places[position] = replace(places[position], boxes=(*boxes[:-1], flipped(boxes[-1], 50)))
+    users = [places[position].user for position in (0, 2, 3)]
+    scene.network.states[SERVER] = replace(scene.server, places=tuple(places))
+    scene.refuse(DecryptionFailed, users, "recover", SERVER)
+
+
 @pytest.mark.requirement("BAA-41")
 def test_boxes_to_accepted_positions_are_not_looked_at() -> None:
     """The server has no key for them; what is in them has cancelled."""

@@ -431,6 +431,19 @@ def test_boxes_that_are_not_those_that_were_signed_are_refused(bit: int) -> None
 
 
 @pytest.mark.requirement("BAA-31")
+@pytest.mark.parametrize("box", range(5))
+def test_each_of_many_boxes_must_be_the_one_that_was_signed(box: int) -> None:
+    scene = opened(replace(TINY, R=32, N=6, K=6, S=0))
+    scene.upload(0, 1, 3, 4, 5)
+    scene.keyed(2)
+    offer = scene.user(2).offer
+    assert offer is not None
+    assert len(offer.boxes) == 5 * 80
+    with_offer(scene, flipped(offer.boxes, 80 * box + 40))
+    scene.refuse(BadSignature, (SERVER,), "upload", 2)
+
+
+@pytest.mark.requirement("BAA-31")
 def test_boxes_that_the_server_swaps_or_makes_are_refused() -> None:
     """One of another position, one that the server sealed itself, another order; and too few or too many."""
     scene = at_third()
