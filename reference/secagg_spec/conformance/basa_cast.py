@@ -18,7 +18,7 @@ from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.targets.reference_basa_scripts import read_parameters
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PER_POSITION
-from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.keys import Roster, public_key, sha256
 from secagg_spec.protocols.basa_cores import Parameters
 from secagg_spec.protocols.basa_messages import (
     Abandonment,
@@ -34,7 +34,6 @@ from secagg_spec.protocols.basa_messages import (
     Release,
     Session,
     Settlement,
-    digest,
     split,
 )
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
@@ -125,7 +124,7 @@ class Cast:
             self.session.id, epoch, AUTHORITY, user, position,
             np.array([upload.position for upload in uploads], np.uint64),
             np.array([upload.sender for upload in uploads], np.uint64),
-            b"".join(digest(self.box(upload, position)) for upload in uploads),
+            b"".join(sha256(self.box(upload, position)) for upload in uploads),
             self.pair_key(epoch, position),
         )  # fmt: skip
 
@@ -147,7 +146,7 @@ class Cast:
     ) -> bytes:
         """Return the box of a seed, bound to its epoch or to another one; its private key is made of the seed."""
         address = self.session.address(epoch if bound is None else bound, user, position, target)
-        return PER_POSITION.seal(address, self.published(epoch), seed, digest(seed))
+        return PER_POSITION.seal(address, self.published(epoch), seed, sha256(seed))
 
     def box(self, upload: PositionUpload, target: int) -> bytes:
         """Return the box of an upload to a later position, or to its own."""
@@ -163,7 +162,7 @@ class Cast:
 
     def hashes(self, boxes: bytes) -> bytes:
         """Return the hashes of some boxes, one after the other."""
-        return b"".join(digest(box) for box in split("boxes", boxes, BOX))
+        return b"".join(sha256(box) for box in split("boxes", boxes, BOX))
 
     def signed(self, upload: PositionUpload, **changes: Any) -> PositionUpload:
         """Return an upload with some other fields, signed by its user for these."""
