@@ -16,6 +16,7 @@ from secagg_spec.conformance.checks import basa_visits, dealt
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
+    HELD,
     NOT_NOW,
     NOTHING_LEFT,
     THE_AUTHORITY,
@@ -109,6 +110,14 @@ def _stale(draw: Any, part: Part) -> Fault | None:
     step = replaced(part, at, round=epoch, keys=keys.keys, signature=keys.signature)
     why = f"the offer is of epoch {epoch}, the stamp is {stamp}, and tau_max is {most}"
     return Fault(at, step, UNFIT, why, THE_SERVER)
+
+
+@refusal(USER, "spent-epoch", "BAA-52", session=basa_visits.returning)
+def _spent_epoch(draw: Any, part: Part) -> Fault:
+    """An offer of the epoch in which the user uploaded last is refused, whatever it has in hand now."""
+    at = part.when(lambda moment: moment.phase == "asked" and moment.used > 0)[0]
+    [offer] = part.inbox(part.taking("fetch")[0])
+    return Fault(at, call("fetch", (offer,)), HELD | UNFIT, f"the user uploaded in epoch {offer.round}")
 
 
 @refusal(USER, "offer-form", "BAA-51", "ADP-21")

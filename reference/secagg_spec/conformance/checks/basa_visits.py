@@ -304,3 +304,17 @@ def denied(draw: Any) -> Director:
     drawn.fill(("upload", "free"))
     drawn.end()
     return directed(draw, drawn)
+
+
+def returning(draw: Any) -> Director:
+    """Draw two epochs with the same users."""
+    drawn = plan(draw, numbers(draw))
+    drawn.open()
+    drawn.fill(("upload",))
+    again = list(drawn.accepted)
+    drawn.end()
+    drawn.open()
+    for user in cases.shuffled(draw, again):
+        drawn.visit("upload", user)
+    drawn.end()
+    return directed(draw, drawn)

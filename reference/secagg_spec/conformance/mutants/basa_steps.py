@@ -96,6 +96,15 @@ def _kept(right: Function) -> Function:
     return wrong
 
 
+mutant(
+    "offer-of-a-spent-epoch",
+    "BAA-52",
+    "privacy: a user uses the key of its position twice, and two updates are under the same masks of others",
+    f"{_USER}:user_fetch",
+    lambda: entries(_OWN, *steps_of(_OWN, 3), *steps_of(_OWN, 2)),
+)(lenient(last=lambda state, inbox: None))
+
+
 @mutant(
     "offer-of-any-epoch",
     "BAA-28",

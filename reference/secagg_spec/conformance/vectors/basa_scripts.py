@@ -207,6 +207,7 @@ _FLAGS: tuple[tuple[str, ...], ...] = (
         "two sums differ by it alone",
         "BAA-27",
         "second-upload-of-an-update",
+        "offer-of-a-spent-epoch",
     ),
     (
         "Stamps",
@@ -668,6 +669,18 @@ def _user_keys(made: Book) -> None:
 
     _each(made, _OWN, cases)
     _spoilt_box(made)
+    _spent_epoch(made)
+
+
+def _spent_epoch(made: Book) -> None:
+    """Add a script in which the offer of the epoch comes again, when the user has another update in hand."""
+    id = "basa-user-offer-spent"
+    part = part_of(_session(id, _SHORT, _short), _OWN)
+    right = part.calls()
+    steps = (*right, right[0], right[1])
+    refused = {len(steps) - 1: Refusal(HELD)}
+    comment = "the offer of an epoch in which the user uploaded comes again"
+    _script(made, id, replace(part, steps=steps), ["BAA-52", "ERR-01"], ["UploadTwice"], comment, refused=refused)
 
 
 def _spoilt_box(made: Book) -> None:
