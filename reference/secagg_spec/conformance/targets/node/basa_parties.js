@@ -306,7 +306,15 @@ const authoritySteps = {
 // ------------------------------------------------------------------------------------------------------------------
 // A user
 //
-// status: idle, asked or fetched; round: the epoch of the offer; offer: what was offered.
+// status: idle, asked or fetched; round: the epoch of the offer; offer: what was offered; last: the epoch of the last
+// upload, or null.
+
+/** [BAA-52] */
+function checkLast({ last }, { round }) {
+  if (last !== null && round <= last) {
+    refuse('replay', `an offer of epoch ${round}, and the last upload was in epoch ${last} [BAA-52]`);
+  }
+}
 
 /** [BAA-28] */
 function checkEpoch({ parameters, stamps }, { round, sender }) {
@@ -400,7 +408,7 @@ const userSteps = {
     return [{ status: 'asked', offer: null }, [message(user, POSITION_REQUEST, SERVER, { round: stamp })]];
   },
 
-  /** [BAA-28] [BAA-29] */
+  /** [BAA-28] [BAA-29] [BAA-52] */
   fetch(user, inbox) {
     checkStatus(user, 'asked', 'fetch');
     const received = readOne(user, inbox, POSITION_OFFER, isServer);
@@ -409,6 +417,7 @@ const userSteps = {
     checkForm(boxes.length % BOX === 0, `${boxes.length} bytes are no boxes`, received);
     checkEpochKeys(user, received);
     checkEpoch(user, received);
+    checkLast(user, received);
     const changes = { status: 'fetched', round, offer: { position, keys, boxes } };
     return [changes, [message(user, KEY_REQUEST, AUTHORITY, { round, position })]];
   },
@@ -428,7 +437,7 @@ const userSteps = {
     const fields = { position, stamp, weight, masked, boxes };
     const signature = sign(user.signing, signedBoxes(user, user.index, fields, hashesOf(boxes)));
     const sent = message(user, POSITION_UPLOAD, SERVER, { ...fields, signature });
-    return [{ status: 'idle', offer: null, ...left }, [sent]];
+    return [{ status: 'idle', offer: null, last: user.round, ...left }, [sent]];
   },
 };
 
@@ -623,7 +632,7 @@ const serverSteps = {
 
 /** A party before its first step, of what is right. */
 function newParty(p, agreement, index, beside) {
-  return { parameters: p, agreement, session: p.session, round: p.round, index, status: 'idle', ...beside };
+  return { parameters: p, agreement, session: p.session, round: p.round, index, status: 'idle', last: null, ...beside };
 }
 
 /** [BAA-24] The form of updates and of the draws for their weights. */
