@@ -15,7 +15,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.targets.reference_basa_scripts import read_parameters
+from secagg_spec.conformance.targets.reference_basa import read_parameters
 from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PER_POSITION
 from secagg_spec.crypto.keys import Roster, public_key, sha256

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.targets import readers
+from secagg_spec.conformance.targets.reference_basa import read_parameters
 from secagg_spec.conformance.targets.reference_scripts import Call, Party, entries_of, read_calls
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.keys import Roster
@@ -150,15 +150,6 @@ def _authority(
 
 
 # --------------------------------------------------------------------------------------------------------- reading
-
-
-def read_parameters(
-    *, R: Any, c_l: Any, c_g: Any, kind: Any, numerator: Any, denominator: Any, start: Any, **others: Any
-) -> Parameters:
-    """Return the parameters of a request."""
-    staleness = Staleness(kind, numerator, denominator, readers.number("start", start))
-    written = {name: readers.number(name, text) for name, text in (("R", R), ("c_l", c_l), ("c_g", c_g))}
-    return Parameters(**{**others, **written}, staleness=staleness)
 
 
 def _key(name: str, text: str) -> bytes:
