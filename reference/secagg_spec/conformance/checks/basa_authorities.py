@@ -347,7 +347,7 @@ def _old_epoch(draw: Any, part: Part) -> Fault | None:
         return None
     at = draw(st.sampled_from(found))
     old = [m for m in part.moments[:at] if m.epoch == part.moments[at].epoch - 1]
-    return _after_the_end(draw, part, at, draw(st.sampled_from(old)))
+    return _after_the_end(draw, part, at, one_of(draw, old))
 
 
 def _after_the_end(draw: Any, part: Part, at: int, moment: Moment) -> Fault:

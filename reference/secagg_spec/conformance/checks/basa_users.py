@@ -273,15 +273,17 @@ def _other_boxes(draw: Any, part: Part, offer: PositionOffer, key: PositionKey, 
         boxes[place] = {
             "bit": lambda: flipped(draw, boxes[place]),  # noqa: B023 - called at once
             "epoch": lambda: cast.sealed(sender, offer.round, source, target, bytes(32), bound=offer.round ^ 1),  # noqa: B023
-            "position": lambda: cast.sealed(sender, offer.round, source, _beside(part, source, target), bytes(32)),  # noqa: B023
+            "position": lambda: cast.sealed(sender, offer.round, *_beside(part, source, target), bytes(32)),  # noqa: B023
             "weak": lambda: bytes(32) + boxes[place][32:],  # noqa: B023
         }[how]()
     return boxes
 
 
-def _beside(part: Part, source: int, target: int) -> int:
-    """Return another position behind a first one than the second one."""
-    return target + 1 if target + 1 < part.cast.positions else source + 1
+def _beside(part: Part, source: int, target: int) -> tuple[int, int]:
+    """Return two other positions, one before the other: with the same first one where there is another second one."""
+    if target + 1 < part.cast.positions:
+        return source, target + 1
+    return (source, source + 1) if source + 1 < target else (source - 1, target)
 
 
 @check(f"{USER}/unopened", "BAA-32", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
