@@ -112,7 +112,7 @@ def releases(report: Report) -> Tally:
         rule = replace(SETTLE, accepted=accepted, others=others)
         hides, tells = private(rule, every_pattern(3), 1), gives_sums(rule, 3)
         report.say(
-            f"  of accepted {words(accepted):<10} of others {words(others):<10} private: {hides}, a sum: {tells}"
+            f"  of accepted {words(accepted):<13} of others {words(others):<13} private: {hides}, a sum: {tells}"
         )
         case = {"accepted": list(accepted), "others": list(others)}
         tally.add(case, (hides and tells) == ((accepted, others) == ((SELF,), (PAIR,))))

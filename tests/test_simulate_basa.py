@@ -58,11 +58,33 @@ def test_users_that_time_out_are_told_apart(capsys: pytest.CaptureFixture[str]) 
     late = "has the key, times out, and uploads late: the server refuses it, the position is skipped"
     assert told[5][3:] == ("-", "3", "4", late)
     assert told[4][6].split() == [".", ".", ".", ".", "3", "3", "3", "3"]
-    assert "the self keys of 6 positions, and the pair key of positions 2, 4" in out
+    assert "the self keys of 6 positions, and the pair keys of positions 2, 4" in out
     assert "the server opens 6 self boxes and 5 pair boxes" in out
     out_of_it = {int(told[at][1]) for at in (1, 3, 5)}
     assert out_of_it.isdisjoint(_contributors(out))
     assert RIGHT in out
+
+
+def test_one_of_a_thing_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "--buffer", "3", "--timeout", "1")
+    assert "S = 1 spare position;" in out
+    assert "and the pair key of position 1\n" in out
+    assert "opens 3 self boxes and 1 pair box," in out
+    assert "CloseRequest: 1 message, 30 bytes" in out
+    _, out, _ = call(capsys, "--buffer", "3", "--timeouts", "void", "--timeout", "1")
+    assert "without a sum: the update that waited is lost" in out
+
+
+@pytest.mark.parametrize("options", [["--buffer", "11", "--length", "1"], ["--buffer", "3", "--users", "12345"]])
+def test_columns_stay_in_line(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    _, out, _ = call(capsys, *options)
+    lines = out.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("  position"))
+    header, told = lines[at], lines[at + 1 : lines.index("", at)]
+    assert {len(line) for line in told} == {len(told[0])}
+    for name in ("position", "user", "staleness", "weight", "opens", "seals"):
+        end = header.index(name) + len(name)
+        assert all(line[end - 1] != " " and line[end : end + 2] == "  " for line in told)
 
 
 def _contributors(out: str) -> set[int]:
@@ -112,7 +134,7 @@ def test_too_few_updates_end_without_a_sum(capsys: pytest.CaptureFixture[str]) -
     assert "3 updates are accepted, and 4 are needed; the server gives it up, without a sum" in out
     code, out, _ = call(capsys, *skipped, "--spares", "1")
     assert code == 0
-    assert "self keys of 4 positions, and the pair key of positions 0, 1, 2" in out
+    assert "self keys of 4 positions, and the pair keys of positions 0, 1, 2" in out
 
 
 def test_several_buffers_take_users_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,8 +144,8 @@ def test_several_buffers_take_users_in_turn(capsys: pytest.CaptureFixture[str]) 
     assert len(set(re.findall(r"session ([0-9a-f]{32})", out))) == 3
     users = [row[1] for row in visits(out)]
     assert len(users) == len(set(users)) == 21
-    assert "one buffer: a user waits 10.00, the last one is gone at 21" in out
-    assert " 3 buffers: a user waits 3.00, the last one is gone at 7" in out
+    assert "one buffer: a user waits 10.00 on average, the last one is gone at 21" in out
+    assert " 3 buffers: a user waits 3.00 on average, the last one is gone at 7" in out
 
 
 def test_one_void_buffer_of_several_is_enough_for_a_failure(capsys: pytest.CaptureFixture[str]) -> None:

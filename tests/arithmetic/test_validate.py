@@ -121,3 +121,10 @@ def test_a_frozen_copy_is_read_only_and_apart() -> None:
     assert copy.flags.c_contiguous
     with pytest.raises(ValueError, match="read-only"):
         copy[0, 0] = 5
+
+
+@pytest.mark.parametrize(("value", "kind"), [(b"x", str), (None, int), (np.zeros(1), bytes)])
+def test_what_is_of_another_class_is_refused_by_name(value: Any, kind: type[Any]) -> None:
+    with pytest.raises(ParameterError, match=rf"^key = .*: must be of the class {kind.__name__}$"):
+        validate.instance("key", value, kind)
+    assert validate.instance("key", kind(), kind) == kind()

@@ -551,3 +551,15 @@ def _hmac(secret: bytes, data: bytes) -> bytes:
     import hmac
 
     return hmac.digest(secret, data, "sha256")
+
+
+def test_keys_in_each_others_place_are_refused_by_name() -> None:
+    made, ciphertext, a = key([b"A"]), sealed(Leaf(b"A")), {"session": SESSION, "associated": ASSOCIATED}
+    with pytest.raises(ParameterError, match=r"^public = 'MasterKey': must be of the class PublicKey$"):
+        encrypt(MASTER, Leaf(b"A"), PLAINTEXT, **a, secret=2, coefficients=[])  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^public = 'SecretKey'"):
+        decrypt(made, PUBLIC, ciphertext, **a)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^key = 'MasterKey': must be of the class SecretKey$"):
+        decrypt(PUBLIC, MASTER, ciphertext, **a)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^master = 'PublicKey': must be of the class MasterKey$"):
+        key([b"A"], master=PUBLIC)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ProtocolError, TooFewSurvivors, UnknownUser, WrongPhase
+from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors, UnknownUser, WrongPhase
 from secagg_spec.protocols.basa_cores import PRESETS, Parameters
 from secagg_spec.protocols.basa_runs import Run
 from secagg_spec.protocols.shape import Network
@@ -206,6 +206,10 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
     run = run_of(TINY, round=3)
     with pytest.raises(UnknownUser):
         run.expire(6, 0, keyed=True)
+    with pytest.raises(ParameterError, match=r"^user = 'a'"):
+        run.expire("a", 0, keyed=True)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"^parameters = 'dict': must be of the class Parameters$"):
+        Run({}, SeededSource(b"", "schedule"))  # type: ignore[arg-type]
     with pytest.raises(ProtocolError):
         run.expire(0, 4, keyed=True)
     with pytest.raises(ProtocolError):

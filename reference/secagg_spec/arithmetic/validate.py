@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutO
 
 UintArray: TypeAlias = NDArray[np.uint64]
 RealArray: TypeAlias = NDArray[np.float64]
+_Class = TypeVar("_Class")
 MAX_COUNT = 2**32 - 1
 """The most users, and the most elements of a vector: what a count of 32 bits holds."""
 
@@ -138,6 +139,19 @@ def sequence(name: str, value: object, of: str) -> Sequence[Any]:
     """
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
         raise ParameterError(name, _kind(value), f"a sequence of {of}")
+    return value
+
+
+def instance(name: str, value: object, kind: type[_Class]) -> _Class:
+    """Return `value` when it is of the class `kind`.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, kind):
+        raise ParameterError(name, _kind(value), f"of the class {kind.__name__}")
     return value
 
 

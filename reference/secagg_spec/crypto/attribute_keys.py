@@ -221,13 +221,14 @@ def issue(
     Raises
     ------
     ParameterError
-        The attributes are none or too many, or one stands twice; the blindings are not theirs; or D would be neutral
-        (ABE-11, ABE-21).
+        An argument has another type; the attributes are none or too many, or one stands twice; the blindings are not
+        theirs; or D would be neutral (ABE-11, ABE-21).
     LengthMismatch
         An attribute is not 1 to 255 bytes long (ABE-01).
     NonCanonical
         A number is not in ``[1, r)`` (ABE-19).
     """
+    validate.instance("master", master, MasterKey)
     names, rho = _attribute_set(attributes), scalar("key_blinding", key_blinding)
     blindings = _blindings(names, attribute_blindings)
     exponent = scalars.quotient(scalars.total(master.alpha, rho), master.beta)

@@ -82,6 +82,7 @@ def encrypt(
     LengthMismatch
         The wrong number of coefficients (ABE-07), a session id or a plaintext of another length (ABE-25).
     """
+    validate.instance("public", public, PublicKey)
     _check_lengths(session, plaintext)
     validate.octets("associated", associated)
     secret = scalar("secret", secret)
@@ -143,6 +144,8 @@ def decrypt(public: PublicKey, key: SecretKey, ciphertext: bytes, *, session: by
 
     Raises
     ------
+    ParameterError
+        An argument has another type.
     Malformed
         The bytes are no ciphertext (ABE-17, ABE-23, ABE-24).
     DecryptionFailed
@@ -151,6 +154,8 @@ def decrypt(public: PublicKey, key: SecretKey, ciphertext: bytes, *, session: by
     LengthMismatch
         The session id is not 16 bytes long (ABE-25).
     """
+    validate.instance("public", public, PublicKey)
+    validate.instance("key", key, SecretKey)
     _check_session(session)
     validate.octets("associated", associated)
     opened = _read_ciphertext(validate.octets("ciphertext", ciphertext))

@@ -129,7 +129,8 @@ class Run:
         round: int = 0,
         ring: KeyRing | None = None,
     ) -> None:
-        self.parameters, self.source = parameters, source
+        self.parameters = validate.instance("parameters", parameters, Parameters)
+        self.source = source
         keys = draw_signing_keys(parameters, source)
         self.network = open_session(parameters, keys, session=session, round=round, ring=ring)
         self._rows: Mapping[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
@@ -206,7 +207,7 @@ class Run:
             self._note()
 
     def _offer(self, user: int, update: UintArray, stamp: int) -> None:
-        (user,) = validate.users("user", (user,), self.parameters.N)
+        (user,) = validate.users("user", (validate.integer("user", user, 0),), self.parameters.N)
         self._open()
         self.network.states[user] = user_trained(self.network.states[user], update, stamp)
         for phase, party in (("request", user), ("offer", SERVER), ("assign", AUTHORITY)):

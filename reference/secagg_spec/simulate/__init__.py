@@ -10,7 +10,7 @@ from secagg_spec.simulate import basa, basecagg, lightsecagg, secagg
 _PROTOCOLS = {"lightsecagg": lightsecagg, "secagg": secagg, "basecagg": basecagg, "basa": basa}
 _EXIT_CODES = """exit codes:
   0  the round gave the right sum, or every model was the right one
-  1  the round ended without a sum, since too few users were left
+  1  the round or epoch ended without a sum: too few users were left, or a timeout made it void
   2  wrong usage, or parameters that the text refuses"""
 
 

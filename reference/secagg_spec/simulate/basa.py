@@ -24,7 +24,7 @@ from secagg_spec.protocols.basa_runs import Run
 from secagg_spec.protocols.basa_server import Recovered
 from secagg_spec.protocols.codec import encode
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
-from secagg_spec.simulate.narration import shown, users_in_words
+from secagg_spec.simulate.narration import counted, shown, users_in_words
 from secagg_spec.simulate.visits import ARRIVE, visits
 
 ENCRYPTIONS = ("per-position", "cp-abe")
@@ -50,8 +50,8 @@ def add_options(parser: Any) -> None:
         action="append",
         default=[],
         metavar="POSITION[:WHEN]",
-        help="the user at a position times out: 3:before or 3:key it was given, or 3:late, when its upload comes "
-        "afterwards (3 means 3:key; may be given several times)",
+        help="the user at a position times out: before it has the key (3:before), when it has it (3:key, or 3), or so "
+        "that its upload comes late (3:late); may be given several times",
     )
     add(
         "--timeouts",
@@ -200,10 +200,16 @@ def _full(run: Run) -> bool:
 def _opening(run: Run) -> list[str]:
     count, size = len(run.server.keys) // 32, len(run.server.keys)
     keys = f"{count} public keys" if run.server.session.encryption.name == "per-position" else "one public key"
+    users = f"{'user':>{_width(run.parameters)}}"
     return [
         f"\nepoch {run.server.epoch}: the authority publishes and signs {keys}, {size:,} bytes",
-        "  position  user  staleness  weight  opens  seals  boxes that wait, by position",
+        f"  position  {users}  staleness  weight  opens  seals  boxes that wait, by position",
     ]
+
+
+def _width(p: Parameters) -> int:
+    """Return how wide the column of the users is."""
+    return max(4, len(str(p.N - 1)))
 
 
 def _visit(run: Run, crowd: Crowd, user: int, fates: Mapping[int, str], told: Told) -> str:
@@ -226,7 +232,8 @@ def _visit(run: Run, crowd: Crowd, user: int, fates: Mapping[int, str], told: To
     sealed = run.parameters.positions - 1 - position + run.parameters.settle
     opens, seals = (str(len(seen)), str(sealed)) if fate in (None, LATE) else ("-", "-")
     what = _waiting(run) if fate is None else f"{_WHEN[fate]}: {_became(run, fate)}"
-    return f"  {position:8}  {user:4}  {epoch - bag.stamp:9}  {weight:>6}  {opens:>5}  {seals:>5}  {what}"
+    who = f"{position:8}  {user:{_width(run.parameters)}}"
+    return f"  {who}  {epoch - bag.stamp:9}  {weight:>6}  {opens:>5}  {seals:>5}  {what}"
 
 
 def _became(run: Run, fate: str) -> str:
@@ -240,15 +247,17 @@ def _became(run: Run, fate: str) -> str:
 def _waiting(run: Run) -> str:
     """Return how many boxes wait at each position that is to come."""
     p, state = run.parameters, run.server
-    settled = len(state.places)
-    return " ".join(["."] * settled + [str(len(state.entries))] * (p.positions - settled))
+    settled, width = len(state.places), len(str(p.K))
+    told = ["."] * settled + [str(len(state.entries))] * (p.positions - settled)
+    return " ".join(f"{box:>{width}}" for box in told)
 
 
 def _conclude(run: Run, told: Told) -> int:
     p = run.parameters
     if run.server.phase == "idle":
         lost = len(run.outcomes[-1].entries)
-        print(f"\nthe epoch ends without a sum: {lost} updates that waited are lost")
+        waited = "the update that waited is" if lost == 1 else f"{lost} updates that waited are"
+        print(f"\nthe epoch ends without a sum: {waited} lost")
         return 1
     try:
         recovered = run.close()
@@ -266,11 +275,12 @@ def _closing(run: Run, done: Recovered) -> list[str]:
     others = sorted(set(range(p.positions)) - accepted)
     if not p.settle:
         return ["\nclose: the authority ends the epoch, and releases nothing", *_traffic(run)]
-    pairs = f", and the pair key of position{'s' * (len(others) > 1)} {', '.join(map(str, others))}" if others else ""
-    left = sum(i < j for i in accepted for j in others)
+    s = "s" * (len(others) > 1)
+    pairs = f", and the pair key{s} of position{s} {', '.join(map(str, others))}" if others else ""
+    left = counted(sum(i < j for i in accepted for j in others), "pair box", "pair boxes")
     return [
         f"\nclose: the authority releases the self keys of {len(accepted)} positions{pairs}",
-        f"  the server opens {len(accepted)} self boxes and {left} pair boxes, and removes what they mask",
+        f"  the server opens {len(accepted)} self boxes and {left}, and removes what they mask",
         *_traffic(run),
     ]
 
@@ -281,7 +291,7 @@ def _traffic(run: Run) -> list[str]:
     for event in run.transcript:
         for message in event.sent:
             sent.setdefault(type(message).__name__, []).append(len(encode(message)))
-    return [f"  {kind}: {len(sizes)} messages, {sum(sizes):,} bytes" for kind, sizes in sent.items()]
+    return [f"  {kind}: {counted(len(sizes), 'message')}, {sum(sizes):,} bytes" for kind, sizes in sent.items()]
 
 
 def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:
@@ -317,7 +327,7 @@ def _side_by_side(runs: Sequence[Run], crowd: Crowd, p: Parameters, fates: Mappi
     print(f"\nall {p.N} users come at once, and a visit takes one unit of time:")
     for name, told in (("one buffer", alone), (f"{len(runs)} buffers", spread)):
         wait, last = np.mean([visit.began - visit.came for visit in told]), max(visit.ended for visit in told)
-        print(f"  {name:>10}: a user waits {wait:.2f}, the last one is gone at {last:g}")
+        print(f"  {name:>10}: a user waits {wait:.2f} on average, the last one is gone at {last:g}")
     return code
 
 
@@ -339,8 +349,9 @@ def _heading(p: Parameters, encryption: str, fates: Mapping[int, str]) -> str:
         "cp-abe": "to attributes (BSW07 over BLS12-381)",
     }
     told = "; ".join(f"{at} {_WHEN[when]}" for at, when in sorted(fates.items())) or "none"
+    spares = f"S = {counted(p.S, 'spare position')}"
     lines = [
-        f"BASA: K = {p.K} updates in a full buffer, S = {p.S} spare positions; N = {p.N} users, T = {p.T} may collude",
+        f"BASA: K = {p.K} updates in a full buffer, {spares}; N = {p.N} users, T = {p.T} may collude",
         f"R = {p.R}, updates of d = {p.d} elements at level c_l = {p.c_l}, weights at level c_g = {p.c_g}",
         f"{p.timeouts}: {rule}",
         f"boxes are sealed {boxes[encryption]}; keys, seeds and inputs from the seed",

@@ -22,7 +22,7 @@ from secagg_spec.protocols.lightsecagg_active import PrivateKeys
 from secagg_spec.simulate.asynchronous import Training
 from secagg_spec.simulate.buffered import Arrival, ByCores, ByMessages, Engine, Report, Simulation
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
-from secagg_spec.simulate.narration import shown, users_in_words
+from secagg_spec.simulate.narration import counted, shown, users_in_words
 
 MOST_MESSAGES = 50_000
 MOST_ROUNDS = 100_000
@@ -282,5 +282,8 @@ def _summary(p: Parameters, run: Simulation) -> str:
 
 
 def _traffic(p: Parameters, engine: ByMessages) -> list[str]:
-    told = [f"  {kind}: {count:,} messages, {engine.sent_bytes[kind]:,} bytes" for kind, count in engine.sent.items()]
+    told = [
+        f"  {kind}: {counted(count, 'message')}, {engine.sent_bytes[kind]:,} bytes"
+        for kind, count in engine.sent.items()
+    ]
     return [*told, f"a user held {engine.held} shares at most, and may hold N = {p.N}"]

@@ -76,7 +76,7 @@ def _sent(events: Sequence[Event]) -> Iterator[str]:
     for kind, count in kinds.items():
         messages = [m for event in events for m in event.sent if type(m).__name__ == kind]
         routes = f"{_parties(m.sender for m in messages)} -> {_parties(m.receiver for m in messages)}"
-        yield f"  {kind}: {count} messages, {routes}, {sizes(messages):,} bytes"
+        yield f"  {kind}: {counted(count, 'message')}, {routes}, {sizes(messages):,} bytes"
         yield f"    e.g. {_message(messages[0])}"
 
 
@@ -118,6 +118,11 @@ def _party(party: int) -> str:
 def _parties(parties: Any) -> str:
     distinct = sorted(set(parties))
     return "server" if distinct == [SERVER] else users_in_words(distinct)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number of things in words: ``1 box``, ``2 boxes``; ``many`` is ``one`` with an s when left out."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def users_in_words(users: Sequence[int]) -> str:

@@ -119,6 +119,26 @@ def unused_seeds(draw: Any, call: Caller) -> None:
     same("masked update with other unused seeds", _masked(call, moved, k), _masked(call, chosen, k))
 
 
+@check("basa.mask/used-seeds", "BAA-26", operations=(MASK,), examples=40)
+def used_seeds(draw: Any, call: Caller) -> None:
+    """Each seed to a position after, each from an accepted one before, and the own one in *settle* makes a mask."""
+    chosen = scenes.buffer(draw, replace(scenes.parameters(draw), R=2**32, d=8))
+    p, k = chosen.parameters, int(draw(st.sampled_from(chosen.accepted)))
+    used = {
+        "of the self mask": [(k, k)] * p.settle,
+        "to a position after": [(k, j) for j in range(k + 1, p.positions)],
+        "from a position before": [(i, k) for i in chosen.before(k)],
+    }
+    which = draw(st.sampled_from([name for name, ends in used.items() if ends]))
+    i, j = draw(st.sampled_from(used[which]))
+    seeds = chosen.seeds[i]
+    other = (*seeds[:j], bytes([seeds[j][0] ^ 1]) + seeds[j][1:], *seeds[j + 1 :])
+    call.by_relation |= not standard(call.caps)
+    moved = replace(chosen, seeds={**chosen.seeds, i: other})
+    if np.array_equal(_masked(call, moved, k), _masked(call, chosen, k)):
+        fail(f"the masked update of position {k} is the same with another seed {which}")
+
+
 @check("basa.mask/budget", "BAA-25", operations=(MASK,), examples=40)
 def budget(draw: Any, call: Caller) -> None:
     """An update is refused from the first integer on that K c_g times is beyond (R - 1) / 2, whatever its weight."""

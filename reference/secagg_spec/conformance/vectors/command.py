@@ -94,7 +94,7 @@ def _matches(vector: Vector, pattern: str | None) -> bool:
 def _list(books: Sequence[Book]) -> None:
     for book in books:
         valid = sum(vector.result is not None for vector in book.vectors)
-        print(f"{book.name + '.json':<18} {_plural(len(book.vectors))}: {valid} with a result, ", end="")
+        print(f"{book.name + '.json':<21} {_plural(len(book.vectors))}: {valid} with a result, ", end="")
         print(f"{len(book.vectors) - valid} to be refused   {book.covers}")
     total = sum(len(book.vectors) for book in books)
     clauses = {clause for book in books for vector in book.vectors for clause in vector.clauses}
@@ -146,7 +146,7 @@ def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]
 
 
 def _print(book: Book, outcomes: Sequence[Outcome]) -> None:
-    print(_counts(f"  {book.name + '.json':<18} {_plural(len(outcomes))}", outcomes))
+    print(_counts(f"  {book.name + '.json':<21} {_plural(len(outcomes))}", outcomes))
     for outcome in outcomes:
         if outcome.failed:
             print("\n".join(_failure(book, outcome)))
