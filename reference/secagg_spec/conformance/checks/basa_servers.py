@@ -201,7 +201,7 @@ def _late_upload(draw: Any, part: Part) -> Fault | None:
     """An upload that comes after its offer expired is refused, in the same epoch and in the next one."""
     if not part.late:
         return None
-    first, upload = draw(st.sampled_from(part.late))
+    first, upload = one_of(draw, part.late)
     later = range(first + 1, len(part.moments))
     filling = [at for at in later if (part.moments[at].phase, part.moments[at].epoch) == ("filling", upload.round)]
     at = draw(st.sampled_from(filling or later) | st.sampled_from(later))
@@ -331,7 +331,7 @@ def _end_out_of_turn(draw: Any, part: Part) -> Fault:
     }
     wrong = [step for step, phase in steps.values() if phase != moment.phase]
     wrong += [Call("abandon")] if moment.phase == "idle" else []
-    step = draw(st.sampled_from(wrong))
+    step = one_of(draw, wrong)
     return Fault(at, step, NOT_NOW, f"the server is {moment.phase}, which does not allow {step.phase}")
 
 
@@ -424,7 +424,7 @@ def mixed_session(draw: Any, caller: Caller) -> None:
     """In a session whose other parties are the reference's, with timeouts, each step is the right one."""
     director = basa_visits.session(draw)
     roles, stage = dealt.parties(caller.caps, "basa"), director.stage
-    chosen = [role for role in roles if draw(st.booleans())] or [draw(st.sampled_from(roles))]
+    chosen = [role for role in roles if draw(st.booleans())] or [one_of(draw, roles)]
     users = cases.subset(draw, stage.deal.users, 1, 3) if Role.USER in chosen else []
     others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
     try:
