@@ -7,23 +7,17 @@ arithmetic of Python, or by relations between the answers themselves.
 from __future__ import annotations
 
 import hashlib
-import json
-import shutil
 import struct
-import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from secagg_spec.conformance import targets
+from tests.conformance.node import NODE, Answer, Node, entries_of, reals, running, vector
 
-NODE = shutil.which("node")
-ADAPTER = Path(targets.__file__).parent / "node" / "adapter.js"
 SESSION = bytes(range(16)).hex()
 TINY: dict[str, Any] = {
     "R": "16", "N": 6, "T": 1, "d": 2, "K": 3, "S": 1, "c_l": "1", "c_g": "2", "tau_max": 1,
@@ -39,7 +33,6 @@ SIGNED: dict[str, Any] = {
     "parameters": [[name, str(value)] for name, value in {**TINY, "kind": 1, "timeouts": 0, "encryption": 0}.items()],
 }  # fmt: skip
 handles = count()
-Answer = Mapping[str, Any]
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
@@ -48,63 +41,11 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 # What is asked
 
 
-class Node:
-    """The adapter, running."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    def ask(self, op: str, params: Answer, rand: Answer | None = None) -> Answer:
-        """Return an answer, whatever it is."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"id": 1, "op": op, "params": params, "rand": rand or {}}) + "\n")
-        self.process.stdin.flush()
-        answer: Answer = json.loads(self.process.stdout.readline())
-        assert "error" not in answer, answer
-        return answer
-
-    def result(self, op: str, params: Answer, rand: Answer | None = None) -> Answer:
-        """Return the result of a request that must work."""
-        answer = self.ask(op, params, rand)
-        assert "result" in answer, answer
-        result: Answer = answer["result"]
-        return result
-
-    def decode(self, kind: int, message: str) -> dict[str, Any]:
-        """Return the fields of a message, and its header."""
-        found = self.result("message.decode", {"type": kind, "bytes": message})
-        return {**found, **found["fields"]}
-
-    def altered(self, kind: int, message: str, **changes: Any) -> str:
-        """Return a message with other fields, or with another header."""
-        found = self.result("message.decode", {"type": kind, "bytes": message})
-        fields = {**found["fields"], **{name: changes[name] for name in changes if name in found["fields"]}}
-        header = {name: changes.get(name, found[name]) for name in ("session", "round", "sender", "receiver")}
-        encoded: str = self.result("message.encode", {"type": kind, **header, "fields": fields})["bytes"]
-        return encoded
-
-
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """The other implementation, running."""
-    assert NODE is not None
-    with subprocess.Popen([NODE, str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Node(process)
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-def vector(entries: Sequence[int]) -> str:
-    return b"".join(struct.pack("<I", entry) for entry in entries).hex()
-
-
-def entries_of(text: str) -> list[int]:
-    return [entry for (entry,) in struct.iter_unpack("<I", bytes.fromhex(text))]
-
-
-def reals(numbers: Sequence[float]) -> str:
-    return struct.pack(f"<{len(numbers)}d", *numbers).hex()
+    with running() as other:
+        yield other
 
 
 def drawn(label: str, pieces: int = 1) -> str:

@@ -6,15 +6,11 @@ arithmetic of Python, or by relations between the answers themselves.
 
 from __future__ import annotations
 
-import json
-import shutil
 import struct
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +19,8 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import targets
+from tests.conformance.node import NODE, Answer, Node, entries_of, reals, reals_of, running, vector
 
-NODE = shutil.which("node")
-ADAPTER = Path(targets.__file__).parent / "node" / "adapter.js"
 SERVER = 2**32 - 1
 SESSION = bytes(range(16))
 HALF_STALE = {"kind": "polynomial", "numerator": 1, "denominator": 1, "start": "0"}
@@ -37,7 +31,6 @@ LARGE: dict[str, Any] = {
     "q": "4294967291", "N": 6, "D": 1, "U": 4, "T": 2, "d": 5, "K": 4, "c_l": "65536", "c_g": "64", "tau_max": 10,
     "kind": "hinge", "numerator": 1, "denominator": 2, "start": "1",
 }  # fmt: skip
-Answer = Mapping[str, Any]
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 
@@ -46,60 +39,11 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
 # What is asked
 
 
-class Node:
-    """The adapter, running."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-
-    def ask(self, op: str, params: Answer, rand: Answer | None = None) -> Answer:
-        """Return an answer, whatever it is."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"id": 1, "op": op, "params": params, "rand": rand or {}}) + "\n")
-        self.process.stdin.flush()
-        answer: Answer = json.loads(self.process.stdout.readline())
-        assert "error" not in answer, answer
-        return answer
-
-    def result(self, op: str, params: Answer, rand: Answer | None = None) -> Answer:
-        """Return the result of a request that must work."""
-        answer = self.ask(op, params, rand)
-        assert "result" in answer, answer
-        result: Answer = answer["result"]
-        return result
-
-    def code(self, op: str, params: Answer, rand: Answer | None = None) -> str:
-        """Return the code of a request that must be rejected."""
-        answer = self.ask(op, params, rand)
-        assert "reject" in answer, answer
-        return str(answer["reject"]["code"])
-
-
 @pytest.fixture(scope="module")
 def node() -> Iterator[Node]:
     """The other implementation, running."""
-    assert NODE is not None
-    with subprocess.Popen([NODE, str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Node(process)
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-def vector(entries: Sequence[int]) -> str:
-    return b"".join(struct.pack("<I", entry) for entry in entries).hex()
-
-
-def entries_of(text: str) -> list[int]:
-    return [entry for (entry,) in struct.iter_unpack("<I", bytes.fromhex(text))]
-
-
-def reals(numbers: Sequence[float]) -> str:
-    return struct.pack(f"<{len(numbers)}d", *numbers).hex()
-
-
-def reals_of(text: str) -> list[float]:
-    return [number for (number,) in struct.iter_unpack("<d", bytes.fromhex(text))]
+    with running() as other:
+        yield other
 
 
 def only(given: Answer, *names: str) -> dict[str, Any]:

@@ -8,14 +8,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
 from secagg_spec.conformance.basa_acts import Part
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import basa_visits, dealt
 from secagg_spec.conformance.checks.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
 from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
 from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
 from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.rounds import exchanged
@@ -91,29 +89,7 @@ def all_parties(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 def right(party: str, *clauses: str) -> None:
     """Register the checks that a party's right steps are those of the text, whatever it refused between them."""
-
-    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=explicit(party), examples=40)
-    def exact(draw: Any, caller: Caller) -> None:
-        """Whenever its state allows a step, the party sends the messages of the text."""
-        dealt.judge_script(caller, PARTS[party](draw))
-
-    @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=explicit(party), examples=24)
-    def unharmed(draw: Any, caller: Caller) -> None:
-        """Whatever the party refused before, the right steps come out as if it had never been asked."""
-        dealt.judge_script(caller, *_faulty(draw, party))
-
-    @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=dealt.plays(party), examples=12)
-    def session(draw: Any, caller: Caller) -> None:
-        """In a session each step is that of the text, and those that were refused leave no trace."""
-        dealt.judge(caller, *_faulty(draw, party))
-
-
-def _faulty(draw: Any, party: str) -> tuple[Any, ...]:
-    """Draw a party, and some steps that it must refuse."""
-    part, names = PARTS[party](draw), sorted(FAULTS[party])
-    chosen = cases.subset(draw, range(len(names)), 1, 3)
-    faults = [FAULTS[party][names[at]](draw, part) for at in chosen]
-    return part, *(fault for fault in faults if fault is not None)
+    dealt.right_steps(party, PARTS[party], FAULTS[party], clauses, explicit(party), (40, 24, 12))
 
 
 def replaced(part: Part, at: int, **changes: Any) -> Call:

@@ -173,8 +173,8 @@ def _another_key(draw: Any, part: Part) -> Fault | None:
         return None
     at, key = found
     others = [secret for secret in part.cast.secrets(key.round) if secret != key.key]
-    wrong = one_of(draw, [flipped(draw, key.key[1:31]) + key.key[30:], *others])
-    step = replaced(part, at, key=wrong[:32].ljust(32, b"\1"))
+    altered = key.key[:1] + flipped(draw, key.key[1:31]) + key.key[31:]
+    step = replaced(part, at, key=one_of(draw, [altered, *others]))
     return Fault(at, step, BAD_FORM, "the key is that of another position, or of none", THE_AUTHORITY)
 
 

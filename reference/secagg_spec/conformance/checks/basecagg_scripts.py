@@ -113,28 +113,7 @@ def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 
 def _right(party: str, *clauses: str) -> None:
-    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=explicit(party), examples=50)
-    def exact(draw: Any, caller: Caller) -> None:
-        """Whenever its state allows a step, the party sends the messages of the text."""
-        dealt.judge_script(caller, SCENES[party](draw))
-
-    @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=explicit(party), examples=30)
-    def unharmed(draw: Any, caller: Caller) -> None:
-        """Whatever the party refused before, the right steps come out as if it had never been asked."""
-        dealt.judge_script(caller, *_faulty(draw, party))
-
-    @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=dealt.plays(party), examples=16)
-    def session(draw: Any, caller: Caller) -> None:
-        """In a session each step is that of the text, and those that were refused leave no trace."""
-        dealt.judge(caller, *_faulty(draw, party))
-
-
-def _faulty(draw: Any, party: str) -> tuple[Any, ...]:
-    """Draw a party, and some steps that it must refuse."""
-    scene, names = SCENES[party](draw), sorted(_FAULTS[party])
-    chosen = cases.subset(draw, range(len(names)), 1, 3)
-    faults = [_FAULTS[party][names[at]](draw, scene) for at in chosen]
-    return scene, *(fault for fault in faults if fault is not None)
+    dealt.right_steps(party, SCENES[party], _FAULTS[party], clauses, explicit(party), (50, 30, 16))
 
 
 _right(USER, "BSA-04", "BSA-08", "BSA-10", "BSA-27")

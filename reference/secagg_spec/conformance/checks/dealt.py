@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
-from secagg_spec.conformance import mixed
+from secagg_spec.conformance import cases, mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
-from secagg_spec.conformance.checks.base import Caller, CheckFailed
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.scripts import Entries, Fault, ask, compare_entries, drop_faults, with_faults
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference, Player
@@ -23,6 +23,8 @@ from secagg_spec.protocols.shape import Role
 
 NEW, STEP, FREE = "session.new", "session.step", "session.free"
 SESSIONS = (NEW, STEP, FREE)
+Draws: TypeAlias = Callable[[Any], Any]
+Faults: TypeAlias = Mapping[str, Callable[[Any, Any], "Fault | None"]]
 
 
 def plays(*parties: str) -> Any:
@@ -105,3 +107,49 @@ def with_more(step: Call, *messages: Message) -> Call:
 def parties(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles of a protocol that an adapter plays."""
     return [role for role in Role if f"{protocol}.{role.value}" in caps.parties]
+
+
+def right_steps(
+    party: str, scene: Draws, faults: Faults, clauses: Sequence[str], applies: Any, examples: tuple[int, int, int]
+) -> None:
+    """Register the checks that a party's right steps are those of the text, whatever it refused between them.
+
+    Parameters
+    ----------
+    party : str
+        The operation of its scripts, which names it in sessions as well.
+    scene : function
+        Draws a party and what it is asked.
+    faults : mapping from names to functions
+        Build a step that the party must refuse, or nothing where the scene has none.
+    clauses : sequence of str
+        What the messages of the right steps decide.
+    applies : function
+        Which declarations the scripts can be judged for, bit for bit.
+    examples : tuple of int
+        How many cases the three checks draw: right steps, refused steps, sessions.
+    """
+    exactly, refused, played = examples
+
+    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=applies, examples=exactly)
+    def exact(draw: Any, caller: Caller) -> None:
+        """Whenever its state allows a step, the party sends the messages of the text."""
+        judge_script(caller, scene(draw))
+
+    @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=applies, examples=refused)
+    def unharmed(draw: Any, caller: Caller) -> None:
+        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        judge_script(caller, *_faulty(draw, scene, faults))
+
+    @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(party), examples=played)
+    def session(draw: Any, caller: Caller) -> None:
+        """In a session each step is that of the text, and those that were refused leave no trace."""
+        judge(caller, *_faulty(draw, scene, faults))
+
+
+def _faulty(draw: Any, scene: Draws, faults: Faults) -> tuple[Any, ...]:
+    """Draw a party, and some steps that it must refuse."""
+    drawn, names = scene(draw), sorted(faults)
+    chosen = cases.subset(draw, range(len(names)), 1, 3)
+    built = [faults[names[at]](draw, drawn) for at in chosen]
+    return drawn, *(fault for fault in built if fault is not None)
