@@ -47,6 +47,7 @@ PREFIXES = (
     "FBF",
     "BSA",
     "ABE",
+    "HSA",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")
 

@@ -16,6 +16,7 @@ PAGES = (
     "basecagg.md",
     "attributes.md",
     "basa.md",
+    "heterosag.md",
     "adapter.md",
 )
 """The pages of the text, in reading order."""

@@ -93,10 +93,11 @@ def sha256(data: bytes) -> bytes:
     return digest.finalize()
 
 
-def hash_parameters(numbers: Mapping[str, int]) -> bytes:
-    """Return SHA-256 of the names and values of parameters, in their order."""
+def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]]) -> bytes:
+    """Return SHA-256 of the names and values of parameters, in their order; pairs may repeat a name."""
+    pairs = numbers.items() if isinstance(numbers, Mapping) else numbers
     digest = hashes.Hash(hashes.SHA256())
-    digest.update(fields(*(part for name, value in numbers.items() for part in (name, str(value)))))
+    digest.update(fields(*(part for name, value in pairs for part in (name, str(value)))))
     return digest.finalize()
 
 

@@ -25,6 +25,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar
 
+import numpy as np
+
 from secagg_spec.arithmetic import shamir, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, Summand
 from secagg_spec.arithmetic.validate import UintArray, frozen
@@ -67,7 +69,68 @@ PHASES = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 
 
 @dataclass(frozen=True)
-class Parameters:
+class Part:
+    """Elements `start` to `stop` of the inputs, which `members` mask together modulo their ring.
+
+    In SecAgg the whole input is one part, with all users as members and the segment 0.
+    """
+
+    segment: int
+    start: int
+    stop: int
+    ring: Ring
+    members: frozenset[int]
+
+    @property
+    def length(self) -> int:
+        """How many elements the part has."""
+        return self.stop - self.start
+
+    def of(self, vector: UintArray) -> UintArray:
+        """Return the elements of the part in a vector of d elements."""
+        return vector[self.start : self.stop]
+
+
+class Numbers:
+    """What the steps below ask of the numbers of a session: those of SecAgg here, those of HeteroSAg elsewhere."""
+
+    N: int
+    D: int
+    T: int
+    t: int
+    k: int
+    d: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody is a neighbour of everybody."""
+        return self.k == self.N - 1
+
+    @property
+    def enough(self) -> int:
+        """The fewest users that may be summed over: max(t, T + 2)."""
+        return max(self.t, self.T + 2)
+
+    def graph(self, order: Sequence[int] | None = None) -> Graph:
+        """Return the graph on an order of the users; without one, on the order of the roster."""
+        users = tuple(range(self.N)) if order is None else validate.user_numbers("order", order)
+        if len(users) != self.N:
+            raise LengthMismatch("len(order)", len(users), f"N = {self.N}")
+        return Graph(users, self.k)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What is masked together."""
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash of the parameters that keys are bound to."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Parameters(Numbers):
     """The numbers that a session agrees on.
 
     Raises
@@ -99,27 +162,15 @@ class Parameters:
         low, high = (T + 2, N - D) if self.complete else (2, min(self.k + 1, N - D))
         validate.integer("t", self.t, low, high)
 
-    @property
-    def complete(self) -> bool:
-        """Whether everybody is a neighbour of everybody."""
-        return self.k == self.N - 1
-
     @cached_property
     def ring(self) -> Ring:
         """The integers modulo R."""
         return Ring(self.R)
 
-    @property
-    def enough(self) -> int:
-        """The fewest users that may be summed over: max(t, T + 2)."""
-        return max(self.t, self.T + 2)
-
-    def graph(self, order: Sequence[int] | None = None) -> Graph:
-        """Return the graph on an order of the users; without one, on the order of the roster."""
-        users = tuple(range(self.N)) if order is None else validate.user_numbers("order", order)
-        if len(users) != self.N:
-            raise LengthMismatch("len(order)", len(users), f"N = {self.N}")
-        return Graph(users, self.k)
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What is masked together: the whole input, by all users."""
+        return (Part(0, 0, self.d, self.ring, frozenset(range(self.N))),)
 
     @cached_property
     def digest(self) -> bytes:
@@ -271,7 +322,7 @@ class Shares:
 class Round:
     """What all parties of a round agree on before it begins."""
 
-    parameters: Parameters
+    parameters: Numbers
     graph: Graph
     session: bytes
     number: int
@@ -285,6 +336,10 @@ class Round:
             given = f"of {len(self.graph.order)} users and degree {self.graph.k}"
             raise ParameterError("graph", given, f"of N = {self.parameters.N} and k = {self.parameters.k}")
 
+    def parts_of(self, user: int) -> tuple[Part, ...]:
+        """Return the parts that a user masks, in the order of the input."""
+        return tuple(part for part in self.parameters.parts if user in part.members)
+
     def context(self, kind: type[Message] = SecretShares) -> Context:
         """Return what keys are bound to."""
         return Context(self.protocol, self.parameters.digest, self.session, self.number, kind.TYPE)
@@ -295,7 +350,7 @@ class UserState:
     """What one user knows between its steps. `phase` is the step that it is ready for.
 
     `peers` are the public keys of the neighbours in U_1, `sealing_secrets` what is agreed on with them, `mask_keys` the
-    keys of pairwise masks, `held` the shares by owner.
+    keys of pairwise masks by segment and peer, `self_keys` those of the own masks, `held` the shares by owner.
     """
 
     round: Round
@@ -305,8 +360,8 @@ class UserState:
     private: KeyPair | None = field(default=None, repr=False)
     peers: Mapping[int, KeyPair] = field(default_factory=dict)
     sealing_secrets: Mapping[int, bytes] = field(default_factory=dict, repr=False)
-    mask_keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
-    self_key: bytes = field(default=b"", repr=False)
+    mask_keys: Mapping[tuple[int, int], bytes] = field(default_factory=dict, repr=False)
+    self_keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
     held: Mapping[int, Shares] = field(default_factory=dict)
 
 
@@ -314,7 +369,7 @@ class UserState:
 class ServerState:
     """What the server knows between its steps. `phase` is the step that it is ready for.
 
-    `keys` are the public keys of U_1 by user, `commitments` those of U_2.
+    `keys` are the public keys of U_1 by user, `commitments` those of U_2; `masked_sums` and `sums` are by part.
     """
 
     round: Round
@@ -323,8 +378,13 @@ class ServerState:
     commitments: Mapping[int, bytes] = field(default_factory=dict)
     sharers: tuple[int, ...] = ()
     survivors: tuple[int, ...] = ()
-    masked_sum: UintArray | None = None
-    aggregate: UintArray | None = None
+    masked_sums: tuple[UintArray, ...] = ()
+    sums: tuple[UintArray, ...] = ()
+
+    @property
+    def aggregate(self) -> UintArray | None:
+        """The sum over the survivors, d elements, once it is known; of a protocol with several parts the first one."""
+        return self.sums[0] if self.sums else None
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -335,7 +395,9 @@ class ServerState:
 def user_start(round: Round, user: int, update: UintArray) -> UserState:
     """Return the state of a user before its first step. `update` has d elements (SAG-14)."""
     validate.integer("user", user, 0, round.parameters.N - 1)
-    update = round.parameters.ring.check("update", update, (round.parameters.d,))
+    update = validate.elements("update", update, MAX_MODULUS, (round.parameters.d,))
+    for part in round.parts_of(user):
+        part.ring.check("update", part.of(update), None)
     return UserState(round, user, frozen(update))
 
 
@@ -391,7 +453,7 @@ def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -
     sealing = {peer: _secret(state.private.sealing, peer, keys.sealing) for peer, keys in peers.items()}
     masking = {peer: _secret(state.private.masking, peer, keys.masking) for peer, keys in peers.items()}
     held = _deal(state, sorted([*peers, state.user]), seed, for_key, for_seed)
-    context = state.round.context()
+    context, parts = state.round.context(), state.round.parts_of(state.user)
     after = replace(
         state,
         phase="masked_input",
@@ -399,10 +461,13 @@ def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -
         peers={**peers, state.user: own},
         sealing_secrets=sealing,
         mask_keys={
-            peer: masks.pairwise_key(context, masking[peer], {state.user: own.masking, peer: keys.masking})
-            for peer, keys in peers.items()
+            (part.segment, peer): masks.pairwise_key(
+                context, masking[peer], {state.user: own.masking, peer: peers[peer].masking}, part.segment
+            )
+            for part in parts
+            for peer in part.members & set(peers)
         },
-        self_key=masks.self_key(context, seed, state.user),
+        self_keys={part.segment: masks.self_key(context, seed, state.user, part.segment) for part in parts},
         held={state.user: held[state.user]},
     )
     committed = masks.commitment(context, seed, state.user)
@@ -436,11 +501,9 @@ def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness)
     parameters = state.round.parameters
     if len(received) + 1 < parameters.t:
         raise TooFewSurvivors(f"shares of {len(received)} neighbours came and t - 1 = {parameters.t - 1} are needed")
-    ring, d = parameters.ring, parameters.d
-    pairwise = ((peer, pieces(state.mask_keys[peer], ring, d)) for peer in sorted(received))
-    masked = mask_update(ring, state.user, state.update, pieces(state.self_key, ring, d), pairwise)
+    masked = np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
     after = replace(
-        state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_key=b"", held={**state.held, **received}
+        state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
     )
     return after, (MaskedInput(*_header(state, SERVER), tuple(sorted(received)), frozen(masked)),)
 
@@ -449,14 +512,13 @@ def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomn
     """Add the masked inputs, and ask for what unmasks the sum (SAG-16 to SAG-18; step 6)."""
     take_randomness(randomness, ())
     _ready(state, "masked_input", inbox, (MaskedInput,), state.sharers)
-    parameters = state.round.parameters
     _same_neighbours(state, inbox)
-    vectors = ((True, _vector(state, message)) for message in inbox if isinstance(message, MaskedInput))
-    total = parameters.ring.signed_sum(parameters.ring.zeros(parameters.d), vectors)
-    survivors = tuple(sorted(message.sender for message in inbox))
+    masked = {message.sender: _vector(state, message) for message in inbox if isinstance(message, MaskedInput)}
+    survivors = tuple(sorted(masked))
     _enough(state, survivors, "sent a masked input")
     _recoverable(state, survivors, "survive")
-    after = replace(state, phase="unmasking", survivors=survivors, masked_sum=frozen(total))
+    sums = tuple(_masked_sum(part, masked) for part in state.round.parameters.parts)
+    after = replace(state, phase="unmasking", survivors=survivors, masked_sums=sums)
     return after, tuple(UnmaskRequest(*_header(state, user), survivors, after.dropped) for user in survivors)
 
 
@@ -476,17 +538,20 @@ def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) ->
 
 
 def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Recover the secrets and remove the masks (SAG-26 to SAG-30; step 8). The result is `aggregate`."""
+    """Recover the secrets and remove the masks (SAG-26 to SAG-30; step 8). The result is `sums`."""
     take_randomness(randomness, ())
     _ready(state, "unmasking", inbox, (UnmaskShares,), state.survivors)
     answers = [_answer(state, message) for message in inbox if isinstance(message, UnmaskShares)]
     _recoverable(state, [message.sender for message in inbox], "answer")
     seeds = {user: _self_seed(state, user, answers) for user in state.survivors}
     keys = {user: _masking_key(state, user, answers) for user in state.dropped}
-    assert state.masked_sum is not None
-    ring = state.round.parameters.ring
-    aggregate = unmask(ring, state.masked_sum, _self_masks(state, seeds), _left(state, keys))
-    return replace(state, phase="done", aggregate=frozen(aggregate)), ()
+    parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
+    secrets = _pairwise_secrets(state, keys)
+    sums = tuple(
+        frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
+        for part, total in parts
+    )
+    return replace(state, phase="done", sums=sums), ()
 
 
 TABLE = (
@@ -694,6 +759,15 @@ def _public(state: UserState) -> KeyPair:
     return KeyPair(public_key(state.private.sealing), public_key(state.private.masking))
 
 
+def _masked(state: UserState, part: Part, received: Collection[int]) -> UintArray:
+    """Return one part of the masked input, over the members whose shares arrived (SAG-12)."""
+    ring, length = part.ring, part.length
+    peers = sorted(part.members & set(received))
+    pairwise = ((peer, pieces(state.mask_keys[part.segment, peer], ring, length)) for peer in peers)
+    own = pieces(state.self_keys[part.segment], ring, length)
+    return mask_update(ring, state.user, part.of(state.update), own, pairwise)
+
+
 def _lane(state: UserState, sender: int, receiver: int) -> Lane:
     keys = (state.peers[sender].sealing, state.peers[receiver].sealing)
     return Lane(state.round.context(), sender, receiver, *keys)
@@ -823,19 +897,38 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
         raise BadShare(f"a secret of user {user}: {error}", {user, *shares}) from None
 
 
-def _self_masks(state: ServerState, seeds: Mapping[int, bytes]) -> Iterator[Summand]:
-    parameters, context = state.round.parameters, state.round.context()
-    return (pieces(masks.self_key(context, seed, user), parameters.ring, parameters.d) for user, seed in seeds.items())
+def _masked_sum(part: Part, masked: Mapping[int, UintArray]) -> UintArray:
+    """Return the sum of what the members of a part sent for it."""
+    vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
+    return frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
 
 
-def _left(state: ServerState, keys: Mapping[int, bytes]) -> Iterator[tuple[int, int, Summand]]:
-    """Yield the masks that dropped users share with survivors."""
-    parameters, context = state.round.parameters, state.round.context()
+def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterator[Summand]:
+    context = state.round.context()
+    for user in sorted(part.members & set(seeds)):
+        yield pieces(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
+
+
+def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tuple[int, int], bytes]:
+    """Return what each dropped user agreed on with each surviving neighbour with whom it shares a part."""
+    found: dict[tuple[int, int], bytes] = {}
     for user, private in keys.items():
-        for peer in sorted(state.round.graph.neighbours(user) & set(state.survivors)):
+        together = set[int]().union(*(part.members for part in state.round.parts_of(user)))
+        for peer in sorted(together & state.round.graph.neighbours(user) & set(state.survivors)):
+            found[user, peer] = agree(private, state.keys[peer].masking)
+    return found
+
+
+def _left(
+    state: ServerState, part: Part, secrets: Mapping[tuple[int, int], bytes]
+) -> Iterator[tuple[int, int, Summand]]:
+    """Yield the masks of a part that dropped users share with survivors."""
+    context = state.round.context()
+    for (user, peer), secret in secrets.items():
+        if user in part.members and peer in part.members:
             pair = {other: state.keys[other].masking for other in (user, peer)}
-            key = masks.pairwise_key(context, agree(private, pair[peer]), pair)
-            yield user, peer, pieces(key, parameters.ring, parameters.d)
+            key = masks.pairwise_key(context, secret, pair, part.segment)
+            yield user, peer, pieces(key, part.ring, part.length)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
@@ -889,8 +982,11 @@ def _elements(message: Message, name: str, data: bytes, count: int) -> tuple[int
 
 
 def _vector(state: ServerState, message: MaskedInput) -> UintArray:
-    parameters = state.round.parameters
+    """Return the masked input of a message, when it has d elements, each below the modulus of its part (SAG-33)."""
     try:
-        return parameters.ring.check("masked", message.masked, (parameters.d,))
+        masked = validate.elements("masked", message.masked, MAX_MODULUS, (state.round.parameters.d,))
+        for part in state.round.parts_of(message.sender):
+            part.ring.check("masked", part.of(masked), None)
     except ParameterError as error:
         raise Malformed(f"MaskedInput from {message.sender}: {error}", (message.sender,)) from error
+    return masked

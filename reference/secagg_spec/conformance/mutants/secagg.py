@@ -490,8 +490,8 @@ def _all_masks(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
         after, (message,) = right(state, inbox, randomness=randomness)
         ring, d = state.round.parameters.ring, state.round.parameters.d
-        pairwise = [(peer, expand(key, ring, d)) for peer, key in state.mask_keys.items()]
-        own = expand(state.self_key, ring, d)
+        pairwise = [(peer, expand(key, ring, d)) for (_, peer), key in state.mask_keys.items()]
+        own = expand(state.self_keys[0], ring, d)
         masked = secagg.mask_update(ring, state.user, state.update, own, pairwise)
         return after, (replace(message, masked=masked),)
 
@@ -552,7 +552,7 @@ def _second_input(right: Function) -> Function:
         if state.phase == "unmasking":
             state = replace(state, phase="masked_input", held={state.user: state.held[state.user]})
         after, outbox = right(state, inbox, randomness=randomness)
-        kept = {name: getattr(state, name) for name in ("sealing_secrets", "mask_keys", "self_key")}
+        kept = {name: getattr(state, name) for name in ("sealing_secrets", "mask_keys", "self_keys")}
         return replace(after, **kept), outbox
 
     return wrong

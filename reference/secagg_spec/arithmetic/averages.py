@@ -1,0 +1,56 @@
+"""From the means of the cells of a segment to one segment: mean, coordinate-wise median, trimmed mean.
+
+Source: HeteroSAg, sections 4.1 and 4.2; spec/heterosag.md, section 7 (HSA-24 to HSA-26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import LengthMismatch
+
+
+def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
+    """Return the mean over all users, given the means (cells, L) of the cells and how many users each has (HSA-24).
+
+    Raises
+    ------
+    ParameterError
+        A count is below 1, or there is no cell.
+    LengthMismatch
+        There is not one count for each cell.
+    """
+    means = _cells(means)
+    if len(counts) != len(means):
+        raise LengthMismatch("len(counts)", len(counts), f"{len(means)}, one for each cell")
+    weights = np.array([validate.integer("count", count, 1) for count in counts], np.float64)
+    return np.asarray((weights / weights.sum()) @ means, np.float64)
+
+
+def median(means: RealArray) -> RealArray:
+    """Return the median of each coordinate of the means (cells, L), for an even number the mean of two (HSA-25)."""
+    return np.asarray(np.median(_cells(means), axis=0), np.float64)
+
+
+def trimmed_mean(means: RealArray, trim: int) -> RealArray:
+    """Return the mean of each coordinate of the means (cells, L) without the `trim` largest and smallest (HSA-26).
+
+    Raises
+    ------
+    ParameterError
+        `trim` is below 0, or not below half the number of cells.
+    """
+    means = _cells(means)
+    trim = validate.integer("trim", trim, 0, (len(means) - 1) // 2)
+    kept = np.sort(means, axis=0)[trim : len(means) - trim]
+    return np.asarray(kept.mean(axis=0), np.float64)
+
+
+def _cells(means: RealArray) -> RealArray:
+    means = validate.reals("means", means, (None, None))
+    validate.integer("cells", len(means), 1)
+    return means

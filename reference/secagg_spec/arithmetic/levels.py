@@ -1,0 +1,134 @@
+"""The K-level stochastic quantiser Q_K on a range [r1, r2], and the mean that a sum of its values stands for.
+
+Notation of the paper: K is `levels`, [r1, r2] is `Range`, Delta_K is `Range.step`, T(l) is `Range.value` of l.
+
+Source: HeteroSAg eq. (3); spec/heterosag.md, sections 3 and 7 (HSA-05, HSA-07 to HSA-10, HSA-23).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.errors import OutOfRange, ParameterError
+
+MAX_LEVELS = 2**31
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers from `low` to `high`, r1 and r2.
+
+    Raises
+    ------
+    ParameterError
+        A bound or their difference is not finite in binary64, or ``low >= high`` (HSA-05).
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        low, high = (_number(bound) for bound in (self.low, self.high))
+        if not low < high:
+            raise ParameterError("range", [low, high], "two numbers, the smaller first")
+        if high - low == np.inf:
+            raise ParameterError("range", [low, high], "such that the difference of the two is finite in binary64")
+
+    def step(self, levels: int) -> float:
+        """Return Delta_K, the distance of two neighbouring levels."""
+        return (self.high - self.low) / (levels - 1)
+
+    def value(self, numbers: RealArray, levels: int) -> RealArray:
+        """Return r1 + Delta_K * k for each number k, which is r2 itself for K - 1."""
+        share = numbers / np.float64(levels - 1)
+        return np.asarray(self.low * (1 - share) + self.high * share, np.float64)
+
+    def clip(self, x: RealArray) -> RealArray:
+        """Return the numbers, those outside moved to the nearest bound; NaN is refused with `OutOfRange`."""
+        x = np.asarray(x, np.float64)
+        if np.isnan(x).any():
+            raise OutOfRange(f"x[{int(np.argmax(np.isnan(x)))}]", float("nan"), "a number")
+        return np.clip(x, self.low, self.high)
+
+
+def check_levels(levels: object) -> int:
+    """Return a number of levels, which is an integer in ``[2, 2**31]`` (HSA-10)."""
+    return validate.integer("levels", levels, 2, MAX_LEVELS)
+
+
+def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> UintArray:
+    """Quantise real numbers to the integers 0 … K - 1: the integer at or above y - u, where y is x on the scale of K.
+
+    Parameters
+    ----------
+    x : array (d,) of float64
+        Numbers in ``[r1, r2]``; see `Range.clip` for others.
+    levels : int
+        K, in ``[2, 2**31]``.
+    range : Range
+        r1 and r2.
+    rounding : array (d,) of float64
+        Draws u, uniform in ``[0, 1)``.
+
+    Returns
+    -------
+    array (d,) of uint64, below K
+
+    Raises
+    ------
+    OutOfRange
+        A number is outside the range (HSA-07), or a draw is outside ``[0, 1)`` (HSA-09).
+    ParameterError
+        The number of levels is out of range (HSA-10).
+
+    Source: HeteroSAg eq. (3); HSA-08.
+    """
+    levels = check_levels(levels)
+    x = validate.reals("x", x, (None,))
+    rounding = validate.reals("rounding", rounding, x.shape)
+    _refuse_outside("x", x, range.low, range.high, f"in [{range.low}, {range.high}]")
+    _refuse_outside("rounding", rounding, 0.0, np.nextafter(1.0, 0.0), "in [0, 1)")
+    scaled = np.minimum((x - range.low) / (range.high - range.low) * (levels - 1), levels - 1)
+    return np.ceil(scaled - rounding).astype(np.uint64)
+
+
+def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> RealArray:
+    """Return the mean of `count` users' values, given the sum of what carries them: r1 + Delta_K * s / |U|.
+
+    Parameters
+    ----------
+    total : array (L,) of uint64
+        s, each in ``[0, count * (levels - 1)]``.
+    count, levels, range
+        |U| >= 1, K, and r1 and r2.
+
+    Raises
+    ------
+    NonCanonical
+        A sum is too large for so many users (HSA-20).
+    ParameterError
+        The count is below 1, or the number of levels is out of range (HSA-10).
+
+    Source: HeteroSAg, section 2, step 5; HSA-23.
+    """
+    levels, count = check_levels(levels), validate.integer("count", count, 1)
+    most = count * (levels - 1)
+    total = validate.elements("total", total, most + 1, (None,))
+    return range.value(total.astype(np.float64) / count, levels)
+
+
+def _number(bound: object) -> float:
+    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not np.isfinite(bound):
+        raise ParameterError("range", bound, "two finite numbers, the smaller first")
+    return float(bound)
+
+
+def _refuse_outside(name: str, numbers: RealArray, low: float, high: float, allowed: str) -> None:
+    outside = (numbers < low) | (numbers > high)
+    if outside.any():
+        position = int(np.argmax(outside))
+        raise OutOfRange(f"{name}[{position}]", float(numbers[position]), allowed)

@@ -1,0 +1,65 @@
+"""Numbers of a fixed count of bits, one after the other in bytes, lowest bits first.
+
+Source: spec/heterosag.md, section 5 (HSA-15, HSA-16).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import LengthMismatch, NonCanonical
+
+
+def bits_of(modulus: int) -> int:
+    """Return how many bits an element of ``[0, modulus)`` takes: the logarithm to base 2, rounded up."""
+    return (modulus - 1).bit_length()
+
+
+def packed_bytes(count: int, modulus: int) -> int:
+    """Return how many bytes `count` packed elements take."""
+    return -(-count * bits_of(modulus) // 8)
+
+
+def pack(numbers: UintArray, modulus: int) -> bytes:
+    """Return elements in the packed form.
+
+    Parameters
+    ----------
+    numbers : array (L,) of uint64
+        Elements of ``[0, modulus)``.
+    modulus : int
+        In ``[2, 2**32]``.
+
+    Raises
+    ------
+    NonCanonical
+        A number is not below the modulus.
+    """
+    numbers = validate.elements("numbers", numbers, modulus, (None,))
+    places = np.arange(bits_of(modulus), dtype=np.uint64)
+    bits = (numbers[:, None] >> places) & np.uint64(1)
+    return np.packbits(bits.astype(np.uint8).ravel(), bitorder="little").tobytes()
+
+
+def unpack(data: bytes, count: int, modulus: int) -> UintArray:
+    """Return the `count` elements that `data` holds in the packed form.
+
+    Raises
+    ------
+    LengthMismatch
+        The bytes are not as many as so many elements take.
+    NonCanonical
+        An element is not below the modulus, or a bit that is left over is not zero.
+    """
+    size, width = packed_bytes(count, modulus), bits_of(modulus)
+    if len(validate.octets("data", data)) != size:
+        raise LengthMismatch("data", data, f"{size} bytes for {count} elements modulo {modulus}")
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    if bits[count * width :].any():
+        raise NonCanonical("data", data, "zero in the bits that are left over")
+    weights = np.uint64(1) << np.arange(width, dtype=np.uint64)
+    numbers = bits[: count * width].reshape(count, width).astype(np.uint64) @ weights
+    validate.canonical("data", numbers, modulus)
+    return np.asarray(numbers, np.uint64)

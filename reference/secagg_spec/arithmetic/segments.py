@@ -1,0 +1,240 @@
+"""Which subgroups mask which segment together: the segment selection matrix, and what its cells give away.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+B(l, g)               `entries`: the smaller of the two in a cell, `ALONE` for *
+delta(A)              `inference_robustness`
+L_g, Z                the arguments of `algorithm_2`, and their sum
+====================  ==========================================
+
+Source: HeteroSAg, algorithms 1 and 2, definition 1; spec/heterosag.md, section 4 (HSA-06, HSA-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.factorisations import perfect_factorisation
+from secagg_spec.errors import ParameterError
+
+Cell: TypeAlias = tuple[int, ...]
+Row: TypeAlias = tuple[Cell, ...]
+Matrix: TypeAlias = tuple[Row, ...]
+"""The cells of each segment: subgroups ascending in a cell, cells by their first one."""
+
+ALONE = -1
+MAX_PARTS = 20
+"""Of how many parts all unions are tried."""
+
+
+# ------------------------------------------------------------------------------------------------ the matrices
+
+
+def cyclic(count: int) -> Matrix:
+    """Return the matrix of algorithm 1 for `count` subgroups: in row l subgroup a is with l + 1 - a modulo `count`."""
+    count = validate.integer("subgroups", count, 2)
+    return tuple(_row((a, (row + 1 - a) % count) for a in range(count)) for row in range(count))
+
+
+def perfect(count: int) -> Matrix:
+    """Return the matrix that a perfect one-factorisation gives for `count` subgroups.
+
+    Raises
+    ------
+    ParameterError
+        No perfect one-factorisation of so many points is constructed here (HSA-06).
+    """
+    count = validate.integer("subgroups", count, 2)
+    try:
+        factors = perfect_factorisation(count + count % 2)
+    except ParameterError:
+        allowed = (
+            "at most 32, or such that it or the number above it is p + 1 or 2p for a prime p, for a perfect matrix"
+        )
+        raise ParameterError("subgroups", count, allowed) from None
+    rows = tuple(_row(tuple(point for point in pair if point < count) for pair in factor) for factor in factors)
+    return rows if count % 2 else (*rows, _row((a,) for a in range(count)))
+
+
+def separate(count: int) -> Matrix:
+    """Return the matrix of the naive scheme: each subgroup runs SecAgg by itself, on every segment."""
+    count = validate.integer("subgroups", count, 1)
+    return (_row((a,) for a in range(count)),) * count
+
+
+def joint(count: int) -> Matrix:
+    """Return the matrix in which all subgroups are one cell, as in SecAgg."""
+    count = validate.integer("subgroups", count, 1)
+    return (_row([range(count)]),) * count
+
+
+MATRICES: Mapping[str, Callable[[int], Matrix]] = MappingProxyType(
+    {"cyclic": cyclic, "perfect": perfect, "separate": separate, "joint": joint}
+)
+"""The matrices by name. The text knows the first two; the others are what they are compared with."""
+
+
+def algorithm_1(groups: int) -> list[list[int]]:
+    """Return the matrix B as algorithm 1 of the paper builds it, line by line."""
+    table = [[ALONE] * groups for _ in range(groups)]
+    for g in range(groups - 1):
+        for r in range(groups - g - 1):
+            row = table[(2 * g + r) % groups]
+            row[g] = row[g + r + 1] = g
+    return table
+
+
+def algorithm_2(subgroups: Sequence[int], first: Callable[[int], int] = lambda d: d) -> list[list[int]]:
+    """Return the matrix B as algorithm 2 builds it, with columns and entries numbered through all groups.
+
+    Parameters
+    ----------
+    subgroups : sequence of int
+        L_g for each group.
+    first : function
+        What the counter s starts from in the loop of subgroup d; the paper prints 0, and d is right (HET-ALG2).
+    """
+    before = [sum(subgroups[:g]) for g in range(len(subgroups) + 1)]
+    count, last = before[-1], len(subgroups) - 1
+    table = [[ALONE] * count for _ in range(count)]
+    for g, size in enumerate(subgroups):
+        for d in range(size - (g == last)):
+            i, s = 0, first(d)
+            for r in range(count - before[g] - d - 1):
+                wraps = (d + r + 1) % sum(subgroups[g : g + i + 1]) == 0
+                i, s = (i + 1, 0) if wraps else (i, s + 1)
+                row = table[(2 * (before[g] + d) + r) % count]
+                row[before[g] + d] = row[before[g + i] + s] = before[g] + d
+    return table
+
+
+def entries(matrix: Matrix) -> list[list[int]]:
+    """Return the table B: the smaller subgroup of the cell, or `ALONE` for a cell of one."""
+    return [_entries(row) for row in matrix]
+
+
+def _entries(row: Row) -> list[int]:
+    found = {a: (cell[0] if len(cell) > 1 else ALONE) for cell in row for a in cell}
+    return [found[a] for a in range(len(found))]
+
+
+def _row(cells: Iterable[Iterable[int]]) -> Row:
+    return tuple(sorted({tuple(sorted(set(cell))) for cell in cells}))
+
+
+# ------------------------------------------------------------------------------------------ what is given away
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Definition 1 for a matrix: `value` is delta; the sum of `subgroups` is known in the segments `rows`."""
+
+    value: Fraction
+    subgroups: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+def decodable(matrix: Matrix, subgroups: Collection[int], dropped: Collection[int] = ()) -> tuple[int, ...]:
+    """Return the segments in which the cells within a set of subgroups cover it, so that its sum is known.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    subgroups : collection of int
+        The set, none of them dropped.
+    dropped : collection of int
+        Subgroups without survivors.
+    """
+    wanted, left = set(subgroups), _without(matrix, dropped)
+    return tuple(
+        at for at, row in enumerate(left) if all(wanted >= set(cell) or not wanted & set(cell) for cell in row)
+    )
+
+
+def inference_robustness(matrix: Matrix, dropped: Collection[int] = ()) -> Robustness:
+    """Return 1 - the largest share of segments that are decodable for one set, with such a set as witness.
+
+    A set that is decodable in two rows is a union of the parts that their cells together hang together in, so all
+    unions of parts of two rows are tried, and one cell for a single row.
+
+    Raises
+    ------
+    ParameterError
+        Two rows fall into more than `MAX_PARTS` parts.
+
+    Source: HeteroSAg, definition 1, with the set neither empty nor all.
+    """
+    best = _single(matrix, dropped)
+    for parts in _parts_of_pairs(_without(matrix, dropped)):
+        if len(best[1]) == len(matrix):
+            break
+        best = max(best, _best_union(matrix, dropped, parts), key=lambda found: len(found[1]))
+    return Robustness(1 - Fraction(len(best[1]), len(matrix)), *best)
+
+
+def _single(matrix: Matrix, dropped: Collection[int]) -> tuple[Cell, tuple[int, ...]]:
+    cells = (row[0] for row in _without(matrix, dropped) if len(row) > 1)
+    found = [(cell, decodable(matrix, cell, dropped)) for cell in cells]
+    return max(found, key=lambda pair: len(pair[1]), default=((), ()))
+
+
+def _parts_of_pairs(matrix: Sequence[Row]) -> Iterator[tuple[int, ...]]:
+    """Yield the parts of each two rows, as bits; rows that leave one part are left out."""
+    seen = set()
+    for first, second in combinations(matrix, 2):
+        parts = _connected([*first, *second])
+        if len(parts) > 1 and parts not in seen:
+            seen.add(parts)
+            yield parts
+
+
+def _connected(cells: Iterable[Cell]) -> tuple[int, ...]:
+    parts: list[int] = []
+    for cell in cells:
+        bits = sum(1 << a for a in cell)
+        touched = [part for part in parts if part & bits]
+        parts = [part for part in parts if not part & bits]
+        parts.append(bits | _union(touched))
+    return tuple(sorted(parts))
+
+
+def _union(sets: Iterable[int]) -> int:
+    together = 0
+    for bits in sets:
+        together |= bits
+    return together
+
+
+def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) -> tuple[Cell, tuple[int, ...]]:
+    """Return the union of parts that is decodable in the most rows; one part is left out, as the complement does."""
+    if len(parts) > MAX_PARTS:
+        raise ParameterError("matrix", f"{len(parts)} parts of two rows", f"of at most {MAX_PARTS}")
+    unions = np.zeros(1, np.uint64)
+    for part in parts[:-1]:
+        unions = np.concatenate([unions, unions | np.uint64(part)])
+    unions = unions[1:]
+    counts = np.zeros(len(unions), np.int64)
+    for row in _without(matrix, dropped):
+        held = np.ones(len(unions), bool)
+        for cell in row:
+            bits = np.uint64(sum(1 << a for a in cell))
+            held &= ((unions & bits) == 0) | ((unions & bits) == bits)
+        counts += held
+    best = int(unions[int(np.argmax(counts))])
+    subgroups = tuple(a for a in range(len(matrix)) if best >> a & 1)
+    return subgroups, decodable(matrix, subgroups, dropped)
+
+
+def _without(matrix: Matrix, dropped: Collection[int]) -> list[Row]:
+    """Return the cells that are left when subgroups have no survivors."""
+    gone = set(dropped)
+    return [tuple(cell for cell in (tuple(a for a in old if a not in gone) for old in row) if cell) for row in matrix]
