@@ -23,7 +23,7 @@ from tests.quick import QUICK, some
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
 NESTED: dict[str, Any] = {"suppress_health_check": list(HealthCheck)}
-CASES = {"quick": 2, "default": 20, "thorough": 500}[PROFILE]
+CASES = {"quick": 2, "default": 10, "thorough": 500}[PROFILE]
 FEWER = {"quick": 2, "default": 5, "thorough": 500}[PROFILE]
 """Cases without a pipe: over the pipe, the same code answers others, and as many as any implementation."""
 

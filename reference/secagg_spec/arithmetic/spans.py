@@ -3,7 +3,7 @@
 A sum over a set is the product of the set's indicator vector with the inputs, so a combination of sums is about the
 users in whose place the same combination of indicator vectors is not zero.
 
-Source: spec/heterosag.md, section 8 (HSA-27).
+Source: spec/heterosag.md, section 8 (HSA-27, HSA-28).
 """
 
 from __future__ import annotations

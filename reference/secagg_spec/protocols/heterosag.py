@@ -11,7 +11,7 @@ x_U^l                 `total` of a `CellSum`
 The state of a party holds the one that it would have in SecAgg, as `base`, and the steps of SecAgg are taken on it: an
 input there has parts, and the cells here are these parts.
 
-Source: HeteroSAg, sections 4 and appendix G; spec/heterosag.md (HSA-01 to HSA-27).
+Source: HeteroSAg, sections 4 and appendix G; spec/heterosag.md (HSA-13 to HSA-22, HSA-27 to HSA-29).
 """
 
 from __future__ import annotations
@@ -114,10 +114,11 @@ class UserState:
 
 @dataclass(frozen=True, eq=False)
 class ServerState:
-    """What the server knows between its steps; `sums` are those of the cells with survivors."""
+    """What the server knows between its steps; `sums` are those of the cells with survivors, `past` all requests'."""
 
     base: secagg.ServerState
     parameters: Parameters
+    past: tuple[frozenset[int], ...] = ()
     sums: tuple[CellSum, ...] = ()
 
     @property
@@ -175,9 +176,43 @@ def _below(update: UintArray, cell: Cell) -> None:
         raise NonCanonical(f"update[{at}]", int(update[at]), f"in [0, {cell.levels}), in segment {cell.segment}")
 
 
-def server_start(parameters: Parameters, session: bytes, number: int) -> ServerState:
-    """Return the state of the server before its first step."""
-    return ServerState(secagg.server_start(agreed(parameters, session, number)), parameters)
+def server_start(
+    parameters: Parameters, session: bytes, number: int, past: Sequence[frozenset[int]] = ()
+) -> ServerState:
+    """Return the state of the server before its first step; `past` are the survivors of its requests (HSA-28)."""
+    base = secagg.server_start(agreed(parameters, session, number))
+    return ServerState(base, parameters, tuple(frozenset(members) for members in past))
+
+
+def user_again(state: UserState, number: int, update: UintArray) -> UserState:
+    """Return the state of a user before another round of its session, with what it answered before (HSA-27, HSA-29).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    number : int
+        The number of the round, above that of the last one.
+    update : array (d,)
+        The quantised input of this round.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one.
+    """
+    round = state.base.round
+    return user_start(state.parameters, round.session, _later(round, number), state.base.user, update, past=state.past)
+
+
+def server_again(state: ServerState, number: int) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (HSA-28, HSA-29)."""
+    round = state.base.round
+    return server_start(state.parameters, round.session, _later(round, number), past=state.past)
+
+
+def _later(round: Round, number: int) -> int:
+    return validate.integer("number", number, round.number + 1)
 
 
 # ------------------------------------------------------------------------------------------------------- steps
@@ -214,12 +249,13 @@ def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness)
 
 
 def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17)."""
+    """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17, HSA-28)."""
     _ready(state, "masked_input", inbox, (MaskedSegments,), state.base.sharers)
     plain = [_unpacked(state, message) for message in inbox if isinstance(message, MaskedSegments)]
     base, outbox = secagg.server_masked_input(state.base, plain, randomness=randomness)
     check_cells(state.parameters, base.survivors)
-    return replace(state, base=base), outbox
+    check_past(state.parameters, base.survivors, state.past)
+    return replace(state, base=base, past=(*state.past, frozenset(base.survivors))), outbox
 
 
 def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
@@ -290,7 +326,7 @@ def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
 
 
 def check_past(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]]) -> None:
-    """Refuse survivors over whom, with those of earlier rounds, some combination of sums is about few users (HSA-27).
+    """Refuse survivors that are light together with those of earlier rounds (HSA-27, HSA-28).
 
     Raises
     ------
