@@ -830,7 +830,7 @@ def test_what_is_not_needed_any_more_is_forgotten() -> None:
     case = case_of(TINY)
     states = {row: stage(case, row).states[0] for row in range(1, 8, 2)}
     assert states[RELAY].private is None
-    assert (states[ASK].mask_keys, states[ASK].sealing_secrets, states[ASK].self_key) == ({}, {}, b"")
+    assert (states[ASK].mask_keys, states[ASK].sealing_secrets, states[ASK].self_keys) == ({}, {}, {})
     assert states[UNMASK].held == {}
     for state in states.values():
         secrets = [case.randomness[0][name] for name in ("sealing_key", "masking_key", "self_seed")]

@@ -160,12 +160,21 @@ def user_start(
     ------
     LengthMismatch, NonCanonical
         The input has not d elements, or holds a number that is not below the K of its cell (HSA-13).
+    ParameterError
+        The user is not on the roster, or what should be survivors are no sets of users.
     """
     update = validate.elements("update", update, MAX_MODULUS, (parameters.d,))
     for cell in cells_of(parameters, user):
         _below(update, cell)
     base = secagg.user_start(agreed(parameters, session, number), user, update)
-    return UserState(base, parameters, tuple(frozenset(members) for members in past))
+    return UserState(base, parameters, _answered(parameters, past))
+
+
+def _answered(parameters: Parameters, past: Sequence[frozenset[int]]) -> tuple[frozenset[int], ...]:
+    """Return the survivors of earlier requests, which are sets of users."""
+    for at, members in enumerate(validate.sequence("past", past, "sets of users")):
+        validate.users(f"past[{at}]", list(validate.instance(f"past[{at}]", members, frozenset)), parameters.N)
+    return tuple(past)
 
 
 def _below(update: UintArray, cell: Cell) -> None:
