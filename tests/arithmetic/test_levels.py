@@ -44,9 +44,8 @@ def _ranges(low: float, high: float) -> Range | None:
     return Range(low, high) if low < high and high - low < np.inf else None
 
 
-drawn_ranges: st.SearchStrategy[Any] = st.builds(
-    _ranges, *[st.floats(allow_nan=False, allow_infinity=False)] * 2
-).filter(bool)
+bounds = st.floats(allow_nan=False, allow_infinity=False)
+drawn_ranges: st.SearchStrategy[Any] = st.builds(_ranges, bounds, bounds).filter(bool)
 ranges: st.SearchStrategy[Range] = st.sampled_from(EDGE_RANGES) | drawn_ranges
 
 

@@ -121,10 +121,10 @@ def parties(row: int, N: int) -> Sequence[int]:
     return (SERVER,) if TABLE[row].role is Role.SERVER else range(N)
 
 
-def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERTISE) -> Network:
+def stage(case: Any, rows: int, absent: Sequence[int] = (), since: int = ADVERTISE) -> Network:
     """A network on which every party has taken the first `rows` rows; some users are absent from a row on."""
-    network = case.open()
-    for row, step in enumerate(TABLE[:rows]):
+    network: Network = case.open()
+    for row, step in enumerate(network.table[:rows]):
         for party in parties(row, case.parameters.N):
             if row < since or party not in absent:
                 sampled = {name: case.randomness[party][name] for name in step.randomness}
@@ -132,22 +132,21 @@ def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERT
     return network
 
 
-def attempt(case: Case, row: int, network: Network, party: int, inbox: Sequence[Message]) -> Any:
+def attempt(case: Any, row: int, network: Network, party: int, inbox: Sequence[Message]) -> Any:
     """Take a step on an inbox, and return the new state and what is sent."""
-    sampled = {name: case.randomness[party][name] for name in TABLE[row].randomness}
-    return TABLE[row].run(network.states[party], tuple(inbox), randomness=sampled)
+    step = network.table[row]
+    sampled = {name: case.randomness[party][name] for name in step.randomness}
+    return step.run(network.states[party], tuple(inbox), randomness=sampled)
 
 
-def refused(
-    case: Case, row: int, network: Network, party: int, inbox: Sequence[Message], error: type[Exception]
-) -> Any:
+def refused(case: Any, row: int, network: Network, party: int, inbox: Sequence[Message], error: type[Exception]) -> Any:
     """The refusal of an inbox, which leaves the state as it was, and after which the right step is taken."""
     before = snapshot([network.states[party], list(inbox)])
     with pytest.raises(error) as caught:
         attempt(case, row, network, party, inbox)
     assert type(caught.value) is error
     assert snapshot([network.states[party], list(inbox)]) == before
-    attempt(case, row, network, party, network.mail(TABLE[row], party))
+    attempt(case, row, network, party, network.mail(network.table[row], party))
     return caught.value
 
 
