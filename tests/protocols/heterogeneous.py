@@ -1,11 +1,10 @@
-"""Rounds of HeteroSAg for the tests: parameters of all kinds, inputs below the levels of each cell, and the plain sums."""
+"""Rounds of HeteroSAg for the tests: parameters of all kinds, inputs below the levels of each cell, plain sums."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -58,8 +57,8 @@ def case_of(parameters: Parameters, seed: int = 1, fill: str = "random") -> Case
     updates = pseudorandom(seed, 2**32, parameters.N, parameters.d)
     for cell in parameters.parts:
         rows = np.ix_(sorted(cell.members), range(cell.start, cell.stop))
-        most = np.uint64(cell.levels - 1)
-        updates[rows] = {"random": updates[rows] % (most + np.uint64(1)), "zero": 0, "most": most}[fill]
+        filled = {"random": updates[rows] % np.uint64(cell.levels), "zero": 0, "most": cell.levels - 1}
+        updates[rows] = np.asarray(filled[fill], np.uint64)
     return Case(parameters, updates, dict(secagg.draw_randomness(parameters, sources)))
 
 
@@ -106,7 +105,6 @@ COUNTS: tuple[tuple[int, ...], ...] = (
 )
 
 
-@st.composite
-def cases(draw: st.DrawFn, **given: Any) -> Case:
+def cases(most: int = 12) -> st.SearchStrategy[Case]:
     """Rounds with drawn parameters and inputs."""
-    return case_of(draw(sessions(**given)), draw(st.integers(0, 3)), draw(st.sampled_from(FILLS)))
+    return st.builds(case_of, sessions(most), st.integers(0, 3), st.sampled_from(FILLS))

@@ -55,7 +55,7 @@ def test_parameters_are_taken_exactly_inside_the_bounds(groups: int) -> None:
             else:
                 with pytest.raises(ParameterError):
                     Parameters(n, D, T, t, 9, sizes, subgroups, (2,) * groups, UNIT)
-    assert taken > 5
+    assert taken > 3
 
 
 @pytest.mark.requirement("HSA-01")
@@ -112,7 +112,7 @@ def test_dropouts_colluders_and_threshold_are_taken_exactly_inside_the_bounds() 
     ids=str,
 )
 def test_a_parameter_that_is_refused_is_named(name: str, value: Any, error: type[ParameterError]) -> None:
-    with pytest.raises(error, match="N - D" if (name, value) == ("D", 2**40) else name):
+    with pytest.raises(error, match="subgroups" if (name, error) == ("sizes", LengthMismatch) else name):
         replace(SMALL, **{name: value})
 
 
@@ -189,7 +189,7 @@ def test_integers_of_numpy_are_integers() -> None:
     plain = Parameters(20, 2, 1, 4, 6, (10, 10), (2, 2), (3, 200), UNIT)
     small = [np.uint8(value) for value in (20, 2, 1, 4, 6)]
     pairs: list[Any] = [[np.uint8(a), np.int64(b)] for a, b in (plain.sizes, plain.subgroups)]
-    other = Parameters(*small, *pairs, [np.uint8(3), np.uint8(200)], UNIT)  # type: ignore[arg-type]
+    other = Parameters(*small, *pairs, [np.uint8(3), np.uint8(200)], UNIT)  # type: ignore[call-arg,arg-type]
     assert other == plain
     assert hash(other) == hash(plain)
     assert [cell.ring.modulus for cell in other.parts] == [cell.ring.modulus for cell in plain.parts]
@@ -258,7 +258,7 @@ def test_the_plan_of_the_preset_tiny() -> None:
 
 @pytest.mark.requirement("HSA-12")
 def test_unlike_moduli_on_one_segment_fail_as_in_example_1() -> None:
-    """Two users, moduli 2 and 4: whatever the server reduces by, some sum is wrong; the modulus of the text is right."""
+    """Two users, moduli 2 and 4: whatever the server reduces by, some sum is wrong; that of the text is right."""
 
     def decoded(x: tuple[int, int], mask: int, moduli: tuple[int, int], server: int) -> int:
         y = (x[0] + mask) % moduli[0], (x[1] - mask) % moduli[1]
