@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import ceil, log2
 from statistics import median
 from typing import Any
@@ -566,6 +566,49 @@ def test_what_is_remembered_is_what_was_answered() -> None:
     with pytest.raises(TooFewSurvivors):
         attempt(case, ANSWER, network, 0, [replace(request, survivors=tuple(range(7)), dropped=tuple(range(7, 12)))])
     assert network.states[0].past == ()
+
+
+def two_rounds(p: Parameters, first: Sequence[int], second: Sequence[int], left_out: int) -> tuple[Network, Network]:
+    """A round of everybody and one without a user, on the same inputs, in a session; some users answer in each."""
+    case = case_of(p)
+    networks = [stage(case, ANSWER), heterosag.open_round(p, case.updates, round=1)]
+    for user in first:
+        networks[0].take(TABLE[ANSWER], user)
+    for user in range(p.N):
+        past = networks[0].states[user].past
+        networks[1].states[user] = heterosag.user_start(p, bytes(16), 1, user, case.updates[user], past)
+    for row in range(ANSWER):
+        for party in parties(row, p.N):
+            if row < INPUT or party != left_out:
+                sampled = {name: case.randomness[party][name] for name in TABLE[row].randomness}
+                networks[1].take(TABLE[row], party, sampled)
+    for user in second:
+        networks[1].take(TABLE[ANSWER], user)
+    for network in networks:
+        network.take(TABLE[UNMASK], SERVER)
+    return networks[0], networks[1]
+
+
+@pytest.mark.requirement("HSA-27")
+def test_rounds_that_different_users_answered_for_may_tell_about_one() -> None:
+    """What the text says of 12 users and t = 3: it is no promise of HSA-27 that they do not."""
+    p = replace(SMALL, N=12, sizes=(6, 6))
+    first, second = two_rounds(p, (0, 1, 2), (6, 7, 8), 5)
+    sums = [{found.cell: found.total for found in network.states[SERVER].sums} for network in (first, second)]
+    for cell in cells_of(p, 5):
+        own = cell.of(case_of(p).updates[5])
+        assert integers_of(cell.ring.subtract(sums[0][cell], sums[1][cell])) == integers_of(own)
+    with pytest.raises(TooFewSurvivors, match="earlier rounds"):
+        two_rounds(p, (0, 1, 2), (6, 7, 2), 5)
+
+
+@pytest.mark.requirement("HSA-27")
+def test_as_many_rounds_as_the_text_says_have_an_honest_user_in_common() -> None:
+    for N, T, rounds in ((5, 1, 2), (6, 1, 2), (7, 2, 2), (5, 1, 3), (6, 2, 3)):
+        for t in range(1, N + 1):
+            users = [set(chosen) for chosen in combinations(range(N), t)]
+            common = min(len(set.intersection(*chosen)) for chosen in product(users, repeat=rounds))
+            assert (common > T) == (rounds * (N - t) < N - T)
 
 
 @pytest.mark.requirement("HSA-27", "ERR-02")
