@@ -613,7 +613,19 @@ def test_as_many_rounds_as_the_text_says_have_an_honest_user_in_common() -> None
 
 @pytest.mark.requirement("HSA-27", "ERR-02")
 @pytest.mark.parametrize(
-    "past", [7, None, "0", [7], [(0, 1)], [frozenset({12})], [frozenset({-1})], [frozenset({"a"})], [frozenset({True})]]
+    "past",
+    [
+        7,
+        None,
+        "0",
+        [7],
+        [(0, 0)],
+        [{0: 1}],
+        [frozenset({12})],
+        [frozenset({-1})],
+        [frozenset({"a"})],
+        [frozenset({True})],
+    ],
 )
 def test_a_past_that_is_none_is_refused(past: Any) -> None:
     with pytest.raises(ParameterError, match="past"):

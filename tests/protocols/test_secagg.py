@@ -297,6 +297,20 @@ def test_the_masked_input_is_that_of_the_text() -> None:
         assert integers_of(message.masked) == (want % 8).tolist()
 
 
+@pytest.mark.requirement("SAG-12", "SAG-29", "MSK-01", "MSK-02")
+@given(cases())
+def test_the_input_is_one_part_of_all_users_whose_masks_are_of_segment_0(case: Case) -> None:
+    p = case.parameters
+    [part] = p.parts
+    assert (part.segment, part.start, part.stop) == (0, 0, p.d)
+    assert (part.ring.modulus, part.members) == (p.R, frozenset(range(p.N)))
+    state = stage(case, INPUT).states[0]
+    assert set(state.mask_keys) == {(0, peer) for peer in state.round.graph.neighbours(0)}
+    own = masks.self_key(state.round.context(), case.randomness[0]["self_seed"], 0)
+    assert state.self_keys == {0: own}
+    assert state.round.context().protocol == "secagg"
+
+
 # ------------------------------------------------------------------------------------------- what an honest party does
 
 

@@ -46,11 +46,9 @@ class Range:
         return (self.high - self.low) / (levels - 1)
 
     def value(self, numbers: RealArray, levels: int) -> RealArray:
-        """Return r1 + Delta_K * k for each number k, which is r2 itself for K - 1 and never outside the range."""
+        """Return r1 + Delta_K * k for each number k, which is r2 itself for K - 1."""
         share = numbers / np.float64(levels - 1)
-        with np.errstate(over="ignore"):
-            between = self.low * (1 - share) + self.high * share
-        return np.clip(between, self.low, self.high)
+        return np.asarray(self.low * (1 - share) + self.high * share, np.float64)
 
     def clip(self, x: RealArray) -> RealArray:
         """Return the numbers, those outside moved to the nearest bound; NaN is refused with `OutOfRange`."""

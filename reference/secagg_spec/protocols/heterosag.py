@@ -16,7 +16,7 @@ Source: HeteroSAg, sections 4 and appendix G; spec/heterosag.md (HSA-01 to HSA-2
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -142,7 +142,7 @@ def user_start(
     number: int,
     user: int,
     update: UintArray,
-    past: Sequence[frozenset[int]] = (),
+    past: Sequence[Collection[int]] = (),
 ) -> UserState:
     """Return the state of a user before its first step.
 
@@ -170,11 +170,11 @@ def user_start(
     return UserState(base, parameters, _answered(parameters, past))
 
 
-def _answered(parameters: Parameters, past: Sequence[frozenset[int]]) -> tuple[frozenset[int], ...]:
-    """Return the survivors of earlier requests, which are sets of users."""
-    for at, members in enumerate(validate.sequence("past", past, "sets of users")):
-        validate.users(f"past[{at}]", list(validate.instance(f"past[{at}]", members, frozenset)), parameters.N)
-    return tuple(past)
+def _answered(parameters: Parameters, past: Sequence[Collection[int]]) -> tuple[frozenset[int], ...]:
+    """Return the survivors of earlier requests as sets of users."""
+    sets = enumerate(validate.sequence("past", past, "sets of users"))
+    lists = ((at, list(members) if isinstance(members, Set) else members) for at, members in sets)
+    return tuple(frozenset(validate.users(f"past[{at}]", members, parameters.N)) for at, members in lists)
 
 
 def _below(update: UintArray, cell: Cell) -> None:
