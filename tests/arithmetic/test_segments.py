@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.segments import (
     ALONE,
@@ -168,6 +170,27 @@ def test_the_robustness_is_that_of_definition_1_when_subgroups_drop_out(name: st
     gone = [dropped for size in (1, 2) for dropped in combinations(range(count), size)]
     for dropped in some(5, gone) if count < 9 else some(4, gone[::3]):
         judge(MATRICES[name](count), dropped)
+
+
+@st.composite
+def matrices(draw: st.DrawFn) -> Matrix:
+    """Matrices of rows of any cells, one row often there twice or more."""
+    count = draw(st.integers(2, 7))
+    row = st.lists(st.integers(0, count - 1), min_size=count, max_size=count).map(_by_label)
+    rows = draw(st.lists(row, min_size=1, max_size=count))
+    return tuple(rows[draw(st.integers(0, len(rows) - 1))] for _ in range(count))
+
+
+def _by_label(labels: list[int]) -> tuple[tuple[int, ...], ...]:
+    cells = {label: tuple(a for a, other in enumerate(labels) if other == label) for label in labels}
+    return tuple(sorted(cells.values()))
+
+
+@pytest.mark.requirement("HSA-11")
+@given(matrices(), st.data())
+def test_the_robustness_of_any_matrix_is_that_of_definition_1(matrix: Matrix, data: st.DataObject) -> None:
+    dropped = data.draw(st.sets(st.integers(0, len(matrix) - 1), max_size=len(matrix) - 1))
+    judge(matrix, tuple(sorted(dropped)))
 
 
 @pytest.mark.requirement("HSA-11")
