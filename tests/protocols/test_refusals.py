@@ -61,6 +61,7 @@ from secagg_spec.protocols import (
     codec,
     fedbuff,
     graph,
+    heterosag,
     lightsecagg,
     lightsecagg_active,
     secagg,
@@ -78,7 +79,7 @@ from secagg_spec.protocols.lightsecagg import (
 )
 from secagg_spec.protocols.shape import SERVER, Network
 from secagg_spec.simulate.visits import visits
-from tests.protocols import basa_calls, buffered, test_secagg, test_secagg_active
+from tests.protocols import basa_calls, buffered, heterosag_calls, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -732,6 +733,10 @@ CALLS: dict[str, Call] = {
         attributes.decrypt, {"ciphertext": SEALED_FOR_A, **OPEN}, {"public": AUTHORITY, "key": HOLDER}
     ),
     **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in heterosag_calls.CALLS.items()},
+    **{f"{step.run.__name__} of HeteroSAg":
+       pairwise_call(heterosag, heterosag_calls.CASE, test_secagg.stage(heterosag_calls.CASE, row), row)
+       for row, step in enumerate(heterosag.TABLE)},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -811,6 +816,7 @@ CORES = {
     "sha256",
     "role_of",
     *basa_calls.CORES,
+    *heterosag_calls.CORES,
     "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
@@ -838,6 +844,7 @@ MODULES: tuple[ModuleType, ...] = (
     signatures,
     agreement,
     *basa_calls.MODULES,
+    *heterosag_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,
@@ -1058,11 +1065,15 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("run_round", {"dropouts": TWICE}, ParameterError, "dropouts['upload'] = 0: must be a user that drops out once"),
     ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),
     ("run_round", NOBODY, TooFewSurvivors, "0 masked updates arrived and max(U, T + 2) = 3 are needed"),
+    *heterosag_calls.REFUSED,
 ]
 
 
 @pytest.mark.requirement("ERR-02", "MOD-01", "MOD-02", "MOD-06", "MOD-07", "MDS-01", "MDS-02", "MDS-07", "MDS-08")
 @pytest.mark.requirement("QNT-01", "QNT-08", "QNT-09", "LSA-01", "LSA-03", "LSA-09")
+@pytest.mark.requirement(
+    "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", "HSA-06", "HSA-07", "HSA-09", "HSA-10", "HSA-26"
+)
 @pytest.mark.parametrize(("name", "changed", "error", "text"), REFUSED, ids=range(len(REFUSED)))
 def test_refusals_name_the_parameter_the_value_and_the_bound(
     name: str, changed: dict[str, Any], error: type[Exception], text: str

@@ -121,10 +121,10 @@ def parties(row: int, N: int) -> Sequence[int]:
     return (SERVER,) if TABLE[row].role is Role.SERVER else range(N)
 
 
-def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERTISE) -> Network:
+def stage(case: Any, rows: int, absent: Sequence[int] = (), since: int = ADVERTISE) -> Network:
     """A network on which every party has taken the first `rows` rows; some users are absent from a row on."""
-    network = case.open()
-    for row, step in enumerate(TABLE[:rows]):
+    network: Network = case.open()
+    for row, step in enumerate(network.table[:rows]):
         for party in parties(row, case.parameters.N):
             if row < since or party not in absent:
                 sampled = {name: case.randomness[party][name] for name in step.randomness}
@@ -132,22 +132,21 @@ def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERT
     return network
 
 
-def attempt(case: Case, row: int, network: Network, party: int, inbox: Sequence[Message]) -> Any:
+def attempt(case: Any, row: int, network: Network, party: int, inbox: Sequence[Message]) -> Any:
     """Take a step on an inbox, and return the new state and what is sent."""
-    sampled = {name: case.randomness[party][name] for name in TABLE[row].randomness}
-    return TABLE[row].run(network.states[party], tuple(inbox), randomness=sampled)
+    step = network.table[row]
+    sampled = {name: case.randomness[party][name] for name in step.randomness}
+    return step.run(network.states[party], tuple(inbox), randomness=sampled)
 
 
-def refused(
-    case: Case, row: int, network: Network, party: int, inbox: Sequence[Message], error: type[Exception]
-) -> Any:
+def refused(case: Any, row: int, network: Network, party: int, inbox: Sequence[Message], error: type[Exception]) -> Any:
     """The refusal of an inbox, which leaves the state as it was, and after which the right step is taken."""
     before = snapshot([network.states[party], list(inbox)])
     with pytest.raises(error) as caught:
         attempt(case, row, network, party, inbox)
     assert type(caught.value) is error
     assert snapshot([network.states[party], list(inbox)]) == before
-    attempt(case, row, network, party, network.mail(TABLE[row], party))
+    attempt(case, row, network, party, network.mail(network.table[row], party))
     return caught.value
 
 
@@ -296,6 +295,20 @@ def test_the_masked_input_is_that_of_the_text() -> None:
         [message] = [m for m in network.mail(TABLE[ASK], SERVER) if m.sender == user]
         assert isinstance(message, secagg.MaskedInput)
         assert integers_of(message.masked) == (want % 8).tolist()
+
+
+@pytest.mark.requirement("SAG-12", "SAG-29", "MSK-01", "MSK-02")
+@given(cases())
+def test_the_input_is_one_part_of_all_users_whose_masks_are_of_segment_0(case: Case) -> None:
+    p = case.parameters
+    [part] = p.parts
+    assert (part.segment, part.start, part.stop) == (0, 0, p.d)
+    assert (part.ring.modulus, part.members) == (p.R, frozenset(range(p.N)))
+    state = stage(case, INPUT).states[0]
+    assert set(state.mask_keys) == {(0, peer) for peer in state.round.graph.neighbours(0)}
+    own = masks.self_key(state.round.context(), case.randomness[0]["self_seed"], 0)
+    assert state.self_keys == {0: own}
+    assert state.round.context().protocol == "secagg"
 
 
 # ------------------------------------------------------------------------------------------- what an honest party does

@@ -25,15 +25,15 @@ def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
         There is not one count for each cell.
     """
     means = _cells(means)
-    if len(counts) != len(means):
+    if len(validate.sequence("counts", counts, "integers")) != len(means):
         raise LengthMismatch("len(counts)", len(counts), f"{len(means)}, one for each cell")
-    weights = np.array([validate.integer("count", count, 1) for count in counts], np.float64)
-    return np.asarray((weights / weights.sum()) @ means, np.float64)
+    return _average(means, [validate.integer("count", count, 1, validate.MAX_COUNT) for count in counts])
 
 
 def median(means: RealArray) -> RealArray:
     """Return the median of each coordinate of the means (cells, L), for an even number the mean of two (HSA-25)."""
-    return np.asarray(np.median(_cells(means), axis=0), np.float64)
+    means = _cells(means)
+    return trimmed_mean(means, (len(means) - 1) // 2)
 
 
 def trimmed_mean(means: RealArray, trim: int) -> RealArray:
@@ -47,7 +47,15 @@ def trimmed_mean(means: RealArray, trim: int) -> RealArray:
     means = _cells(means)
     trim = validate.integer("trim", trim, 0, (len(means) - 1) // 2)
     kept = np.sort(means, axis=0)[trim : len(means) - trim]
-    return np.asarray(kept.mean(axis=0), np.float64)
+    return _average(kept, [1] * len(kept))
+
+
+def _average(means: RealArray, weights: Sequence[int]) -> RealArray:
+    """Return the weighted mean of each coordinate, scaled by a power of two so that no sum is too large."""
+    exponents = np.frexp(np.abs(means).max(axis=0))[1]
+    scaled = np.ldexp(means, -exponents)
+    average = np.array(weights, np.float64) @ scaled / sum(weights)
+    return np.asarray(np.ldexp(np.clip(average, scaled.min(axis=0), scaled.max(axis=0)), exponents), np.float64)
 
 
 def _cells(means: RealArray) -> RealArray:

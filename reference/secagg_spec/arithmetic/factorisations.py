@@ -42,7 +42,7 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
     ParameterError
         n is odd, or no construction is known here: n is none of 2, p + 1, 2p, 16, 28 for an odd prime p (HSA-06).
     """
-    validate.integer("points", points, 2)
+    points = validate.integer("points", points, 2, validate.MAX_COUNT)
     if points == 2:
         return (((0, 1),),)
     if points % 2 == 0 and is_prime(points - 1):

@@ -16,6 +16,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import OutOfRange, ParameterError
 
 MAX_LEVELS = 2**31
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Range:
             raise ParameterError("range", [low, high], "two numbers, the smaller first")
         if high - low == np.inf:
             raise ParameterError("range", [low, high], "such that the difference of the two is finite in binary64")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     def step(self, levels: int) -> float:
         """Return Delta_K, the distance of two neighbouring levels."""
@@ -49,7 +52,7 @@ class Range:
 
     def clip(self, x: RealArray) -> RealArray:
         """Return the numbers, those outside moved to the nearest bound; NaN is refused with `OutOfRange`."""
-        x = np.asarray(x, np.float64)
+        x = validate.binary64("x", x)
         if np.isnan(x).any():
             raise OutOfRange(f"x[{int(np.argmax(np.isnan(x)))}]", float("nan"), "a number")
         return np.clip(x, self.low, self.high)
@@ -93,7 +96,8 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
     _refuse_outside("x", x, range.low, range.high, f"in [{range.low}, {range.high}]")
     _refuse_outside("rounding", rounding, 0.0, np.nextafter(1.0, 0.0), "in [0, 1)")
     scaled = np.minimum((x - range.low) / (range.high - range.low) * (levels - 1), levels - 1)
-    return np.ceil(scaled - rounding).astype(np.uint64)
+    below = np.floor(scaled)
+    return (below + (scaled - below > rounding)).astype(np.uint64)
 
 
 def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> RealArray:
@@ -115,14 +119,14 @@ def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> Rea
 
     Source: HeteroSAg, section 2, step 5; HSA-23.
     """
-    levels, count = check_levels(levels), validate.integer("count", count, 1)
+    levels, count = check_levels(levels), validate.integer("count", count, 1, validate.MAX_COUNT)
     most = count * (levels - 1)
     total = validate.elements("total", total, most + 1, (None,))
     return range.value(total.astype(np.float64) / count, levels)
 
 
 def _number(bound: object) -> float:
-    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not np.isfinite(bound):
+    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not -LARGEST <= bound <= LARGEST:
         raise ParameterError("range", bound, "two finite numbers, the smaller first")
     return float(bound)
 

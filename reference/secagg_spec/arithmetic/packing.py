@@ -8,18 +8,19 @@ from __future__ import annotations
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, NonCanonical
 
 
 def bits_of(modulus: int) -> int:
     """Return how many bits an element of ``[0, modulus)`` takes: the logarithm to base 2, rounded up."""
-    return (modulus - 1).bit_length()
+    return (validate.integer("modulus", modulus, 2, MAX_MODULUS) - 1).bit_length()
 
 
 def packed_bytes(count: int, modulus: int) -> int:
     """Return how many bytes `count` packed elements take."""
-    return -(-count * bits_of(modulus) // 8)
+    return -(-validate.integer("count", count, 0) * bits_of(modulus) // 8)
 
 
 def pack(numbers: UintArray, modulus: int) -> bytes:
@@ -37,8 +38,8 @@ def pack(numbers: UintArray, modulus: int) -> bytes:
     NonCanonical
         A number is not below the modulus.
     """
-    numbers = validate.elements("numbers", numbers, modulus, (None,))
     places = np.arange(bits_of(modulus), dtype=np.uint64)
+    numbers = validate.elements("numbers", numbers, modulus, (None,))
     bits = (numbers[:, None] >> places) & np.uint64(1)
     return np.packbits(bits.astype(np.uint8).ravel(), bitorder="little").tobytes()
 

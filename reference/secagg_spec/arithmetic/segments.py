@@ -41,7 +41,7 @@ MAX_PARTS = 20
 
 def cyclic(count: int) -> Matrix:
     """Return the matrix of algorithm 1 for `count` subgroups: in row l subgroup a is with l + 1 - a modulo `count`."""
-    count = validate.integer("subgroups", count, 2)
+    count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
     return tuple(_row((a, (row + 1 - a) % count) for a in range(count)) for row in range(count))
 
 
@@ -53,7 +53,7 @@ def perfect(count: int) -> Matrix:
     ParameterError
         No perfect one-factorisation of so many points is constructed here (HSA-06).
     """
-    count = validate.integer("subgroups", count, 2)
+    count = validate.integer("subgroups", count, 2, validate.MAX_COUNT)
     try:
         factors = perfect_factorisation(count + count % 2)
     except ParameterError:
@@ -67,13 +67,13 @@ def perfect(count: int) -> Matrix:
 
 def separate(count: int) -> Matrix:
     """Return the matrix of the naive scheme: each subgroup runs SecAgg by itself, on every segment."""
-    count = validate.integer("subgroups", count, 1)
+    count = validate.integer("subgroups", count, 1, validate.MAX_COUNT)
     return (_row((a,) for a in range(count)),) * count
 
 
 def joint(count: int) -> Matrix:
     """Return the matrix in which all subgroups are one cell, as in SecAgg."""
-    count = validate.integer("subgroups", count, 1)
+    count = validate.integer("subgroups", count, 1, validate.MAX_COUNT)
     return (_row([range(count)]),) * count
 
 
@@ -218,19 +218,15 @@ def _best_union(matrix: Matrix, dropped: Collection[int], parts: Sequence[int]) 
     """Return the union of parts that is decodable in the most rows; one part is left out, as the complement does."""
     if len(parts) > MAX_PARTS:
         raise ParameterError("matrix", f"{len(parts)} parts of two rows", f"of at most {MAX_PARTS}")
-    unions = np.zeros(1, np.uint64)
-    for part in parts[:-1]:
-        unions = np.concatenate([unions, unions | np.uint64(part)])
-    unions = unions[1:]
+    part_of = {a: at for at, part in enumerate(parts) for a in range(len(matrix)) if part >> a & 1}
+    unions = np.arange(1, 2 ** (len(parts) - 1), dtype=np.uint64)
+    holds = [(unions >> np.uint64(at)) & np.uint64(1) for at in range(len(parts))]
     counts = np.zeros(len(unions), np.int64)
     for row in _without(matrix, dropped):
-        held = np.ones(len(unions), bool)
-        for cell in row:
-            bits = np.uint64(sum(1 << a for a in cell))
-            held &= ((unions & bits) == 0) | ((unions & bits) == bits)
-        counts += held
+        pairs = {(part_of[cell[0]], part_of[a]) for cell in row for a in cell}
+        counts += np.all([holds[one] == holds[other] for one, other in pairs], axis=0)
     best = int(unions[int(np.argmax(counts))])
-    subgroups = tuple(a for a in range(len(matrix)) if best >> a & 1)
+    subgroups = tuple(a for a in sorted(part_of) if best >> part_of[a] & 1)
     return subgroups, decodable(matrix, subgroups, dropped)
 
 

@@ -80,13 +80,25 @@ def reals(name: str, value: object, shape: tuple[int | None, ...]) -> RealArray:
     OutOfRange
         An entry is NaN or infinite (QNT-01).
     """
-    if not isinstance(value, np.ndarray) or value.dtype != np.float64:
-        raise ParameterError(name, _kind(value), "a numpy array of dtype float64")
+    value = binary64(name, value)
     array_shape(name, value, shape)
     finite = np.isfinite(value)
     if not finite.all():
         position = int(np.argmin(finite.ravel()))
         raise OutOfRange(f"{name}[{position}]", float(value.ravel()[position]), "finite")
+    return value
+
+
+def binary64(name: str, value: object) -> RealArray:
+    """Return `value` when it is a float64 array, of whatever numbers.
+
+    Raises
+    ------
+    ParameterError
+        It is not.
+    """
+    if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+        raise ParameterError(name, _kind(value), "a numpy array of dtype float64")
     return value
 
 

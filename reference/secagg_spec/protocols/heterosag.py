@@ -16,7 +16,7 @@ Source: HeteroSAg, sections 4 and appendix G; spec/heterosag.md (HSA-13 to HSA-2
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -143,7 +143,7 @@ def user_start(
     number: int,
     user: int,
     update: UintArray,
-    past: Sequence[frozenset[int]] = (),
+    past: Sequence[Collection[int]] = (),
 ) -> UserState:
     """Return the state of a user before its first step.
 
@@ -161,12 +161,21 @@ def user_start(
     ------
     LengthMismatch, NonCanonical
         The input has not d elements, or holds a number that is not below the K of its cell (HSA-13).
+    ParameterError
+        The user is not on the roster, or what should be survivors are no sets of users.
     """
     update = validate.elements("update", update, MAX_MODULUS, (parameters.d,))
     for cell in cells_of(parameters, user):
         _below(update, cell)
     base = secagg.user_start(agreed(parameters, session, number), user, update)
-    return UserState(base, parameters, tuple(frozenset(members) for members in past))
+    return UserState(base, parameters, _answered(parameters, past))
+
+
+def _answered(parameters: Parameters, past: Sequence[Collection[int]]) -> tuple[frozenset[int], ...]:
+    """Return the survivors of earlier requests as sets of users."""
+    sets = enumerate(validate.sequence("past", past, "sets of users"))
+    lists = ((at, list(members) if isinstance(members, Set) else members) for at, members in sets)
+    return tuple(frozenset(validate.users(f"past[{at}]", members, parameters.N)) for at, members in lists)
 
 
 def _below(update: UintArray, cell: Cell) -> None:

@@ -84,7 +84,7 @@ def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-23 to HSA-26.
     """
-    if method not in ("mean", "median", "trimmed"):
+    if not isinstance(method, str) or method not in ("mean", "median", "trimmed"):
         raise ParameterError("method", method, "'mean', 'median' or 'trimmed'")
     return np.concatenate([_combined(parameters, row, method, trim) for row in _rows(parameters, sums)])
 

@@ -23,8 +23,9 @@ from types import MappingProxyType
 import numpy as np
 
 from secagg_spec.arithmetic import segments, validate
-from secagg_spec.arithmetic.levels import Range, check_levels
+from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
+from secagg_spec.arithmetic.shamir import MAX_HOLDERS
 from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.protocols import secagg
@@ -78,8 +79,8 @@ class Parameters(secagg.Numbers):
         validate.instance("range", self.range, Range)
         _check_counts(self)
         _check_groups(self)
-        object.__setattr__(self, "k", self.N - 1)
-        if self.matrix not in MATRICES:
+        _keep(self, k=self.N - 1)
+        if not isinstance(self.matrix, str) or self.matrix not in MATRICES:
             raise ParameterError("matrix", self.matrix, " or ".join(repr(name) for name in MATRICES))
         if self.d < self.count:
             raise ParameterError("d", self.d, f"at least Z = {self.count}, one element for each segment")
@@ -148,23 +149,30 @@ class Parameters(secagg.Numbers):
 
 
 def _check_counts(given: Parameters) -> None:
-    N = validate.integer("N", given.N, 3, validate.MAX_COUNT - 1)
+    N = validate.integer("N", given.N, 3, MAX_HOLDERS)
     D, T = (validate.integer(name, getattr(given, name), low, N) for name, low in (("D", 0), ("T", 1)))
     if N - D < T + 2:
         raise ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
-    validate.integer("t", given.t, T + 2, N - D)
-    validate.integer("d", given.d, 1, validate.MAX_COUNT)
+    t = validate.integer("t", given.t, T + 2, N - D)
+    d = validate.integer("d", given.d, 1, validate.MAX_COUNT)
+    _keep(given, N=N, D=D, T=T, t=t, d=d)
+
+
+def _keep(given: Parameters, **values: object) -> None:
+    """Put plain integers and tuples in place of what was given."""
+    for name, value in values.items():
+        object.__setattr__(given, name, value)
 
 
 def _check_groups(given: Parameters) -> None:
     """Refuse groups that are not the roster, subgroups that are too small, and levels that fall (HSA-01, HSA-02)."""
     groups = len(validate.sequence("sizes", given.sizes, "sizes of groups"))
-    for name, low in (("sizes", 1), ("subgroups", 1), ("levels", 2)):
+    for name, low, high in (("sizes", 1, given.N), ("subgroups", 1, given.N), ("levels", 2, MAX_LEVELS)):
         numbers = validate.sequence(name, getattr(given, name), "integers")
         if len(numbers) != groups:
             raise LengthMismatch(f"len({name})", len(numbers), f"{groups}, one for each group")
-        for group, number in enumerate(numbers):
-            validate.integer(f"{name}[{group}]", number, low)
+        checked = (validate.integer(f"{name}[{group}]", number, low, high) for group, number in enumerate(numbers))
+        _keep(given, **{name: tuple(checked)})
     if sum(given.sizes) != given.N:
         raise ParameterError(
             "sizes", list(given.sizes), f"numbers with the sum N = {given.N}, and not {sum(given.sizes)}"
@@ -176,7 +184,7 @@ def _check_groups(given: Parameters) -> None:
             allowed = f"at least T + 2 = {given.T + 2} users for each of its {parts} subgroups"
             raise ParameterError(f"sizes[{group}]", size, allowed)
     for group in range(1, groups):
-        if check_levels(given.levels[group]) < given.levels[group - 1]:
+        if given.levels[group] < given.levels[group - 1]:
             raise ParameterError(
                 "levels", list(given.levels), "ascending: no group has fewer levels than the one before"
             )
