@@ -11,7 +11,39 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import LengthMismatch
+from secagg_spec.errors import LengthMismatch, ParameterError
+
+METHODS = ("mean", "median", "trimmed")
+
+
+def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim: int = 0) -> RealArray:
+    """Return one segment of an aggregate from the means (cells, L) of its cells.
+
+    Parameters
+    ----------
+    means : array (cells, L) of float64
+    counts : sequence of int
+        How many users each cell has.
+    method : str
+        ``"mean"``, ``"median"`` or ``"trimmed"``.
+    trim : int
+        b of the trimmed mean, and 0 for the others.
+
+    Raises
+    ------
+    ParameterError
+        There is no such method, or `trim` does not go with it (HSA-26, ADP-39).
+    LengthMismatch
+        There is not one count for each cell.
+
+    Source: HeteroSAg, sections 4.1 and 4.2; HSA-24 to HSA-26.
+    """
+    if method not in METHODS:
+        raise ParameterError("method", method, " or ".join(map(repr, METHODS)))
+    if method == "trimmed":
+        return trimmed_mean(means, trim)
+    validate.integer("trim", trim, 0, 0)
+    return weighted_mean(means, counts) if method == "mean" else median(means)
 
 
 def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
@@ -33,7 +65,9 @@ def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:
 
 def median(means: RealArray) -> RealArray:
     """Return the median of each coordinate of the means (cells, L), for an even number the mean of two (HSA-25)."""
-    return np.asarray(np.median(_cells(means), axis=0), np.float64)
+    ordered = np.sort(_cells(means), axis=0)
+    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return np.asarray(below / 2 + above / 2, np.float64)
 
 
 def trimmed_mean(means: RealArray, trim: int) -> RealArray:
@@ -47,7 +81,7 @@ def trimmed_mean(means: RealArray, trim: int) -> RealArray:
     means = _cells(means)
     trim = validate.integer("trim", trim, 0, (len(means) - 1) // 2)
     kept = np.sort(means, axis=0)[trim : len(means) - trim]
-    return np.asarray(kept.mean(axis=0), np.float64)
+    return np.asarray((kept / len(kept)).sum(axis=0), np.float64)
 
 
 def _cells(means: RealArray) -> RealArray:
