@@ -114,8 +114,7 @@ def _allowed(p: Parameters, changed: dict[str, Any]) -> Parameters | None:
 
 def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
     """Return changes of the members of a request that break HSA-01 to HSA-05, each by its name."""
-    low, high, groups = p.range.low, p.range.high, len(p.levels)
-    fewest = p.T + 2
+    fewest, groups = p.T + 2, len(p.levels)
     largest = max(len(cell.members) for cell in p.parts if p.group_of[cell.subgroups[0]] == groups - 1)
     most = (MAX_MODULUS - 1) // largest + 2
     return {
@@ -138,13 +137,7 @@ def wrong_numbers(p: Parameters) -> dict[str, dict[str, Any]]:
         | {"levels": [*p.levels[:-1], p.levels[-1] + 1, p.levels[-1]], "matrix": "cyclic", "d": p.d + 1},
         "a modulus above 2**32": {"levels": [*p.levels[: groups - 1], most]},
         "fewer elements than segments": {"d": p.count - 1},
-        "a range of no width": {"range": _bits(low, low)},
-        "a range that falls": {"range": _bits(high, low)},
-        "a range from minus infinity": {"range": _bits(-np.inf, high)},
-        "a range to no number": {"range": _bits(low, np.nan)},
-        "a range of infinite width": {"range": _bits(-1.7e308, 1.7e308)},
-        "one bound": {"range": _bits(low)},
-        "three bounds": {"range": _bits(low, high, high)},
+        **{name: {"range": bits(*wrong)} for name, wrong in wrong_ranges(p.range).items()},
         "no matrix of the text": {"matrix": "separate"},
     }
 
@@ -156,5 +149,21 @@ def without_construction(draw: Any) -> dict[str, Any]:
     return {**sizes, "range": packed_range(RANGES[0]), "matrix": "perfect"}
 
 
-def _bits(*numbers: float) -> str:
+def wrong_ranges(range: Range) -> dict[str, tuple[float, ...]]:
+    """Return bounds that break HSA-05, each by its name."""
+    low, high = range.low, range.high
+    return {
+        "a range of no width": (low, low),
+        "a range that falls": (high, low),
+        "a range from minus infinity": (-np.inf, high),
+        "a range to infinity": (low, np.inf),
+        "a range to no number": (low, np.nan),
+        "a range of infinite width": (-1.7e308, 1.7e308),
+        "one bound": (low,),
+        "three bounds": (low, high, high),
+    }
+
+
+def bits(*numbers: float) -> str:
+    """Return a binary64 vector."""
     return pack_reals(np.array(numbers, np.float64))
