@@ -16,7 +16,7 @@ from secagg_spec.conformance.mutants.wrapped import BUILD, changing, wrapping
 
 _AVERAGES = "secagg_spec.arithmetic.averages"
 _MEAN = "secagg_spec.arithmetic.levels:cell_mean"
-_FOUR = ["00000000", "07000000", "03000000", "09000000"]
+_FOUR = ["00000000", "07000000", "03000000", "0c000000"]
 
 
 @mutant(
@@ -237,7 +237,7 @@ mutant(
     "ADP-39",
     "wrong values: a cell without survivors counts as one with a survivor",
     _MEAN,
-    lambda: averaged(counts=[0, 5, 3, 6, 4], sums=["0000000000000000"] * 5),
+    lambda: averaged("median", counts=[0, 5, 3, 6, 4], sums=["0000000000000000"] * 5),
 )
 def _nobody(right: Function) -> Function:
     return lambda total, **named: right(total, **{**named, "count": max(named["count"], 1)})

@@ -57,7 +57,7 @@ def _turned(right: Function) -> Function:
     "HSA-08",
     "wrong values: the range is cut into K steps and not into K - 1, so that the last level is never met",
     _QUANTISE,
-    lambda: quantised([1.0, 0.2], [0.1, 0.1]),
+    lambda: quantised([0.2], [0.3]),
 )
 def _steps(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -88,7 +88,7 @@ def _above(right: Function) -> Function:
     "HSA-08",
     "wrong values: numbers are taken in binary32, which is too coarse for many levels and narrow ranges",
     _QUANTISE,
-    lambda: quantised([0.1], [0.5], 10**6),
+    lambda: quantised([0.1], [0.445], 10**6),
 )
 def _single(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:

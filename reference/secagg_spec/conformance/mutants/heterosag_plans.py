@@ -375,7 +375,7 @@ def _levels_sorted(given: dict[str, Any]) -> dict[str, Any]:
     "HSA-03",
     "wrong sum: a modulus above 2**32 is taken for 2**32",
     f"{_NUMBERS}._cell",
-    lambda: plan(levels=(2, 2**31)),
+    lambda: plan_of(levels=[2, 2**30]),
 )
 def _moduli_cut(right: Function) -> Function:
     def wrong(self: Parameters, segment: int, start: int, stop: int, subgroups: tuple[int, ...]) -> Cell:
@@ -392,7 +392,7 @@ def _moduli_cut(right: Function) -> Function:
     "HSA-04",
     "failure: there are more segments than elements, so that some are empty",
     f"{_NUMBERS}.count",
-    lambda: plan(d=2),
+    lambda: plan_of(d=2),
 )
 def _empty(right: Any) -> Any:
     return property(lambda self: _Roomy(sum(self.subgroups)))
