@@ -11,7 +11,39 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import LengthMismatch
+from secagg_spec.errors import LengthMismatch, ParameterError
+
+METHODS = ("mean", "median", "trimmed")
+
+
+def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim: int = 0) -> RealArray:
+    """Return one segment of an aggregate from the means (cells, L) of its cells.
+
+    Parameters
+    ----------
+    means : array (cells, L) of float64
+    counts : sequence of int
+        How many users each cell has.
+    method : str
+        ``"mean"``, ``"median"`` or ``"trimmed"``.
+    trim : int
+        b of the trimmed mean, and 0 for the others.
+
+    Raises
+    ------
+    ParameterError
+        There is no such method, or `trim` does not go with it (HSA-26, ADP-39).
+    LengthMismatch
+        There is not one count for each cell.
+
+    Source: HeteroSAg, sections 4.1 and 4.2; HSA-24 to HSA-26.
+    """
+    if not isinstance(method, str) or method not in METHODS:
+        raise ParameterError("method", method, " or ".join(map(repr, METHODS)))
+    if method == "trimmed":
+        return trimmed_mean(means, trim)
+    validate.integer("trim", trim, 0, 0)
+    return weighted_mean(means, counts) if method == "mean" else median(means)
 
 
 def weighted_mean(means: RealArray, counts: Sequence[int]) -> RealArray:

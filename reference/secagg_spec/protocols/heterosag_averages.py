@@ -14,7 +14,6 @@ import numpy as np
 from secagg_spec.arithmetic import averages, validate
 from secagg_spec.arithmetic.levels import cell_mean, quantize_levels
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters, cells_of
 
 
@@ -80,12 +79,11 @@ def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean
     Raises
     ------
     ParameterError
-        There is no such method, or ``2 * trim`` is not below the number of cells of a segment (HSA-26).
+        There is no such method, ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not
+        0 where nothing is trimmed (ADP-39).
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-23 to HSA-26.
     """
-    if not isinstance(method, str) or method not in ("mean", "median", "trimmed"):
-        raise ParameterError("method", method, "'mean', 'median' or 'trimmed'")
     return np.concatenate([_combined(parameters, row, method, trim) for row in _rows(parameters, sums)])
 
 
@@ -101,6 +99,4 @@ def _combined(parameters: Parameters, row: Sequence[CellSum], method: str, trim:
             for found, count in zip(row, counts, strict=True)
         ]
     )
-    if method == "mean":
-        return averages.weighted_mean(means, counts)
-    return averages.median(means) if method == "median" else averages.trimmed_mean(means, trim)
+    return averages.combined(means, counts, method, trim)

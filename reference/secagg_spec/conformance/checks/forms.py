@@ -52,10 +52,11 @@ NOT_REQUESTS = (
 _WRONG: dict[str, tuple[Any, ...]] = {
     "decimal": (7, None, True, [], {}, ["7"]),
     "integer": ("1", None, True, False, [], {}, 1.0, 1.5),
+    "flag": (0, 1, None, "true", [], {}),
     "text": (5, None, True, [], {}),
     **dict.fromkeys(("vector", "words", "reals", "bytes", "seed"), (0, None, True, [], {}, [1])),
     **dict.fromkeys(
-        ("vectors", "users", "held", "stamped shares", "skipped seeds", "reals list"),
+        ("vectors", "users", "users list", "held", "stamped shares", "skipped seeds", "reals list"),
         (None, 0, True, "", "00000000", {}),
     ),
     **dict.fromkeys(("drop", "round drop", "early drop", "request"), (None, 0, True, "", [])),
@@ -235,6 +236,13 @@ RESULTS: dict[str, dict[str, str]] = {
     "basa.open": {"seed": "bytes"},
     "basa.recover": {"sum": "vector", "average": "binary64"},
     "secagg.average": {"average": "binary64", "contributors": "users"},
+    "quantize.levels": {"value": "vector"},
+    "segment.plan": {
+        **dict.fromkeys(("members", "matrix", "levels"), "users list"),
+        "lengths": "users",
+        "moduli": "decimals list",
+    },
+    "heterosag.average": {"segment": "binary64"},
 }
 """The members of the results, and their forms."""
 
@@ -244,7 +252,9 @@ _FORMS_OF_RESULTS = {
     "binary32": "a string of lowercase hex digits, 8 for each number",
     "vectors": "a list of strings of lowercase hex digits, 8 for each element",
     "users": "a list of JSON integers",
+    "users list": "a list of lists of JSON integers",
     "decimal": "a decimal string",
+    "decimals list": "a list of lists of decimal strings",
     "bytes": "a string of lowercase hex digits, 2 for each byte",
     "bytes list": "a list of strings of lowercase hex digits",
 }
@@ -261,7 +271,14 @@ def _has_form(value: Any, form: str) -> bool:
     return isinstance(value, str) and re.fullmatch(f"([0-9a-f]{{{digits}}})*", value) is not None
 
 
-_LISTS = {"vectors": "vector", "users": "user", "bytes list": "bytes"}
+_LISTS = {
+    "vectors": "vector",
+    "users": "user",
+    "users list": "users",
+    "bytes list": "bytes",
+    "decimals list": "decimals",
+    "decimals": "decimal",
+}
 
 
 def _can(operation: str) -> Any:

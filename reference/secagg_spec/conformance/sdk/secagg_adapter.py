@@ -39,6 +39,7 @@ _SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients"
 _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
 _BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
+_HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
 _BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -122,6 +123,10 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "basa.open": ((*_BOX, "private", "box"), ()),
     "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
     "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
+    "quantize.levels": (("levels", "range", "clip", "x"), ("rounding",)),
+    "segment.plan": (_HETEROSAG, ()),
+    "heterosag.average": (("range", "levels", "counts", "sums", "method", "trim"), ()),
+    "heterosag.request": ((*_HETEROSAG, "requests"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -217,6 +222,15 @@ FORMS: Final[dict[str, str]] = {
     "authority": "bytes",
     "basa.user.roundings": "reals",
     **dict.fromkeys(("basa.user.seeds", "box_keys", "pair_keys", "self_keys"), "bytes list"),
+    **dict.fromkeys(("sizes", "subgroups", "levels"), "users"),
+    "range": "reals",
+    **dict.fromkeys(("matrix", "method"), "text"),
+    "quantize.levels.levels": "decimal",
+    "quantize.levels.clip": "flag",
+    "counts": "users",
+    "sums": "vectors",
+    "trim": "integer",
+    "heterosag.request.requests": "users list",
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -425,6 +439,7 @@ def _has_form(value: Any, form: str) -> bool:
     forms: dict[str, Callable[[Any], bool]] = {
         "json": lambda value: True,
         "integer": _is_integer,
+        "flag": lambda value: type(value) is bool,
         "text": lambda value: isinstance(value, str),
         "bytes": lambda value: _is_hex(value, 1),
         "seed": lambda value: _is_hex(value, 32) and len(value) == 64,
@@ -440,6 +455,7 @@ def _has_form(value: Any, form: str) -> bool:
         "round drop": lambda value: _is_drop(value, ROUND_PHASES),
         "early drop": lambda value: _is_drop(value, ROUND_PHASES[:-1]),
         "reals list": lambda value: _is_list(value, lambda entry: _is_hex(entry, 8)),
+        "users list": lambda value: _is_list(value, _is_users),
         "requests": lambda value: _is_list(value, _is_unmask_request),
         "schedule": lambda value: _is_list(value, _is_event),
         "epoch schedule": lambda value: _is_list(value, _is_epoch_event),
@@ -544,6 +560,7 @@ _DIGITS: Final = 40
 _NOT_HEX: Final = re.compile("[^0-9a-f]")
 _WORDS: Final = {
     "integer": "a JSON integer",
+    "flag": "true or false",
     "text": "a string",
     "bytes": "lowercase hex digits",
     "seed": "64 lowercase hex digits",
@@ -551,6 +568,7 @@ _WORDS: Final = {
     "reals": "lowercase hex digits, 16 for each number",
     "vectors": "a list of vectors in lowercase hex digits",
     "users": "a list of JSON integers",
+    "users list": "a list of lists of JSON integers",
     "held": "a list of [user, vector]",
     "words": "lowercase hex digits, 8 for each number",
     "stamped shares": "a list of [user, decimal string, vector]",

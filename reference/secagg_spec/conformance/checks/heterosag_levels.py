@@ -1,0 +1,166 @@
+"""Checks of the quantiser of HeteroSAg, ``quantize.levels`` (spec/heterosag.md, section 3)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import heterosag_oracles as oracles
+from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, MALFORMED, NOT_FINITE, TOO_FEW, Caller, check, fail
+from secagg_spec.conformance.checks.heterosag_cases import FEW_LEVELS, QUANTIZE, Quantised, quantised
+from secagg_spec.conformance.checks.heterosag_scenes import RANGES, bits, wrong_ranges
+from secagg_spec.conformance.checks.requests import place_of
+
+OUTSIDE_RANGE = NOT_FINITE | {"bad_param"}
+BAD_RANGE = BAD_PARAM | LENGTH | MALFORMED | TOO_FEW
+"""The codes of the table of spec/adapter.md, section 5."""
+
+_MANY = 1600
+_OFF = 180
+"""Nine times what the number of those that are rounded up deviates by, at most."""
+
+
+def _explicit(caps: Capabilities) -> bool:
+    return caps.grade(QUANTIZE) == "explicit"
+
+
+def _drawing(caps: Capabilities) -> bool:
+    return not _explicit(caps)
+
+
+@check("quantize.levels/exact", "HSA-08", operations=(QUANTIZE,), applies=_explicit)
+def exact(draw: Any, call: Caller) -> None:
+    """A number is carried as the integer at or above y - u, by the given draw u."""
+    chosen = quantised(draw)
+    entries = zip(_values(call, chosen), chosen.x.tolist(), chosen.draws.tolist(), strict=True)
+    for at, (got, x, u) in enumerate(entries):
+        _one_of(at, got, x, chosen, oracles.carried(x, chosen.levels, chosen.range, u))
+
+
+@check("quantize.levels/neighbours", "HSA-08", operations=(QUANTIZE,))
+def neighbours(draw: Any, call: Caller) -> None:
+    """A number is carried as one of the two integers beside y, whatever is drawn."""
+    chosen = quantised(draw)
+    for at, (got, x) in enumerate(zip(_values(call, chosen), chosen.x.tolist(), strict=True)):
+        _one_of(at, got, x, chosen, oracles.beside(x, chosen.levels, chosen.range))
+
+
+@check("quantize.levels/rate", "HSA-08", operations=(QUANTIZE,), applies=_drawing, examples=12)
+def rate(draw: Any, call: Caller) -> None:
+    """Of many equal numbers, the part that is rounded up is the fractional part of y; both integers occur."""
+    K, range = int(draw(st.sampled_from(FEW_LEVELS))), draw(st.sampled_from(RANGES))
+    k, quarters = draw(st.integers(0, K - 2)), draw(st.integers(1, 3))
+    low, high = Fraction(range.low), Fraction(range.high)
+    x = float(low + (k + Fraction(quarters, 4)) / (K - 1) * (high - low))
+    got = _values(call, Quantised(K, range, np.full(_MANY, x), np.zeros(_MANY)))
+    y = oracles.place(x, K, range)
+    up, wanted = sum(value > y for value in got), float(y - y // 1) * _MANY
+    for at, value in enumerate(got):
+        _one_of(at, value, x, Quantised(K, range, np.array([x]), np.zeros(1)), oracles.beside(x, K, range))
+    if abs(up - wanted) > _OFF:
+        fail(f"{up} of {_MANY} numbers with y = {float(y)} were rounded up; about {wanted:.0f} must be", wanted)
+
+
+@check("quantize.levels/clipped", "HSA-07", operations=(QUANTIZE,), examples=60)
+def clipped(draw: Any, call: Caller) -> None:
+    """With clip, a number outside the range is carried as its nearest bound, an infinite one too."""
+    chosen = replace(quantised(draw), clip=True)
+    wild = draw(st.sampled_from(_outside(chosen.range)))
+    at = draw(st.integers(0, chosen.x.size - 1))
+    numbers = chosen.x.copy()
+    numbers[at] = wild
+    got = _values(call, replace(chosen, x=numbers))[at]
+    bound = oracles.clipped(wild, chosen.range)
+    _one_of(at, got, wild, chosen, oracles.beside(bound, chosen.levels, chosen.range))
+    if _explicit(call.caps):
+        _one_of(at, got, wild, chosen, oracles.carried(bound, chosen.levels, chosen.range, float(chosen.draws[at])))
+
+
+def _outside(range: Range) -> list[float]:
+    """Return numbers outside a range, the nearest ones among them."""
+    low, high = (float(np.nextafter(bound, away)) for bound, away in ((range.low, -np.inf), (range.high, np.inf)))
+    width = range.high - range.low
+    far = [x for x in (range.low - width, range.high + width, range.high + 1.0) if math.isfinite(x) and x != range.high]
+    return [high, low, *far, math.inf, -math.inf]
+
+
+@check("quantize.levels/outside", "HSA-07", operations=(QUANTIZE,), examples=60)
+def outside(draw: Any, call: Caller) -> None:
+    """Without clip, a number outside the range is refused."""
+    chosen = replace(quantised(draw), clip=False)
+    _refused_number(draw, call, chosen, float(draw(st.sampled_from(_outside(chosen.range)))))
+
+
+@check("quantize.levels/not-a-number", "HSA-07", operations=(QUANTIZE,), examples=20)
+def not_a_number(draw: Any, call: Caller) -> None:
+    """NaN is refused, with clip and without it."""
+    _refused_number(draw, call, quantised(draw), math.nan)
+
+
+def _refused_number(draw: Any, call: Caller, chosen: Quantised, wrong: float) -> None:
+    numbers = chosen.x.copy()
+    at = place_of(draw, numbers.tolist())
+    numbers[at] = wrong
+    low, high = chosen.range.low, chosen.range.high
+    why = f"x[{at}] is {wrong!r}, the range is [{low!r}, {high!r}], and clip is {str(chosen.clip).lower()}"
+    _refused(call, replace(chosen, x=numbers), OUTSIDE_RANGE, why)
+
+
+@check("quantize.levels/draw", "HSA-09", operations=(QUANTIZE,), applies=_explicit, examples=25)
+def bad_draw(draw: Any, call: Caller) -> None:
+    """A draw outside [0, 1) is refused, wherever it stands among the others."""
+    chosen = quantised(draw)
+    draws = chosen.draws.copy()
+    at = place_of(draw, draws.tolist())
+    draws[at] = draw(st.sampled_from((1.0, -(2.0**-53), 2.0, -1.0, math.nan, math.inf)))
+    _refused(call, replace(chosen, draws=draws), OUTSIDE_RANGE, f"draw {at} is {float(draws[at])!r}")
+
+
+@check("quantize.levels/draws", "MOD-07", operations=(QUANTIZE,), applies=_explicit, examples=15)
+def too_few_draws(draw: Any, call: Caller) -> None:
+    """Draws that are not as many as numbers are refused."""
+    chosen = quantised(draw)
+    wrong = chosen.draws[:-1] if draw(st.booleans()) else np.append(chosen.draws, 0.5)
+    _refused(call, replace(chosen, draws=wrong), LENGTH, f"{wrong.size} draws are given for {chosen.x.size} numbers")
+
+
+@check("quantize.levels/levels", "HSA-10", operations=(QUANTIZE,), examples=25)
+def bad_levels(draw: Any, call: Caller) -> None:
+    """Fewer than 2 levels, or more than 2**31, are refused."""
+    chosen = quantised(draw)
+    K = draw(st.sampled_from((1, 0, -1, -chosen.levels, MAX_LEVELS + 1, 2**32 + chosen.levels, 2**64 + chosen.levels)))
+    _refused(call, chosen, BAD_PARAM, f"there are {K} levels", levels=str(K))
+
+
+@check("quantize.levels/range", "HSA-05", operations=(QUANTIZE,), examples=30)
+def bad_range(draw: Any, call: Caller) -> None:
+    """A range that is empty, falls, is not finite, or does not have two bounds, is refused."""
+    chosen = replace(quantised(draw), clip=True)
+    wrong = wrong_ranges(chosen.range)
+    name = draw(st.sampled_from(sorted(wrong)))
+    _refused(call, chosen, BAD_RANGE, f"there is {name}", range=bits(*wrong[name]))
+
+
+def _values(call: Caller, chosen: Quantised) -> list[int]:
+    """Ask, and return what is carried; one number for each."""
+    result = call.result(QUANTIZE, chosen.params(), call.randomness(QUANTIZE, chosen.rand()))
+    numbers: list[int] = call.read(QUANTIZE, result.get("value"), "value", chosen.x.size, 2**32).tolist()
+    return numbers
+
+
+def _one_of(at: int, got: int, x: float, chosen: Quantised, allowed: list[int]) -> None:
+    if got not in allowed:
+        bounds = f"[{chosen.range.low!r}, {chosen.range.high!r}]"
+        fail(f"element {at}: {x!r} in {bounds} with {chosen.levels} levels is carried as {got}", allowed)
+
+
+def _refused(call: Caller, chosen: Quantised, codes: frozenset[str], why: str, **changed: Any) -> None:
+    rand = call.randomness(QUANTIZE, chosen.rand())
+    call.refused(QUANTIZE, chosen.params(**changed), codes, why, rand)

@@ -1,0 +1,97 @@
+"""Checks of the plan of HeteroSAg, ``segment.plan`` (spec/heterosag.md, sections 2 and 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.checks import heterosag_oracles as oracles
+from secagg_spec.conformance.checks import heterosag_scenes as scenes
+from secagg_spec.conformance.checks.base import Caller, check, fail
+from secagg_spec.conformance.checks.heterosag_cases import PLAN
+from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
+from secagg_spec.conformance.heterosag_numbers import members
+from secagg_spec.protocols.heterosag_plan import Parameters
+
+_MANY_SUBGROUPS = (6, 7, 8, 9, 10, 12, 15, 16, 25, 26, 27, 28, 32, 33, 37, 57)
+"""Numbers of subgroups of each kind: prime, odd and even, and one for each line of the table of factors."""
+
+
+@check("segment.plan/subgroups", "HSA-11", operations=(PLAN,))
+def subgroups(draw: Any, call: Caller) -> None:
+    """Users are numbered by groups, and each group is cut into subgroups, the first ones one larger if need be."""
+    p = scenes.parameters(draw)
+    _same(call, p, "members", oracles.members(p))
+
+
+@check("segment.plan/lengths", "HSA-11", operations=(PLAN,))
+def lengths(draw: Any, call: Caller) -> None:
+    """The elements are cut into Z segments, the first ones one longer if need be."""
+    p = scenes.parameters(draw)
+    _same(call, p, "lengths", oracles.shares(p.d, p.count))
+
+
+@check("segment.plan/matrix", "HSA-11", operations=(PLAN,))
+def matrix(draw: Any, call: Caller) -> None:
+    """The matrix is the one of the text, for few subgroups in groups of any size."""
+    p = scenes.parameters(draw)
+    _same(call, p, "matrix", oracles.table(p))
+
+
+@check("segment.plan/many", "HSA-11", operations=(PLAN,), examples=40)
+def many(draw: Any, call: Caller) -> None:
+    """The matrix is the one of the text for many subgroups too."""
+    p = _many(draw)
+    _same(call, p, "matrix", oracles.table(p))
+
+
+def _many(draw: Any) -> Parameters:
+    """Draw numbers of many small subgroups, in one group or two."""
+    Z = draw(st.sampled_from(_MANY_SUBGROUPS))
+    p, first = scenes.parameters(draw, large=False), draw(st.integers(1, Z))
+    parts = (first, Z - first) if first < Z else (Z,)
+    sizes, N = tuple(3 * count for count in parts), 3 * Z
+    changed = {"N": N, "D": 0, "T": 1, "t": 3, "d": Z + draw(st.integers(0, Z)), "sizes": sizes, "subgroups": parts}
+    return replace(p, **changed, levels=(2, 6)[: len(parts)])
+
+
+@check("segment.plan/levels", "HSA-12", operations=(PLAN,))
+def levels(draw: Any, call: Caller) -> None:
+    """A cell quantises with the levels of the group of its smaller subgroup."""
+    p = scenes.parameters(draw)
+    _same(call, p, "levels", oracles.levels(p))
+
+
+@check("segment.plan/moduli", "HSA-12", operations=(PLAN,))
+def moduli(draw: Any, call: Caller) -> None:
+    """A cell masks modulo the number of values of its sum, up to 2**32."""
+    p = scenes.parameters(draw)
+    _same(call, p, "moduli", [[str(R) for R in row] for row in oracles.moduli(p)])
+
+
+def _same(call: Caller, p: Parameters, name: str, want: Any) -> None:
+    got: Any = call.result(PLAN, members(p)).get(name)
+    if got != want:
+        rows = zip(got, want, strict=False) if isinstance(got, list) else ()
+        differing = (f"has {mine} at {at}, must be {right}" for at, (mine, right) in enumerate(rows) if mine != right)
+        where = next(differing, f"is {str(got)[:80]}")
+        fail(f"{name} of {p.count} subgroups, with the matrix {p.matrix}, {where}", want)
+
+
+@check("segment.plan/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", operations=(PLAN,), examples=150)
+def numbers(draw: Any, call: Caller) -> None:
+    """Numbers of a session that the text does not allow are refused."""
+    p = scenes.parameters(draw)
+    wrong = scenes.wrong_numbers(p)
+    name = draw(st.sampled_from(sorted(wrong)))
+    call.refused(PLAN, {**members(p), **wrong[name]}, BAD_RANGE, f"there is {name}")
+
+
+@check("segment.plan/no-construction", "HSA-06", operations=(PLAN,), examples=8)
+def no_construction(draw: Any, call: Caller) -> None:
+    """A perfect matrix for a number of subgroups for which there is no construction is refused."""
+    params = scenes.without_construction(draw)
+    why = f"no perfect matrix is constructed for {params['subgroups'][0]} subgroups"
+    call.refused(PLAN, params, BAD_RANGE, why)

@@ -1,0 +1,169 @@
+"""Checks of what one user of HeteroSAg answers, ``heterosag.request`` (spec/heterosag.md, sections 6 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check
+from secagg_spec.conformance.checks.heterosag_cases import REQUEST, Asked, asked, few_of
+from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
+from secagg_spec.conformance.checks.heterosag_oracles import members
+from secagg_spec.conformance.checks.heterosag_scenes import wrong_numbers
+from secagg_spec.conformance.wire import Answer
+
+
+@check("heterosag.request/answered", "HSA-18", "HSA-27", operations=(REQUEST,), examples=25)
+def answered(draw: Any, call: Caller) -> None:
+    """Requests are answered again and again while whole subgroups come and go."""
+    scene = asked(draw)
+    subgroups = members(scene.parameters)
+    gone = [draw(st.sampled_from(((), *map(tuple, subgroups)))) for _ in range(draw(st.integers(1, 4)))]
+    _judge(call, scene.then(*(users if _some_left(subgroups, gone) else () for users in gone)))
+
+
+def _some_left(subgroups: Sequence[Sequence[int]], gone: Sequence[Sequence[int]]) -> bool:
+    """Return whether some user survives in all rounds."""
+    return len({tuple(users) for users in gone if users}) < len(subgroups)
+
+
+@check("heterosag.request/enough", "HSA-18", operations=(REQUEST,), examples=25)
+def enough(draw: Any, call: Caller) -> None:
+    """A request that leaves a subgroup exactly T + 2 survivors is answered."""
+    scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
+    subgroup = draw(st.sampled_from(members(scene.parameters)))
+    _judge(call, scene.then(few_of(draw, subgroup, len(subgroup) - T - 2, len(subgroup) - T - 2)))
+
+
+def _sizes(draw: Any, T: int) -> list[int]:
+    """Draw the sizes of two or three subgroups, each with users to spare."""
+    return [T + 2 + draw(st.integers(1, 3)) for _ in range(draw(st.integers(2, 3)))]
+
+
+@check("heterosag.request/few", "HSA-18", operations=(REQUEST,), examples=40)
+def few(draw: Any, call: Caller) -> None:
+    """A request that leaves some cell, of the user's own or not, one to T + 1 survivors is refused."""
+    scene = asked(draw)
+    _judge(call, scene.then(_all_but_few(draw, scene)))
+
+
+def _all_but_few(draw: Any, scene: Asked) -> list[int]:
+    """Draw who drops out so that a subgroup has one to T + 1 survivors."""
+    subgroup = draw(st.sampled_from(members(scene.parameters)))
+    left = draw(st.integers(1, scene.parameters.T + 1))
+    return few_of(draw, subgroup, len(subgroup) - left, len(subgroup) - left)
+
+
+@check("heterosag.request/later", "HSA-27", operations=(REQUEST,), examples=40)
+def later(draw: Any, call: Caller) -> None:
+    """A request that differs in one to T + 1 users of a cell from an earlier one is refused, in either direction."""
+    scene = asked(draw, sizes=_sizes(draw, T := draw(st.integers(1, 2))), T=T)
+    subgroup = draw(st.sampled_from(members(scene.parameters)))
+    gone = few_of(draw, subgroup, 1, min(T + 1, len(subgroup) - T - 2))
+    rounds: list[Sequence[int]] = [(), gone] if draw(st.booleans()) else [gone, ()]
+    between = [rounds[0]] * draw(st.integers(0, 1))
+    _judge(call, scene.then(rounds[0], *between, rounds[1]))
+
+
+@check("heterosag.request/three", "HSA-27", operations=(REQUEST,), examples=40)
+def three(draw: Any, call: Caller) -> None:
+    """A request is refused when three rounds together tell about few users of which no two of them do."""
+    scene, (first, second) = _blocks(draw, 2)
+    rounds = _ordered(draw, [(), first, second])
+    _judge(call, scene.then(*rounds))
+
+
+@check("heterosag.request/four", "HSA-27", operations=(REQUEST,), examples=30)
+def four(draw: Any, call: Caller) -> None:
+    """A request is refused when a combination of four rounds, one of them counted twice, tells about few users."""
+    scene, blocks = _blocks(draw, 3)
+    _judge(call, scene.then(*_ordered(draw, [(), *blocks])))
+
+
+def _blocks(draw: Any, count: int) -> tuple[Asked, list[list[int]]]:
+    """Draw a session, and blocks of T + 2 users that a subgroup has besides a few others, or none, or as many."""
+    T = draw(st.integers(1, 2))
+    size = T + 2
+    others = draw(st.sampled_from((1, T + 1, 1, 0, size)))
+    scene = asked(draw, sizes=_ordered(draw, [count * size + others, size]), T=T)
+    large = max(members(scene.parameters), key=len)
+    users = cases.shuffled(draw, large)
+    return scene, [users[at * size : (at + 1) * size] for at in range(count)]
+
+
+def _ordered(draw: Any, things: Sequence[Any]) -> list[Any]:
+    order = draw(st.permutations(range(len(things))))
+    return [things[at] for at in order]
+
+
+@check("heterosag.request/any", "HSA-18", "HSA-27", operations=(REQUEST,), examples=40)
+def anything(draw: Any, call: Caller) -> None:
+    """Of requests in which blocks of users of one subgroup come and go, exactly the safe ones are answered."""
+    T = draw(st.integers(1, 2))
+    sizes = [draw(st.integers(1, T + 2)) for _ in range(3)]
+    scene = asked(draw, sizes=[T + 2, max(sum(sizes), T + 2)], T=T)
+    users = members(scene.parameters)[1]
+    blocks = [users[sum(sizes[:at]) : sum(sizes[: at + 1])] for at in range(len(sizes))]
+    rounds = [few_of(draw, range(len(blocks)), 0, len(blocks)) for _ in range(draw(st.integers(2, 4)))]
+    _judge(call, scene.then(*([user for at in gone for user in blocks[at]] for gone in rounds)))
+
+
+@check("heterosag.request/no-trace", "ERR-01", "HSA-18", "HSA-27", operations=(REQUEST,), examples=30)
+def no_trace(draw: Any, call: Caller) -> None:
+    """After a refused request, those that are right without it are answered."""
+    scene = asked(draw)
+    _judge(call, scene.then((), _all_but_few(draw, scene), ()) if draw(st.booleans()) else _apart(draw))
+
+
+def _apart(draw: Any) -> Asked:
+    """Draw a refused request that, once it counts as answered, makes a right one wrong."""
+    T = draw(st.integers(1, 2))
+    scene = asked(draw, sizes=[T + 2, 2 * (T + 2) + 1], T=T)
+    one, *others = members(scene.parameters)[1]
+    return scene.then((), [one], [one, *others[: T + 1]])
+
+
+@check("heterosag.request/numbers", "HSA-01", "HSA-02", "HSA-03", "HSA-04", operations=(REQUEST,), examples=40)
+def numbers(draw: Any, call: Caller) -> None:
+    """Numbers of a session that the text does not allow are refused."""
+    scene = asked(draw).then(())
+    wrong = wrong_numbers(scene.parameters)
+    name = draw(st.sampled_from(sorted(wrong)))
+    call.refused(REQUEST, {**scene.params(), **wrong[name]}, BAD_RANGE, f"there is {name}")
+
+
+def _judge(call: Caller, scene: Asked) -> None:
+    """Demand that exactly the requests are answered that the text allows."""
+    answers = call.result(REQUEST, scene.params()).get("answers")
+    wanted = scene.answered()
+    if not isinstance(answers, list) or len(answers) != len(wanted) or not all(isinstance(e, dict) for e in answers):
+        raise CheckFailed("protocol", f"{REQUEST}: answers must be a list of {len(wanted)} objects")
+    for at, (entry, right) in enumerate(zip(answers, wanted, strict=True)):
+        (_answered if right else _refused)(call, scene, at, entry)
+
+
+def _answered(call: Caller, scene: Asked, at: int, entry: Mapping[str, Any]) -> None:
+    if "reject" in entry:
+        reject = _rejection(entry)
+        message = f"request {at} of {scene.requests} was refused as {reject.code}, and it is right: {reject.message}"
+        raise CheckFailed("rejected_valid", message, {})
+    if entry != {}:
+        raise CheckFailed("protocol", f"{REQUEST}: the entry of a request that is answered is {{}}, not {entry!r:.80}")
+
+
+def _refused(call: Caller, scene: Asked, at: int, entry: Mapping[str, Any]) -> None:
+    why = f"it leaves fewer than T + 2 users, or with those before it tells about fewer, of {scene.requests}"
+    if "reject" not in entry:
+        message = f"request {at} was answered although {why}"
+        raise CheckFailed("accepted_invalid", message, {"reject": sorted(TOO_FEW)})
+    call.fits(f"request {at}", _rejection(entry), TOO_FEW, why)
+
+
+def _rejection(entry: Mapping[str, Any]) -> Answer:
+    body = entry["reject"]
+    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
+        raise CheckFailed("protocol", f"{REQUEST}: a refused request has a reject with a code, not {body!r:.80}")
+    return Answer("reject", code=body["code"], message=str(body.get("message", "")))
