@@ -39,6 +39,7 @@ _SECRETS: Final = ("sealing_key", "masking_key", "self_seed", "key_coefficients"
 _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
 _BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
+_HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
 _BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -217,6 +218,9 @@ FORMS: Final[dict[str, str]] = {
     "authority": "bytes",
     "basa.user.roundings": "reals",
     **dict.fromkeys(("basa.user.seeds", "box_keys", "pair_keys", "self_keys"), "bytes list"),
+    **dict.fromkeys(("sizes", "subgroups", "levels"), "users"),
+    "range": "reals",
+    "matrix": "text",
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -425,6 +429,7 @@ def _has_form(value: Any, form: str) -> bool:
     forms: dict[str, Callable[[Any], bool]] = {
         "json": lambda value: True,
         "integer": _is_integer,
+        "flag": lambda value: type(value) is bool,
         "text": lambda value: isinstance(value, str),
         "bytes": lambda value: _is_hex(value, 1),
         "seed": lambda value: _is_hex(value, 32) and len(value) == 64,
@@ -544,6 +549,7 @@ _DIGITS: Final = 40
 _NOT_HEX: Final = re.compile("[^0-9a-f]")
 _WORDS: Final = {
     "integer": "a JSON integer",
+    "flag": "true or false",
     "text": "a string",
     "bytes": "lowercase hex digits",
     "seed": "64 lowercase hex digits",
