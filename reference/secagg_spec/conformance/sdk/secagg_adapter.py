@@ -123,6 +123,14 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "basa.open": ((*_BOX, "private", "box"), ()),
     "basa.recover": ((*_BASA, "session", "round", "accepted", "weights", "masked", "own", "skipped"), ()),
     "basa.epochs": ((*_BASA, "session", "round", "updates", "schedule"), ("roundings",)),
+    "heterosag.mask": ((*_HETEROSAG, "session", "round", "user", "self_seed", "keys", "secrets", "update"), ()),
+    "heterosag.unmask": (
+        (*_HETEROSAG, "session", "round", "keys", "survivors", "segments", "self_seeds", "secrets"),
+        (),
+    ),
+    "heterosag.round": ((*_HETEROSAG, "clip", "x", "method", "trim", "drop"), ("rounding",)),
+    "heterosag.user": ((*_HETEROSAG, "session", "round", "user", "past", "update", "steps"), _SECRETS),
+    "heterosag.server": ((*_HETEROSAG, "session", "round", "steps"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -136,6 +144,7 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "secagg": ("R", "N", "D", "T", "t", "k", "d"),
     "basecagg": _STAMPED,
     "basa": _BASA,
+    "heterosag": _HETEROSAG,
 }
 """The parameters of each protocol that has sessions: the members of ``numbers``."""
 
@@ -160,6 +169,8 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "basa.server": (("authority", "verification"), ()),
     "basa.authority": (("signing", "verification"), ("pair_keys", "self_keys")),
+    "heterosag.user": (("user", "past", "update"), _SECRETS),
+    "heterosag.server": ((), ()),
 }
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
@@ -221,6 +232,16 @@ FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(("sizes", "subgroups", "levels"), "users"),
     "range": "reals",
     "matrix": "text",
+    **dict.fromkeys(("keys", "segments", "self_seeds"), "bytes list"),
+    "heterosag.mask.secrets": "parcels",
+    "heterosag.unmask.secrets": "skipped seeds",
+    "survivors": "users",
+    "past": "lists of users",
+    **dict.fromkeys(("heterosag.round.x", "heterosag.round.rounding"), "reals list"),
+    "heterosag.round.clip": "flag",
+    "heterosag.round.drop": "round drop",
+    "method": "text",
+    "trim": "integer",
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -437,6 +458,7 @@ def _has_form(value: Any, form: str) -> bool:
         "reals": lambda value: _is_hex(value, 8),
         "vectors": lambda value: _is_list(value, _is_vector),
         "users": _is_users,
+        "lists of users": lambda value: _is_list(value, _is_users),
         "held": lambda value: _is_list(value, _is_share),
         "words": _is_vector,
         "stamped shares": lambda value: _is_list(value, _is_stamped_share),
@@ -557,10 +579,11 @@ _WORDS: Final = {
     "reals": "lowercase hex digits, 16 for each number",
     "vectors": "a list of vectors in lowercase hex digits",
     "users": "a list of JSON integers",
+    "lists of users": "a list of lists of JSON integers",
     "held": "a list of [user, vector]",
     "words": "lowercase hex digits, 8 for each number",
     "stamped shares": "a list of [user, decimal string, vector]",
-    "skipped seeds": "a list of [position, position, bytes]",
+    "skipped seeds": "a list of [integer, integer, bytes]",
     "list": "a list",
     "object": "an object",
     "bytes list": "a list of strings of lowercase hex digits",

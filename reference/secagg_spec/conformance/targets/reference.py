@@ -20,6 +20,7 @@ from secagg_spec.conformance.targets import (
     reference_basecagg,
     reference_basecagg_scripts,
     reference_crypto,
+    reference_heterosag_round,
     reference_messages,
     reference_neighbours,
     reference_pairs,
@@ -206,6 +207,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_basecagg_scripts.HANDLERS,
     **reference_basa.HANDLERS,
     **reference_basa_scripts.HANDLERS,
+    **reference_heterosag_round.HANDLERS,
 }
 
 
