@@ -65,6 +65,8 @@ _WRONG: dict[str, tuple[Any, ...]] = {
     "skipped seed": (None, 0, "", {}, [], [0, 1], [0, 1, "", ""], [0, "1", ""]),
     "number": (None, 0, "", {}, [], ["q"], ["q", "7", "7"], [7, "7"]),
     "object": (None, 0, True, "", []),
+    "flag": (None, 0, 1, "true", [], {}),
+    "lists of users": (None, 0, True, "", {}, [0], [[0], "0"], [["0"]]),
     "party": (None, True, [], {}, 1.5, "Server", "1"),
     "schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "start"}], [{"event": "stop", "user": 0}]),
     "epoch schedule": (None, 0, True, "", {}, [None], [{}], [{"event": "upload"}], [{"event": "start", "user": 0}]),

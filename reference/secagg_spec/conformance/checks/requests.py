@@ -245,6 +245,7 @@ def places(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | 
 def _inside(path: Path, form: str, value: Any) -> list[Place]:
     inner: dict[str, Callable[[], list[tuple[str | int, str, Any]]]] = {
         "vectors": lambda: [(at, "vector", entry) for at, entry in enumerate(value)],
+        "lists of users": lambda: [(at, "users", entry) for at, entry in enumerate(value)],
         "users": lambda: [(at, "integer", entry) for at, entry in enumerate(value)],
         "held": lambda: [(at, "pair", entry) for at, entry in enumerate(value)],
         "bytes list": lambda: [(at, "bytes", entry) for at, entry in enumerate(value)],
