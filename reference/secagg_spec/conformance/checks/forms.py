@@ -237,6 +237,9 @@ RESULTS: dict[str, dict[str, str]] = {
     "basa.open": {"seed": "bytes"},
     "basa.recover": {"sum": "vector", "average": "binary64"},
     "secagg.average": {"average": "binary64", "contributors": "users"},
+    "heterosag.mask": {"segments": "bytes"},
+    "heterosag.unmask": {"sums": "vectors"},
+    "heterosag.round": {"sums": "vectors", "aggregate": "binary64", "contributors": "users"},
 }
 """The members of the results, and their forms."""
 

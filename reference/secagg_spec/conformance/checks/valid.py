@@ -19,6 +19,7 @@ from secagg_spec.conformance.checks import (
     basecagg_plans,
     buffered_scenes,
     dealt_scenes,
+    heterosag_masking,
     heterosag_parties,
     neighbour_scenes,
     requests,
@@ -302,6 +303,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **basecagg_parties.VALID,
     **basa_parties.VALID,
     **heterosag_parties.VALID,
+    **heterosag_masking.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }
