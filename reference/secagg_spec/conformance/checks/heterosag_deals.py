@@ -83,10 +83,12 @@ def seen_before(draw: Any, p: Parameters, survivors: Sequence[int]) -> list[list
     """Draw requests that may come before one with these survivors: everybody, the same ones, with subgroups less."""
     parts = [sorted(set(users) & set(survivors)) for users in p.members]
     fewer = [sorted(set(survivors) - set(part)) for part in parts if part]
-    found = [users for users in (list(range(p.N)), sorted(survivors), *fewer) if users]
+    whole = [list(range(p.N)), sorted(survivors)]
+    kinds = [(), (whole,), (whole, fewer), ([*whole, *fewer], [*whole, *fewer])]
     kept: list[list[int]] = []
-    for users in [one_of(draw, found) for _ in range(draw(st.integers(0, 2)))]:
-        if allowed(p, kept, users) and allowed(p, [*kept, users], survivors):
+    for found in one_of(draw, kinds):
+        users = one_of(draw, found)
+        if users and allowed(p, kept, users) and allowed(p, [*kept, users], survivors):
             kept.append(users)
     return kept
 

@@ -147,7 +147,8 @@ def _another_round(draw: Any, scene: Scene) -> Fault | None:
     wrong = [left for left in candidates if _enough(p, left) and not heterosag_deals.allowed(p, past, left)]
     if not wrong:
         return None
-    left = one_of(draw, wrong)
+    hidden = [left for left in wrong if heterosag_deals.allowed(p, past[-1:], left)]
+    left = one_of(draw, hidden or wrong)
     return Fault(3, _asked(scene, left), TOO_FEW, f"{left} survive, and {past} survived before")
 
 
