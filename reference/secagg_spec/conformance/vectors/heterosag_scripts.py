@@ -11,7 +11,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, MALFORMED, NONCANONICAL, TOO_FEW
+from secagg_spec.conformance.checks.base import BAD_PARAM, MALFORMED, NONCANONICAL, TOO_FEW
 from secagg_spec.conformance.checks.heterosag_steps import ELSEWHERE, IMPOSSIBLE, UNPACKED
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.heterosag_cells import MASK, ROUND, UNMASK, Masked
@@ -301,11 +301,11 @@ def _user_requests(made: Book) -> None:
         ("one-less", [0, 2, 3, *_SECOND], [_EVERYBODY], "HSA-27", "ManyRounds", "user 1 survived the round before"),
         (
             "two-rounds-ago",
-            [0, 2, 3, *_SECOND],
+            [0, 1, 2, 3, 4, 6, 7],
             [_EVERYBODY, [0, 1, 2, 3]],
             "HSA-27",
             "ManyRounds",
-            "user 1 survived two rounds ago, and in the last round the second subgroup did not",
+            "user 5 survived two rounds ago, and in the last round its whole subgroup did not",
         ),
     ):
         scene = _played(f"heterosag-user-request-{name}", _EIGHT, None, past)
@@ -375,15 +375,11 @@ def _impossible(made: Book) -> None:
 
 
 def _not_begun(made: Book) -> None:
-    """Add scripts of users that are refused as a whole."""
-    updates: tuple[tuple[str, Callable[[UintArray], UintArray], Collection[str], str], ...] = (
-        ("level", lambda row: np.append(row[:-1], np.uint64(3)), NONCANONICAL, "the update holds the K of its cell"),
-        ("longer", lambda row: np.append(row, np.uint64(0)), LENGTH, "the update has d + 1 elements"),
-    )
-    for name, change, codes, comment in updates:
-        scene = _played(f"heterosag-user-update-{name}", _SIX)
-        params = {**scene.params(0, []), "update": pack(change(scene.updates()[0]))}
-        no_party(made, scene, 0, params, frozenset(codes), "HSA-13", "InputLevels", comment)
+    """Add the script of a user that is refused as a whole."""
+    scene = _played("heterosag-user-update-level", _SIX)
+    update = np.append(scene.updates()[0][:-1], np.uint64(3))
+    params = {**scene.params(0, []), "update": pack(update)}
+    no_party(made, scene, 0, params, NONCANONICAL, "HSA-13", "InputLevels", "the update holds the K of its cell")
 
 
 # --------------------------------------------------------------------------------------------------- masked segments
@@ -466,19 +462,19 @@ def _unmasked(made: Book) -> None:
 
 
 def _not_unmasked(made: Book) -> None:
-    """Add requests that are refused; user 1 has dropped out."""
+    """Add requests that are refused; where nothing is wrong with segments, user 1 has dropped out."""
     changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
         ("longer", lambda p: _one(p, lambda s: s + "00"), UNPACKED, "HSA-16", "Unpacked", "a byte more"),
         ("left-over", lambda p: _one(p, _top_bit), UNPACKED, "HSA-16", "Unpacked", "a bit that is left over"),
         ("large", lambda p: _one(p, _ones), UNPACKED, "HSA-16", "Unpacked", "an element that is not below its modulus"),
-        ("missing-secret", lambda p: {"secrets": p["secrets"][1:]}, ELSEWHERE, "ADP-38", "Given", "a secret less"),
+        ("missing-secret", lambda p: {"secrets": [*p["secrets"][:4], *p["secrets"][5:]]}, ELSEWHERE, "ADP-38", "Given", "a secret less"),
         ("disorder", _reversed, ELSEWHERE, "ADP-38", "Given", "the survivors do not ascend"),
         ("long-seed", lambda p: {"self_seeds": [p["self_seeds"][0] + "00", *p["self_seeds"][1:]]},
          ELSEWHERE | OUT_OF_RANGE, "ADP-38", "Given", "a self seed of 33 bytes"),
     )  # fmt: skip
     for name, change, codes, clause, flag, comment in changes:
         id = f"heterosag-unmask-{name}"
-        params = _opened(id, _EIGHT, [1])
+        params = _opened(id, _SIX, []) if flag == "Unpacked" else _opened(id, _EIGHT, [1])
         _invalid(made, id, UNMASK, {**params, **change(params)}, codes, clause, flag, comment)
     for left in (1, 2):
         id, comment = f"heterosag-unmask-cell-of-{left}", f"{left} users of the first subgroup survive"
@@ -550,11 +546,9 @@ def _rounds(made: Book) -> None:
         params, rand = _round(id, _EVEN, **changed)
         flags = ["LostSubgroup"] if changed else ["CellSums", "CellModulus"]
         made.valid(id, ROUND, params, rand, clauses=["HSA-12", "HSA-19", "HSA-21"], flags=flags, comment=comment)
-    refused: tuple[tuple[str, dict[str, Any], Collection[str], str, str, str], ...] = (
-        ("cell-of-one", _gone(masked_input=[1, 2, 3]), TOO_FEW, "HSA-17", "FewOfACell", "one of a subgroup is left"),
-        ("trim", {"trim": 1}, BAD_PARAM | MALFORMED, "ADP-39", "Trim", "a mean with something to trim"),
+    params, rand = _round("heterosag-round-trim", _EIGHT, trim=1)
+    comment = "a mean with something to trim"
+    codes = BAD_PARAM | MALFORMED
+    made.invalid(
+        "heterosag-round-trim", ROUND, params, rand, codes=codes, clauses=["ADP-39"], flags=["Trim"], comment=comment
     )
-    for name, changed, codes, clause, flag, comment in refused:
-        id = f"heterosag-round-{name}"
-        params, rand = _round(id, _EIGHT, **changed)
-        made.invalid(id, ROUND, params, rand, codes=codes, clauses=[clause], flags=[flag], comment=comment)
