@@ -202,6 +202,25 @@ def _ring_of(p: Parameters, subgroups: tuple[int, ...]) -> Any:
 
 
 @mutant(
+    "one-honest-user-in-a-subgroup",
+    "HSA-01",
+    "privacy: of a subgroup with T + 1 users T colluders read the segment of one user",
+    f"{_PLAN}:_check_groups",
+    lambda: _outcome(lambda: replace(_numbers(), sizes=(2, 6))),
+)
+def _one_honest(right: Function) -> Function:
+    def wrong(given: Any) -> None:
+        try:
+            right(given)
+        except ParameterError as error:
+            fewest = min(size // parts for size, parts in zip(given.sizes, given.subgroups, strict=True))
+            if not error.parameter.startswith("sizes[") or fewest != given.T + 1:
+                raise
+
+    return wrong
+
+
+@mutant(
     "input-below-the-modulus-is-enough",
     "HSA-13",
     "wrong sums: a number that is not below K but below the modulus is masked, and the sum is beyond what it can be",

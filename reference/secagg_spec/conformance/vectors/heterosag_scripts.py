@@ -12,7 +12,7 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.checks.base import BAD_PARAM, MALFORMED, NONCANONICAL, TOO_FEW
-from secagg_spec.conformance.checks.heterosag_steps import ELSEWHERE, IMPOSSIBLE, UNPACKED
+from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS, ELSEWHERE, IMPOSSIBLE, UNPACKED
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.heterosag_cells import MASK, ROUND, UNMASK, Masked
 from secagg_spec.conformance.heterosag_numbers import members
@@ -210,6 +210,14 @@ _FLAGS: tuple[tuple[str, ...], ...] = (
         "ADP-39",
         "trim-of-a-mean-is-passed-over",
     ),
+    (
+        "SmallSubgroup",
+        MISSING_STEP,
+        "A subgroup may have T + 1 users.",
+        "T colluders subtract their own segments and read one user's",
+        "HSA-01",
+        "one-honest-user-in-a-subgroup",
+    ),
 )
 
 
@@ -375,11 +383,15 @@ def _impossible(made: Book) -> None:
 
 
 def _not_begun(made: Book) -> None:
-    """Add the script of a user that is refused as a whole."""
+    """Add scripts that are refused as a whole."""
     scene = _played("heterosag-user-update-level", _SIX)
     update = np.append(scene.updates()[0][:-1], np.uint64(3))
     params = {**scene.params(0, []), "update": pack(update)}
     no_party(made, scene, 0, params, NONCANONICAL, "HSA-13", "InputLevels", "the update holds the K of its cell")
+    scene = _played("heterosag-server-small-subgroup", _SIX)
+    params = {**scene.params(SERVER, []), "sizes": [2, 4]}
+    comment = "the first subgroup has T + 1 users"
+    no_party(made, scene, SERVER, params, BAD_NUMBERS, "HSA-01", "SmallSubgroup", comment)
 
 
 # --------------------------------------------------------------------------------------------------- masked segments
@@ -467,7 +479,8 @@ def _not_unmasked(made: Book) -> None:
         ("longer", lambda p: _one(p, lambda s: s + "00"), UNPACKED, "HSA-16", "Unpacked", "a byte more"),
         ("left-over", lambda p: _one(p, _top_bit), UNPACKED, "HSA-16", "Unpacked", "a bit that is left over"),
         ("large", lambda p: _one(p, _ones), UNPACKED, "HSA-16", "Unpacked", "an element that is not below its modulus"),
-        ("missing-secret", lambda p: {"secrets": [*p["secrets"][:4], *p["secrets"][5:]]}, ELSEWHERE, "ADP-38", "Given", "a secret less"),
+        ("missing-secret", lambda p: {"secrets": [*p["secrets"][:4], *p["secrets"][5:]]}, ELSEWHERE,
+         "ADP-38", "Given", "a secret is missing"),
         ("disorder", _reversed, ELSEWHERE, "ADP-38", "Given", "the survivors do not ascend"),
         ("long-seed", lambda p: {"self_seeds": [p["self_seeds"][0] + "00", *p["self_seeds"][1:]]},
          ELSEWHERE | OUT_OF_RANGE, "ADP-38", "Given", "a self seed of 33 bytes"),
