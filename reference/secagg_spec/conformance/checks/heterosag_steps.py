@@ -23,6 +23,7 @@ from secagg_spec.conformance.checks.base import (
     TWICE,
     Caller,
     check,
+    fail,
 )
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved
 from secagg_spec.conformance.checks.heterosag_parties import ROLES, SERVED, USER, numbers
@@ -33,6 +34,7 @@ from secagg_spec.conformance.scenes import Scene, call
 from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.protocols import heterosag
+from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag import MaskedSegments
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters, cells_of
 from secagg_spec.protocols.shape import SERVER, Role
@@ -311,3 +313,22 @@ for _party in ROLES:
     _openings(_party)
 _right(USER, "HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA-22", "HSA-27", "SAG-10", "SAG-24")
 _right(SERVED, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
+
+
+# -------------------------------------------------------------------------------------------------------------- message
+
+
+@check("message.encode/masked-segments", "MSG-01", operations=("message.encode", "message.decode", SERVED), examples=12)
+def message(draw: Any, caller: Caller) -> None:
+    """Masked segments are written as the fields of their message type, and read back."""
+    scene = heterosag_parties.scene(draw, Role.SERVER)
+    _, sent = _segments(draw, scene)
+    head = {"session": sent.session.hex(), "round": str(sent.round), "sender": sent.sender, "receiver": "server"}
+    fields = {"neighbours": list(sent.neighbours), "segments": sent.segments.hex()}
+    written = {"type": MaskedSegments.TYPE, "bytes": encode(sent).hex()}
+    encoded = caller.result("message.encode", {"type": MaskedSegments.TYPE, **head, "fields": fields}).get("bytes")
+    if encoded != written["bytes"]:
+        fail(f"the bytes are {encoded}, must be {written['bytes']}", written["bytes"])
+    decoded = dict(caller.result("message.decode", written))
+    if decoded != {**head, "fields": fields}:
+        fail(f"the message is {decoded}, must be { ({**head, 'fields': fields}) }", fields)
