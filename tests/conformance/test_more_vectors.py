@@ -22,7 +22,7 @@ from tests.conformance import shipped
 from tests.conformance.shipped import VECTORS
 
 BOOKS = {book.name: book for book in shipped.BOOKS}
-SCRIPTED = ("scripts", "active", "secagg", "basecagg_scripts", "basa_scripts")
+SCRIPTED = ("scripts", "active", "secagg", "basecagg_scripts", "basa_scripts", "heterosag_scripts")
 PLAYED = [vector for name in SCRIPTED for vector in BOOKS[name].vectors if vector.operation in SCRIPTS]
 """The scripts."""
 AREAS = (
@@ -36,6 +36,7 @@ AREAS = (
     "secagg",
     "basecagg_scripts",
     "basa_scripts",
+    "heterosag_scripts",
 )
 _REGISTRY = mutants.load()
 

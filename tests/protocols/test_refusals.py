@@ -817,6 +817,7 @@ CORES = {
     "role_of",
     *basa_calls.CORES,
     *heterosag_calls.CORES,
+    *("mask_keys", "self_keys", "masked_update", "masked_sums", "unmasked_sums"),
     "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""

@@ -11,7 +11,9 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.heterosag_numbers import totals
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.targets.reference_scripts import Party
 from secagg_spec.conformance.targets.reference_sessions import PROTOCOLS
 from secagg_spec.conformance.wire import unpack
@@ -105,10 +107,11 @@ class Deal:
         return network
 
     def total(self, users: Collection[int]) -> UintArray:
-        """Return the sum of the updates of some users."""
-        ring = Ring(int(self.numbers.get("q", self.numbers.get("R"))))
-        rows = [unpack(self.setups[user]["update"]).astype(np.uint64) for user in sorted(users)]
-        return ring.sum(np.stack(rows))
+        """Return the sum of the updates of some users; in HeteroSAg those of all cells, one after the other."""
+        rows = {user: unpack(self.setups[user]["update"]).astype(np.uint64) for user in sorted(users)}
+        if self.protocol == "heterosag":
+            return np.concatenate(totals(read_parameters(**self.numbers), rows))
+        return Ring(int(self.numbers.get("q", self.numbers.get("R")))).sum(np.stack(list(rows.values())))
 
 
 def called(party: int) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.wire import pack_reals
 from secagg_spec.protocols.heterosag_plan import Parameters
+
+MEMBERS = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
 
 
 def packed_range(range: Range) -> str:
@@ -21,3 +25,11 @@ def members(p: Parameters) -> dict[str, Any]:
     numbers = {name: getattr(p, name) for name in ("N", "D", "T", "t", "d", "matrix")}
     lists = {name: list(getattr(p, name)) for name in ("sizes", "subgroups", "levels")}
     return {**numbers, **lists, "range": packed_range(p.range)}
+
+
+def totals(p: Parameters, rows: Mapping[int, UintArray]) -> list[UintArray]:
+    """Return the sum of the inputs of some users in each cell that has any, by segment and first subgroup."""
+    present = {cell: sorted(cell.members & set(rows)) for cell in p.parts}
+    return [
+        cell.ring.sum(np.stack([cell.of(rows[user]) for user in users])) for cell, users in present.items() if users
+    ]

@@ -35,6 +35,11 @@ class Scene:
         chosen = self.party if party is None else party
         return [event for event in self.network.transcript if event.party == chosen]
 
+    def state(self, at: int) -> Any:
+        """Return what the party knows after a step, by its number, as a party of SecAgg would know it."""
+        after = self.events()[at].state
+        return getattr(after, "base", after)
+
     def inbox(self, at: int) -> list[Any]:
         """Return what arrives in a step, by its number."""
         return list(self.events()[at].received)

@@ -95,6 +95,20 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
     return np.concatenate(numbers)
 
 
+def read_segments(round: Round, sender: int, data: bytes) -> UintArray:
+    """Return the d elements of the packed segments of a sender.
+
+    Raises
+    ------
+    Malformed
+        They are not in the packed form; the sender is blamed (HSA-16).
+    """
+    try:
+        return frozen(unpack_segments(round.parts_of(sender), data))
+    except ParameterError as error:
+        raise Malformed(f"segments of {sender}: {error}", (sender,)) from error
+
+
 # ------------------------------------------------------------------------------------------------------ states
 
 
@@ -283,10 +297,7 @@ def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) ->
 def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
     """Recover the secrets and remove the masks, cell by cell (HSA-19, HSA-20)."""
     base, outbox = secagg.server_unmasking(state.base, inbox, randomness=randomness)
-    found = (
-        _cell_sum(cell, base.survivors, total) for cell, total in zip(state.parameters.parts, base.sums, strict=True)
-    )
-    return replace(state, base=base, sums=tuple(each for each in found if each.survivors)), outbox
+    return replace(state, base=base, sums=cell_sums(state.parameters, base.survivors, base.sums)), outbox
 
 
 _STEPS = {(step.phase, step.role): step for step in secagg.TABLE}
@@ -349,6 +360,18 @@ def check_past(parameters: Parameters, survivors: Collection[int], past: Sequenc
         if users is not None:
             what = f"with earlier rounds, the sums of segment {cell.segment} tell about users {sorted(users)} alone"
             raise TooFewSurvivors(f"{what}; at least T + 2 = {least} are needed")
+
+
+def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequence[UintArray]) -> tuple[CellSum, ...]:
+    """Return the sums of the cells with survivors, of those of all cells (HSA-19).
+
+    Raises
+    ------
+    Malformed
+        A sum is not one that so many users can have; all of them are blamed (HSA-20).
+    """
+    found = (_cell_sum(cell, survivors, total) for cell, total in zip(parameters.parts, totals, strict=True))
+    return tuple(each for each in found if each.survivors)
 
 
 def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellSum:
@@ -432,12 +455,8 @@ def _packed(state: UserState, message: MaskedInput) -> MaskedSegments:
 
 
 def _unpacked(state: ServerState, message: MaskedSegments) -> MaskedInput:
-    cells = state.base.round.parts_of(message.sender)
-    try:
-        masked = unpack_segments(cells, message.segments)
-    except ParameterError as error:
-        raise Malformed(f"MaskedSegments from {message.sender}: {error}", (message.sender,)) from error
-    return MaskedInput(*_envelope(message), message.neighbours, frozen(masked))
+    masked = read_segments(state.base.round, message.sender, message.segments)
+    return MaskedInput(*_envelope(message), message.neighbours, masked)
 
 
 def _envelope(message: Message) -> tuple[bytes, int, int, int]:

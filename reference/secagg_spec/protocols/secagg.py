@@ -406,6 +406,55 @@ def server_start(round: Round) -> ServerState:
     return ServerState(round)
 
 
+# ------------------------------------------------------------------------------------------- masks, part by part
+
+
+def mask_keys(
+    round: Round, user: int, keys: Mapping[int, bytes], secrets: Mapping[int, bytes]
+) -> dict[tuple[int, int], bytes]:
+    """Return the keys of the masks that a user shares with others, by segment and peer (MSK-01).
+
+    `keys` are the public masking keys of the user and of these others, `secrets` what it agreed on with each of them.
+    """
+    context = round.context()
+    return {
+        (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
+        for part in round.parts_of(user)
+        for peer, secret in secrets.items()
+        if peer in part.members
+    }
+
+
+def self_keys(round: Round, user: int, seed: bytes) -> dict[int, bytes]:
+    """Return the keys of a user's own masks, by segment (MSK-02)."""
+    context = round.context()
+    return {part.segment: masks.self_key(context, seed, user, part.segment) for part in round.parts_of(user)}
+
+
+def masked_update(state: UserState, received: Collection[int]) -> UintArray:
+    """Return the masked input of a user, d elements, over the neighbours whose shares arrived (SAG-12)."""
+    return np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
+
+
+def masked_sums(parameters: Numbers, masked: Mapping[int, UintArray]) -> tuple[UintArray, ...]:
+    """Return, for each part, the sum of what its members sent for it, by user d elements."""
+    return tuple(_masked_sum(part, masked) for part in parameters.parts)
+
+
+def unmasked_sums(
+    state: ServerState, seeds: Mapping[int, bytes], secrets: Mapping[tuple[int, int], bytes]
+) -> tuple[UintArray, ...]:
+    """Return, for each part, the sum of the inputs of the survivors (SAG-29).
+
+    `seeds` are the self seeds of the survivors, `secrets` what each dropped user agreed on with each surviving one.
+    """
+    parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
+    return tuple(
+        frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
+        for part, total in parts
+    )
+
+
 # ------------------------------------------------------------------------------------------------------- steps
 
 
@@ -453,24 +502,18 @@ def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -
     sealing = {peer: _secret(state.private.sealing, peer, keys.sealing) for peer, keys in peers.items()}
     masking = {peer: _secret(state.private.masking, peer, keys.masking) for peer, keys in peers.items()}
     held = _deal(state, sorted([*peers, state.user]), seed, for_key, for_seed)
-    context, parts = state.round.context(), state.round.parts_of(state.user)
+    pairs = {user: pair.masking for user, pair in {**peers, state.user: own}.items()}
     after = replace(
         state,
         phase="masked_input",
         private=None,
         peers={**peers, state.user: own},
         sealing_secrets=sealing,
-        mask_keys={
-            (part.segment, peer): masks.pairwise_key(
-                context, masking[peer], {state.user: own.masking, peer: peers[peer].masking}, part.segment
-            )
-            for part in parts
-            for peer in part.members & set(peers)
-        },
-        self_keys={part.segment: masks.self_key(context, seed, state.user, part.segment) for part in parts},
+        mask_keys=mask_keys(state.round, state.user, pairs, masking),
+        self_keys=self_keys(state.round, state.user, seed),
         held={state.user: held[state.user]},
     )
-    committed = masks.commitment(context, seed, state.user)
+    committed = masks.commitment(state.round.context(), seed, state.user)
     shares = tuple(_sealed(after, peer, held[peer]) for peer in sorted(peers))
     return after, (*shares, SeedCommitment(*_header(state, SERVER), committed))
 
@@ -501,7 +544,7 @@ def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness)
     parameters = state.round.parameters
     if len(received) + 1 < parameters.t:
         raise TooFewSurvivors(f"shares of {len(received)} neighbours came and t - 1 = {parameters.t - 1} are needed")
-    masked = np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
+    masked = masked_update(state, received)
     after = replace(
         state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
     )
@@ -517,7 +560,7 @@ def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomn
     survivors = tuple(sorted(masked))
     _enough(state, survivors, "sent a masked input")
     _recoverable(state, survivors, "survive")
-    sums = tuple(_masked_sum(part, masked) for part in state.round.parameters.parts)
+    sums = masked_sums(state.round.parameters, masked)
     after = replace(state, phase="unmasking", survivors=survivors, masked_sums=sums)
     return after, tuple(UnmaskRequest(*_header(state, user), survivors, after.dropped) for user in survivors)
 
@@ -545,13 +588,7 @@ def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness
     _recoverable(state, [message.sender for message in inbox], "answer")
     seeds = {user: _self_seed(state, user, answers) for user in state.survivors}
     keys = {user: _masking_key(state, user, answers) for user in state.dropped}
-    parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
-    secrets = _pairwise_secrets(state, keys)
-    sums = tuple(
-        frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
-        for part, total in parts
-    )
-    return replace(state, phase="done", sums=sums), ()
+    return replace(state, phase="done", sums=unmasked_sums(state, seeds, _pairwise_secrets(state, keys))), ()
 
 
 TABLE = (

@@ -81,9 +81,9 @@ def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
         mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
 
 
-def judge_script(call: Caller, scene: Scene, *faults: Fault) -> None:
+def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] | None = None) -> None:
     """Let a party take its steps in one script, and others to be refused; the right ones come out as if alone."""
-    right, op = scene.calls(), scene.deal.named(scene.party)
+    right, op = scene.calls() if calls is None else calls, scene.deal.named(scene.party)
     steps = with_faults(right, faults)
     entries = ask(call, op, scene.params([step for step, _ in steps]), scene.deal.rand(scene.party) or None)
     compare_entries(op, right, drop_faults(call, op, entries, [fault for _, fault in steps]), scene.entries(right))

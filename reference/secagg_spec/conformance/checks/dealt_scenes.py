@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.shamir import element_bytes
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import active_scenes, basa_visits, basecagg_scenes, rounds
+from secagg_spec.conformance.checks import active_scenes, basa_visits, basecagg_scenes, heterosag_deals, rounds
 from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts
 from secagg_spec.conformance.scenes import Scene
 from secagg_spec.conformance.wire import pack
-from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
+from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.shape import SERVER, Network, Role
 
@@ -36,7 +35,7 @@ def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
     setups: dict[int, Mapping[str, Any]] = {SERVER: {"order": order}}
     for user in range(N):
         setups[user] = {"user": user, "order": order, "update": pack(updates[user])}
-    rands = {user: _secagg_values(SeededSource(seed, str(user)), numbers["t"]) for user in range(N)}
+    rands = {user: rounds.round_secrets(SeededSource(seed, str(user)), numbers["t"]) for user in range(N)}
     shown = {"R": str(R), **numbers, "d": d}
     return Deal("secagg", shown, rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), setups, rands)
 
@@ -50,7 +49,7 @@ def bare(draw: Any) -> Deal:
     order = cases.shuffled(draw, range(N))
     setups: dict[int, Mapping[str, Any]] = {SERVER: {"order": order}}
     setups.update({user: {"user": user, "order": order, "update": pack(np.zeros(1, np.uint64))} for user in range(N)})
-    rands = {user: _secagg_values(SeededSource(b"", str(user)), numbers["t"]) for user in range(N)}
+    rands = {user: rounds.round_secrets(SeededSource(b"", str(user)), numbers["t"]) for user in range(N)}
     return Deal("secagg", numbers, rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), setups, rands)
 
 
@@ -71,12 +70,6 @@ def _sparse_numbers(draw: Any, spare: int) -> dict[str, int]:
     T = draw(st.integers(1, N - 2 - spare))
     t = draw(st.integers(2, max(2, k + 1 - spare)))
     return {"N": N, "D": draw(st.integers(0, N - max(t, T + 2))), "T": T, "t": t, "k": k}
-
-
-def _secagg_values(source: SeededSource, t: int) -> dict[str, str]:
-    keys = {name: source.take(32).hex() for name in ("sealing_key", "masking_key", "self_seed")}
-    names = ("key_coefficients", "seed_coefficients")
-    return {**keys, **{name: b"".join(map(element_bytes, draw_coefficients(source, t - 1))).hex() for name in names}}
 
 
 def light(draw: Any, *, active: bool) -> Deal:
@@ -121,11 +114,15 @@ def deal(draw: Any, protocol: str) -> Deal:
         return basecagg_scenes.deal(draw)
     if protocol == "basa":
         return basa_visits.deal(draw)
+    if protocol == "heterosag":
+        return heterosag_deals.deal(draw)
     return light(draw, active=protocol != "lightsecagg")
 
 
 def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
-    """Draw who drops out before which step: at most `most` users, each once."""
+    """Draw who drops out before which step: at most `most` users, each once; in HeteroSAg often as many as may."""
+    if dealt.protocol == "heterosag" and draw(st.booleans()):
+        return heterosag_deals.spared(draw, dealt)
     phases = [step.phase for step in dealt.table if step.role is Role.USER]
     gone: dict[str, list[int]] = {phase: [] for phase in phases}
     for user in cases.subset(draw, dealt.users, 0, most):

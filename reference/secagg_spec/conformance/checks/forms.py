@@ -243,6 +243,9 @@ RESULTS: dict[str, dict[str, str]] = {
         "moduli": "decimals list",
     },
     "heterosag.average": {"segment": "binary64"},
+    "heterosag.mask": {"segments": "bytes"},
+    "heterosag.unmask": {"sums": "vectors"},
+    "heterosag.round": {"sums": "vectors", "aggregate": "binary64", "contributors": "users"},
 }
 """The members of the results, and their forms."""
 

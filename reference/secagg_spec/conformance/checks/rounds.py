@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.shamir import element_bytes
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
@@ -17,6 +18,7 @@ from secagg_spec.conformance.scenes import written
 from secagg_spec.conformance.targets.reference_scripts import Call, play, server_end
 from secagg_spec.conformance.wire import pack, unpack
 from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import SealedChannel
 from secagg_spec.protocols import lightsecagg
@@ -273,3 +275,10 @@ def without(call: Call, at: int) -> Call:
 def exchanged(call: Call, at: int, data: bytes) -> Call:
     """Return a step with other bytes in the place of one of its messages."""
     return replace(call, inbox=(*call.inbox[:at], data, *call.inbox[at + 1 :]))
+
+
+def round_secrets(source: SeededSource, t: int) -> dict[str, str]:
+    """Return what a user of SecAgg's round samples, as it stands in a request."""
+    keys = {name: source.take(32).hex() for name in ("sealing_key", "masking_key", "self_seed")}
+    names = ("key_coefficients", "seed_coefficients")
+    return {**keys, **{name: b"".join(map(element_bytes, draw_coefficients(source, t - 1))).hex() for name in names}}

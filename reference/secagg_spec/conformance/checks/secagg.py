@@ -70,11 +70,14 @@ NOT_THESE = frozenset({"inconsistent_sets", "unknown_peer"})
 
 Build = Callable[[Any, Scene], Fault | None]
 _FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
+ROUND_FAULTS: dict[Role, dict[str, Build]] = {Role.USER: {}, Role.SERVER: {}}
+"""The faults that any protocol meets whose round is that of SecAgg on the complete graph."""
+
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 
 def _refusal(
-    party: str, name: str, *clauses: str, sparse: bool | None = None, spare: int = 0
+    party: str, name: str, *clauses: str, sparse: bool | None = None, spare: int = 0, shared: bool = True
 ) -> Callable[[Build], Build]:
     """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
 
@@ -89,6 +92,8 @@ def _refusal(
         check(f"{party}/{name}", *clauses, operations=SESSIONS, applies=dealt.plays(party), examples=16)(judge)
         if sparse is None and not spare:
             _FAULTS[party][name] = build
+        if shared and not sparse:
+            ROUND_FAULTS[_ROLES[party]][name] = build
         return build
 
     return register
@@ -137,7 +142,7 @@ def _allowed(scene: Scene, at: int) -> set[int]:
     """Return the users whose messages a step may receive."""
     if at == 0:
         return set(scene.deal.users)
-    state = scene.events()[at - 1].state
+    state = scene.state(at - 1)
     if scene.party != SERVER:
         return set(state.peers) - {scene.party} if at == 2 else set()
     return set((state.keys, state.sharers, state.survivors)[at - 1])
@@ -235,7 +240,7 @@ def _fresh_keys(draw: Any) -> list[bytes]:
 @_refusal(USER, "stranger-keys", "SAG-06", "ADP-29")
 def _stranger_keys(draw: Any, scene: Scene) -> Fault:
     """Keys of a user that is no neighbour are refused: another user of the circle, itself, or nobody."""
-    graph = scene.events()[0].state.round.graph
+    graph = scene.state(0).round.graph
     others = set(scene.deal.users) - graph.neighbours(scene.party)
     user = draw(st.sampled_from([*sorted(others, key=lambda user: (user == scene.party, user)), scene.size]))
     keys = sorted([*_keys(scene).items(), (user, _fresh_keys(draw))])
@@ -305,7 +310,7 @@ def _descending(draw: Any, scene: Scene) -> Fault:
 
 def _lane(scene: Scene, message: Message) -> tuple[Lane, bytes]:
     """Return what the payload from a neighbour is sealed with: the way, and the secret of the two."""
-    state = scene.events()[1].state
+    state = scene.state(1)
     keys = (state.peers[message.sender].sealing, state.peers[scene.party].sealing)
     return Lane(state.round.context(), message.sender, scene.party, *keys), state.sealing_secrets[message.sender]
 
@@ -363,9 +368,16 @@ def _request(scene: Scene) -> UnmaskRequest:
 
 
 def _still_enough(scene: Scene, survivors: Sequence[int]) -> bool:
-    """Return whether SAG-22 allows a request with these survivors."""
-    holders = scene.events()[0].state.round.graph.holders(scene.party)
-    return len(survivors) >= scene.enough and len(holders & set(survivors)) >= scene.deal.numbers["t"]
+    """Return whether SAG-22 and HSA-18 allow a request with these survivors."""
+    agreed = scene.state(0).round
+    near, parameters = agreed.graph.holders(scene.party) & set(survivors), agreed.parameters
+    left = [len(part.members & set(survivors)) for part in parameters.parts]
+    return len(survivors) >= scene.enough and len(near) >= parameters.t and not few_of_some(left, parameters.T)
+
+
+def few_of_some(left: Sequence[int], T: int) -> bool:
+    """Return whether of some users some are left, and fewer than T + 2."""
+    return any(0 < count < T + 2 for count in left)
 
 
 @_refusal(USER, "request-twice", "SAG-19")
@@ -389,11 +401,13 @@ def _named_outside(draw: Any, scene: Scene) -> Fault:
 
 
 @_refusal(USER, "request-both", "SAG-20")
-def _named_in_both(draw: Any, scene: Scene) -> Fault:
+def _named_in_both(draw: Any, scene: Scene) -> Fault | None:
     """A request that names a user as survivor and as dropped is refused: both its secrets would be released."""
     request = _request(scene)
     user = draw(st.sampled_from((*request.survivors, *request.dropped)))
     survivors, dropped = sorted({*request.survivors, user}), sorted({*request.dropped, user})
+    if not _still_enough(scene, survivors):
+        return None
     return Fault(3, _asked(scene, survivors, dropped), TWICE, f"user {user} is in both sets", THE_SERVER)
 
 
@@ -412,7 +426,7 @@ def _named_without(draw: Any, scene: Scene) -> Fault | None:
 def _few_survivors(draw: Any, scene: Scene) -> Fault:
     """A request with too few survivors, all together or among the holders, is refused."""
     request = _request(scene)
-    holders = scene.events()[0].state.round.graph.holders(scene.party)
+    holders = scene.state(0).round.graph.holders(scene.party)
     others = [user for user in request.survivors if user != scene.party]
     near_first = draw(st.booleans())
     leaving = sorted(cases.shuffled(draw, others), key=lambda user: near_first and user not in holders)
@@ -426,7 +440,7 @@ def _few_survivors(draw: Any, scene: Scene) -> Fault:
 @_refusal(USER, "request-unnamed", "SAG-23", spare=1)
 def _unnamed(draw: Any, scene: Scene) -> Fault | None:
     """A request that leaves out a user whose shares are held is refused."""
-    request, held = _request(scene), set(scene.events()[2].state.held) - {scene.party}
+    request, held = _request(scene), set(scene.state(2).held) - {scene.party}
     user = draw(st.sampled_from(sorted(held)))
     survivors, dropped = ([other for other in users if other != user] for users in (request.survivors, request.dropped))
     if not _still_enough(scene, survivors):
@@ -438,13 +452,15 @@ def _unnamed(draw: Any, scene: Scene) -> Fault | None:
 @_refusal(USER, "request-unheld", "SAG-23", spare=1)
 def _unheld(draw: Any, scene: Scene) -> Fault | None:
     """A request that names a neighbour whose shares are not held is refused."""
-    request, state = _request(scene), scene.events()[2].state
+    request, state = _request(scene), scene.state(2)
     missing = state.round.graph.neighbours(scene.party) - set(state.held)
     if not missing:
         return None
     user = draw(st.sampled_from(sorted(missing)))
     survivors, dropped = list(request.survivors), list(request.dropped)
     one_of(draw, (dropped, survivors)).append(user)
+    if not _still_enough(scene, survivors):
+        return None
     why = f"shares of user {user} are not held"
     return Fault(3, _asked(scene, sorted(survivors), sorted(dropped)), OUTSIDE, why, THE_SERVER)
 
@@ -467,7 +483,7 @@ def _another_request(draw: Any, scene: Scene) -> Fault | None:
 @_refusal(SERVED, "share-for-a-stranger", "SAG-31", "ADP-29", sparse=True)
 def _share_for_stranger(draw: Any, scene: Scene) -> Fault | None:
     """A share for a user that is not a neighbour of its sender is malformed, and the sender is blamed."""
-    state, inbox = scene.events()[0].state, scene.inbox(1)
+    state, inbox = scene.state(0), scene.inbox(1)
     message = one_of(draw, [message for message in inbox if isinstance(message, SecretShares)])
     strangers = set(state.keys) - state.round.graph.holders(message.sender)
     if not strangers:
@@ -579,7 +595,7 @@ def _only(scene: Scene, at: int, senders: Sequence[int], why: str) -> Fault:
 @_refusal(SERVED, "few-holders", "SAG-18", sparse=True, spare=1)
 def _few_holders(draw: Any, scene: Scene) -> Fault | None:
     """A sum is not asked for when the secrets of a user have fewer than t holders left, also where many users are."""
-    state, t = scene.events()[1].state, scene.deal.numbers["t"]
+    state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(st.sampled_from(state.sharers))
     holders = sorted(state.round.graph.holders(owner))
     senders = {message.sender for message in scene.inbox(2)}
@@ -593,7 +609,7 @@ def _few_holders(draw: Any, scene: Scene) -> Fault | None:
 @_refusal(SERVED, "few-answers", "SAG-27", "SAG-30")
 def _few_answers(draw: Any, scene: Scene) -> Fault:
     """With fewer than t holders of a user that answer, nothing is recovered; with enough of them it is."""
-    state, t = scene.events()[1].state, scene.deal.numbers["t"]
+    state, t = scene.state(1), scene.deal.numbers["t"]
     owner = draw(st.sampled_from(state.sharers))
     holders = state.round.graph.holders(owner)
     senders = [message.sender for message in scene.inbox(3)]
@@ -614,7 +630,7 @@ def _outsider(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, with_more(scene.calls()[at], message), NOT_ALLOWED, f"user {user} is outside")
 
 
-@_refusal(SERVED, "input", "SAG-33", "MOD-06", "MOD-07")
+@_refusal(SERVED, "input", "SAG-33", "MOD-06", "MOD-07", shared=False)
 def _input(draw: Any, scene: Scene) -> Fault:
     """A masked input of another length, or with a number that is not below R, is refused, and its sender is blamed."""
     inbox, R = scene.inbox(2), int(scene.deal.numbers["R"])
@@ -684,7 +700,7 @@ def _altered_share(draw: Any, scene: Scene) -> Fault:
 def uncommitted(draw: Any, call: Caller) -> None:
     """A seed that its owner did not commit to, or a key that it did not advertise, is refused with whom to blame."""
     scene = dealt_scenes.scene(draw, Role.SERVER, sparse=False, spare=1)
-    calls, state = scene.calls(), scene.events()[2].state
+    calls, state = scene.calls(), scene.state(2)
     at, users, name = (0, state.dropped, "masking") if state.dropped else (1, state.survivors, "commitment")
     inbox = scene.inbox(at)
     places = [place for place, message in enumerate(inbox) if message.sender in users and hasattr(message, name)]

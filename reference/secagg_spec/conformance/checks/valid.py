@@ -20,6 +20,8 @@ from secagg_spec.conformance.checks import (
     buffered_scenes,
     dealt_scenes,
     heterosag_cases,
+    heterosag_masking,
+    heterosag_parties,
     neighbour_scenes,
     requests,
     rounds,
@@ -302,6 +304,8 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **basecagg_parties.VALID,
     **basa_parties.VALID,
     **heterosag_cases.VALID,
+    **heterosag_parties.VALID,
+    **heterosag_masking.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }

@@ -1,4 +1,4 @@
-"""Planted bugs of masks of several segments, which no protocol with operations has yet."""
+"""Planted bugs of masks of several segments."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from secagg_spec.crypto.sealing import Context
 
 Function = Callable[..., Any]
 _MASKS = "secagg_spec.crypto.masks"
-_TEST = "tests/crypto/test_masks.py::test_whatever_a_mask_is_for_its_key_is_its_own"
 _CONTEXT = Context("p", b"h" * 32, b"s" * 16, 9, 515)
 
 
@@ -21,7 +20,7 @@ _CONTEXT = Context("p", b"h" * 32, b"s" * 16, 9, 515)
     "privacy: two segments have one mask, so that their difference is bare",
     f"{_MASKS}:pairwise_key",
     lambda: masks.pairwise_key(_CONTEXT, b"x" * 32, {1: b"a" * 32, 2: b"b" * 32}, 1),
-    _TEST,
+    also=("HSA-14",),
 )
 def _one_pairwise(right: Function) -> Function:
     return lambda context, secret, keys, segment=0: right(context, secret, keys)
@@ -33,7 +32,7 @@ def _one_pairwise(right: Function) -> Function:
     "privacy: two segments of a user have one self mask",
     f"{_MASKS}:self_key",
     lambda: masks.self_key(_CONTEXT, b"x" * 32, 3, 1),
-    _TEST,
+    also=("HSA-14",),
 )
 def _one_own(right: Function) -> Function:
     return lambda context, seed, user, segment=0: right(context, seed, user)

@@ -127,6 +127,14 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "segment.plan": (_HETEROSAG, ()),
     "heterosag.average": (("range", "levels", "counts", "sums", "method", "trim"), ()),
     "heterosag.request": ((*_HETEROSAG, "requests"), ()),
+    "heterosag.mask": ((*_HETEROSAG, "session", "round", "user", "self_seed", "keys", "secrets", "update"), ()),
+    "heterosag.unmask": (
+        (*_HETEROSAG, "session", "round", "keys", "survivors", "segments", "self_seeds", "secrets"),
+        (),
+    ),
+    "heterosag.round": ((*_HETEROSAG, "clip", "x", "method", "trim", "drop"), ("rounding",)),
+    "heterosag.user": ((*_HETEROSAG, "session", "round", "user", "past", "update", "steps"), _SECRETS),
+    "heterosag.server": ((*_HETEROSAG, "session", "round", "past", "steps"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -140,6 +148,7 @@ NUMBERS: Final[dict[str, tuple[str, ...]]] = {
     "secagg": ("R", "N", "D", "T", "t", "k", "d"),
     "basecagg": _STAMPED,
     "basa": _BASA,
+    "heterosag": _HETEROSAG,
 }
 """The parameters of each protocol that has sessions: the members of ``numbers``."""
 
@@ -164,6 +173,8 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ),
     "basa.server": (("authority", "verification"), ()),
     "basa.authority": (("signing", "verification"), ("pair_keys", "self_keys")),
+    "heterosag.user": (("user", "past", "update"), _SECRETS),
+    "heterosag.server": (("past",), ()),
 }
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
@@ -231,6 +242,14 @@ FORMS: Final[dict[str, str]] = {
     "sums": "vectors",
     "trim": "integer",
     "heterosag.request.requests": "users list",
+    **dict.fromkeys(("keys", "segments", "self_seeds"), "bytes list"),
+    "heterosag.mask.secrets": "parcels",
+    "heterosag.unmask.secrets": "skipped seeds",
+    "survivors": "users",
+    "past": "users list",
+    **dict.fromkeys(("heterosag.round.x", "heterosag.round.rounding"), "reals list"),
+    "heterosag.round.clip": "flag",
+    "heterosag.round.drop": "round drop",
     "requests": "requests",
     "held": "held",
     "drop": "drop",
@@ -572,7 +591,7 @@ _WORDS: Final = {
     "held": "a list of [user, vector]",
     "words": "lowercase hex digits, 8 for each number",
     "stamped shares": "a list of [user, decimal string, vector]",
-    "skipped seeds": "a list of [position, position, bytes]",
+    "skipped seeds": "a list of [integer, integer, bytes]",
     "list": "a list",
     "object": "an object",
     "bytes list": "a list of strings of lowercase hex digits",

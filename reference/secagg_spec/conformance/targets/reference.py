@@ -21,6 +21,7 @@ from secagg_spec.conformance.targets import (
     reference_basecagg_scripts,
     reference_crypto,
     reference_heterosag,
+    reference_heterosag_round,
     reference_messages,
     reference_neighbours,
     reference_pairs,
@@ -208,6 +209,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_basa.HANDLERS,
     **reference_basa_scripts.HANDLERS,
     **reference_heterosag.HANDLERS,
+    **reference_heterosag_round.HANDLERS,
 }
 
 

@@ -13,7 +13,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Reject
 from secagg_spec.conformance.targets import readers
 from secagg_spec.conformance.wire import pack
 from secagg_spec.errors import Malformed, ParameterError
-from secagg_spec.protocols import basa_messages, basecagg, codec, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import basa_messages, basecagg, codec, heterosag, lightsecagg, lightsecagg_active, secagg
 from secagg_spec.protocols.codec import FieldCodec, Message
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
 
@@ -51,6 +51,7 @@ KINDS: Mapping[int, type[Message]] = {
         basa_messages.CloseRequest,
         basa_messages.Release,
         basa_messages.Abandonment,
+        heterosag.MaskedSegments,
     )
 }
 """The message types of the declared protocols, by number."""

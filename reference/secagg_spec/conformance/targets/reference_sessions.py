@@ -7,7 +7,7 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -18,6 +18,8 @@ from secagg_spec.conformance.targets.reference_active import active_end, active_
 from secagg_spec.conformance.targets.reference_basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference_basecagg_scripts import Stamped
 from secagg_spec.conformance.targets.reference_crypto import session_parameters
+from secagg_spec.conformance.targets.reference_heterosag import read_parameters
+from secagg_spec.conformance.targets.reference_heterosag_round import read_past
 from secagg_spec.conformance.targets.reference_scripts import (
     Call,
     End,
@@ -30,7 +32,7 @@ from secagg_spec.conformance.targets.reference_scripts import (
 )
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import LengthMismatch
-from secagg_spec.protocols import lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import heterosag, lightsecagg, lightsecagg_active, secagg
 from secagg_spec.protocols.shape import Randomness, Role, Table
 
 DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
@@ -130,6 +132,18 @@ def _elements(name: str, text: str, count: int) -> tuple[int, ...]:
     return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
 
 
+# ------------------------------------------------------------------------------------------------------ HeteroSAg
+
+
+def _heterosag_user(parameters: Any, session: bytes, round: int, user: Any, past: Any, update: Any) -> Any:
+    state = heterosag.user_start(parameters, session, round, user, readers.vector("update", update))
+    return replace(state, past=read_past(parameters, past, user))
+
+
+def _heterosag_server(parameters: Any, session: bytes, round: int, past: Any) -> Any:
+    return heterosag.server_start(parameters, session, round, read_past(parameters, past))
+
+
 PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
     {
         "lightsecagg": Protocol(
@@ -155,6 +169,13 @@ PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
         ),
         "basecagg": Stamped(),
         "basa": Positioned(),
+        "heterosag": Protocol(
+            heterosag,
+            read_parameters,
+            {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
+            _secagg_sampled,
+            server_end,
+        ),
     }
 )
 assert set(PROTOCOLS) == set(NUMBERS)
@@ -210,21 +231,26 @@ def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
 # -------------------------------------------------------------------------------------------------------- scripts
 
 
-def _script(role: Role) -> Callable[..., dict[str, Any]]:
-    """Return the operation that plays a script of a party of SecAgg, which starts as in a session."""
+def _script(protocol: str, role: Role) -> Callable[..., dict[str, Any]]:
+    """Return the operation that plays a script of a party, which starts as in a session."""
+    known, names = PROTOCOLS[protocol], PARTIES[f"{protocol}.{role.value}"][0]
 
     def call(
         session: Any, round: Any, steps: Any, rand: Mapping[str, Any] | None = None, **given: Any
     ) -> dict[str, Any]:
-        setup: dict[str, Any] = {name: given.pop(name) for name in ("user", "order", "update") if name in given}
+        setup = {name: given.pop(name) for name in names}
         agreed = (readers.octets("session", session), readers.u32("round", round))
-        party = PROTOCOLS["secagg"].open(role, given, *agreed, setup, rand)
-        calls = read_calls(secagg.TABLE, role, steps)
+        party = known.open(role, given, *agreed, setup, rand)
+        calls = read_calls(known.table, role, steps)
         return {"steps": entries_of(party, calls)}
 
     return call
 
 
 HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
-    {"secagg.user": _script(Role.USER), "secagg.server": _script(Role.SERVER)}
+    {
+        f"{protocol}.{role.value}": _script(protocol, role)
+        for protocol in ("secagg", "heterosag")
+        for role in (Role.USER, Role.SERVER)
+    }
 )

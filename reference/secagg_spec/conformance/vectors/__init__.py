@@ -31,6 +31,7 @@ AREAS = (
     "basa",
     "basa_scripts",
     "heterosag",
+    "heterosag_scripts",
 )
 """The modules that make vectors, one file each."""
 

@@ -19,6 +19,7 @@ SCRIPTS = (
     *("lightsecagg.user", "lightsecagg.server", "lightsecagg_active.user", "lightsecagg_active.server"),
     *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
     *("basa.user", "basa.server", "basa.authority"),
+    *("heterosag.user", "heterosag.server"),
 )
 """The operations whose result has the entries of steps."""
 

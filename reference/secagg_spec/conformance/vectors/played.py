@@ -40,7 +40,7 @@ class Scene(ABC):
     policy: ClassVar[Mapping[str, str]] = VANDERMONDE
 
     id: str
-    numbers: dict[str, int]
+    numbers: dict[str, Any]
     drop: Mapping[str, Sequence[int]] = field(default_factory=dict)
     lost: tuple[tuple[int, int], ...] = ()
     received: dict[tuple[int, str], tuple[Message, ...]] = field(init=False, default_factory=dict)

@@ -403,8 +403,34 @@ _FLAGS: tuple[tuple[str, ...], ...] = (
 # -------------------------------------------------------------------------------------------------------- a round
 
 
+class SecretsScene(Scene):
+    """A round in which each user samples what a user of SecAgg samples."""
+
+    def sampled(self, party: int) -> dict[str, Any]:
+        """Return the keys, the self seed and the coefficients of a user."""
+        keys = {name: drawn_bytes(self.id, f"{name} of user {party}", 32) for name in _KEYS}
+        return {**keys, **{name: self._coefficients(name, party) for name in _COEFFICIENTS}}
+
+    def _coefficients(self, name: str, party: int) -> tuple[int, ...]:
+        seed = drawn_bytes(self.id, f"{name} of user {party}", 32)
+        return tuple(draw_coefficients(SeededSource(seed, name), self.numbers["t"] - 1))
+
+    def rand(self, party: int) -> dict[str, Any]:
+        """Return the sampled values of a script."""
+        if party == SERVER:
+            return {}
+        values = self.sampled(party)
+        keys = {name: values[name].hex() for name in _KEYS}
+        return {**keys, **{name: b"".join(map(element_bytes, values[name])).hex() for name in _COEFFICIENTS}}
+
+    def place(self, at: int, kind: type, sender: int | None = None) -> int:
+        """Return where the first message of a kind, and of a sender, stands in an inbox of the server."""
+        inbox = self.received[SERVER, PHASES[at]]
+        return next(p for p, m in enumerate(inbox) if isinstance(m, kind) and sender in (None, m.sender))
+
+
 @dataclass(frozen=True, eq=False)
-class _Scene(Scene):
+class _Scene(SecretsScene):
     """A round on the order that belongs to its number of users."""
 
     of_user: ClassVar[str] = "secagg.user"
@@ -426,26 +452,6 @@ class _Scene(Scene):
 
     def updates(self) -> UintArray:
         return drawn(self.id, "updates", self.numbers["R"], self.numbers["N"], self.numbers["d"])
-
-    def sampled(self, party: int) -> dict[str, Any]:
-        keys = {name: drawn_bytes(self.id, f"{name} of user {party}", 32) for name in _KEYS}
-        return {**keys, **{name: self._coefficients(name, party) for name in _COEFFICIENTS}}
-
-    def _coefficients(self, name: str, party: int) -> tuple[int, ...]:
-        seed = drawn_bytes(self.id, f"{name} of user {party}", 32)
-        return tuple(draw_coefficients(SeededSource(seed, name), self.numbers["t"] - 1))
-
-    def rand(self, party: int) -> dict[str, Any]:
-        if party == SERVER:
-            return {}
-        values = self.sampled(party)
-        keys = {name: values[name].hex() for name in _KEYS}
-        return {**keys, **{name: b"".join(map(element_bytes, values[name])).hex() for name in _COEFFICIENTS}}
-
-    def place(self, at: int, kind: type, sender: int | None = None) -> int:
-        """Return where the first message of a kind, and of a sender, stands in an inbox of the server."""
-        inbox = self.received[SERVER, PHASES[at]]
-        return next(p for p, m in enumerate(inbox) if isinstance(m, kind) and sender in (None, m.sender))
 
 
 _KEYS = ("sealing_key", "masking_key", "self_seed")

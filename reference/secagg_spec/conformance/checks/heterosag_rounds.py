@@ -1,0 +1,248 @@
+"""Checks of whole rounds of HeteroSAg over real numbers (spec/adapter.md, section 4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.checks import heterosag_deals, heterosag_scenes
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    LENGTH,
+    MALFORMED,
+    NOT_FINITE,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+)
+from secagg_spec.conformance.checks.heterosag_masking import Reals, dropping, reals
+from secagg_spec.conformance.checks.heterosag_masks import judge_sums
+from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
+from secagg_spec.conformance.heterosag_cells import ROUND
+from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+from secagg_spec.conformance.wire import pack_reals, unpack
+from secagg_spec.protocols.heterosag_plan import Cell
+
+_CLOSE = Fraction(1, 2**40)
+_BEFORE = ROUND_PHASES[:-1]
+
+
+@check(f"{ROUND}/exact", "HSA-19", "HSA-21", "HSA-12", operations=(ROUND,), examples=24)
+def whole(draw: Any, call: Caller) -> None:
+    """The sums are those of the quantised inputs, and the aggregate is the mean or the median that was asked for."""
+    _judge(call, reals(draw))
+
+
+@check(f"{ROUND}/dropouts", "HSA-19", "HSA-21", "SAG-30", operations=(ROUND,), examples=40)
+def dropouts(draw: Any, call: Caller) -> None:
+    """Users that drop out, and whole subgroups, do not stop a round that has enough others."""
+    scene = reals(draw)
+    p = scene.parameters
+    gone = heterosag_deals.lost(draw, p)
+    drop = dropping(draw, p, gone, _BEFORE)
+    survivors = [user for user in range(p.N) if user not in gone]
+    drop["unmasking"] = cases.subset(draw, survivors, 0, len(survivors) - p.t)
+    _judge(call, _trimmed(draw, replace(scene, drop=drop)))
+
+
+def _trimmed(draw: Any, scene: Reals) -> Reals:
+    """Return the round with something trimmed, where that is the method and the cells are enough."""
+    most = min((len(row) - 1) // 2 for row in scene.rows())
+    return replace(scene, trim=draw(st.integers(0, most))) if scene.method == "trimmed" else scene
+
+
+def _judge(call: Caller, scene: Reals) -> None:
+    result = call.result(ROUND, scene.params(), call.randomness(ROUND, scene.rand()))
+    if result.get("contributors") != scene.contributors:
+        fail(f"contributors are {result.get('contributors')}, must be {scene.contributors}", scene.contributors)
+    if call.caps.grade(ROUND) == "explicit":
+        judge_sums(call, ROUND, result.get("sums"), scene.sums())
+        sums = scene.sums()
+    else:
+        sums = _between(call, scene, result.get("sums"))
+    _judge_aggregate(scene, sums, result.get("aggregate"))
+
+
+def _between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
+    """Return the sums of an adapter that draws by itself, when some draws give them (HSA-08)."""
+    least, most = scene.sums(0), scene.sums(1)
+    if not isinstance(got, list) or len(got) != len(least):
+        fail(f"{ROUND}: sums must be a list of {len(least)} vectors, one for each cell with survivors")
+    found = [call.read(ROUND, text, f"sums[{at}]", least[at].size, 2**32) for at, text in enumerate(got)]
+    for at, (low, mine, high) in enumerate(zip(least, found, most, strict=True)):
+        if (mine < low).any() or (mine > high).any():
+            fail(f"sums[{at}] is {mine.tolist()}, must be from {low.tolist()} to {high.tolist()}")
+    return found
+
+
+def _judge_aggregate(scene: Reals, sums: Sequence[UintArray], text: Any) -> None:
+    """Fail when the aggregate is not the one of these sums (HSA-23 to HSA-26)."""
+    try:
+        got = unpack(text, "<f8").tolist()
+    except ValueError as error:
+        raise CheckFailed("protocol", f"{ROUND}: aggregate is not a vector: {error}") from None
+    bounds = scene.parameters.range
+    slack = _CLOSE * max(abs(Fraction(float(bounds.low))), abs(Fraction(float(bounds.high))))
+    wanted = _aggregate(scene, sums)
+    if len(got) != len(wanted):
+        fail(f"the aggregate has {len(got)} elements; it must have {len(wanted)}")
+    for at, (mine, right) in enumerate(zip(got, wanted, strict=True)):
+        if not math.isfinite(mine) or abs(Fraction(mine) - right) > slack:
+            fail(f"element {at} of the aggregate is {mine!r}; it must be {float(right)!r}", float(right))
+
+
+def _aggregate(scene: Reals, sums: Sequence[UintArray]) -> list[Fraction]:
+    left, found = list(sums), list[Fraction]()
+    for row in scene.rows():
+        own = [left.pop(0) for _ in row]
+        for at in range(row[0][0].length):
+            means = [_mean(scene, cell, count, int(own[i][at])) for i, (cell, count) in enumerate(row)]
+            found.append(_combined(scene, means, [count for _, count in row]))
+    return found
+
+
+def _mean(scene: Reals, cell: Cell, count: int, total: int) -> Fraction:
+    low, high = (Fraction(float(end)) for end in (scene.parameters.range.low, scene.parameters.range.high))
+    return low + (high - low) * total / ((cell.levels - 1) * count)
+
+
+def _combined(scene: Reals, means: list[Fraction], counts: list[int]) -> Fraction:
+    ordered, n = sorted(means), len(means)
+    if scene.method == "mean":
+        return sum((mean * count for mean, count in zip(means, counts, strict=True)), Fraction()) / sum(counts)
+    if scene.method == "median":
+        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    kept = ordered[scene.trim : n - scene.trim]
+    return sum(kept, Fraction()) / len(kept)
+
+
+# ------------------------------------------------------------------------------------------------------------- refusals
+
+
+def _refused(call: Caller, scene: Reals, codes: frozenset[str], why: str, **changed: Any) -> None:
+    call.refused(ROUND, scene.params(**changed), codes, why, call.randomness(ROUND, scene.rand()))
+
+
+@check(f"{ROUND}/few-of-a-cell", "HSA-17", "HSA-21", operations=(ROUND,), examples=24)
+def few_of_a_cell(draw: Any, call: Caller) -> None:
+    """A round that leaves a cell at least one and fewer than T + 2 survivors ends, and says so."""
+    scene = reals(draw)
+    p, users = scene.parameters, draw(st.sampled_from(scene.parameters.members))
+    left = draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))
+    drop = dropping(draw, p, users[left:], (draw(st.sampled_from(_BEFORE)),))
+    _refused(call, replace(scene, drop=drop), TOO_FEW, f"{left} users of a subgroup survive, and T + 2 is {p.T + 2}")
+
+
+@check(f"{ROUND}/few-answers", "SAG-30", "HSA-21", operations=(ROUND,), examples=16)
+def few_answers(draw: Any, call: Caller) -> None:
+    """A round in which fewer than t users answer ends, and says so."""
+    scene = reals(draw)
+    p, left = scene.parameters, draw(st.integers(0, scene.parameters.t - 1))
+    drop = dropping(draw, p, cases.shuffled(draw, range(p.N))[left:], ("unmasking",))
+    _refused(call, replace(scene, drop=drop), TOO_FEW, f"{left} users answer and t = {p.t} are needed")
+
+
+@check(f"{ROUND}/range", "HSA-07", operations=(ROUND,), examples=30)
+def out_of_range(draw: Any, call: Caller) -> None:
+    """An input outside the range or not finite is refused, unless it is to be clipped."""
+    scene = reals(draw)
+    bounds = scene.parameters.range
+    user, at = (draw(st.integers(0, size - 1)) for size in scene.x.shape)
+    low, high = float(bounds.low), float(bounds.high)
+    above = draw(st.booleans())
+    beyond = float(np.nextafter(high, math.inf)) if above else float(np.nextafter(low, -math.inf))
+    wrong = draw(st.sampled_from((beyond, math.inf if above else -math.inf, math.nan)))
+    x = scene.x.copy()
+    x[user, at] = wrong
+    why = f"x[{user}][{at}] is {wrong!r}, and the range is {low!r} to {high!r}"
+    _refused(call, replace(scene, x=x), NOT_FINITE | BAD_PARAM, why)
+
+
+@check(f"{ROUND}/clipped", "HSA-07", operations=(ROUND,), examples=24)
+def clipped(draw: Any, call: Caller) -> None:
+    """With clipping, a finite input outside the range counts as the end of the range that is nearest."""
+    scene = reals(draw)
+    bounds = scene.parameters.range
+    user, at = (draw(st.integers(0, size - 1)) for size in scene.x.shape)
+    above = draw(st.booleans())
+    end, x = (bounds.high if above else bounds.low), scene.x.copy()
+    x[user, at] = float(end)
+    call_with = replace(scene, x=x)
+    far = x.copy()
+    far[user, at] = float(np.nextafter(end, math.inf if above else -math.inf))
+    rand = call.randomness(ROUND, scene.rand())
+    if call.caps.grade(ROUND) == "none":
+        return
+    first = call.result(ROUND, call_with.params(), rand)
+    second = call.result(ROUND, replace(scene, x=far).params(clip=True), rand)
+    if first.get("sums") != second.get("sums"):
+        fail(f"x[{user}][{at}] is clipped to something else than {float(end)!r}", first.get("sums"))
+
+
+@check(f"{ROUND}/method", "ADP-39", operations=(ROUND,), examples=12)
+def method(draw: Any, call: Caller) -> None:
+    """A method that the text does not have, and something to trim where nothing is trimmed, are refused."""
+    scene = reals(draw)
+    wrong: tuple[dict[str, Any], ...] = (
+        {"method": "Mean", "trim": 0},
+        {"method": "", "trim": 0},
+        {"method": "mode", "trim": 0},
+        {"method": "mean", "trim": 1},
+        {"method": "median", "trim": 1},
+    )
+    changed = draw(st.sampled_from(wrong))
+    _refused(call, scene, BAD_PARAM | MALFORMED, f"the request has {changed}", **changed)
+
+
+@check(f"{ROUND}/trim", "HSA-26", operations=(ROUND,), examples=16)
+def trim(draw: Any, call: Caller) -> None:
+    """Where 2b is not below the number of cells with survivors, nothing is left to average, and it is refused."""
+    scene = replace(reals(draw), method="trimmed")
+    fewest = min(len(row) for row in scene.rows())
+    wrong = draw(st.sampled_from(((fewest + 1) // 2, fewest, -1)))
+    _refused(call, scene, BAD_PARAM | MALFORMED, f"trim is {wrong}, and a segment has {fewest} cells", trim=wrong)
+
+
+@check(f"{ROUND}/drop", "ADP-16", operations=(ROUND,), examples=16)
+def drop(draw: Any, call: Caller) -> None:
+    """A `drop` that names a user twice, or one outside the roster, is refused."""
+    scene = reals(draw)
+    first, second = draw(st.sampled_from(ROUND_PHASES)), draw(st.sampled_from(ROUND_PHASES))
+    outside = draw(st.sampled_from((scene.parameters.N, -1, 2**31 - 1)))
+    twice = draw(st.booleans())
+    named = {**scene.drop, first: [0, 0]} if first == second else {**scene.drop, first: [0], second: [0]}
+    wrong = named if twice else {**scene.drop, first: [outside]}
+    codes = TWICE if twice else OUTSIDE
+    _refused(call, scene, codes, f"drop names {'a user twice' if twice else f'user {outside}'}", drop=wrong)
+
+
+@check(f"{ROUND}/lengths", "MOD-07", operations=(ROUND,), examples=12)
+def lengths(draw: Any, call: Caller) -> None:
+    """Other inputs than d numbers of each of N users are refused."""
+    scene = reals(draw)
+    rows = [pack_reals(row) for row in scene.x]
+    wrong = draw(
+        st.sampled_from(([*rows, rows[0]], rows[:-1], [rows[0][16:], *rows[1:]], [rows[0] + "0" * 16, *rows[1:]]))
+    )
+    _refused(call, scene, LENGTH | BAD_PARAM, "there are not d inputs of N users", x=wrong)
+
+
+@check(f"{ROUND}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(ROUND,), examples=24)
+def parameters(draw: Any, call: Caller) -> None:
+    """Parameters that the text does not allow are refused."""
+    scene = reals(draw)
+    wrong: dict[str, dict[str, Any]] = heterosag_scenes.wrong_numbers(scene.parameters)
+    name = draw(st.sampled_from(sorted(wrong)))
+    _refused(call, scene, BAD_NUMBERS, f"there is {name}", **wrong[name])

@@ -1,0 +1,350 @@
+"""Checks of HeteroSAg's parties: what differs from SecAgg's round, and SecAgg's own rules in this round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.packing import bits_of, packed_bytes
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import dealt, heterosag_deals, heterosag_parties, heterosag_scenes
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    LENGTH,
+    MALFORMED,
+    NONCANONICAL,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+    fail,
+)
+from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved
+from secagg_spec.conformance.checks.heterosag_parties import ROLES, SERVED, USER, numbers
+from secagg_spec.conformance.checks.requests import one_of
+from secagg_spec.conformance.checks.scripts import Fault
+from secagg_spec.conformance.checks.secagg import ROUND_FAULTS, few_of_some
+from secagg_spec.conformance.scenes import Scene, call
+from secagg_spec.conformance.targets.reference_heterosag import read_parameters
+from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.protocols import heterosag
+from secagg_spec.protocols.codec import encode
+from secagg_spec.protocols.heterosag import MaskedSegments
+from secagg_spec.protocols.heterosag_plan import Cell, Parameters, cells_of
+from secagg_spec.protocols.shape import SERVER, Role
+
+BAD_NUMBERS = BAD_PARAM | LENGTH | TOO_FEW
+UNPACKED = MALFORMED | LENGTH | NONCANONICAL
+IMPOSSIBLE = MALFORMED | NONCANONICAL | {"bad_share"}
+ELSEWHERE = MALFORMED | BAD_PARAM | LENGTH | TWICE | TOO_FEW | OUTSIDE
+"""The codes of the table of spec/adapter.md, section 5: HSA-01 to HSA-06, HSA-16, HSA-20, ADP-38."""
+
+Build = Callable[[Any, Scene], Fault | None]
+
+
+# --------------------------------------------------------------------------------------------------- faults as checks
+
+
+def _shared(build: Build) -> Build:
+    """Return a fault of SecAgg's round; a party that remembers requests may refuse another one for what it remembers."""
+
+    def built(draw: Any, scene: Scene) -> Fault | None:
+        fault = build(draw, scene)
+        looks_back = "masked_input" if scene.party == SERVER else "unmasking"
+        remembers = bool(scene.deal.setups[scene.party]["past"])
+        return None if fault is not None and remembers and fault.call.phase == looks_back else fault
+
+    return built
+
+
+FAULTS: Mapping[str, dict[str, Build]] = {
+    party: {name: _shared(build) for name, build in ROUND_FAULTS[role].items()} for party, role in ROLES.items()
+}
+
+
+def explicit(party: str) -> Callable[[Capabilities], bool]:
+    """Return the condition that the entries of a script are fixed bit for bit."""
+    return lambda caps: party == SERVED or caps.grade(party) == "explicit"
+
+
+def _refusal(party: str, name: str, *clauses: str, spare: int = 0) -> Callable[[Build], Build]:
+    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+
+    def register(build: Build) -> Build:
+        def judge(draw: Any, caller: Caller) -> None:
+            scene = heterosag_parties.scene(draw, ROLES[party], spare=spare)
+            fault = build(draw, scene)
+            if fault is not None:
+                dealt.judge_script(caller, scene, fault)
+
+        judge.__doc__ = build.__doc__
+        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
+        FAULTS[party][name] = build
+        return build
+
+    return register
+
+
+def _right(party: str, *clauses: str) -> None:
+    def scene(draw: Any) -> Scene:
+        return heterosag_parties.scene(draw, ROLES[party])
+
+    dealt.right_steps(party, scene, FAULTS[party], clauses, explicit(party), (20, 24, 12))
+
+
+# ---------------------------------------------------------------------------------------------------- a user's request
+
+
+def _asked(scene: Scene, survivors: Sequence[int]) -> Any:
+    """Return the last step of a user, with other survivors; all others whose shares it holds are dropped."""
+    [message] = scene.inbox(3)
+    dropped = sorted({*message.survivors, *message.dropped} - set(survivors))
+    changed = replace(message, survivors=tuple(sorted(survivors)), dropped=tuple(dropped))
+    return call("unmasking", (changed,))
+
+
+def _enough(p: Parameters, survivors: Sequence[int]) -> bool:
+    return len(survivors) >= p.enough
+
+
+def _few_left(p: Parameters, survivors: Sequence[int]) -> bool:
+    return few_of_some([len(cell.members & set(survivors)) for cell in p.parts], p.T)
+
+
+def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SERVER) -> list[int] | None:
+    """Draw a subgroup and leave it 1 to T + 1 survivors, with `keep` among them if it is in it; or nothing."""
+    found = [set(users) & set(survivors) for users in p.members]
+    drawn = sorted(draw(st.sampled_from([sorted(users) for users in found if users])))
+    first = [user for user in drawn if user == keep]
+    others = [user for user in cases.shuffled(draw, drawn) if user != keep]
+    kept = [*first, *others][: draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))]
+    left = sorted((set(survivors) - set(drawn)) | set(kept))
+    return left if _enough(p, left) else None
+
+
+@_refusal(USER, "few-of-a-cell", "HSA-18")
+def _few_of_a_cell(draw: Any, scene: Scene) -> Fault | None:
+    """A request that leaves a cell at least one and fewer than T + 2 survivors is refused, however many there are."""
+    [message] = scene.inbox(3)
+    left = _thinned(draw, numbers(scene), message.survivors, scene.party)
+    if left is None:
+        return None
+    return Fault(3, _asked(scene, left), TOO_FEW, f"of the survivors {left} a cell has too few")
+
+
+def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | None:
+    """Draw survivors without one of them that are light together with what came before; or nothing."""
+    p, past = numbers(scene), scene.deal.setups[scene.party]["past"]
+    spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
+    candidates = [sorted(set(survivors) - {user}) for users in spared for user in sorted(users) if user != scene.party]
+    wrong = [left for left in candidates if _enough(p, left) and not heterosag_deals.allowed(p, past, left)]
+    hidden = [left for left in wrong if heterosag_deals.allowed(p, past[-1:], left)]
+    return one_of(draw, hidden or wrong) if wrong else None
+
+
+@_refusal(USER, "another-round", "HSA-27", spare=1)
+def _another_round(draw: Any, scene: Scene) -> Fault | None:
+    """A request that with an earlier one tells of fewer than T + 2 users of a cell is refused."""
+    left = _one_less(draw, scene, scene.inbox(3)[0].survivors)
+    if left is None:
+        return None
+    past = scene.deal.setups[scene.party]["past"]
+    return Fault(3, _asked(scene, left), TOO_FEW, f"{left} survive, and {past} survived before")
+
+
+# ----------------------------------------------------------------------------------------------------------- the server
+
+
+def _segments(draw: Any, scene: Scene) -> tuple[int, MaskedSegments]:
+    """Draw masked segments that arrive, and their place."""
+    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
+    return place, scene.inbox(2)[place]
+
+
+@_refusal(SERVED, "packed-form", "HSA-16", "HSA-15", "ADP-21")
+def _packed_form(draw: Any, scene: Scene) -> Fault | None:
+    """Segments of another length, with a number that is not below its modulus, or with a bit left over, are refused."""
+    place, message = _segments(draw, scene)
+    forms = broken_segments(draw, cells_of(numbers(scene), message.sender), message.segments)
+    name = draw(st.sampled_from(sorted(forms)))
+    wrong = moved(scene.calls()[2], place, replace(message, segments=forms[name]))
+    return Fault(2, wrong, UNPACKED, f"the masked segments have {name}", frozenset({message.sender}))
+
+
+def broken_segments(draw: Any, cells: Sequence[Cell], data: bytes) -> dict[str, bytes]:
+    """Draw bytes that are not in the packed form, each by what is wrong with them."""
+    found = {"a byte less": data[:-1], "a byte more": data + b"\0", "no byte": b""}
+    starts = np.cumsum([0, *(packed_bytes(cell.length, cell.ring.modulus) for cell in cells)]).tolist()
+    for cell, start, stop in zip(cells, starts[:-1], starts[1:], strict=True):
+        R, at = cell.ring.modulus, draw(st.integers(0, cell.length - 1))
+        width = bits_of(R)
+        if 1 << width != R:
+            ones = ((1 << width) - 1) << (at * width)
+            found[f"all bits of an element of segment {cell.segment}"] = _with_bits(data, start, stop, ones)
+        if width * cell.length % 8:
+            bit = 1 << (8 * (stop - start) - 1)
+            found[f"the last bit of segment {cell.segment}"] = _with_bits(data, start, stop, bit)
+    return found
+
+
+def _with_bits(data: bytes, start: int, stop: int, bits: int) -> bytes:
+    value = int.from_bytes(data[start:stop], "little") | bits
+    return data[:start] + value.to_bytes(stop - start, "little") + data[stop:]
+
+
+@_refusal(SERVED, "few-of-a-cell", "HSA-17")
+def _few_sent(draw: Any, scene: Scene) -> Fault | None:
+    """With inputs of at least one and fewer than T + 2 users of a cell nothing is asked for, however many there are."""
+    inbox = scene.inbox(2)
+    left = _thinned(draw, numbers(scene), [message.sender for message in inbox])
+    if left is None:
+        return None
+    kept = call("masked_input", [message for message in inbox if message.sender in left])
+    return Fault(2, kept, TOO_FEW, f"of the users {left} a cell has too few")
+
+
+@_refusal(SERVED, "another-round", "HSA-28", spare=1)
+def _sent_in_another_round(draw: Any, scene: Scene) -> Fault | None:
+    """With inputs of users that are light together with those of an earlier request nothing is asked for."""
+    inbox = scene.inbox(2)
+    left = _one_less(draw, scene, [message.sender for message in inbox])
+    if left is None:
+        return None
+    kept = call("masked_input", [message for message in inbox if message.sender in left])
+    past = scene.deal.setups[scene.party]["past"]
+    return Fault(2, kept, TOO_FEW, f"{left} survive, and {past} survived before")
+
+
+@check(f"{SERVED}/impossible-sum", "HSA-20", "ADP-21", operations=(SERVED,), examples=40)
+def impossible_sum(draw: Any, caller: Caller) -> None:
+    """A sum that so many users cannot have is refused, and the survivors of the cell are blamed."""
+    scene = heterosag_parties.scene(draw, Role.SERVER, spare=1)
+    p, inbox = numbers(scene), scene.inbox(2)
+    survivors = {message.sender for message in inbox}
+    cells = [cell for cell in p.parts if 0 < len(cell.members & survivors) < len(cell.members)]
+    if not cells:
+        return
+    cell = one_of(draw, cells)
+    present = sorted(cell.members & survivors)
+    place = draw(st.sampled_from([at for at, message in enumerate(inbox) if message.sender in present]))
+    calls = scene.calls()
+    calls[2] = moved(calls[2], place, _beyond(draw, scene, cell, inbox[place]))
+    why = f"{len(present)} users cannot have the sum of segment {cell.segment}"
+    dealt.judge_script(caller, scene, Fault(3, calls[3], IMPOSSIBLE, why, frozenset(present)), calls=calls[:3])
+
+
+def _beyond(draw: Any, scene: Scene, cell: Cell, message: MaskedSegments) -> MaskedSegments:
+    """Return masked segments such that one element of the sum of a cell is above |U|(K - 1)."""
+    own, at = cells_of(numbers(scene), message.sender), draw(st.integers(0, cell.length - 1))
+    masked = heterosag.unpack_segments(own, message.segments).copy()
+    right = next(found for found in scene.network.states[SERVER].sums if found.cell == cell)
+    most, R = len(right.survivors) * (cell.levels - 1), cell.ring.modulus
+    wanted = draw(st.sampled_from((most + 1, R - 1)))
+    place = cell.start + at
+    masked[place] = (int(masked[place]) + wanted - int(right.total[at])) % R
+    return replace(message, segments=heterosag.pack_segments(own, masked))
+
+
+# ------------------------------------------------------------------------------------------------------- whole requests
+
+
+def _openings(party: str) -> None:
+    @check(f"{party}/parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=(party,), examples=40)
+    def parameters(draw: Any, caller: Caller) -> None:
+        """Parameters that the text does not allow are refused, in scripts."""
+        params, rand = heterosag_parties.begun(draw, party)
+        wrong = heterosag_scenes.wrong_numbers(read_parameters(**_own(params)))
+        name = draw(st.sampled_from(sorted(wrong)))
+        caller.refused(party, {**params, **wrong[name]}, BAD_NUMBERS, f"there is {name}", _rand(caller, party, rand))
+
+    @check(f"{NEW}/{party}-parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=SESSIONS,
+           applies=dealt.plays(party), examples=30)  # fmt: skip
+    def session(draw: Any, caller: Caller) -> None:
+        """Parameters that the text does not allow are refused, in sessions."""
+        deal, seat = heterosag_deals.deal(draw), 0 if party == USER else SERVER
+        wrong = heterosag_scenes.wrong_numbers(read_parameters(**deal.numbers))
+        name = draw(st.sampled_from(sorted(wrong)))
+        params = {"handle": "h", **deal.opening(seat), "numbers": {**deal.numbers, **wrong[name]}}
+        caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", deal.rand(seat))
+
+
+def _own(params: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
+    return {name: params[name] for name in names}
+
+
+def _rand(caller: Caller, party: str, rand: dict[str, Any]) -> dict[str, Any] | None:
+    return caller.randomness(party, rand) if rand else None
+
+
+@check(f"{USER}/update", "HSA-13", operations=(USER,), examples=24)
+def update(draw: Any, caller: Caller) -> None:
+    """An input of another length, or with a number that is not below the K of its cell, is refused."""
+    params, rand = heterosag_parties.begun(draw, USER)
+    changed, codes, why = broken_update(draw, params)
+    caller.refused(USER, {**params, "update": changed}, codes, why, _rand(caller, USER, rand))
+
+
+def broken_update(draw: Any, params: Mapping[str, Any]) -> tuple[str, frozenset[str], str]:
+    """Draw an input that a request must not hold: itself, the codes that fit, and why."""
+    p = read_parameters(**_own(params))
+    right = unpack(params["update"]).astype(np.uint64)
+    if draw(st.integers(0, 3)) == 0:
+        wrong = one_of(draw, (right[:-1], np.append(right, np.uint64(0)), np.tile(right, 2)))
+        return pack(wrong), LENGTH, f"the update has {wrong.size} elements, and d is {p.d}"
+    cell = one_of(draw, cells_of(p, params["user"]))
+    at = cell.start + draw(st.integers(0, cell.length - 1))
+    large = right.copy()
+    large[at] = draw(st.sampled_from((cell.levels, cell.ring.modulus - 1, 2**32 - 1)))
+    return pack(large), NONCANONICAL, f"update[{at}] is {large[at]}, and K is {cell.levels}"
+
+
+@check(f"{USER}/past", "ADP-38", operations=(USER,), examples=24)
+def past(draw: Any, caller: Caller) -> None:
+    """Earlier requests without the user, in disorder, or with too few users of a cell, are refused."""
+    params, rand = heterosag_parties.begun(draw, USER)
+    p = read_parameters(**_own(params))
+    everybody, user = list(range(p.N)), params["user"]
+    [own] = [users for users in p.members if user in users]
+    wrong: dict[str, list[int]] = {
+        "nobody": [],
+        "everybody but the user": [other for other in everybody if other != user],
+        "a user twice": [*everybody, everybody[-1]],
+        "user N": [*everybody, p.N],
+        "disorder": [*everybody[1:], 0],
+        "T + 1 users of a cell": sorted({*everybody} - {*own} | {user, *own[: p.T]}),
+    }
+    name = draw(st.sampled_from(sorted(wrong)))
+    changed = {**params, "past": [*params["past"], wrong[name]]}
+    caller.refused(USER, changed, ELSEWHERE, f"an earlier request names {name}", _rand(caller, USER, rand))
+
+
+for _party in ROLES:
+    _openings(_party)
+_right(USER, "HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA-22", "HSA-27", "SAG-10", "SAG-24")
+_right(SERVED, "HSA-16", "HSA-19", "HSA-21", "SAG-05", "SAG-11", "SAG-17")
+
+
+# -------------------------------------------------------------------------------------------------------------- message
+
+
+@check("message.encode/masked-segments", "MSG-01", operations=("message.encode", "message.decode", SERVED), examples=12)
+def message(draw: Any, caller: Caller) -> None:
+    """Masked segments are written as the fields of their message type, and read back."""
+    scene = heterosag_parties.scene(draw, Role.SERVER)
+    _, sent = _segments(draw, scene)
+    head = {"session": sent.session.hex(), "round": str(sent.round), "sender": sent.sender, "receiver": "server"}
+    fields = {"neighbours": list(sent.neighbours), "segments": sent.segments.hex()}
+    written = {"type": MaskedSegments.TYPE, "bytes": encode(sent).hex()}
+    encoded = caller.result("message.encode", {"type": MaskedSegments.TYPE, **head, "fields": fields}).get("bytes")
+    if encoded != written["bytes"]:
+        fail(f"the bytes are {encoded}, must be {written['bytes']}", written["bytes"])
+    decoded = dict(caller.result("message.decode", written))
+    if decoded != {**head, "fields": fields}:
+        fail(f"the message is {decoded}, must be { ({**head, 'fields': fields}) }", fields)

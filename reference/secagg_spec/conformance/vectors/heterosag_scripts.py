@@ -1,0 +1,585 @@
+"""Vectors of HeteroSAg's round: one party step by step, masked segments and their sums, and whole rounds over reals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, ClassVar
+
+import numpy as np
+
+from secagg_spec.arithmetic.levels import Range
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.checks.base import BAD_PARAM, MALFORMED, NONCANONICAL, TOO_FEW
+from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS, ELSEWHERE, IMPOSSIBLE, UNPACKED
+from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
+from secagg_spec.conformance.heterosag_cells import MASK, ROUND, UNMASK, Masked
+from secagg_spec.conformance.heterosag_numbers import members
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.vectors.base import (
+    BASIC,
+    EDGE_CASE,
+    MISSING_STEP,
+    WRONG_ORDER,
+    Book,
+    drawn_bytes,
+    drawn_rounding,
+)
+from secagg_spec.conformance.vectors.entries import Refusal
+from secagg_spec.conformance.vectors.played import Fault, altered, faulty, having, no_party, taken
+from secagg_spec.conformance.vectors.secagg import SecretsScene
+from secagg_spec.conformance.vectors.shamir import MERSENNE
+from secagg_spec.conformance.wire import pack, pack_reals
+from secagg_spec.protocols import heterosag
+from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
+from secagg_spec.protocols.shape import SERVER, Network
+
+PHASES = heterosag.PHASES
+_UNIT = Range(-1.0, 1.0)
+_SIX = Parameters(6, 1, 1, 3, 5, (3, 3), (1, 1), (3, 6), _UNIT)
+_EIGHT = Parameters(8, 1, 1, 3, 5, (4, 4), (1, 1), (3, 6), _UNIT)
+_TWELVE = Parameters(12, 1, 1, 3, 8, (8, 4), (2, 1), (2, 3), Range(0.0, 1.0), "cyclic")
+_WIDE = Parameters(6, 1, 1, 3, 3, (3, 3), (1, 1), (2, 1431655766), _UNIT)
+_EVEN = Parameters(8, 1, 1, 3, 4, (4, 4), (1, 1), (3, 5), _UNIT)
+_AES = {"prg.stream": "aes-ctr"}
+_EVERYBODY, _SECOND = list(range(8)), [4, 5, 6, 7]
+
+
+def book() -> Book:
+    """Make the vectors of this area."""
+    made = Book(
+        "heterosag_scripts",
+        "HeteroSAg's round: one party step by step, masked segments and their sums, whole rounds over real numbers.",
+    )
+    made.add_flags(_FLAGS)
+    _whole(made)
+    _user_requests(made)
+    _server_requests(made)
+    _segments(made)
+    _cells(made)
+    _impossible(made)
+    _not_begun(made)
+    _masked(made)
+    _not_masked(made)
+    _unmasked(made)
+    _not_unmasked(made)
+    _rounds(made)
+    return made
+
+
+_FLAGS: tuple[tuple[str, ...], ...] = (
+    (
+        "Segments",
+        BASIC,
+        "A segment is masked with other streams than its own, or over other users than those of its cell.",
+        "masks do not cancel, or one stream serves twice",
+        "HSA-14",
+        "masks-with-users-outside-the-cell",
+        "segments-numbered-from-1",
+        "first-segment-alone-is-masked",
+        "segment-not-in-the-pairwise-mask",
+        "segment-not-in-the-self-mask",
+    ),
+    (
+        "CellModulus",
+        BASIC,
+        "A cell has another modulus, or other levels.",
+        "sums that mean something else, or that do not fit",
+        "HSA-12",
+        "modulus-of-all-users",
+        "levels-of-the-larger-subgroup",
+    ),
+    (
+        "Packing",
+        BASIC,
+        "Segments are not written in the packed form.",
+        "two implementations cannot take part in one round, or messages are longer than they need to be",
+        "HSA-15",
+        "packed-highest-bit-first",
+        "packed-with-a-bit-more",
+        "packed-in-words",
+        "segments-packed-as-one",
+    ),
+    (
+        "Binding",
+        BASIC,
+        "Keys are bound to another protocol, or not to all parameters.",
+        "masks serve in two rounds, or parties with different numbers do not notice it",
+        "HSA-22",
+        "segments-bound-to-secagg",
+        "range-not-in-the-hash",
+        "matrix-not-in-the-hash",
+        "groups-hashed-as-lists",
+    ),
+    (
+        "CellSums",
+        WRONG_ORDER,
+        "The sums of cells stand in another order, or cells without survivors have one.",
+        "sums are taken for those of other users",
+        "HSA-19",
+        "cells-by-their-last-subgroup",
+    ),
+    (
+        "CellDropout",
+        EDGE_CASE,
+        "The masks of users that drop out are removed with the wrong sign, or from other cells.",
+        "wrong sums as soon as somebody drops out",
+        "HSA-19",
+        "sign-of-equation-10",
+    ),
+    (
+        "LostSubgroup",
+        EDGE_CASE,
+        "A subgroup of which nobody is left ends the round, or counts.",
+        "rounds that fail for nothing, or means that are wrong",
+        "HSA-21",
+        "lost-subgroup-ends-the-round",
+        "empty-cells-have-the-sum-zero",
+    ),
+    (
+        "Unpacked",
+        MISSING_STEP,
+        "Segments that are not in the packed form are taken.",
+        "one input has many encodings, or is not the one that was sent",
+        "HSA-16",
+        "left-over-bits-are-not-looked-at",
+        "packed-elements-are-reduced",
+        "segments-of-any-length",
+        "nobody-is-blamed-for-segments",
+    ),
+    (
+        "FewOfACell",
+        MISSING_STEP,
+        "A cell with too few survivors is unmasked.",
+        "the sum of a cell is the segment of one user",
+        "HSA-17",
+        "cell-of-one-survivor",
+        "cell-of-t-plus-one",
+        "server-leaves-cells-to-the-users",
+    ),
+    (
+        "FewAsked",
+        MISSING_STEP,
+        "A user answers a request that leaves a cell too few survivors.",
+        "a server that errs learns the segment of one user",
+        "HSA-18",
+        "users-trust-the-server-with-cells",
+    ),
+    (
+        "ManyRounds",
+        MISSING_STEP,
+        "A user answers a request without looking back.",
+        "the difference of two rounds is the segment of one user",
+        "HSA-27",
+        "earlier-rounds-are-forgotten",
+        "the-last-round-alone-is-remembered",
+    ),
+    (
+        "ImpossibleSum",
+        MISSING_STEP,
+        "A sum that so many users cannot have is returned, or others are blamed for it.",
+        "a wrong input goes into the aggregate, or an honest user is blamed for it",
+        "HSA-20",
+        "impossible-sums-are-returned",
+        "all-survivors-are-blamed-for-a-sum",
+    ),
+    (
+        "InputLevels",
+        MISSING_STEP,
+        "A number that is not below the K of its cell is masked.",
+        "sums that no honest users can have",
+        "HSA-13",
+        "input-below-the-modulus-is-enough",
+    ),
+    (
+        "Given",
+        MISSING_STEP,
+        "Users, keys, seeds or secrets that do not belong there are taken, or made to fit.",
+        "wrong sums without any error",
+        "ADP-38",
+        "last-secret-of-a-user-wins",
+        "missing-secrets-are-passed-over",
+        "survivors-in-any-order",
+        "keys-are-fitted",
+    ),
+    (
+        "Trim",
+        MISSING_STEP,
+        "A round takes a trim although nothing is trimmed.",
+        "a deployment believes in a defence that it has not",
+        "ADP-39",
+        "trim-of-a-mean-is-passed-over",
+    ),
+    (
+        "SmallSubgroup",
+        MISSING_STEP,
+        "A subgroup may have T + 1 users.",
+        "T colluders subtract their own segments and read one user's",
+        "HSA-01",
+        "one-honest-user-in-a-subgroup",
+    ),
+)
+
+
+# -------------------------------------------------------------------------------------------------------- one party
+
+
+@dataclass(frozen=True, eq=False)
+class _Scene(SecretsScene):
+    """A round; `past` are the requests that its users answered before."""
+
+    of_user: ClassVar[str] = "heterosag.user"
+    of_server: ClassVar[str] = "heterosag.server"
+    phases: ClassVar[tuple[str, ...]] = PHASES
+    policy: ClassVar[Mapping[str, str]] = MERSENNE
+
+    parameters: Parameters = _SIX
+    past: tuple[list[int], ...] = ()
+
+    def opened(self) -> Network:
+        network = heterosag.open_round(self.parameters, self.updates(), session=self.session, round=self.round)
+        for party in (SERVER, *range(self.parameters.N)):
+            past = tuple(map(frozenset, self.given(party)["past"]))
+            network.states[party] = replace(network.states[party], past=past)
+        return network
+
+    def given(self, party: int) -> dict[str, Any]:
+        return {"past": [users for users in self.past if party == SERVER or party in users]}
+
+    def updates(self) -> UintArray:
+        return _updates(self.id, self.parameters)
+
+
+def _played(id: str, p: Parameters, drop: Mapping[str, Sequence[int]] | None = None, past: Any = ()) -> _Scene:
+    return _Scene(id, members(p), drop or {}, parameters=p, past=tuple(past))
+
+
+def _updates(id: str, p: Parameters) -> UintArray:
+    """Draw quantised inputs; the first elements of the first user are the largest there are."""
+    words = np.frombuffer(drawn_bytes(id, "updates", 8 * p.N * p.d), "<u8").reshape(p.N, p.d)
+    updates = np.zeros((p.N, p.d), np.uint64)
+    for cell in p.parts:
+        rows = sorted(cell.members)
+        updates[rows, cell.start : cell.stop] = words[rows, cell.start : cell.stop] % np.uint64(cell.levels)
+    return updates
+
+
+def _who(party: int) -> str:
+    return "server" if party == SERVER else f"user-{party}"
+
+
+_USER = ("HSA-11", "HSA-12", "HSA-14", "HSA-15", "HSA-22", "MSK-01", "MSK-02")
+_SERVED = ("HSA-12", "HSA-19", "HSA-21")
+_OF_USERS = ("Segments", "CellModulus", "Packing", "Binding")
+
+
+def _whole(made: Book) -> None:
+    """Add what parties of whole rounds see, without and with dropouts."""
+    served: tuple[str, ...] = ("CellSums", "CellModulus")
+    for party in (0, 5, SERVER):
+        comment = f"a whole round of two groups as {_who(party).replace('-', ' ')} sees it; nobody drops out"
+        clauses, flags = (_SERVED, served) if party == SERVER else (_USER, _OF_USERS)
+        scene = _played("script-heterosag", _SIX)
+        taken(made, f"{scene.id}-{_who(party)}", scene, party, clauses, flags, comment, operations=True)
+    scene = _played("script-heterosag-three", _TWELVE)
+    comment = "two groups, one of them with two subgroups, and the matrix cyclic"
+    taken(made, f"{scene.id}-user-2", scene, 2, _USER, _OF_USERS, comment)
+    for name, drop, party, flag, comment in (
+        ("share-user", {"share_keys": [1]}, 0, "Segments", "user 1 does not share its secrets"),
+        ("input-server", {"masked_input": [1]}, SERVER, "CellDropout", "user 1 sends no segments"),
+        ("subgroup-server", {"masked_input": _SECOND}, SERVER, "LostSubgroup", "a whole subgroup sends no segments"),
+        ("subgroup-user", {"masked_input": _SECOND}, 3, "LostSubgroup", "a whole subgroup sends no segments"),
+    ):
+        scene = _played(f"heterosag-before-{name}", _EIGHT, drop)
+        decided = ("HSA-14",) if flag == "Segments" else ("HSA-19", "HSA-21")
+        taken(made, scene.id, scene, party, decided, (flag,), comment)
+    scene = _played("heterosag-user-second-round", _EIGHT, {"masked_input": _SECOND}, [_EVERYBODY])
+    comment = "everybody survived a round before, and now a whole subgroup does not"
+    taken(made, scene.id, scene, 0, ("HSA-27", "HSA-21"), ("LostSubgroup",), comment)
+
+
+def _refused(made: Book, scene: _Scene, party: int, at: int, call: Call, refusal: Refusal, *about: str) -> None:
+    clause, flag, comment = about
+    faulty(made, scene, party, Fault(at, call, refusal, (clause,), (flag,), comment))
+
+
+def _user_requests(made: Book) -> None:
+    for name, survivors, past, clause, flag, comment in (
+        ("one-left", [0, *_SECOND], [], "HSA-18", "FewAsked", "of the first subgroup the user alone survives"),
+        ("two-left", [0, 1, *_SECOND], [], "HSA-18", "FewAsked", "of the first subgroup T + 1 users survive"),
+        ("one-less", [0, 2, 3, *_SECOND], [_EVERYBODY], "HSA-27", "ManyRounds", "user 1 survived the round before"),
+        (
+            "two-rounds-ago",
+            [0, 1, 2, 3, 4, 6, 7],
+            [_EVERYBODY, [0, 1, 2, 3]],
+            "HSA-27",
+            "ManyRounds",
+            "user 5 survived two rounds ago, and in the last round its whole subgroup did not",
+        ),
+    ):
+        scene = _played(f"heterosag-user-request-{name}", _EIGHT, None, past)
+        dropped = tuple(user for user in _EVERYBODY if user not in survivors)
+        call = altered(scene, 0, 3, 0, having(survivors=tuple(survivors), dropped=dropped))
+        _refused(made, scene, 0, 3, call, Refusal(TOO_FEW), clause, flag, comment)
+    less = [0, 2, 3, *_SECOND]
+    scene = _played("heterosag-user-request-one-more", _EIGHT, {"masked_input": [1]}, [less])
+    call = altered(scene, 0, 3, 0, having(survivors=tuple(_EVERYBODY), dropped=()))
+    comment = "user 1, who did not survive the round before, survives this one"
+    _refused(made, scene, 0, 3, call, Refusal(TOO_FEW), "HSA-27", "ManyRounds", comment)
+
+
+def _server_requests(made: Book) -> None:
+    for name, past, gone, comment in (
+        ("one-less", [_EVERYBODY], 1, "user 1 survived the round before, and sends no segments now"),
+        (
+            "two-rounds-ago",
+            [_EVERYBODY, [0, 1, 2, 3]],
+            5,
+            "user 5 survived two rounds ago, and in the last round its whole subgroup did not",
+        ),
+    ):
+        scene = _played(f"heterosag-server-{name}", _EIGHT, None, past)
+        call = scene.calls(SERVER)[2]
+        left = replace(call, inbox=(*call.inbox[:gone], *call.inbox[gone + 1 :]))
+        _refused(made, scene, SERVER, 2, left, Refusal(TOO_FEW), "HSA-28", "ManyRounds", comment)
+
+
+def _segments(made: Book) -> None:
+    """Add servers to which user 1 sends segments that are not in the packed form."""
+    changes: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+        "longer": (lambda data: data + b"\0", "have a byte more"),
+        "shorter": (lambda data: data[:-1], "have a byte less"),
+        "left-over": (lambda data: data[:-1] + bytes([data[-1] | 128]), "have a bit that is left over"),
+        "large": (lambda data: bytes([data[0] | 31]) + data[1:], "have a first element that is not below its modulus"),
+    }
+    for name, (change, comment) in changes.items():
+        scene = _played(f"heterosag-server-segments-{name}", _SIX)
+        right = next(m for m in scene.received[SERVER, PHASES[2]] if m.sender == 1)
+        assert isinstance(right, heterosag.MaskedSegments)
+        call = altered(scene, SERVER, 2, 1, having(segments=change(right.segments)))
+        text = f"the segments of user 1 {comment}"
+        _refused(made, scene, SERVER, 2, call, Refusal(UNPACKED, (1,)), "HSA-16", "Unpacked", text)
+
+
+def _cells(made: Book) -> None:
+    for left in (1, 2):
+        scene = _played(f"heterosag-server-cell-of-{left}", _EIGHT)
+        call = scene.calls(SERVER)[2]
+        kept = replace(call, inbox=call.inbox[4 - left :])
+        text = f"the segments of {left} users of the first subgroup"
+        _refused(made, scene, SERVER, 2, kept, Refusal(TOO_FEW), "HSA-17", "FewOfACell", text)
+
+
+def _impossible(made: Book) -> None:
+    """Add servers to which user 0 sends segments that make the sum of a cell too large."""
+    p = _EIGHT
+    for name, segment, most in (("alone", 1, False), ("together", 0, True)):
+        scene = _played(f"heterosag-server-sum-{name}", p, {"masked_input": [1]})
+        calls = scene.calls(SERVER)
+        message = scene.received[SERVER, PHASES[2]][0]
+        assert isinstance(message, heterosag.MaskedSegments)
+        own = cells_of(p, 0)
+        cell = own[segment]
+        survivors = tuple(sorted(cell.members - {1}))
+        total = int(sum(scene.updates()[list(survivors), cell.start]))
+        wanted = cell.ring.modulus - 1 if most else len(survivors) * (cell.levels - 1) + 1
+        masked = heterosag.unpack_segments(own, message.segments).copy()
+        masked[cell.start] = (int(masked[cell.start]) + wanted - total) % cell.ring.modulus
+        calls[2] = altered(scene, SERVER, 2, 0, having(segments=heterosag.pack_segments(own, masked)))
+        made.script(
+            scene.id,
+            scene.of_server,
+            scene.params(SERVER, calls),
+            {},
+            refused={3: Refusal(IMPOSSIBLE, survivors)},
+            clauses=["HSA-20", "ADP-21"],
+            flags=["ImpossibleSum"],
+            comment=f"{len(survivors)} users of {cell.levels} levels have the sum {wanted} in segment {segment}",
+            policy=scene.policy,
+        )
+
+
+def _not_begun(made: Book) -> None:
+    """Add scripts that are refused as a whole."""
+    scene = _played("heterosag-user-update-level", _SIX)
+    update = np.append(scene.updates()[0][:-1], np.uint64(3))
+    params = {**scene.params(0, []), "update": pack(update)}
+    no_party(made, scene, 0, params, NONCANONICAL, "HSA-13", "InputLevels", "the update holds the K of its cell")
+    scene = _played("heterosag-server-small-subgroup", _SIX)
+    params = {**scene.params(SERVER, []), "sizes": [2, 4]}
+    comment = "the first subgroup has T + 1 users"
+    no_party(made, scene, SERVER, params, BAD_NUMBERS, "HSA-01", "SmallSubgroup", comment)
+
+
+# --------------------------------------------------------------------------------------------------- masked segments
+
+
+def _chosen(id: str, p: Parameters) -> Masked:
+    """Draw inputs, keys and secrets."""
+    keys = tuple(drawn_bytes(id, f"key of user {user}", 32) for user in range(p.N))
+    seeds = tuple(drawn_bytes(id, f"self seed of user {user}", 32) for user in range(p.N))
+    pairs = combinations(range(p.N), 2)
+    secrets = {frozenset(pair): drawn_bytes(id, f"secret of {pair[0]} and {pair[1]}", 32) for pair in pairs}
+    number = int.from_bytes(drawn_bytes(id, "round", 4), "little")
+    return Masked(p, drawn_bytes(id, "session", 16), number, keys, seeds, secrets, _updates(id, p))
+
+
+def _masked(made: Book) -> None:
+    for id, p, user, arrived, comment in (
+        ("heterosag-mask", _SIX, 1, [0, 2, 3, 4, 5], "the shares of everybody arrived"),
+        ("heterosag-mask-few", _EIGHT, 5, [7, 0, 4], "the shares of three users arrived, in no order"),
+        ("heterosag-mask-nobody", _SIX, 4, [], "nobody's shares arrived: the self masks alone"),
+        ("heterosag-mask-cyclic", _TWELVE, 9, [u for u in range(12) if u != 9], "three subgroups, matrix cyclic"),
+        ("heterosag-mask-wide", _WIDE, 5, [0, 1, 2, 3, 4], "a modulus of 2**32, and one of few bits"),
+    ):
+        params = _chosen(id, p).mask_params(user, arrived)
+        flags = _OF_USERS if id != "heterosag-mask-nobody" else ("Packing",)
+        made.valid(id, MASK, params, clauses=_USER, flags=flags, comment=comment, policy=_AES)
+
+
+def _not_masked(made: Book) -> None:
+    changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
+        ("level", lambda p: {"update": _last(p["update"], 3)}, NONCANONICAL, "HSA-13", "InputLevels", "a 3 is K"),
+        ("secret-twice", lambda p: {"secrets": [*p["secrets"], p["secrets"][0]]}, ELSEWHERE, "ADP-38", "Given",
+         "two secrets with user 0"),
+        ("long-seed", lambda p: {"self_seed": p["self_seed"] + "00"}, ELSEWHERE, "ADP-38", "Given",
+         "a self seed of 33 bytes"),
+        ("short-key", lambda p: {"keys": [p["keys"][0][2:], *p["keys"][1:]]}, ELSEWHERE, "ADP-38", "Given",
+         "a key of 31 bytes"),
+    )  # fmt: skip
+    for name, change, codes, clause, flag, comment in changes:
+        id = f"heterosag-mask-{name}"
+        params = _chosen(id, _SIX).mask_params(1, [0, 2, 3, 4, 5])
+        _invalid(made, id, MASK, {**params, **change(params)}, codes, clause, flag, comment)
+
+
+def _last(text: str, value: int) -> str:
+    return text[:-8] + value.to_bytes(4, "little").hex()
+
+
+def _invalid(
+    made: Book,
+    id: str,
+    op: str,
+    params: Mapping[str, Any],
+    codes: Collection[str],
+    clause: str,
+    flag: str,
+    comment: str,
+) -> None:
+    made.invalid(id, op, params, codes=codes, clauses=[clause], flags=[flag], comment=comment, policy=_AES)
+
+
+def _opened(id: str, p: Parameters, dropped: Sequence[int]) -> dict[str, Any]:
+    """Return the params of `heterosag.unmask` after a round in which these users dropped out."""
+    chosen = _chosen(id, p)
+    survivors = [user for user in range(p.N) if user not in dropped]
+    segments = {user: chosen.segments(user, range(p.N)) for user in survivors}
+    return chosen.unmask_params(survivors, dropped, segments)
+
+
+def _unmasked(made: Book) -> None:
+    for id, p, dropped, flags, comment in (
+        ("heterosag-unmask", _SIX, [], ("CellSums", "CellModulus", "Binding"), "everybody survives"),
+        ("heterosag-unmask-dropped", _EIGHT, [1, 6], ("CellDropout",), "users 1 and 6 drop out"),
+        ("heterosag-unmask-subgroup", _EIGHT, [0, 1, 2, 3], ("LostSubgroup",), "a whole subgroup drops out"),
+        ("heterosag-unmask-cyclic", _TWELVE, [0], ("CellSums", "CellDropout"), "three subgroups, matrix cyclic"),
+        ("heterosag-unmask-wide", _WIDE, [], ("CellModulus",), "a modulus of 2**32, and one of few bits"),
+    ):
+        clauses = ["HSA-12", "HSA-19", "HSA-21", "HSA-22", "MSK-01", "MSK-02"]
+        made.valid(id, UNMASK, _opened(id, p, dropped), clauses=clauses, flags=flags, comment=comment, policy=_AES)
+
+
+def _not_unmasked(made: Book) -> None:
+    """Add requests that are refused; where nothing is wrong with segments, user 1 has dropped out."""
+    changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
+        ("longer", lambda p: _one(p, lambda s: s + "00"), UNPACKED, "HSA-16", "Unpacked", "a byte more"),
+        ("left-over", lambda p: _one(p, _top_bit), UNPACKED, "HSA-16", "Unpacked", "a bit that is left over"),
+        ("large", lambda p: _one(p, _ones), UNPACKED, "HSA-16", "Unpacked", "an element that is not below its modulus"),
+        ("missing-secret", lambda p: {"secrets": [*p["secrets"][:4], *p["secrets"][5:]]}, ELSEWHERE,
+         "ADP-38", "Given", "a secret is missing"),
+        ("disorder", _reversed, ELSEWHERE, "ADP-38", "Given", "the survivors do not ascend"),
+        ("long-seed", lambda p: {"self_seeds": [p["self_seeds"][0] + "00", *p["self_seeds"][1:]]},
+         ELSEWHERE | OUT_OF_RANGE, "ADP-38", "Given", "a self seed of 33 bytes"),
+    )  # fmt: skip
+    for name, change, codes, clause, flag, comment in changes:
+        id = f"heterosag-unmask-{name}"
+        params = _opened(id, _SIX, []) if flag == "Unpacked" else _opened(id, _EIGHT, [1])
+        _invalid(made, id, UNMASK, {**params, **change(params)}, codes, clause, flag, comment)
+    for left in (1, 2):
+        id, comment = f"heterosag-unmask-cell-of-{left}", f"{left} users of the first subgroup survive"
+        params = _opened(id, _EIGHT, list(range(left, 4)))
+        _invalid(made, id, UNMASK, params, TOO_FEW, "HSA-17", "FewOfACell", comment)
+    id, comment = "heterosag-unmask-sum", "the segments of the first user were exchanged for zeros"
+    params = _too_large(id)
+    _invalid(made, id, UNMASK, params, IMPOSSIBLE, "HSA-20", "ImpossibleSum", comment)
+
+
+def _one(params: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    return {"segments": [change(params["segments"][0]), *params["segments"][1:]]}
+
+
+def _top_bit(text: str) -> str:
+    data = bytes.fromhex(text)
+    return (data[:1] + bytes([data[1] | 128]) + data[2:]).hex()
+
+
+def _ones(text: str) -> str:
+    data = bytes.fromhex(text)
+    return (bytes([data[0] | 31]) + data[1:]).hex()
+
+
+def _reversed(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return survivors from the last on, with all that belongs to each of them."""
+    return {name: params[name][::-1] for name in ("survivors", "segments", "self_seeds")}
+
+
+def _too_large(id: str) -> dict[str, Any]:
+    """Return params in which the first element of the sum of a subgroup alone is one too large."""
+    p, params = _EIGHT, _opened(id, _EIGHT, [1])
+    own, data = cells_of(p, 0), bytes.fromhex(params["segments"][0])
+    cell = own[1]
+    total = int(sum(_chosen(id, p).updates[[0, 2, 3], cell.start]))
+    masked = heterosag.unpack_segments(own, data).copy()
+    masked[cell.start] = (int(masked[cell.start]) + 3 * (cell.levels - 1) + 1 - total) % cell.ring.modulus
+    return {**params, "segments": [heterosag.pack_segments(own, masked).hex(), *params["segments"][1:]]}
+
+
+# ------------------------------------------------------------------------------------------------------ whole rounds
+
+
+def _reals(id: str, p: Parameters) -> tuple[RealArray, RealArray]:
+    """Draw inputs inside the range, and their draws."""
+    width = p.range.high - p.range.low
+    inside = p.range.low + width * (np.frombuffer(drawn_bytes(id, "x", p.N * p.d), np.uint8) / 256)
+    return inside.reshape(p.N, p.d), drawn_rounding(id, p.N * p.d).reshape(p.N, p.d)
+
+
+def _round(id: str, p: Parameters, **changed: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    x, rounding = _reals(id, p)
+    drop: dict[str, list[int]] = {phase: [] for phase in PHASES}
+    given = {"clip": False, "x": [pack_reals(row) for row in x], "method": "mean", "trim": 0, "drop": drop}
+    return {**members(p), **given, **changed}, {"rounding": [pack_reals(row) for row in rounding]}
+
+
+def _gone(**phases: list[int]) -> dict[str, Any]:
+    return {"drop": {**{phase: [] for phase in PHASES}, **phases}}
+
+
+def _rounds(made: Book) -> None:
+    """Add rounds whose aggregate is exact: steps and survivors are powers of two."""
+    for name, changed, comment in (
+        ("everybody", {}, "nobody drops out"),
+        ("subgroup", _gone(masked_input=_SECOND), "a whole subgroup drops out"),
+    ):
+        id = f"heterosag-round-{name}"
+        params, rand = _round(id, _EVEN, **changed)
+        flags = ["LostSubgroup"] if changed else ["CellSums", "CellModulus"]
+        made.valid(id, ROUND, params, rand, clauses=["HSA-12", "HSA-19", "HSA-21"], flags=flags, comment=comment)
+    params, rand = _round("heterosag-round-trim", _EIGHT, trim=1)
+    comment = "a mean with something to trim"
+    codes = BAD_PARAM | MALFORMED
+    made.invalid(
+        "heterosag-round-trim", ROUND, params, rand, codes=codes, clauses=["ADP-39"], flags=["Trim"], comment=comment
+    )
