@@ -75,7 +75,7 @@ def drawn(label: object) -> bytes:
 
 
 def quantized(node: Node, levels: int, ends: Sequence[float], x: Sequence[float], u: Sequence[float]) -> list[int]:
-    params = {"levels": levels, "range": reals(ends), "clip": False, "x": reals(x)}
+    params = {"levels": str(levels), "range": reals(ends), "clip": False, "x": reals(x)}
     return entries_of(node.result("quantize.levels", params, {"rounding": reals(u)})["value"])
 
 
@@ -116,7 +116,7 @@ def test_the_ends_of_the_range_and_what_lies_outside(node: Node) -> None:
     ]
     assert quantized(node, 3, [0, 1], [0.25, 0.25, 0.25, 0.5], [0.5, 0.49, 0.51, 0]) == [0, 1, 0, 1]
     params: dict[str, Any] = {
-        "levels": 3,
+        "levels": "3",
         "range": reals([0, 1]),
         "clip": True,
         "x": reals([-9, 1.5, math.inf, -math.inf]),
@@ -125,9 +125,9 @@ def test_the_ends_of_the_range_and_what_lies_outside(node: Node) -> None:
     assert entries_of(node.result("quantize.levels", params, rand)["value"]) == [0, 2, 2, 0]
     faults: list[tuple[dict[str, Any], str]] = [
         ({"clip": False}, "out_of_range"),
-        ({"levels": 1}, "bad_param"),
-        ({"levels": 2**31 + 1}, "bad_param"),
-        ({"levels": "3"}, "malformed"),
+        ({"levels": "1"}, "bad_param"),
+        ({"levels": str(2**31 + 1)}, "bad_param"),
+        ({"levels": 3}, "malformed"),
         ({"clip": 1}, "malformed"),
         ({"x": reals([math.nan] * 4)}, "out_of_range"),
         ({"x": reals([0])}, "length_mismatch"),

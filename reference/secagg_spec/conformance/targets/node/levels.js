@@ -6,7 +6,7 @@
 
 const { refuse } = require('./refusals');
 const { checkLength } = require('./integers');
-const { readReals, writeVector, readInteger, readBoolean } = require('./encodings');
+const { readReals, writeVector, readDecimal, readBoolean } = require('./encodings');
 
 const MOST_LEVELS = 2147483648; // [HSA-10]
 
@@ -56,7 +56,7 @@ function quantizeAll(x, range, levelsAt, clip, rounding) {
 
 const operations = {
   'quantize.levels': {
-    params: { levels: readInteger, range: readReals, clip: readBoolean, x: readReals },
+    params: { levels: readDecimal, range: readReals, clip: readBoolean, x: readReals },
     rand: { rounding: readReals },
     run({ levels, range, clip, x }, { rounding }) {
       checkLevels(levels);
