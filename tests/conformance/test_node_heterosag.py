@@ -630,6 +630,8 @@ def test_what_the_server_cannot_unmask_is_refused(node: Node) -> None:
         assert node.code("heterosag.unmask", {**params, **changes}) == code, changes
     lonely = unmask_params(node, TINY, list(range(10)), bits(TINY))
     assert node.code("heterosag.unmask", lonely) == "below_threshold"
+    nobody: dict[str, Any] = {"survivors": [], "segments": [], "self_seeds": [], "secrets": []}
+    assert node.code("heterosag.unmask", {**params, **nobody}) == "below_threshold"
 
 
 @pytest.mark.requirement("HSA-20")

@@ -299,6 +299,7 @@ const operations = {
       const { N, keys, survivors, segments, self_seeds: seeds, secrets } = p;
       const shared = sharedOf(p);
       checkKeys(keys, N);
+      if (survivors.length === 0) refuse('below_threshold', 'nobody survives [ADP-38]');
       checkAscending(survivors, N, 'survivors');
       checkLength(segments.length, survivors.length, 'segments');
       checkLength(seeds.length, survivors.length, 'self_seeds');
