@@ -46,7 +46,8 @@ UNEVEN: dict[str, Any] = {
     **TINY, "N": 22, "D": 4, "T": 2, "t": 5, "d": 9, "sizes": [4, 9, 9], "subgroups": [1, 2, 2],
     "levels": [3, 3, 2**25], "range": reals([-0.0, 2.5]),
 }  # fmt: skip
-SHAPES = [TINY, {**TINY, "matrix": "cyclic"}, FIVE, UNEVEN]
+POWERS: dict[str, Any] = {**TINY, "N": 14, "sizes": [7, 7], "subgroups": [1, 1], "levels": [2, 2]}  # moduli of 8 and 15
+SHAPES = [TINY, {**TINY, "matrix": "cyclic"}, FIVE, UNEVEN, POWERS]
 BINARY64 = st.floats(allow_nan=False, allow_infinity=False)
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -549,10 +550,10 @@ def test_inputs_may_be_as_large_as_the_levels_of_their_cells(node: Node) -> None
 
 
 def unmask_params(
-    node: Node, numbers: Answer, survivors: Sequence[int], updates: Sequence[Sequence[int]]
+    node: Node, numbers: Answer, survivors: Sequence[int], updates: Sequence[Sequence[int]], absent: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """Return a request about masked segments of some users, whom all others shared masks with."""
-    everybody = range(numbers["N"])
+    """Return a request about masked segments of some users, whom all others but the absent ones shared masks with."""
+    everybody = [i for i in range(numbers["N"]) if i not in absent]
     masks = [mask_params(numbers, i, [j for j in everybody if j != i], updates[i]) for i in survivors]
     seeds = [drawn(f"seed {i}").hex() for i in survivors]
     segments = [
@@ -585,12 +586,21 @@ def bits(numbers: Answer) -> list[list[int]]:
 
 @pytest.mark.requirement("HSA-19")
 @pytest.mark.parametrize(
-    ("numbers", "dropped"),
-    [(TINY, []), (TINY, [3, 8]), (TINY, [4, 5, 6, 7]), (FIVE, [0, 1, 2, 3, 4, 9, 24]), (UNEVEN, [4, 13])],
+    ("numbers", "dropped", "absent"),
+    [
+        (TINY, [], []),
+        (TINY, [3, 8], []),
+        (TINY, [4, 5, 6, 7], []),
+        (TINY, [3, 5], [4, 6, 7]),
+        (FIVE, [0, 1, 2, 3, 4, 9, 24], []),
+        (UNEVEN, [4], [13]),
+    ],
 )
-def test_sums_are_those_of_the_survivors(node: Node, numbers: Answer, dropped: Sequence[int]) -> None:
-    survivors = [i for i in range(numbers["N"]) if i not in dropped]
-    params = unmask_params(node, numbers, survivors, bits(numbers))
+def test_sums_are_those_of_the_survivors(
+    node: Node, numbers: Answer, dropped: Sequence[int], absent: Sequence[int]
+) -> None:
+    survivors = [i for i in range(numbers["N"]) if i not in (*dropped, *absent)]
+    params = unmask_params(node, numbers, survivors, bits(numbers), absent)
     params["secrets"].reverse()
     found = [entries_of(total) for total in node.result("heterosag.unmask", params)["sums"]]
     assert found == sums_of(node, numbers, survivors, bits(numbers))
@@ -623,6 +633,7 @@ def test_what_the_server_cannot_unmask_is_refused(node: Node) -> None:
         ({"secrets": [*secrets, secrets[0]]}, "duplicate_id"),
         ({"secrets": [*secrets, [0, 1, other]]}, "inconsistent_sets"),
         ({"secrets": [*secrets, [3, 3, other]]}, "inconsistent_sets"),
+        ({"secrets": [*secrets, [12, 0, other]]}, "unknown_peer"),
         ({"secrets": [[3, 0, "00"], *secrets[1:]]}, "length_mismatch"),
         ({"keys": params["keys"][1:]}, "length_mismatch"),
     ]
@@ -833,6 +844,7 @@ def test_the_server_refuses_wrong_segments(node: Node, finished: tuple[Network, 
         ({"segments": found["segments"][2:]}, "malformed"),
         ({"segments": spoilt.hex()}, "malformed"),
         ({"segments": "ff" * 3}, "malformed"),
+        ({"segments": f"{right[0] & 0xF0 | 9:02x}" + found["segments"][2:]}, "malformed"),
         ({"neighbours": found["neighbours"][1:]}, "inconsistent_sets"),
     ]
     for changes, code in faults:

@@ -211,26 +211,26 @@ function checkSecrets(secrets, N, user) {
   }
 }
 
-/** [ADP-38] dropped user -> (survivor -> secret), from a list that has each pair that shares a cell once. */
-function agreedSecrets(shared, survivors, secrets) {
-  const dropped = [...Array(shared.numbers.N).keys()].filter((i) => !survivors.has(i));
-  const agreed = new Map(dropped.map((i) => [i, new Map()]));
+/** [ADP-38] dropped user -> (survivor -> secret), from a list that has each of these pairs once. */
+function agreedSecrets({ numbers: { N } }, survivors, secrets) {
+  const agreed = new Map(secrets.map(([i]) => [i, new Map()]));
   for (const [i, j, secret] of secrets) {
-    if (!agreed.has(i) || !survivors.has(j) || partsOf(shared, i, j).length === 0) {
-      refuse('inconsistent_sets', `secrets: not a dropped user and a survivor of one cell: ${i}, ${j} [ADP-38]`);
+    if (!(i >= 0 && i < N)) refuse('unknown_peer', `secrets: user ${i} is not in [0, ${N})`);
+    if (survivors.has(i) || !survivors.has(j)) {
+      refuse('inconsistent_sets', `secrets: not a dropped user and a survivor: ${i}, ${j} [ADP-38]`);
     }
     if (agreed.get(i).has(j)) refuse('duplicate_id', `secrets: users ${i} and ${j} are named twice [ADP-38]`);
     checkKey(secret, `the secret of users ${i} and ${j}`);
     agreed.get(i).set(j, secret);
   }
-  checkComplete(shared, survivors, agreed);
+  checkComplete(survivors, agreed);
   return agreed;
 }
 
-/** [ADP-38] */
-function checkComplete(shared, survivors, agreed) {
+/** [ADP-38] Each two users share a cell. */
+function checkComplete(survivors, agreed) {
   for (const [i, found] of agreed) {
-    const missing = [...survivors].find((j) => !found.has(j) && partsOf(shared, i, j).length > 0);
+    const missing = [...survivors].find((j) => !found.has(j));
     if (missing !== undefined) refuse('inconsistent_sets', `secrets: users ${i} and ${missing} are missing [ADP-38]`);
   }
 }
