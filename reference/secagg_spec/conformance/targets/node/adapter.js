@@ -4,7 +4,7 @@
 // secagg-spec-node: LightSecAgg and its conventions behind the adapter protocol, version 1.0.
 //
 // Written from the text alone: spec/conventions.md, spec/lightsecagg.md, spec/secagg.md, spec/fedbuff.md,
-// spec/basecagg.md, spec/basa.md and spec/adapter.md. It shares no code with the reference, and no idea that the text does not give.
+// spec/basecagg.md, spec/basa.md, spec/heterosag.md and spec/adapter.md. It shares no code with the reference, and no idea that the text does not give.
 // Node 20, no dependency.
 //
 //   node adapter.js < requests.jsonl > answers.jsonl
@@ -13,7 +13,7 @@
 // This file: 1 operations, 2 requests and answers, 3 standard input and output. Beside it: refusals, integers modulo R,
 // the code, the quantiser, LightSecAgg, encodings; and with operations of their own: crypto, messages, scripts,
 // signatures, the active profile, secret sharing, pairs, staleness, BASecAgg and its parties, BASA and its parties,
-// sessions.
+// HeteroSAg with its quantiser, its plan and its averages, sessions.
 
 'use strict';
 
@@ -195,7 +195,8 @@ operation('lightsecagg.round', {
 
 const MODULES = [
   './crypto', './messages', './scripts', './signatures', './active', './shamir', './pairs', './staleness',
-  './basecagg', './basecagg_parties', './basa', './basa_parties', './sessions',
+  './basecagg', './basecagg_parties', './basa', './basa_parties', './levels', './segments', './averages', './heterosag',
+  './sessions',
 ];
 for (const module of MODULES) {
   for (const [name, { params, rand, run, declared }] of Object.entries(require(module).operations)) {

@@ -21,7 +21,7 @@ const {
 const { selfKey } = require('./masks');
 const {
   readBytes, readVector, writeVector, writeReals, readDecimal, readInteger, readCount, readSize, readRound, readList,
-  readUsers, readVectors, readString,
+  readTuple, readUsers, readVectors, readString,
 } = require('./encodings');
 
 const PROTOCOL = 'basa';
@@ -233,12 +233,7 @@ function checkUse(p) {
 }
 
 /** `skipped`: a list of [from, to, seed]. */
-function readSkipped(value, name) {
-  return readList(value, name, (item, at) => {
-    if (!Array.isArray(item) || item.length !== 3) refuse('malformed', `${at} is not two positions and a seed`);
-    return [readInteger(item[0], at), readInteger(item[1], at), readBytes(item[2], at)];
-  });
-}
+const readSkipped = (value, name) => readList(value, name, readTuple(readInteger, readInteger, readBytes));
 
 /** One seed from each accepted position to each later one that is not accepted. */
 function checkSkipped(p, accepted, skipped) {

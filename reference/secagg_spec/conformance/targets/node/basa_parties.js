@@ -15,8 +15,8 @@ const { checkKey, checkRoster, readKeys, publicKeyOf, u32 } = require('./crypto'
 const { signedFields, sign, isValid } = require('./signatures');
 const { message, readOfSession, oneOfEach, perform, scriptOf } = require('./scripts');
 const {
-  readBytes, readVector, readReals, writeVector, readSize, readRound, readList, readInteger, readVectors, isObject,
-  readMembers,
+  readBytes, readVector, readReals, writeVector, readSize, readRound, readList, readInteger, readVectors, readBoolean,
+  isObject, readMembers,
 } = require('./encodings');
 const {
   KEY, BOX, PAIR_BOX, SELF_BOX, NUMBERS, positionsOf, hasSelfMasks, agreementOf, piece, pieces, maskUpdate, unmaskSum,
@@ -704,12 +704,7 @@ const parties = {
 
 const ASKING = { user: readInteger, stamp: readRound };
 
-function readFlag(value, name) {
-  if (typeof value !== 'boolean') refuse('malformed', `${name} is neither true nor false`);
-  return value;
-}
-
-const EVENTS = { upload: ASKING, expire: { ...ASKING, keyed: readFlag }, late: ASKING, close: {} };
+const EVENTS = { upload: ASKING, expire: { ...ASKING, keyed: readBoolean }, late: ASKING, close: {} };
 
 /** [ADP-36] */
 function readEvent(value, name) {

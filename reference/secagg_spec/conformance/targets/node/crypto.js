@@ -9,7 +9,7 @@ const { SERVER, refuse, checkAnswerSize, show } = require('./refusals');
 const { checkModulus } = require('./integers');
 const { checkLightSecAgg } = require('./lightsecagg');
 const {
-  readBytes, writeVector, readDecimal, readCount, readSize, readRound, readList, readString,
+  readBytes, writeVector, readDecimal, readCount, readSize, readRound, readList, readTuple, readString,
 } = require('./encodings');
 
 /** [PRG-02] [KEY-03] */
@@ -217,13 +217,6 @@ function readAscii(value, name) {
   return value;
 }
 
-function readPair(first, second) {
-  return (value, name) => {
-    if (!Array.isArray(value) || value.length !== 2) refuse('malformed', `${name} is not a pair`);
-    return [first(value[0], name), second(value[1], name)];
-  };
-}
-
 /** A decimal string that stays a string: it is hashed as it is written. */
 function readDecimalText(value, name) {
   readDecimal(value, name);
@@ -259,7 +252,7 @@ const operations = {
   },
   'key.derive': {
     params: {
-      protocol: readAscii, parameters: (value, name) => readList(value, name, readPair(readAscii, readDecimalText)),
+      protocol: readAscii, parameters: (value, name) => readList(value, name, readTuple(readAscii, readDecimalText)),
       secret: readBytes, session: readBytes, round: readRound, sender: readSize, receiver: readSize,
       sender_key: readBytes, receiver_key: readBytes,
     },
@@ -276,7 +269,7 @@ const operations = {
   'seal.close': {
     params: {
       ...SESSION, sender: readSize, private: readBytes, roster: readKeys, type: readType,
-      plaintexts: (value, name) => readList(value, name, readPair(readSize, readBytes)),
+      plaintexts: (value, name) => readList(value, name, readTuple(readSize, readBytes)),
     },
     rand: {},
     run(p) {
@@ -308,7 +301,7 @@ const operations = {
 };
 
 module.exports = {
-  SESSION, SealedChannel, checkKey, checkRoster, checkSessionId, readAscii, readDecimalText, readKeys, readPair, readType,
+  SESSION, SealedChannel, checkKey, checkRoster, checkSessionId, readAscii, readDecimalText, readKeys, readType,
   expand, agree, publicKeyOf, u32, fields, hashNumbers, hashParameters, bindingOf, deriveKey, checkPair, seal, unseal,
   sealingMaterials, operations,
 };

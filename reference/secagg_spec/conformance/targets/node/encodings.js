@@ -94,6 +94,16 @@ function readList(value, name, readItem) {
   return value.map((item, i) => readItem(item, `${name}[${i}]`));
 }
 
+/** The reader of a list of a few values, each of a kind of its own. */
+function readTuple(...readers) {
+  return (value, name) => {
+    if (!Array.isArray(value) || value.length !== readers.length) {
+      refuse('malformed', `${name} is not a list of ${readers.length}`);
+    }
+    return readers.map((reader, i) => reader(value[i], name));
+  };
+}
+
 /** The number of a round: a decimal string of an integer below 2**32. */
 function readRound(value, name) {
   const number = readDecimal(value, name);
@@ -111,12 +121,7 @@ const readUsers = (value, name) => readList(value, name, readInteger);
 const readVectors = (value, name) => readList(value, name, readVector);
 
 /** `held`: a list of [user, vector]. */
-function readHeld(value, name) {
-  return readList(value, name, (item, at) => {
-    if (!Array.isArray(item) || item.length !== 2) refuse('malformed', `${at} is not a pair of a user and a vector`);
-    return [readInteger(item[0], at), readVector(item[1], at)];
-  });
-}
+const readHeld = (value, name) => readList(value, name, readTuple(readInteger, readVector));
 
 /** `drop`: three lists of users, by phase. */
 function readDrop(value, name) {
@@ -125,6 +130,11 @@ function readDrop(value, name) {
 
 function readString(value, name) {
   if (typeof value !== 'string') refuse('malformed', `${name} is not a string`);
+  return value;
+}
+
+function readBoolean(value, name) {
+  if (typeof value !== 'boolean') refuse('malformed', `${name} is neither true nor false`);
   return value;
 }
 
@@ -148,5 +158,6 @@ function readMembers(object, name, readers) {
 
 module.exports = {
   readBytes, readWords, readVector, readReals, writeVector, writeReals, readDecimal, readInteger, readCount,
-  readSize, readRound, readParty, readList, readUsers, readVectors, readHeld, readDrop, readString, isObject, readMembers,
+  readSize, readRound, readParty, readList, readTuple, readUsers, readVectors, readHeld, readDrop, readString,
+  readBoolean, isObject, readMembers,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Messages and their bytes (conventions, section 5; LightSecAgg, section 3; SecAgg, section 4; BASecAgg, section 3; BASA,
-// section 3).
+// section 3; HeteroSAg, section 5).
 
 'use strict';
 
@@ -48,8 +48,9 @@ const TYPES = new Map([
   [1034, {}], // CloseRequest
   [1035, { keys: 'opaque' }], // Release
   [1036, {}], // Abandonment
+  [1281, { neighbours: 'users', segments: 'opaque' }], // MaskedSegments
 ]);
-const FROM_AUTHORITY = 1024; // messages of types above may have the authority as a party
+const OF_BASA = [1025, 1036]; // the first and the last type of messages that may have the authority as a party
 const HEADER = 30;
 
 /** A count as u32, then each entry as u32: the field types `users` and `vector`. */
@@ -181,7 +182,8 @@ function writeParty(number) {
 
 /** Only BASA has an authority. */
 function checkParties({ type, sender, receiver }) {
-  if (type <= FROM_AUTHORITY && [sender, receiver].includes(AUTHORITY)) {
+  const [first, last] = OF_BASA;
+  if ((type < first || type > last) && [sender, receiver].includes(AUTHORITY)) {
     refuse('malformed', `a message of type ${type} is neither from nor to an authority`);
   }
 }

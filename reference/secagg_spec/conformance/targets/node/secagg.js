@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SecAgg and SecAgg+, the semi-honest profile (SecAgg, sections 2 to 7): a user and the server, step by step.
+// SecAgg and SecAgg+, the semi-honest profile (SecAgg, sections 2 to 7): a user and the server, step by step. HeteroSAg
+// has the same parties, with inputs in more parts and a message of its own for them.
 //
 // The state of a party is a plain object that is never changed: a step makes the next one, or refuses and makes none
 // [ERR-01].
@@ -8,14 +9,17 @@
 'use strict';
 
 const { SERVER, MAX_MODULUS, Reject, refuse, show } = require('./refusals');
-const { add, subtract, checkVector, addInto, elementwise } = require('./integers');
+const { checkVector } = require('./integers');
 const {
-  checkKey, checkSessionId, hashNumbers, agree, publicKeyOf, expand, seal, unseal, sealingMaterials,
+  checkKey, checkSessionId, hashNumbers, agree, publicKeyOf, seal, unseal, sealingMaterials,
 } = require('./crypto');
 const { encodeMessage } = require('./messages');
 const { message, readInbox, readOwn } = require('./scripts');
 const { ELEMENT, readElement, checkCoefficients, shareAmong, recover } = require('./shamir');
-const { pairwiseKey, selfKey, commitment } = require('./masks');
+const { commitment } = require('./masks');
+const {
+  ascending, wellFormed, pairwiseKeys, selfKeys, maskInput, checkInput, checkSurvivorsOfParts, checkMemory, unmaskParts,
+} = require('./parts');
 const { checkDegree, Graph } = require('./graph');
 
 const ADVERTISED_KEYS = 513;
@@ -45,14 +49,33 @@ function checkSecAgg({ R, N, D, T, t, k, d }) {
   if (!(t >= least && t <= most)) refuse('bad_param', `t is not in [${least}, ${most}]: ${given} [SAG-02]`);
 }
 
+function checkRoundNumber(round) {
+  if (!(Number.isInteger(round) && round >= 0 && round < 2 ** 32)) {
+    refuse('out_of_range', `the round ${round} is not in [0, 2**32)`);
+  }
+}
+
+/** The message of a masked input: its type, its fields but for the neighbours, and the vector of d elements in it. */
+const MESSAGE = {
+  type: MASKED_INPUT,
+  write: (shared, user, masked) => ({ masked }),
+  read({ numbers: { d, R } }, { sender, masked }) {
+    wellFormed(sender, () => checkVector(masked, d, R, `the masked input of user ${sender}`));
+    return masked;
+  },
+};
+
+/** The one part of an input: all of it, modulo R, and all users. */
+function wholeInput({ R, N, d }) {
+  return { segment: 0, start: 0, length: d, R, bound: R, members: new Set(Array(N).keys()) };
+}
+
 /** What all parties agree on before the round. */
 function agreement({ R, N, D, T, t, k, d, order, session, round }) {
   const numbers = { R, N, D, T, t, k, d };
   checkSecAgg(numbers);
   checkSessionId(session);
-  if (!(Number.isInteger(round) && round >= 0 && round < 2 ** 32)) {
-    refuse('out_of_range', `the round ${round} is not in [0, 2**32)`);
-  }
+  checkRoundNumber(round);
   return {
     numbers,
     graph: new Graph(order, N, k),
@@ -60,16 +83,15 @@ function agreement({ R, N, D, T, t, k, d, order, session, round }) {
     parameters: hashNumbers(numbers),
     session: Buffer.from(session),
     round,
+    parts: [wholeInput(numbers)],
+    form: MESSAGE,
+    past: [],
   };
 }
 
 /** The fewest users that a round may be left with. */
 function fewest({ T, t }) {
   return Math.max(t, T + 2);
-}
-
-function ascending(users) {
-  return [...users].sort((a, b) => a - b);
 }
 
 /** The i-th piece of some bytes. */
@@ -149,25 +171,15 @@ function blaming(parties, work) {
   }
 }
 
-/** What is wrong with the numbers in a message is no misuse, but its sender's fault (conventions, section 7). */
-function wellFormed(sender, work) {
-  try {
-    return work();
-  } catch (problem) {
-    if (problem instanceof Reject) refuse('malformed', problem.message, [sender]);
-    throw problem;
-  }
-}
-
-/** [SAG-09] What a user keeps of each neighbour: the secret for sealing, the public key for it, and the mask's key. */
+/** [SAG-09] What a user keeps of each neighbour: the secret for sealing, the public key for it, and the masks' keys. */
 function meet(user, keys) {
   const peers = new Map();
   for (const [peer, { sealing, masking }] of keys) {
     const sealingSecret = agreeWith(user.sealing.secret, sealing, peer);
     const maskingSecret = agreeWith(user.masking.secret, masking, peer);
     const keyOf = (i) => (i === user.index ? user.masking.open : masking);
-    const mask = pairwiseKey(user, maskingSecret, user.index, peer, keyOf);
-    peers.set(peer, { sealing: Buffer.from(sealing), sealingSecret, mask });
+    const masks = pairwiseKeys(user, maskingSecret, user.index, peer, keyOf);
+    peers.set(peer, { sealing: Buffer.from(sealing), sealingSecret, masks });
   }
   return peers;
 }
@@ -201,18 +213,6 @@ function openShares(user, { sender, payload }) {
   return { key, seed };
 }
 
-/** [SAG-12] */
-function maskInput(user, arrived) {
-  const { R, d } = user.numbers;
-  const masked = elementwise(add, user.update, expand(user.selfMask, R, d), R);
-  for (const peer of arrived) {
-    const stream = expand(user.peers.get(peer).mask, R, d);
-    const operation = user.index < peer ? add : subtract;
-    for (let i = 0; i < d; i += 1) masked[i] = operation(masked[i], stream[i], R);
-  }
-  return masked;
-}
-
 /** [SAG-19] [SAG-20] The two sets of a request, each in ascending order. */
 function readRequest(user, received) {
   const survivors = readAscending(received.survivors, 'survivors');
@@ -240,6 +240,8 @@ function checkRequest(user, { survivors, dropped }) {
   for (const i of user.graph.neighbours(user.index)) {
     if (!user.held.has(i) && (survivors.has(i) || dropped.has(i))) wrong(`no share is held of user ${i} [SAG-23]`);
   }
+  checkSurvivorsOfParts(user, survivors);
+  checkMemory(user, survivors);
 }
 
 const userSteps = {
@@ -266,7 +268,7 @@ const userSteps = {
     const changes = {
       peers,
       held: new Map([[user.index, shares.get(user.index)]]),
-      selfMask: selfKey(user, user.seed, user.index),
+      selfMasks: selfKeys(user, user.seed, user.index),
       masking: null, seed: null, keyCoefficients: null, seedCoefficients: null,
     };
     return [changes, outbox];
@@ -279,9 +281,11 @@ const userSteps = {
     for (const one of received) held.set(one.sender, openShares(user, one));
     if (held.size < t) refuse('below_threshold', `${held.size} holders, fewer than t = ${t} [SAG-13]`);
     const neighbours = ascending(received.map(({ sender }) => sender));
-    const masked = maskInput(user, neighbours);
-    const changes = { held, update: null, selfMask: null, peers: null };
-    return [changes, [message(user, MASKED_INPUT, SERVER, { neighbours, masked })]];
+    const pairwise = neighbours.map((peer) => [peer, user.peers.get(peer).masks]);
+    const masked = maskInput(user.index, user.update, user.selfMasks, pairwise);
+    const changes = { held, update: null, selfMasks: null, peers: null };
+    const fields = { neighbours, ...user.form.write(user, user.index, masked) };
+    return [changes, [message(user, user.form.type, SERVER, fields)]];
   },
 
   unmasking(user, inbox) {
@@ -395,27 +399,18 @@ function recoverSecret(server, answers, owner, isRight) {
   return secret;
 }
 
-/** What the mask of a survivor's own added to the sum. */
-function selfMaskOf(server, answers, user) {
+/** [SAG-28] The self seed of a survivor. */
+function recoverSeed(server, answers, user) {
   const announced = server.commitments.get(user);
-  const seed = recoverSecret(server, answers, user, (bytes) => commitment(server, bytes, user).equals(announced));
-  return expand(selfKey(server, seed, user), server.numbers.R, server.numbers.d);
+  return recoverSecret(server, answers, user, (bytes) => commitment(server, bytes, user).equals(announced));
 }
 
-/** What a dropped user's pairwise masks would have added to the sum. */
-function pairwiseMasksOf(server, answers, user) {
-  const { R, d } = server.numbers;
+/** What a dropped user agreed on with its neighbours that survive: neighbour -> secret. */
+function recoverAgreed(server, answers, user) {
   const { masking } = server.keys.get(user);
   const secret = recoverSecret(server, answers, user, (bytes) => publicKeyOf(bytes).equals(masking));
-  const sum = new Uint32Array(d);
-  const keyOf = (i) => server.keys.get(i).masking;
-  for (const peer of server.graph.neighbours(user).filter((i) => server.masked.has(i))) {
-    const shared = blaming([user, peer], () => agree(secret, keyOf(peer)));
-    const stream = expand(pairwiseKey(server, shared, user, peer, keyOf), R, d);
-    const operation = user < peer ? add : subtract;
-    for (let i = 0; i < d; i += 1) sum[i] = operation(sum[i], stream[i], R);
-  }
-  return sum;
+  const left = server.graph.neighbours(user).filter((i) => server.masked.has(i));
+  return new Map(left.map((i) => [i, blaming([user, i], () => agree(secret, server.keys.get(i).masking))]));
 }
 
 /** [SAG-34] [SAG-35] A key that the server may hand on; owners: whose the others are, by their text. */
@@ -468,18 +463,19 @@ const serverSteps = {
   masked_input(server, inbox) {
     const { numbers, sharers } = server;
     const masked = new Map();
-    for (const { sender, neighbours, masked: vector } of readOwn(server, inbox, MASKED_INPUT, (i) => sharers.has(i))) {
+    for (const received of readOwn(server, inbox, server.form.type, (i) => sharers.has(i))) {
+      const { sender, neighbours } = received;
       const wanted = ascending(server.graph.neighbours(sender).filter((i) => sharers.has(i)));
       if (Array.from(neighbours).join() !== wanted.join()) {
         refuse('inconsistent_sets', `the input of user ${sender} is masked with other neighbours [SAG-37]`, [sender]);
       }
-      wellFormed(sender, () => checkVector(vector, numbers.d, numbers.R, `the masked input of user ${sender}`));
-      masked.set(sender, vector);
+      masked.set(sender, server.form.read(server, received));
     }
     if (masked.size < fewest(numbers)) {
       refuse('below_threshold', `${masked.size} users survive, fewer than ${fewest(numbers)} [SAG-18]`);
     }
     checkHolders(server, masked, '[SAG-18]');
+    checkSurvivorsOfParts(server, masked);
     const survivors = ascending(masked.keys());
     const dropped = ascending(sharers).filter((i) => !masked.has(i));
     return [{ masked }, survivors.map((user) => message(server, UNMASK_REQUEST, user, { survivors, dropped }))];
@@ -487,22 +483,20 @@ const serverSteps = {
 
   /** [SAG-26] to [SAG-29] */
   unmasking(server, inbox) {
-    const { R, d } = server.numbers;
     const answers = new Map();
     for (const answer of readOwn(server, inbox, UNMASK_SHARES, (i) => server.masked.has(i))) {
       answers.set(answer.sender, readAnswer(server, answer));
     }
     checkHolders(server, answers, '[SAG-27]');
-    let aggregate = new Uint32Array(d);
+    const seeds = new Map();
+    const agreed = new Map();
     for (const user of ascending(server.sharers)) {
-      if (server.masked.has(user)) {
-        addInto(aggregate, server.masked.get(user), R);
-        aggregate = elementwise(subtract, aggregate, selfMaskOf(server, answers, user), R);
-      } else {
-        addInto(aggregate, pairwiseMasksOf(server, answers, user), R);
-      }
+      if (server.masked.has(user)) seeds.set(user, recoverSeed(server, answers, user));
+      else agreed.set(user, recoverAgreed(server, answers, user));
     }
-    return [{}, [], { aggregate, contributors: ascending(server.masked.keys()) }];
+    const sums = unmaskParts(server, server.masked, seeds, agreed, (i) => server.keys.get(i).masking);
+    const aggregate = Uint32Array.from(sums.flatMap((sum) => Array.from(sum)));
+    return [{}, [], { aggregate, sums, contributors: ascending(server.masked.keys()) }];
   },
 };
 
@@ -540,39 +534,51 @@ function keyPair(secret, name) {
   return { secret: Buffer.from(secret), open: publicKeyOf(secret) };
 }
 
-/**
- * A user before its first step. p: the numbers R, N, D, T, t, k, d; order: the users as they stand on the circle;
- * session: 16 bytes; round; user; update: Uint32Array. rand: sealing_key, masking_key and self_seed as Buffers of 32
- * bytes, key_coefficients and seed_coefficients as lists of t - 1 BigInts, that of x first.
- */
-function newUser(p, rand) {
-  const shared = agreement(p);
-  const { R, N, t, d } = p;
-  if (!(Number.isInteger(p.user) && p.user >= 0 && p.user < N)) {
-    refuse('unknown_peer', `user ${p.user} is not in [0, ${N})`);
-  }
-  checkVector(p.update, d, R, 'update'); // [SAG-14]
+/** What a user samples, checked. */
+function checkSampled({ t }, rand) {
   checkKey(rand.self_seed, 'self_seed');
   checkCoefficients(rand.key_coefficients, t, 'key_coefficients');
   checkCoefficients(rand.seed_coefficients, t, 'seed_coefficients');
+}
+
+/** The two key pairs of a user. */
+function keyPairs(rand) {
   const sealing = keyPair(rand.sealing_key, 'sealing_key');
   const masking = keyPair(rand.masking_key, 'masking_key');
   if (sealing.open.equals(masking.open)) refuse('bad_param', 'one key for sealing and masking [SAG-07]');
+  return { sealing, masking };
+}
+
+/** A user before its first step; shared: what all parties agree on. */
+function userOf(shared, { user, update }, rand) {
+  const { numbers } = shared;
+  if (!(Number.isInteger(user) && user >= 0 && user < numbers.N)) {
+    refuse('unknown_peer', `user ${user} is not in [0, ${numbers.N})`);
+  }
+  checkInput(shared, user, update); // [SAG-14] [HSA-13]
+  checkSampled(numbers, rand);
   return new Party(userSteps, {
     ...shared,
-    index: p.user,
-    update: Uint32Array.from(p.update),
-    sealing,
-    masking,
+    index: user,
+    update: Uint32Array.from(update),
+    ...keyPairs(rand),
     seed: Buffer.from(rand.self_seed),
     keyCoefficients: [...rand.key_coefficients],
     seedCoefficients: [...rand.seed_coefficients],
   });
 }
 
-/** The server before its first step. p: as for a user, without user and update. */
-function newServer(p) {
-  return new Party(serverSteps, { ...agreement(p), index: SERVER });
+/**
+ * The parties of a protocol with these steps, before their first one; agreed: what all parties agree on, from what one
+ * of them is given. In SecAgg, p: the numbers R, N, D, T, t, k, d; order: the users as they stand on the circle;
+ * session: 16 bytes; round; and for a user also user; update: Uint32Array. rand: sealing_key, masking_key and self_seed
+ * as Buffers of 32 bytes, key_coefficients and seed_coefficients as lists of t - 1 BigInts, that of x first.
+ */
+function partiesOf(agreed) {
+  return {
+    newUser: (p, rand) => userOf(agreed(p), p, rand),
+    newServer: (p) => new Party(serverSteps, { ...agreed(p), index: SERVER }),
+  };
 }
 
-module.exports = { PHASES, checkSecAgg, newUser, newServer };
+module.exports = { PHASES, checkSecAgg, checkRoundNumber, partiesOf, ...partiesOf(agreement) };

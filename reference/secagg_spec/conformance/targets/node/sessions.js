@@ -16,6 +16,7 @@ const active = require('./active');
 const secagg = require('./secagg');
 const basecagg = require('./basecagg_parties');
 const basa = require('./basa_parties');
+const heterosag = require('./heterosag');
 
 /** Numbers of 66 bytes each, one after the other. */
 function readElements(value, name) {
@@ -44,7 +45,7 @@ function scripted({ parties, advance }, role) {
   return { setup, rand, open };
 }
 
-/** A party of SecAgg, as its module makes it. */
+/** A party of SecAgg or HeteroSAg, as its module makes it. */
 function ofSecAgg(start, setup, rand) {
   const open = (p, sampled) => {
     const party = start(p, sampled);
@@ -72,16 +73,23 @@ for (const role of ['user', 'server', 'authority']) {
 const SECAGG = {
   R: readDecimal, N: readCount, D: readCount, T: readCount, t: readCount, k: readCount, d: readCount,
 };
+const SAMPLED = {
+  sealing_key: readBytes, masking_key: readBytes, self_seed: readBytes,
+  key_coefficients: readElements, seed_coefficients: readElements,
+};
+const readPast = (value, name) => readList(value, name, readUsers);
 PARTIES['secagg.user'] = {
   numbers: SECAGG,
-  ...ofSecAgg(secagg.newUser, { user: readSize, order: readUsers, update: readVector }, {
-    sealing_key: readBytes, masking_key: readBytes, self_seed: readBytes,
-    key_coefficients: readElements, seed_coefficients: readElements,
-  }),
+  ...ofSecAgg(secagg.newUser, { user: readSize, order: readUsers, update: readVector }, SAMPLED),
 };
 PARTIES['secagg.server'] = { numbers: SECAGG, ...ofSecAgg(secagg.newServer, { order: readUsers }, {}) };
+PARTIES['heterosag.user'] = {
+  numbers: heterosag.NUMBERS,
+  ...ofSecAgg(heterosag.newUser, { user: readSize, past: readPast, update: readVector }, SAMPLED),
+};
+PARTIES['heterosag.server'] = { numbers: heterosag.NUMBERS, ...ofSecAgg(heterosag.newServer, {}, {}) };
 
-/** The script of a party of SecAgg: the steps of one session, in one request. */
+/** The script of a party of SecAgg or HeteroSAg: the steps of one session, in one request. */
 function scriptOfSecAgg({ numbers, setup, rand, open: start }) {
   return {
     params: { ...numbers, session: readBytes, round: readRound, ...setup, steps: readSteps(secagg.PHASES) },
@@ -129,6 +137,8 @@ function readObject(value, name) {
 const operations = {
   'secagg.user': scriptOfSecAgg(PARTIES['secagg.user']),
   'secagg.server': scriptOfSecAgg(PARTIES['secagg.server']),
+  'heterosag.user': scriptOfSecAgg(PARTIES['heterosag.user']),
+  'heterosag.server': scriptOfSecAgg(PARTIES['heterosag.server']),
   'session.new': {
     declared: { parties: Object.keys(PARTIES) },
     params: {

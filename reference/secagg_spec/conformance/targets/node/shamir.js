@@ -4,6 +4,7 @@
 
 'use strict';
 
+const crypto = require('node:crypto');
 const { Unsupported, refuse, checkAnswerSize } = require('./refusals');
 const { checkLength } = require('./integers');
 const { readBytes, readCount, readList, readUsers } = require('./encodings');
@@ -103,6 +104,16 @@ function recover(t, users, values) {
   return bytesOf(number, SECRET);
 }
 
+/** [SHM-07] Some numbers of the field, drawn anew. */
+function drawElements(count) {
+  const drawn = [];
+  while (drawn.length < count) {
+    const number = numberOf(crypto.randomBytes(ELEMENT)) & P;
+    if (number !== P) drawn.push(number);
+  }
+  return drawn;
+}
+
 /** [SHM-06] t - 1 numbers of the field, as BigInts: the coefficient of x first. */
 function checkCoefficients(coefficients, t, name) {
   checkLength(coefficients.length, t - 1, name);
@@ -157,4 +168,4 @@ const operations = {
   },
 };
 
-module.exports = { ELEMENT, readElement, checkCoefficients, shareAmong, recover, operations };
+module.exports = { ELEMENT, readElement, drawElements, checkCoefficients, shareAmong, recover, operations };

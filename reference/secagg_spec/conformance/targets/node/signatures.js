@@ -6,9 +6,9 @@
 
 const crypto = require('node:crypto');
 const { refuse } = require('./refusals');
-const { readBytes, readSize, readRound, readList } = require('./encodings');
+const { readBytes, readSize, readRound, readList, readTuple } = require('./encodings');
 const {
-  checkKey, checkSessionId, readAscii, readDecimalText, readPair, readType, u32, fields, hashParameters,
+  checkKey, checkSessionId, readAscii, readDecimalText, readType, u32, fields, hashParameters,
 } = require('./crypto');
 
 // What stands before the 32 bytes of an Ed25519 key in its DER encodings (RFC 8410).
@@ -50,7 +50,7 @@ function isValid(publicBytes, data, signature) {
 }
 
 const SIGNED = {
-  protocol: readAscii, parameters: (value, name) => readList(value, name, readPair(readAscii, readDecimalText)),
+  protocol: readAscii, parameters: (value, name) => readList(value, name, readTuple(readAscii, readDecimalText)),
   session: readBytes, round: readRound, purpose: readAscii, type: readType, signer: readSize,
   content: (value, name) => readList(value, name, readBytes),
 };
