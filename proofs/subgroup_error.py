@@ -65,7 +65,7 @@ def partition(report: Report) -> Finding:
             found = error_bound(cut((n,) * G, (L,) * G, levels, m, matrix))
             whole = error_bound(cut((n,) * G, (1,) * G, levels, m, matrix))
             equal = m % (G * L) == 0
-            case = {"G": G, "n": n, "L": L, "m": m, "without": str(whole), "with": str(found)}
+            case = {"G": G, "n": n, "L": L, "m": m, "matrix": matrix, "without": str(whole), "with": str(found)}
             tally.add(case, found == whole, condition=equal)
             up, down = up + (found > whole), down + (found < whole)
             report.check(not equal or found == of_the_theorem(n, levels, m), f"(a) as in Theorem 2: {case}")
