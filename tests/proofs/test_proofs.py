@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,22 @@ import numpy as np
 import pytest
 
 from secagg_spec import ledger, resources
-from secagg_spec.arithmetic import quantizer, shamir
+from secagg_spec.arithmetic import levels, quantizer, shamir
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
 from secagg_spec.ledger import Outcome, ProofFailed
 from secagg_spec.privacy import verdict
-from secagg_spec.protocols import basa_cores, basecagg, buffers, fedbuff, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import (
+    basa_cores,
+    basecagg,
+    buffers,
+    fedbuff,
+    heterosag_costs,
+    lightsecagg,
+    lightsecagg_active,
+    secagg,
+)
 from secagg_spec.protocols.graph import Graph
 from tests.quick import first_of_each
 
@@ -332,6 +342,10 @@ def sign_of_the_paper(ring: Ring, masked_sum: Any, self_masks: Any, left: Any) -
     return ring.signed_sum(masked_sum, own, ((i > j, mask) for i, j, mask in left))
 
 
+def sum_for_mean(total: Any, **given: Any) -> Any:
+    return given["range"].value(total / 1.0, given["levels"])
+
+
 def decoder_of_the_paper(self: Ring, values: Any) -> Any:
     signed = values.astype(np.int64)
     return np.where(2 * signed < self.modulus - 1, signed, signed - self.modulus)
@@ -372,6 +386,12 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (fedbuff, "realised_weight", lambda s, c_g, tau, draw: c_g, "fedbuff_step"),
         (fedbuff, "_check_stamp", lambda state, user, stamp: None, "staleness_functions"),
         (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
+        (levels, "quantize_levels", lambda x, **rest: np.zeros(x.shape, np.uint64), "level_quantiser"),
+        (levels, "cell_mean", sum_for_mean, "level_quantiser"),
+        (secagg, "unmask", sign_of_the_paper, "segment_masks"),
+        (heterosag_costs, "error_bound", lambda parameters: Fraction(1), "subgroup_error"),
+        (heterosag_costs, "masked_bits", lambda parameters, user: parameters.d, "cost_table"),
+        (heterosag_costs, "user_masks", lambda parameters, user: heterosag_costs.MaskCost(1, 1), "masking_costs"),
         (basa_cores, "add_masks", nothing_taken_away, "basa_timeouts"),
         (basa_cores, "add_masks", own_mask_forgotten, "basa_settle"),
     ],
