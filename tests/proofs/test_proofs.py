@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,22 @@ import numpy as np
 import pytest
 
 from secagg_spec import ledger, resources
-from secagg_spec.arithmetic import quantizer, shamir
+from secagg_spec.arithmetic import levels, quantizer, shamir
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
 from secagg_spec.ledger import Outcome, ProofFailed
 from secagg_spec.privacy import verdict
-from secagg_spec.protocols import basa_cores, basecagg, buffers, fedbuff, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols import (
+    basa_cores,
+    basecagg,
+    buffers,
+    fedbuff,
+    heterosag_costs,
+    lightsecagg,
+    lightsecagg_active,
+    secagg,
+)
 from secagg_spec.protocols.graph import Graph
 from tests.quick import first_of_each
 
@@ -114,8 +124,18 @@ FALSIFIED = [
     ("convergence_bound", "4 * run.c_l**2) / (run.eta_l * run.E) ** 2", "4 * run.c_l**2)"),
     ("convergence_bound", "(Run(tau_max=1), 3)", "(Run(tau_max=0), 3)"),
     ("convergence_bound", "(J if T is None else T)", "J"),
+    ("cost_table", "HETEROGENEOUS = (2, 6, 8, 10, 12)", "HETEROGENEOUS = (2, 6, 8, 10, 14)"),
+    ("cost_table", "before * after + after for", "before * after for"),
+    ("cost_table", "97, 101, 53, 279)", "97, 101, 53, 569)"),
+    ("cost_table", "max(of[1:5]) / 2 < of[0]", "max(of[1:5]) < of[0]"),
+    ("cost_table", "G, n, B, N = 75, 4, 18, 300", "G, n, B, N = 75, 4, 19, 300"),
+    ("cost_table", "y - 9 in digits", "9 - y in digits"),
+    ("cost_table", "POOLS, PICTURE = (3, 4), 32", "POOLS, PICTURE = (3, 4), 28"),
     ("delayed_input", "combinations(survivors, t - 1)", "combinations(survivors, t)"),
     ("delayed_input", "view.reveal(element.tokens.self_seed(late))", "view.reveal(element.tokens.masking_key(late))"),
+    ("federated_step", "Fraction(len(own), sum(counts)) * loss", "Fraction(1, len(counts)) * loss"),
+    ("federated_step", "[-eta * each for each in g]), (", "[eta * each for each in g]), ("),
+    ("federated_step", "alike = data[0] == data[1]", "alike = True"),
     ("fedbuff_step", "w = (Fraction(weight, 4), 1 -", "w = (Fraction(weight, 4), 2 -"),
     ("fedbuff_step", "x -= eta * gradients[-1]", "x += eta * gradients[-1]"),
     ("fedbuff_step", "if not power_of_two(sum(s))", "if False"),
@@ -133,6 +153,11 @@ FALSIFIED = [
     ("learning_assumptions", "spread(x, x + 1, x - 1)", "spread(x, x + 1, -x - 1)"),
     ("learning_assumptions", "Fraction(1, 2), Fraction(1, 4)", "Fraction(1, 4), Fraction(1, 4)"),
     ("learning_assumptions", "(g - Fraction(sum(both), 2)) ** 2", "g ** 2"),
+    ("level_quantiser", "up = (x - low) / step - level", "up = 1 - ((x - low) / step - level)"),
+    ("level_quantiser", "squared(law, x) <= step**2 / 4)", "squared(law, x) <= step**2 / 5)"),
+    ("level_quantiser", "/ (4 * N**2) * sum", "/ (4 * N**3) * sum"),
+    ("level_quantiser", "error == N * bound", "error == bound"),
+    ("level_quantiser", "{U * low + step * s for", "{low + step * s for"),
     ("level_tradeoff", "(DEFAULT_PRIME - 3) // 2 // TOTAL", "(DEFAULT_PRIME - 3) // 2 // TOTAL - 1"),
     ("level_tradeoff", "Fraction(1, 4 * c * c)", "Fraction(1, 2 * c * c)"),
     ("lying_server", "return 2 * t <= N + c", "return 2 * t < N + c"),
@@ -140,6 +165,14 @@ FALSIFIED = [
     ("lying_server", "N // 2 + 1 for N", "N // 2 + 2 for N"),
     ("masks_hide", "condition=len(set(uploads)) == count", "condition=True"),
     ("masks_hide", 'f"mask of round {downloaded}", user', '"one mask for all rounds", user'),
+    ("masking_costs", "(K - 1).bit_length())", "K.bit_length())"),
+    ("masking_costs", "N, NBAR = 2**10, 8", "N, NBAR = 2**10, 7"),
+    ("masking_costs", "[2 * n - 1] * (Z - 1)", "[2 * n] * (Z - 1)"),
+    ("masking_costs", "(2 * Z - 1) * n <", "Z * n <"),
+    ("masking_costs", "Fraction(3 * Z - 1, Z * (Z + 1))", "Fraction(2, Z)"),
+    ("masking_costs", 'condition=of == "log2 N"', "condition=True"),
+    ("masking_costs", "Fraction(1, 2) < ratio < 1", "Fraction(1, 2) > ratio"),
+    ("masking_costs", "exact = R & (R - 1) == 0", "exact = R % 2 == 0"),
     ("one_shot_recovery", "range(U, N + 1)", "range(U - 1, N + 1)"),
     ("one_shot_recovery", "[: U - T]", "[T:]"),
     ("pairwise_masks", "if minus else mask for", "if not minus else mask for"),
@@ -148,6 +181,14 @@ FALSIFIED = [
     ("pairwise_masks", "(low == i) - (high == i)", "(high == i) - (low == i)"),
     ("pairwise_masks", "Coefficients(2, 5)", "Coefficients(4, 5)"),
     ("pairwise_masks", '"x_1 - s_01 + s_12"', '"x_1 + s_01 + s_12"'),
+    ("quantised_descent", "run.eta * noise\n", "run.eta * noise / 4\n"),
+    ("quantised_descent", "noise + run.s**2)", "noise + run.s**2 / 4)"),
+    ("quantised_descent", "condition=run.sampled_alike)\n        report", "condition=True)\n        report"),
+    ("quantised_descent", "condition=run.sampled_alike)\n        smaller", "condition=not run.b)\n        smaller"),
+    ("quantised_descent", "found == squared / 2", "found == squared"),
+    ("quantised_descent", "right(run, 1, squared**2)\n    report.say", "right(run, 1, squared)\n    report.say"),
+    ("quantised_descent", '(eta if kind == "gradients" else 1 / eta)', "eta"),
+    ("quantised_descent", "moved = theta - run.eta * value", "moved = theta + run.eta * value"),
     ("quantiser_level", "Fraction(1, 4 * c * c), f", "Fraction(1, 8 * c * c), f"),
     ("quantiser_level", "after * (high // low) <= before", "after * (high // low) ** 2 <= before"),
     ("quantiser_moments", "(f, Fraction(n + 1, c))", "(f, Fraction(n + 2, c))"),
@@ -163,6 +204,14 @@ FALSIFIED = [
     ("ratio_bias", "gaps[-1] * 2**12", "gaps[-1] * 2**24"),
     ("realised_weights", "condition=same", "condition=True"),
     ("realised_weights", "== (level * s < 1)", "== (level * s <= 1)"),
+    (
+        "segment_masks",
+        "for cell in p.parts:\n            K, R = LEVELS[min(",
+        "for cell in p.parts:\n            K, R = LEVELS[max(",
+    ),
+    ("segment_masks", "[(j, i, mask) for i, j, mask in left]", "list(left)"),
+    ("segment_masks", "condition=keeps_own", "condition=True"),
+    ("segment_masks", "(3 + 1) // 2 + 1 == 3 > 3 - 1", "3 // 2 + 1 == 3 > 3 - 1"),
     ("shamir", "hidden == (0 not in points)", "hidden"),
     ("shamir", "if leading_zero or c[-1]", "if c[-1]"),
     ("shamir", "secret + sum(c * x**k", "secret + sum(c * x**(k - 1)"),
@@ -182,9 +231,20 @@ FALSIFIED = [
     ("staleness_functions", 'alpha != "0"', "True"),
     ("staleness_functions", "n * e >= m * d", "n * e > m * d"),
     ("staleness_functions", "delay <= LAST_DELAY and delay <= t", "delay <= LAST_DELAY"),
+    ("subgroup_error", "equal = m % (G * L) == 0", "equal = m % L == 0"),
+    ("subgroup_error", "(9, 13), subgroups", "(9, 13), (1, 2)"),
+    ("subgroup_error", "Fraction(2 * (G - g) - 1, (K - 1) ** 2)", "Fraction(2 * (G - g), (K - 1) ** 2)"),
+    ("subgroup_error", "* Fraction(1, (K - 1) ** 2)\n", "* Fraction(1, K**2)\n"),
     ("t_privacy", "elif len(honest) >= 2", "elif len(honest) >= 1"),
     ("t_privacy", "len(case.contributors) >= 2", "len(case.contributors) >= 1"),
     ("thresholds", "return N - D >= U > T", "return N - D >= U >= T"),
+    ("two_moduli", "MODULI, LEVELS, D = (2, 6, 6), (2, 3, 3), 6", "MODULI, LEVELS, D = (3, 6, 6), (2, 3, 3), 6"),
+    ("two_moduli", "holds = all(exact[3]) and says_nothing[3]", "holds = all(exact[2]) and says_nothing[2]"),
+    ("two_moduli", "sent((1, 3), (1, -1), (2, 4))", "sent((1, 3), (1, -1), (4, 4))"),
+    ("two_moduli", "3 not in range(2)", "3 not in range(4)"),
+    ("two_moduli", "sent((1, 0, 0), (1, 1, 4), MODULI)", "sent((1, 0, 0), (1, 1, 4), (6, 6, 6))"),
+    ("two_moduli", "distorted == (lost[0] > 0)", "distorted == any(lost)"),
+    ("two_moduli", "distorted == (sum(lost) % modulus != 0)", "distorted == any(lost)"),
     ("thresholds", "return N - D >= U >= T", "return N - D >= U > T"),
     ("update_noise", "condition=eta_l**2 * E >= 1", "condition=eta_l**2 * E > 1"),
     ("update_noise", "condition=eta_l**2 * E >= 1", "condition=eta_l * E >= 1"),
@@ -282,6 +342,10 @@ def sign_of_the_paper(ring: Ring, masked_sum: Any, self_masks: Any, left: Any) -
     return ring.signed_sum(masked_sum, own, ((i > j, mask) for i, j, mask in left))
 
 
+def sum_for_mean(total: Any, **given: Any) -> Any:
+    return given["range"].value(total / 1.0, given["levels"])
+
+
 def decoder_of_the_paper(self: Ring, values: Any) -> Any:
     signed = values.astype(np.int64)
     return np.where(2 * signed < self.modulus - 1, signed, signed - self.modulus)
@@ -322,6 +386,12 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (fedbuff, "realised_weight", lambda s, c_g, tau, draw: c_g, "fedbuff_step"),
         (fedbuff, "_check_stamp", lambda state, user, stamp: None, "staleness_functions"),
         (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
+        (levels, "quantize_levels", lambda x, **rest: np.zeros(x.shape, np.uint64), "level_quantiser"),
+        (levels, "cell_mean", sum_for_mean, "level_quantiser"),
+        (secagg, "unmask", sign_of_the_paper, "segment_masks"),
+        (heterosag_costs, "error_bound", lambda parameters: Fraction(1), "subgroup_error"),
+        (heterosag_costs, "masked_bits", lambda parameters, user: parameters.d, "cost_table"),
+        (heterosag_costs, "user_masks", lambda parameters, user: heterosag_costs.MaskCost(1, 1), "masking_costs"),
         (basa_cores, "add_masks", nothing_taken_away, "basa_timeouts"),
         (basa_cores, "add_masks", own_mask_forgotten, "basa_settle"),
     ],

@@ -62,6 +62,7 @@ from secagg_spec.protocols import (
     fedbuff,
     graph,
     heterosag,
+    heterosag_costs,
     lightsecagg,
     lightsecagg_active,
     secagg,
@@ -80,6 +81,7 @@ from secagg_spec.protocols.lightsecagg import (
 from secagg_spec.protocols.shape import SERVER, Network
 from secagg_spec.simulate.visits import visits
 from tests.protocols import basa_calls, buffered, heterosag_calls, test_secagg, test_secagg_active
+from tests.protocols import basa_calls, buffered, cost_calls, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -737,6 +739,7 @@ CALLS: dict[str, Call] = {
     **{f"{step.run.__name__} of HeteroSAg":
        pairwise_call(heterosag, heterosag_calls.CASE, test_secagg.stage(heterosag_calls.CASE, row), row)
        for row, step in enumerate(heterosag.TABLE)},
+    **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -818,6 +821,7 @@ CORES = {
     *basa_calls.CORES,
     *heterosag_calls.CORES,
     *("mask_keys", "self_keys", "masked_update", "masked_sums", "unmasked_sums"),
+    *cost_calls.CORES,
     "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
@@ -855,6 +859,7 @@ MODULES: tuple[ModuleType, ...] = (
     codec,
     fedbuff,
     graph,
+    heterosag_costs,
     lightsecagg,
     lightsecagg_active,
     secagg,

@@ -52,7 +52,7 @@ Build = Callable[[Any, Scene], Fault | None]
 
 
 def _shared(build: Build) -> Build:
-    """Return a fault of SecAgg's round; a party that remembers requests may refuse another one for what it remembers."""
+    """Return a fault of SecAgg's round; one that remembers requests may refuse others for that."""
 
     def built(draw: Any, scene: Scene) -> Fault | None:
         fault = build(draw, scene)

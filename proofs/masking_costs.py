@@ -1,0 +1,164 @@
+"""What masking by cells costs beside masking among all users, and the numbers of HeteroSAg on it.
+
+Statement. An element that |S| users mask together takes ceil(log2(|S|(K - 1) + 1)) bits, one in clear ceil(log2 K).
+(a) The expansion is the quotient of the two. For 1024 users and K = 65536 it is 13/8 for SecAgg; for nbar = 8 it is 5/4
+    in cells of two subgroups and 19/16 in cells of one. With K = 2 it is 11, 5 and 4. So 1.25 is for the 2 nbar users
+    of a pair and "4" for the nbar users of a subgroup alone: with one |S| for both they are 1.25 and 5, or 1.1875 and
+    4. A user is alone in one segment of Z = 128, and its expansion with K = 2 is 639/128 in all. Pairs of subgroups
+    have 4 with nbar from 4 to 7.
+(b) A user of equal subgroups expands nbar - 1 pairwise masks for the elements of one segment and 2 nbar - 1 for those
+    of each other one, N - 1 in SecAgg; with its own mask 2 nbar at most, so O(m nbar) elements, and O(m log N) only
+    when nbar is in O(log N). It derives (2 Z - 1) nbar keys, less than 2 N.
+(c) The server, with D dropped users, expands at most (1 + D) N masks of m elements in SecAgg, and less here: only pairs
+    in one cell count. With one user of each subgroup dropped it is (3 Z - 1)/(Z (Z + 1)) of SecAgg. So "the same" is an
+    upper bound.
+(d) A user sends O(m) bits for constant K and nbar, and no more than in SecAgg with the same levels, since |S| <= N.
+    Table 3 gives both protocols O(N + m): what is lower is the number of bits, not the complexity.
+(e) "R = |x| log(|S|(K - 1) + 1) bits" without rounding up is less than any encoding element by element has, unless the
+    modulus is a power of 2; R is also the name of the modulus.
+
+Idea. The counts of the reference, which its tests hold against the rounds that it runs.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import log2
+
+from secagg_spec.arithmetic.levels import Range
+from secagg_spec.arithmetic.packing import bits_of
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.protocols import heterosag_costs as costs
+from secagg_spec.protocols.heterosag_plan import Parameters
+
+CLAIMS = (
+    *("HET-BWF", "HET-BW1", "HET-BW2", "HET-BW3", "HET-PROP2", "HET-PROP2S", "HET-LOGN", "HET-TAB3C"),
+    "HET-BITS",
+)
+N, NBAR = 2**10, 8
+
+
+def equal(n: int, Z: int, d: int, K: int = 2) -> Parameters:
+    """Return a plan of Z subgroups of n users with one number of levels."""
+    return Parameters(n * Z, 1, 1, 3, d, (n * Z,), (Z,), (K,), Range(-1.0, 1.0), "cyclic")
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide all of it."""
+    return {
+        **bandwidth(report),
+        "HET-PROP2": user(report),
+        "HET-PROP2S": server(report),
+        "HET-LOGN": logarithm(report),
+        "HET-TAB3C": bits(report),
+        "HET-BITS": rounding(report),
+    }
+
+
+def bandwidth(report: Report) -> dict[str, Finding]:
+    """Decide (a)."""
+    tally = Tally()
+    for users, K in product(range(1, 40), range(2, 40)):
+        quotient = Fraction((users * (K - 1)).bit_length(), (K - 1).bit_length())
+        tally.add({"S": users, "K": K}, costs.bandwidth_expansion(users, K) == quotient)
+    many = {users: costs.bandwidth_expansion(users, 2**16) for users in (NBAR, 2 * NBAR, N)}
+    one = {users: costs.bandwidth_expansion(users, 2) for users in (NBAR, 2 * NBAR, N)}
+    for K, found in ((2**16, many), (2, one)):
+        report.say(f"K = {K}: " + ", ".join(f"{value} for {users} users" for users, value in found.items()))
+    whole = costs.user_expansion(equal(NBAR, N // NBAR, N // NBAR), 0)
+    report.say(f"one bit, all segments of a user: {whole}")
+    report.check(whole == Fraction(639, 128), "(a) the average of a user")
+    report.check(one[N] == 11, "(a) 11 for SecAgg")
+    four = [n for n in range(2, N) if costs.bandwidth_expansion(2 * n, 2) == 4]
+    report.check(four == [4, 5, 6, 7], "(a) pairs with an expansion of 4")
+    both = [users for users in (NBAR, 2 * NBAR) if (many[users], one[users]) == (Fraction(5, 4), Fraction(4))]
+    report.check(not both, "(a) no one size of cells gives 1.25 and 4")
+    printed = (many[2 * NBAR], many[N]) == (Fraction(5, 4), Fraction(13, 8))
+    numbers = {"one subgroup": str(many[NBAR]), "two subgroups": str(many[2 * NBAR]), "SecAgg": str(many[N])}
+    at_most_four = all(value <= 4 for users, value in one.items() if users < N)
+    case = {"S": 2 * NBAR, "bits": int(one[2 * NBAR])}
+    of_one_bit = {"one subgroup": int(one[NBAR]), "two subgroups": int(one[2 * NBAR]), "SecAgg": int(one[N])}
+    single = Finding("confirmed" if at_most_four else "refuted", "5 for a pair of subgroups", case, of_one_bit)
+    return {
+        "HET-BWF": Finding(tally.verdict, "the quotient of the bits", tally.against),
+        "HET-BW1": Finding("confirmed" if printed else "refuted", "1.25 and 1.625", None, numbers),
+        "HET-BW2": single,
+        "HET-BW3": single,
+    }
+
+
+def user(report: Report) -> Finding:
+    """Decide (b)."""
+    tally = Tally()
+    for n, Z in product((3, 4, 8), (2, 3, 4, 5, 8)):
+        p = equal(n, Z, 3 * Z)
+        for who in (0, n * Z - 1):
+            found, masked = costs.user_masks(p, who), [cost.users - 1 for cost in costs.segment_costs(p, who)]
+            pairwise = sorted(masked) == [n - 1] + [2 * n - 1] * (Z - 1)
+            own = found.elements == sum((others + 1) * 3 for others in masked) <= 2 * n * p.d
+            fewer = found.elements <= costs.secagg_user_masks(p.d, p.N).elements
+            tally.add({"nbar": n, "Z": Z}, pairwise and own and fewer)
+            report.check(found.masks == (2 * Z - 1) * n < 2 * p.N, "(b) a key for each mask of each segment")
+    report.say(f"masks of a user: nbar - 1 or 2 nbar - 1 in {tally.held} of {tally.cases} plans")
+    return Finding(tally.verdict, "O(m nbar) elements, in 2 N keys at most", tally.against)
+
+
+def server(report: Report) -> Finding:
+    """Decide (c), with one user of each subgroup dropped, by readings: not more, and as much."""
+    upper, same, case = True, True, None
+    for n, Z in product((4, 8), (2, 3, 5, 8)):
+        p = equal(n, Z, Z)
+        survivors = [user for user in range(p.N) if user % n]
+        found, secagg = costs.server_masks(p, survivors).elements, len(survivors) * (1 + Z) * p.d
+        upper, same = upper and found <= secagg, same and found == secagg
+        share = Fraction(3 * Z - 1, Z * (Z + 1))
+        report.check(
+            Fraction(found, secagg) == share, "(c) a survivor's own mask, and those of one or two dropped users"
+        )
+        if found < secagg and case is None:
+            case = {"nbar": n, "Z": Z, "elements": found, "SecAgg": secagg}
+        report.say(f"nbar = {n}, Z = {Z}: the server expands {found} elements, in SecAgg {secagg}")
+    verdict = "confirmed" if upper and same else "imprecise" if upper else "refuted"
+    return Finding(verdict, "the same as an upper bound", case)
+
+
+def logarithm(report: Report) -> Finding:
+    """Decide the second half of (b): elements over m log2 N, for subgroups of log2 N users and for two subgroups."""
+    tally = Tally()
+    for k in (4, 5, 6, 7, 8, 9):
+        for of, n in (("halves", 2 ** (k - 1)), ("log2 N", k)):
+            Z = -(-(2**k) // n)
+            p = equal(n, Z, Z)
+            ratio = Fraction(costs.user_masks(p, 0).elements, p.d) / k
+            tally.add({"N": p.N, "nbar": n, "elements over m log2 N": str(ratio)}, ratio <= 2, condition=of == "log2 N")
+    report.say(f"at most 2 m log2 N elements in {tally.held} of {tally.cases} plans: for nbar = log2 N")
+    return Finding(tally.verdict, "for nbar in O(log N)", tally.against)
+
+
+def bits(report: Report) -> Finding:
+    """Decide (d), by readings: fewer bits, and a lower order."""
+    never_more, fewer, ratios = True, 0, []
+    for n, Z, K in product((3, 8), (2, 3, 5, 8), (2, 6, 2**16)):
+        p = equal(n, Z, 5 * Z, K)
+        found, secagg = costs.masked_bits(p, 0), costs.secagg_bits(p.d, p.N, K)
+        never_more, fewer = never_more and found <= secagg, fewer + (found < secagg)
+    for m in (2**k for k in range(5, 15)):
+        ratios.append(Fraction(costs.masked_bits(equal(3, 5, m), 0), costs.secagg_bits(m, 15, 2)))
+    report.check(never_more and fewer > 0, "(d) never more bits than SecAgg")
+    order = all(Fraction(1, 2) < ratio < 1 for ratio in ratios)
+    report.say(f"bits over those of SecAgg, m from 32 to 16384: {float(min(ratios)):.3f} to {float(max(ratios)):.3f}")
+    report.check(order, "(d) a constant factor, for all m")
+    return Finding("imprecise" if never_more and order else "refuted", "fewer bits, the same complexity")
+
+
+def rounding(report: Report) -> Finding:
+    """Decide (e)."""
+    tally = Tally()
+    for users, K in product(range(2, 20), range(2, 20)):
+        R = costs.sum_modulus(users, K)
+        exact = R & (R - 1) == 0
+        tally.add({"S": users, "K": K, "bits": bits_of(R)}, bits_of(R) == log2(R), condition=exact)
+    report.say(f"log2 R is the number of bits in {tally.held} of {tally.cases} cases: for powers of 2")
+    verdict = "imprecise" if tally.verdict == "conditional" else tally.verdict
+    return Finding(verdict, "rounded up for each element", tally.against)

@@ -1,0 +1,14 @@
+"""The examples of the pages that have some run, and print what stands there."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_the_examples_on_the_errors_of_heterosag_run() -> None:
+    page = DOCS / "explanation" / "heterosag-errors.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert (failed, tried) == (0, 16)
