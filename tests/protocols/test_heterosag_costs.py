@@ -106,6 +106,15 @@ def test_a_round_sends_and_expands_what_is_counted(p: Parameters, data: st.DataO
     assert seen.cost(None) == heterosag_costs.server_masks(p, survivors, sharers)
 
 
+def test_users_who_send_no_shares_make_masks_of_others_fewer() -> None:
+    p = PRESETS["tiny"]
+    seen, _ = play(p, {"share_keys": list(p.members[2])})
+    for user in range(8):
+        assert seen.cost(user) == heterosag_costs.user_masks(p, user, range(8))
+        assert seen.cost(user).masks == heterosag_costs.user_masks(p, user).masks - 4
+    assert seen.cost(None) == heterosag_costs.server_masks(p, range(8), range(8)) == MaskCost(24, 8 * 4)
+
+
 def test_with_everybody_present_the_defaults_are_what_a_round_expands() -> None:
     p = PRESETS["tiny"]
     seen, _ = play(p, {})

@@ -61,6 +61,7 @@ from secagg_spec.protocols import (
     codec,
     fedbuff,
     graph,
+    heterosag_costs,
     lightsecagg,
     lightsecagg_active,
     secagg,
@@ -78,7 +79,7 @@ from secagg_spec.protocols.lightsecagg import (
 )
 from secagg_spec.protocols.shape import SERVER, Network
 from secagg_spec.simulate.visits import visits
-from tests.protocols import basa_calls, buffered, test_secagg, test_secagg_active
+from tests.protocols import basa_calls, buffered, cost_calls, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -732,6 +733,7 @@ CALLS: dict[str, Call] = {
         attributes.decrypt, {"ciphertext": SEALED_FOR_A, **OPEN}, {"public": AUTHORITY, "key": HOLDER}
     ),
     **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -811,6 +813,7 @@ CORES = {
     "sha256",
     "role_of",
     *basa_calls.CORES,
+    *cost_calls.CORES,
     "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
@@ -847,6 +850,7 @@ MODULES: tuple[ModuleType, ...] = (
     codec,
     fedbuff,
     graph,
+    heterosag_costs,
     lightsecagg,
     lightsecagg_active,
     secagg,

@@ -157,7 +157,7 @@ def user_masks(parameters: Parameters, user: int, present: Sequence[int] | None 
     present : sequence of users
         Whose shares reached the user; without it, everybody's.
     """
-    here = _present(parameters, present) | {validate.integer("user", user, 0, parameters.N - 1)}
+    here = _present(parameters, "present", present) | {validate.integer("user", user, 0, parameters.N - 1)}
     return _together((len(cell.members & here), cell) for cell in cells_of(parameters, user))
 
 
@@ -172,8 +172,8 @@ def server_masks(parameters: Parameters, survivors: Sequence[int], sharers: Sequ
     sharers : sequence of users
         U_2, whose shares arrived; without it, everybody. Those of them who do not survive have dropped out.
     """
-    left = _present(parameters, survivors)
-    dropped = _present(parameters, sharers) - left
+    left = _present(parameters, "survivors", survivors)
+    dropped = _present(parameters, "sharers", sharers) - left
     counts = ((len(cell.members & left), len(cell.members & dropped), cell) for cell in parameters.parts)
     return _together((kept * (1 + lost), cell) for kept, lost, cell in counts)
 
@@ -189,9 +189,9 @@ def _together(counted: Iterable[tuple[int, Cell]]) -> MaskCost:
     return MaskCost(sum(masks for masks, _ in found), sum(elements for _, elements in found))
 
 
-def _present(parameters: Parameters, users: Sequence[int] | None) -> set[int]:
+def _present(parameters: Parameters, name: str, users: Sequence[int] | None) -> set[int]:
     everybody = range(parameters.N)
-    return set(everybody if users is None else validate.users("users", users, parameters.N))
+    return set(everybody if users is None else validate.users(name, users, parameters.N))
 
 
 # --------------------------------------------------------------------------------------------------------- error
