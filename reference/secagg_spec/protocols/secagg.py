@@ -582,7 +582,7 @@ TABLE = (
 # ------------------------------------------------------------------------------------------------- whole round
 
 
-def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+def draw_randomness(parameters: Numbers, sources: Mapping[int, Source]) -> dict[int, Randomness]:
     """Draw the sampled values of each user from its source (spec/secagg.md, section 8)."""
     return {
         user: {
