@@ -125,12 +125,12 @@ def decodable_segments(p: Parameters, survivors: Collection[int]) -> list[str]:
         f"in which segments the server knows the sum of one {one} by itself, and of the set of which it knows most:"
     ]
     lines += [_known(p, at, gone) for at in range(p.count)]
-    lines.append(f"  {witness(best, one)}: inference robustness {number(best.value)}")
+    lines.append(f"  the most: {witness(best, one)}; inference robustness {number(best.value)}")
     if not gone:
         return [*lines, f"  no {one} is lost as a whole, so the dropouts add nothing to this"]
     before = inference_robustness(p.plan)
     were = "were" if len(gone) > 1 else "was"
-    return [*lines, f"  before {things(one, gone)} {were} lost, {witness(before, one)}: {number(before.value)}"]
+    return [*lines, f"  before {things(one, gone)} {were} lost: {witness(before, one)}; {number(before.value)}"]
 
 
 def _known(p: Parameters, subgroup: int, gone: Collection[int]) -> str:
