@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "segments",
         help="draw who masks which segment of HeteroSAg with whom, and what that gives away",
-        description="Draw the segment selection matrices of HeteroSAg, decide exactly what each gives away, and what "
+        description="Draw the segment selection matrices of HeteroSAg, decide exactly what each gives away, and what\n"
         "becomes of it when a whole group drops out.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
