@@ -82,6 +82,8 @@ def test_simulate_shows_a_round_of_secagg(capsys: pytest.CaptureFixture[str]) ->
     drops = ["--drop", "share_keys:2", "--drop", "masked_input:5"]
     code, out, _ = call(capsys, "simulate", "secagg", "--users", "8", *drops)
     assert code == 0
+    assert "the server now has masked sum: (" in out
+    assert "the server now has sum: (" in out
     assert "SecAgg: N = 8 users, t = 5 shares needed" in out
     assert "SecretShares: 49 messages, users 0 to 1, 3 to 7 -> users 0 to 7, 8,918 bytes" in out
     assert "survivors = users 0 to 1, 3 to 4, 6 to 7, dropped = user 5" in out

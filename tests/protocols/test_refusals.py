@@ -80,8 +80,7 @@ from secagg_spec.protocols.lightsecagg import (
 )
 from secagg_spec.protocols.shape import SERVER, Network
 from secagg_spec.simulate.visits import visits
-from tests.protocols import basa_calls, buffered, heterosag_calls, test_secagg, test_secagg_active
-from tests.protocols import basa_calls, buffered, cost_calls, test_secagg, test_secagg_active
+from tests.protocols import basa_calls, buffered, cost_calls, heterosag_calls, test_secagg, test_secagg_active
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]

@@ -129,13 +129,17 @@ class Ring:
         plus: NDArray[Any] = start.astype(np.uint32 if wraps else np.uint64)
         minus: NDArray[Any] = np.zeros_like(plus)
         for number, (positive, vector) in enumerate(chain(*terms)):
-            assert number < 2**32 - 2, "uint64 holds fewer than 2**32 summands below 2**32"
+            assert number < 2**32 - 3, "uint64 holds fewer than 2**32 summands below 2**32, and the modulus"
             self._add_into(plus if positive else minus, vector)
         if wraps:  # sums of 32 bits wrap modulo 2**32, of which a power of two is a divisor
             difference: UintArray = (plus - minus).astype(np.uint64)
             return difference % self._m
-        total: UintArray = (plus % self._m + (self._m - minus % self._m)) % self._m
-        return total
+        return self._reduced(plus + (self._m - self._reduced(minus)))
+
+    def _reduced(self, a: UintArray) -> UintArray:
+        """Return a modulo the modulus; numpy divides by one number several times faster than it takes remainders."""
+        quotient: UintArray = a // self._m
+        return a - quotient * self._m
 
     def _add_into(self, total: NDArray[Any], vector: Summand) -> None:
         """Add a vector to a sum that is not reduced yet."""
@@ -151,7 +155,8 @@ class Ring:
             validate.canonical("vector", piece, self.modulus)
             np.add(part, piece, out=part, casting="unsafe")
             at += piece.size
-        validate.array_shape("vector", np.broadcast_to(0, at), total.shape)
+        if at != total.size:
+            validate.array_shape("vector", np.broadcast_to(0, at), total.shape)
 
     def zeros(self, d: int) -> UintArray:
         """Return d elements that are 0."""

@@ -5,6 +5,8 @@ Source: spec/conventions.md, section 12 (MSK-01 to MSK-03).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from cryptography.hazmat.primitives import hashes
 
 from secagg_spec.crypto.keys import LABEL, VERSION, derive, fields
@@ -27,13 +29,13 @@ def pairwise_key(context: Context, secret: bytes, keys: dict[int, bytes], segmen
         The number of the segment that the mask is for.
     """
     (low, high) = sorted(keys)
-    info = fields(*_bound(context, "pairwise-mask"), segment, low, high, keys[low], keys[high])
+    info = _bound(context, "pairwise-mask") + fields(segment, low, high, keys[low], keys[high])
     return derive(secret, context.session, info)
 
 
 def self_key(context: Context, seed: bytes, user: int, segment: int = 0) -> bytes:
     """Return the key of a user's own mask, 32 bytes, from its self seed (MSK-02)."""
-    return derive(seed, context.session, fields(*_bound(context, "self-mask"), segment, user))
+    return derive(seed, context.session, _bound(context, "self-mask") + fields(segment, user))
 
 
 def commitment(context: Context, seed: bytes, user: int) -> bytes:
@@ -45,5 +47,7 @@ def commitment(context: Context, seed: bytes, user: int) -> bytes:
     return digest.finalize()
 
 
-def _bound(context: Context, purpose: str) -> tuple[bytes | str | int, ...]:
-    return LABEL, VERSION, context.protocol, context.parameters, context.round, purpose
+@lru_cache(maxsize=16)
+def _bound(context: Context, purpose: str) -> bytes:
+    """Return the fields that all mask keys of a round and a purpose begin with."""
+    return fields(LABEL, VERSION, context.protocol, context.parameters, context.round, purpose)

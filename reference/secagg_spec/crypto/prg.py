@@ -18,6 +18,7 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 
 KEY_BYTES = 32
 _PIECE = 2**16
+_FROM_ZERO = modes.CTR(bytes(16))
 
 
 def expand(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -55,7 +56,7 @@ def pieces(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
 
 
 def _pieces(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
-    stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+    stream = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
     count = min(_PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
     zeros, buffer = bytes(4 * count), bytearray(4 * count + 15)
     words = np.frombuffer(buffer, dtype="<u4", count=count)

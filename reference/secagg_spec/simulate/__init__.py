@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
-from secagg_spec.simulate import basa, basecagg, lightsecagg, secagg
+from secagg_spec.simulate import basa, basecagg, heterosag, lightsecagg, secagg
 
-_PROTOCOLS = {"lightsecagg": lightsecagg, "secagg": secagg, "basecagg": basecagg, "basa": basa}
+_PROTOCOLS = {
+    "lightsecagg": lightsecagg,
+    "secagg": secagg,
+    "basecagg": basecagg,
+    "basa": basa,
+    "heterosag": heterosag,
+}
+_DEFAULTS = {"users": "8", "length": "6"}
 _EXIT_CODES = """exit codes:
   0  the round gave the right sum, or every model was the right one
   1  the round or epoch ended without a sum: too few users were left, or a timeout made it void
@@ -32,18 +40,20 @@ def add_parser(commands: Any) -> None:
             epilog=_EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        _add_common(one)
+        _add_common(one, {**_DEFAULTS, **getattr(protocol, "DEFAULTS", {})})
         protocol.add_options(one)
         one.set_defaults(run=protocol.main)
 
 
-def _add_common(parser: Any) -> None:
+def _add_common(parser: Any, defaults: Mapping[str, str]) -> None:
+    """Add the options of all protocols; the words are those for what holds without an option."""
     parser.add_argument(
         "--profile",
         choices=["semi-honest", "active"],
         default="semi-honest",
         help="what is assumed of the server (semi-honest)",
     )
-    parser.add_argument("--users", type=int, default=8, metavar="N", help="users on the roster (8)")
-    parser.add_argument("--length", type=int, default=6, metavar="d", help="elements of an update (6)")
+    users, length = defaults["users"], defaults["length"]
+    parser.add_argument("--users", type=int, default=8, metavar="N", help=f"users on the roster ({users})")
+    parser.add_argument("--length", type=int, default=6, metavar="d", help=f"elements of an update ({length})")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and sampled values (0)")

@@ -22,9 +22,8 @@ from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
 from secagg_spec.protocols.basa_cores import SETTLE, TIMEOUTS, Parameters, encode_update
 from secagg_spec.protocols.basa_runs import Run
 from secagg_spec.protocols.basa_server import Recovered
-from secagg_spec.protocols.codec import encode
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
-from secagg_spec.simulate.narration import counted, shown, users_in_words
+from secagg_spec.simulate.narration import counted, shown, traffic, users_in_words
 from secagg_spec.simulate.visits import ARRIVE, visits
 
 ENCRYPTIONS = ("per-position", "cp-abe")
@@ -274,24 +273,15 @@ def _closing(run: Run, done: Recovered) -> list[str]:
     p, accepted = run.parameters, {entry.position for entry in done.entries}
     others = sorted(set(range(p.positions)) - accepted)
     if not p.settle:
-        return ["\nclose: the authority ends the epoch, and releases nothing", *_traffic(run)]
+        return ["\nclose: the authority ends the epoch, and releases nothing", *traffic(run.transcript)]
     s = "s" * (len(others) > 1)
     pairs = f", and the pair key{s} of position{s} {', '.join(map(str, others))}" if others else ""
     left = counted(sum(i < j for i in accepted for j in others), "pair box", "pair boxes")
     return [
         f"\nclose: the authority releases the self keys of {len(accepted)} positions{pairs}",
         f"  the server opens {len(accepted)} self boxes and {left}, and removes what they mask",
-        *_traffic(run),
+        *traffic(run.transcript),
     ]
-
-
-def _traffic(run: Run) -> list[str]:
-    """Say what was sent, by kind of message."""
-    sent: dict[str, list[int]] = {}
-    for event in run.transcript:
-        for message in event.sent:
-            sent.setdefault(type(message).__name__, []).append(len(encode(message)))
-    return [f"  {kind}: {counted(len(sizes), 'message')}, {sum(sizes):,} bytes" for kind, sizes in sent.items()]
 
 
 def _sums(p: Parameters, done: Recovered, bags: Mapping[int, Bag]) -> list[str]:

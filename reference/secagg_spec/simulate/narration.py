@@ -71,6 +71,15 @@ def narrate(transcript: Sequence[Event], N: int) -> Iterator[str]:
             told = known
 
 
+def traffic(transcript: Sequence[Event]) -> list[str]:
+    """Say what was sent, by kind of message."""
+    sent: dict[str, list[int]] = {}
+    for event in transcript:
+        for message in event.sent:
+            sent.setdefault(type(message).__name__, []).append(sizes([message]))
+    return [f"  {kind}: {counted(len(each), 'message')}, {sum(each):,} bytes" for kind, each in sent.items()]
+
+
 def _sent(events: Sequence[Event]) -> Iterator[str]:
     kinds = Counter(type(message).__name__ for event in events for message in event.sent)
     for kind, count in kinds.items():
@@ -88,7 +97,17 @@ def _known(state: Any) -> Iterator[tuple[str, str]]:
         if entry.name == "base":
             yield from _known(value)
         elif entry.name not in _SKIPPED and value is not None and len(value):
-            yield entry.name.replace("_", " "), users_in_words(value) if isinstance(value, tuple) else shown(value)
+            yield _told(entry.name.replace("_", " "), value)
+
+
+def _told(name: str, value: Any) -> tuple[str, str]:
+    """Return the name and the words for what a state holds: users, one vector or several, or anything else."""
+    if not isinstance(value, tuple):
+        return name, shown(value)
+    if isinstance(value[0], int):
+        return name, users_in_words(value)
+    first = shown(getattr(value[0], "total", value[0]))
+    return (name.removesuffix("s"), first) if len(value) == 1 else (name, f"{len(value)} of them, the first is {first}")
 
 
 def _message(message: Message) -> str:

@@ -1,0 +1,1 @@
+"""Training with secure aggregation: what users learn from, and how some of them attack."""

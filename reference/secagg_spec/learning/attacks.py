@@ -1,0 +1,134 @@
+"""What Byzantine users do to their updates and labels, and the normal numbers that one of the attacks needs.
+
+Each attack acts on what a user has before it quantises, so that what it sends stays within the range of the quantiser:
+whoever quantises clips. The strengths are the paper's.
+
+Source: HeteroSAg, section 5.2; claim HET-EXP2L.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import OutOfRange, ParameterError
+
+GAUSSIAN_DEVIATION = 5.0
+SIGN_FLIP_SCALE = 5.0
+
+
+def gaussian(update: RealArray, noise: RealArray) -> RealArray:
+    """Return what replaces an update under the Gaussian attack: the noise, and nothing of the update.
+
+    Parameters
+    ----------
+    update, noise : array (d,) of float64
+        The update, and normal numbers with mean 0; the paper's have the standard deviation 5 (`GAUSSIAN_DEVIATION`).
+
+    Raises
+    ------
+    LengthMismatch
+        The two differ in length.
+    OutOfRange
+        A number is NaN or infinite.
+
+    Source: HeteroSAg, section 5.2.
+    """
+    update = validate.reals("update", update, (None,))
+    return validate.reals("noise", noise, update.shape).copy()
+
+
+def sign_flip(update: RealArray, scale: float = SIGN_FLIP_SCALE) -> RealArray:
+    """Return an update, d numbers, times ``-scale``.
+
+    Parameters
+    ----------
+    update : array (d,) of float64
+    scale : float
+        Finite and above 0; the paper's is 5.
+
+    Raises
+    ------
+    ParameterError
+        The scale is no finite number above 0.
+    OutOfRange
+        A number is NaN or infinite, or is after the attack.
+
+    Source: HeteroSAg, section 5.2.
+    """
+    update, scale = validate.reals("update", update, (None,)), _positive("scale", scale)
+    with np.errstate(over="ignore"):
+        flipped = -scale * update
+    if not np.isfinite(flipped).all():
+        raise OutOfRange("scale", scale, "such that its product with each number of the update is finite")
+    return flipped
+
+
+def label_flip(labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
+    """Return the labels that stand opposite in the list of classes: ``classes - 1 - label``.
+
+    The paper has its users "subtract 9", which gives labels that are no classes; with ten classes 9 - label is meant.
+    It then has them multiply their updates by 30.
+
+    Parameters
+    ----------
+    labels : array of integers, of any shape
+        Each in ``[0, classes)``.
+    classes : int
+        In ``[2, 2**31]``.
+
+    Returns
+    -------
+    array of int64, of the same shape
+
+    Raises
+    ------
+    ParameterError
+        The labels are no array of integers, or the number of classes is out of range.
+    OutOfRange
+        A label is no class.
+
+    Source: HeteroSAg, section 5.2; claim HET-EXP2L.
+    """
+    classes = validate.integer("classes", classes, 2, 2**31)
+    if not isinstance(labels, np.ndarray) or not np.issubdtype(labels.dtype, np.integer):
+        raise ParameterError("labels", type(labels).__name__, "a numpy array of integers")
+    wrong = (labels < 0) | (labels >= classes)
+    if wrong.any():
+        raise OutOfRange("labels", int(labels[wrong][0]), f"in [0, {classes})")
+    return np.asarray(classes - 1 - labels.astype(np.int64), np.int64)
+
+
+def normals(draws: RealArray, deviation: float = 1.0) -> RealArray:
+    """Return normal numbers with mean 0, one of each column of uniform draws, by the method of Box and Muller.
+
+    Parameters
+    ----------
+    draws : array (2, d) of float64
+        Uniform in ``[0, 1)``.
+    deviation : float
+        The standard deviation, finite and above 0.
+
+    Raises
+    ------
+    ParameterError
+        The deviation is no finite number above 0.
+    OutOfRange
+        A draw is outside ``[0, 1)``.
+    """
+    draws, deviation = validate.reals("draws", draws, (2, None)), _positive("deviation", deviation)
+    outside = (draws < 0) | (draws >= 1)
+    if outside.any():
+        raise OutOfRange("draws", float(draws[outside][0]), "in [0, 1)")
+    lengths = np.sqrt(-2 * np.log1p(-draws[0]))
+    return np.asarray(deviation * lengths * np.cos(2 * np.pi * draws[1]), np.float64)
+
+
+def _positive(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < np.inf:
+        raise ParameterError(name, value, "a finite number above 0")
+    return float(value)

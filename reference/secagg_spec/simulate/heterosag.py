@@ -1,0 +1,168 @@
+"""``secagg-spec simulate heterosag``: one round of HeteroSAg, who masks what with whom, and attacks on it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.errors import Malformed, ParameterError, TooFewSurvivors
+from secagg_spec.privacy.wording import numbers
+from secagg_spec.protocols import heterosag, secagg
+from secagg_spec.protocols.heterosag_averages import CellSum
+from secagg_spec.protocols.heterosag_plan import MATRICES, PRESETS, Parameters
+from secagg_spec.protocols.shape import SERVER, Network, check_dropouts, run_synchronous
+from secagg_spec.simulate import heterosag_told as told
+from secagg_spec.simulate.heterosag_inputs import ATTACKS, Inputs, byzantine_users, draw_inputs, plain_sums
+from secagg_spec.simulate.inputs import add_drop, read_dropouts, refuse_large, seed_bytes
+from secagg_spec.simulate.matrices import MOST, Look
+from secagg_spec.simulate.narration import narrate, traffic
+
+DEFAULTS = {"users": "those of the preset", "length": "that of the preset"}
+_SHARE_ELEMENTS = 37
+"""What one pair of shares weighs against elements of a vector, in bytes."""
+
+
+def add_options(parser: Any) -> None:
+    """Add what this protocol has beyond the options of all."""
+    add = parser.add_argument
+    masked = "who masks with whom; separate is the naive scheme, each group by itself (perfect)"
+    add("--preset", choices=[*PRESETS], default="default", help="the numbers that are not given (default)")
+    add("--groups", type=int, metavar="G", help="groups, as equal as they can be (5, or as many as --levels names)")
+    add("--levels", metavar="K,K,…", help="levels of each group, ascending, or one number for all (2,6,8,10,12)")
+    add("--subgroups", metavar="L,L,…", help="subgroups of each group, or one number for all (1)")
+    add("--matrix", choices=MATRICES, help=masked)
+    add("--colluders", type=int, metavar="T", help="users that may collude with the server (1)")
+    add("--dropouts", type=int, metavar="D", help="users that may drop out (N // 5)")
+    add("--threshold", type=int, metavar="t", help="shares that are needed (a majority)")
+    add_drop(parser, "masked_input")
+    add("--byzantine", type=int, default=0, metavar="B", help="users that attack, each in a group of its own (0)")
+    add("--attack", choices=[*ATTACKS], default="gaussian", help="what they do to their inputs (gaussian)")
+    add("--trim", type=int, metavar="b", help="show the trimmed mean too, without the b largest and b smallest")
+    add("--show", choices=["messages"], help="tell every step, who sends what to whom")
+    parser.set_defaults(users=None, length=None)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when the round gave the right sums, 1 when it ended without them."""
+    if options.profile != "semi-honest":
+        raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of HeteroSAg")
+    p = _parameters(options)
+    dropouts = read_dropouts(options.drop, heterosag.PHASES)
+    check_dropouts(heterosag.TABLE, range(p.N), dropouts)
+    byzantine = byzantine_users(p, validate.integer("byzantine", options.byzantine, 0, p.N - 1))
+    _check_trim(options.trim, p)
+    seed = seed_bytes(options.seed)
+    inputs = draw_inputs(p, byzantine, options.attack, seed)
+    for block in (told.heading(p, dropouts), told.matrix(p, Look.of_terminal()), told.bits(p)):
+        print("\n".join(block), end="\n\n")
+    return _round(p, inputs, dropouts, options)
+
+
+def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]], options: argparse.Namespace) -> int:
+    """Run the round with all its messages, and tell what comes of it."""
+    network = heterosag.open_round(p, inputs.updates)
+    sources = {user: SeededSource(seed_bytes(options.seed), f"user {user}") for user in range(p.N)}
+    ended = ""
+    try:
+        run_synchronous(network, dropouts, secagg.draw_randomness(p, sources))
+    except (TooFewSurvivors, Malformed) as error:
+        ended = str(error)
+    print("\n".join(_messages(network, options.show)))
+    if ended:
+        print(f"\nthe round ends without sums: {ended}")
+        return 1
+    server = network.states[SERVER]
+    _compare(p, inputs, server.sums, server.base.survivors)
+    blocks = (
+        told.sums(server.sums),
+        told.decodable_segments(p, server.base.survivors),
+        told.attack(inputs, options.attack, server.base.survivors),
+        told.averages(inputs, server.sums, server.base.survivors, options.trim),
+    )
+    for block in blocks:
+        print("\n" + "\n".join(block))
+    return 0
+
+
+def _messages(network: Network, show: str | None) -> list[str]:
+    if show == "messages":
+        return ["the round, step by step:", *narrate(network.transcript, len(network.states) - 1)]
+    return ["the round sends (step by step with --show messages):", *traffic(network.transcript)]
+
+
+def _compare(p: Parameters, inputs: Inputs, sums: Sequence[CellSum], survivors: Sequence[int]) -> None:
+    plain = plain_sums(p, inputs.updates, survivors)
+    pairs = zip(sums, plain, strict=True)
+    right = all(a.survivors == b.survivors and np.array_equal(a.total, b.total) for a, b in pairs)
+    assert right, "the round did not give the plain sums"
+
+
+# ------------------------------------------------------------------------------------------------- parameters
+
+
+def _parameters(options: argparse.Namespace) -> Parameters:
+    """Return those of the preset, but for what the options say."""
+    base = PRESETS[options.preset]
+    N = base.N if options.users is None else validate.integer("users", options.users, 3, 2**16)
+    levels, subgroups = (_list(name, getattr(options, name)) for name in ("levels", "subgroups"))
+    sizes = _sizes(base, N, _groups(options.groups, base, levels, subgroups))
+    groups = len(sizes)
+    d = base.d if options.length is None else validate.integer("length", options.length, 1)
+    refuse_large("users * users * shares + users * length", N * N * _SHARE_ELEMENTS + N * d)
+    T = base.T if options.colluders is None else options.colluders
+    D = min(base.D if base.N == N else N // 5, max(0, N - T - 2)) if options.dropouts is None else options.dropouts
+    t = _threshold(base, N, T, D) if options.threshold is None else options.threshold
+    parts = _for_each("subgroups", subgroups, groups, base.subgroups if base.sizes == sizes else (1,) * groups)
+    validate.integer("subgroups in all", sum(parts), 2, MOST)
+    default = base.levels if len(base.levels) == groups else tuple(2 if g == 0 else 2 * g + 4 for g in range(groups))
+    K = _for_each("levels", levels, groups, default)
+    matrix = options.matrix or base.matrix
+    return Parameters(N, D, T, t, d, sizes, parts, K, base.range, matrix)
+
+
+def _list(name: str, text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    found = numbers(f"--{name}", text)
+    if not found:
+        raise ParameterError(f"--{name}", text, "whole numbers with commas between, one for each group or one for all")
+    return found
+
+
+def _groups(given: int | None, base: Parameters, *lists: tuple[int, ...] | None) -> int:
+    """Return how many groups there are: the number given, or as many as a list names."""
+    if given is not None:
+        return validate.integer("groups", given, 1, MOST)
+    named = [len(one) for one in lists if one is not None and len(one) > 1]
+    return named[0] if named else len(base.sizes)
+
+
+def _sizes(base: Parameters, N: int, groups: int) -> tuple[int, ...]:
+    """Return how many users each group has: those of the preset, or all users as evenly as they go."""
+    if (base.N, len(base.sizes)) == (N, groups):
+        return base.sizes
+    return tuple(len(part) for part in np.array_split(np.empty(N, bool), groups))
+
+
+def _for_each(name: str, given: tuple[int, ...] | None, groups: int, default: tuple[int, ...]) -> tuple[int, ...]:
+    """Return one number for each group."""
+    if given is None:
+        return default
+    if len(given) not in (1, groups):
+        raise ParameterError(f"--{name}", list(given), f"{groups} numbers, one for each group, or one for all")
+    return given * groups if len(given) == 1 else given
+
+
+def _threshold(base: Parameters, N: int, T: int, D: int) -> int:
+    return base.t if (base.N, base.T, base.D) == (N, T, D) else max(T + 2, min(N // 2 + 1, N - D))
+
+
+def _check_trim(trim: int | None, p: Parameters) -> None:
+    if trim is not None:
+        fewest = min(len(row) for row in p.plan)
+        validate.integer("trim", trim, 0, (fewest - 1) // 2)
