@@ -16,7 +16,7 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import positions as scenes
 from secagg_spec.conformance.mutants import mutant
-from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+from secagg_spec.conformance.mutants.wrapped import changing, wrapping
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import pack, pack_reals, unpack
 from secagg_spec.crypto.boxes import Address, Epoch
@@ -84,30 +84,6 @@ def _opened(box: bytes = _KNOWN, **changed: Any) -> object:
     return _answer(_OPEN, _box().open_params(box, **changed))
 
 
-def _changing(*operations: str) -> Callable[[Callable[[dict[str, Any]], dict[str, Any]]], Function]:
-    """Return what makes a reference that changes what it is asked for some operations."""
-    return lambda change: _wrapping(*operations)(lambda asked, given: asked(**change(given)))
-
-
-def _wrapping(*operations: str) -> Callable[[Callable[[Function, dict[str, Any]], Any]], Function]:
-    """Return what makes a reference that answers some operations by a function of the right answer and the request."""
-
-    def build(answered: Callable[[Function, dict[str, Any]], Any]) -> Function:
-        def wrong(right: Function) -> Function:
-            def built() -> Adapter:
-                adapter: Adapter = right()
-                for name in operations:
-                    asked = adapter._handlers[name]
-                    adapter.operation(name)(lambda asked=asked, **given: answered(asked, given))
-                return adapter
-
-            return built
-
-        return wrong
-
-    return build
-
-
 # ------------------------------------------------------------------------------------------------------------- masking
 
 
@@ -166,7 +142,7 @@ mutant(
     "no sum: the mask of the first position is never taken away, as the paper's equation (5) has it",
     _BUILD,
     _masked,
-)(_changing(_MASK)(_without_first))
+)(changing(_MASK)(_without_first))
 
 mutant(
     "basa-positions-counted",
@@ -174,7 +150,7 @@ mutant(
     "no sum once a position was skipped: accepted positions are counted from 0 instead of taken by their number",
     _BUILD,
     _masked,
-)(_changing(_MASK)(lambda given: {**given, "accepted": _counted(given["accepted"])}))
+)(changing(_MASK)(lambda given: {**given, "accepted": _counted(given["accepted"])}))
 
 
 def _counted(accepted: list[int]) -> list[int]:
@@ -325,7 +301,7 @@ mutant(
     _BUILD,
     lambda: _updated(1),
 )(
-    _changing(_MASK)(
+    changing(_MASK)(
         lambda given: {**given, "update": (given["update"] + "0" * 8 * max(given["d"], 1))[: 8 * given["d"]]}
     )
 )
@@ -342,7 +318,7 @@ mutant(
     "wrong sums: numbers that are not below R are reduced",
     _BUILD,
     lambda: _updated(1, 97, 0),
-)(_changing(_MASK)(_reduced))
+)(changing(_MASK)(_reduced))
 
 
 # --------------------------------------------------------------------------------------------------------------- boxes
@@ -616,7 +592,7 @@ def _dividing(name: str, effect: str, divisor: Callable[[dict[str, Any], list[in
         weights = [int(weight) for weight in unpack(given["weights"])]
         return {**right, "average": pack_reals(ring.decode_signed(total) / np.float64(divisor(given, weights)))}
 
-    mutant(name, "BAA-43", effect, _BUILD, _recovered)(_wrapping(_RECOVER)(answered))
+    mutant(name, "BAA-43", effect, _BUILD, _recovered)(wrapping(_RECOVER)(answered))
 
 
 _dividing(
@@ -648,7 +624,7 @@ mutant(
     "wrong step: negative numbers are taken for large ones",
     _BUILD,
     _recovered,
-)(_wrapping(_RECOVER)(_without_sign))
+)(wrapping(_RECOVER)(_without_sign))
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
@@ -723,7 +699,7 @@ mutant(
     _BUILD,
     lambda: _masked(0, T=0),
 )(
-    _changing(_MASK, _SEAL, _OPEN, _RECOVER)(
+    changing(_MASK, _SEAL, _OPEN, _RECOVER)(
         lambda given: {name: _clamps[name](value) if name in _clamps else value for name, value in given.items()}
     )
 )
@@ -766,7 +742,7 @@ mutant(
     "disagreement: seeds, keys and session ids of another length are cut, or continued by zeros",
     _BUILD,
     lambda: _masked(session="00"),
-)(_changing(_MASK, _SEAL, _OPEN, _RECOVER)(_fitted))
+)(changing(_MASK, _SEAL, _OPEN, _RECOVER)(_fitted))
 
 
 def _clamped(given: dict[str, Any]) -> dict[str, Any]:
@@ -783,7 +759,7 @@ mutant(
     "disagreement: a weight that no update has is replaced by the nearest one",
     _BUILD,
     lambda: _masked(weight=0),
-)(_changing(_MASK, _RECOVER)(_clamped))
+)(changing(_MASK, _RECOVER)(_clamped))
 
 
 def _sorted(given: dict[str, Any]) -> dict[str, Any]:
@@ -804,7 +780,7 @@ mutant(
     "disagreement: accepted positions are sorted, and those left out that cannot be",
     _BUILD,
     lambda: _masked(accepted=[2, 0]),
-)(_changing(_MASK, _RECOVER)(_sorted))
+)(changing(_MASK, _RECOVER)(_sorted))
 
 
 def _paired(given: dict[str, Any]) -> dict[str, Any]:
@@ -827,7 +803,7 @@ mutant(
     "wrong sums: lists that do not fit the accepted positions are cut, or continued",
     _BUILD,
     lambda: _masked(before=[]),
-)(_changing(_MASK, _RECOVER)(_paired))
+)(changing(_MASK, _RECOVER)(_paired))
 
 
 def _as_needed(right: Function) -> Function:
@@ -878,7 +854,7 @@ mutant(
     "authenticity: positions and senders outside their range are taken modulo it, and positions in any order",
     _BUILD,
     lambda: _sealed(sender=6),
-)(_changing(_SEAL, _OPEN)(_wrapped))
+)(changing(_SEAL, _OPEN)(_wrapped))
 
 
 def _pair_or_self(given: dict[str, Any]) -> dict[str, Any]:
@@ -891,7 +867,7 @@ mutant(
     "authenticity: the purpose of a box is guessed from its positions",
     _BUILD,
     lambda: _sealed(purpose="self-box"),
-)(_changing(_SEAL, _OPEN)(_pair_or_self))
+)(changing(_SEAL, _OPEN)(_pair_or_self))
 
 
 def _unowned(right: Function) -> Function:
@@ -921,7 +897,7 @@ mutant(
     _BUILD,
     lambda: _masked(round=str(2**32)),
     also=("ADP-37",),
-)(_changing(_MASK, _SEAL, _OPEN, _RECOVER)(lambda given: {**given, "round": str(int(given["round"]) % 2**32)}))
+)(changing(_MASK, _SEAL, _OPEN, _RECOVER)(lambda given: {**given, "round": str(int(given["round"]) % 2**32)}))
 
 
 def _sampled(asked: Function, given: dict[str, Any]) -> Any:
@@ -934,4 +910,4 @@ mutant(
     "disagreement: a sampled key of another length is cut, or continued by zeros",
     _BUILD,
     lambda: _answer(_SEAL, _box().seal_params(), box_key="07"),
-)(_wrapping(_SEAL)(_sampled))
+)(wrapping(_SEAL)(_sampled))

@@ -15,7 +15,7 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance import buffers
 from secagg_spec.conformance.mutants import mutant
-from secagg_spec.conformance.sdk.secagg_adapter import Adapter
+from secagg_spec.conformance.mutants.wrapped import changing
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.errors import InconsistentSets, ParameterError
@@ -93,25 +93,6 @@ def _recovered(weights: Sequence[int] = (3, 1, 2), answers: int = 3, **changed: 
     return _answer("basecagg.recover", {**chosen.params(**changed), "q": str(numbers["q"])})
 
 
-def _changing(*operations: str) -> Callable[[Callable[[dict[str, Any]], dict[str, Any]]], Function]:
-    """Return what makes a reference that changes what it is asked for some operations."""
-
-    def build(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Function:
-        def wrong(right: Function) -> Function:
-            def built() -> Adapter:
-                adapter: Adapter = right()
-                for name in operations:
-                    asked = adapter._handlers[name]
-                    adapter.operation(name)(lambda asked=asked, **arguments: asked(**change(arguments)))
-                return adapter
-
-            return built
-
-        return wrong
-
-    return build
-
-
 # ------------------------------------------------------------------------------------------------------------- budgets
 
 
@@ -122,7 +103,7 @@ mutant(
     _BUILD,
     lambda: _masked(12),
     also=("BSA-36",),
-)(_changing("basecagg.mask", "basecagg.encode")(lambda given: {**given, "K": min(given["K"], 1)}))
+)(changing("basecagg.mask", "basecagg.encode")(lambda given: {**given, "K": min(given["K"], 1)}))
 
 mutant(
     "budget-without-weights",
@@ -131,7 +112,7 @@ mutant(
     _BUILD,
     lambda: _masked(16),
     also=("BSA-36",),
-)(_changing("basecagg.mask", "basecagg.encode")(lambda given: {**given, "c_g": str(min(int(given["c_g"]), 1))}))
+)(changing("basecagg.mask", "basecagg.encode")(lambda given: {**given, "c_g": str(min(int(given["c_g"]), 1))}))
 
 
 @mutant(
@@ -233,7 +214,7 @@ mutant(
     "wrong scale: an update is quantised at the product of both levels",
     _BUILD,
     lambda: _encoded(0.5),
-)(_changing("basecagg.encode")(lambda given: {**given, "c_l": str(int(given["c_l"]) * int(given["c_g"]))}))
+)(changing("basecagg.encode")(lambda given: {**given, "c_l": str(int(given["c_l"]) * int(given["c_g"]))}))
 
 
 def _clamped(given: dict[str, Any]) -> dict[str, Any]:
@@ -254,7 +235,7 @@ mutant(
     "disagreement: a level that is not allowed is replaced by the nearest one, in silence",
     _BUILD,
     lambda: _masked(1, c_g="0"),
-)(_changing("basecagg.encode", "basecagg.mask", "basecagg.recover")(_clamped))
+)(changing("basecagg.encode", "basecagg.mask", "basecagg.recover")(_clamped))
 
 
 def _level_errors(accepted: Callable[[Parameters], bool]) -> Callable[[Function], Function]:
@@ -308,7 +289,7 @@ mutant(
     "privacy: a buffer in which T colluders leave one honest update is answered, as if T were smaller",
     _BUILD,
     lambda: _combined(T=3),
-)(_changing("basecagg.combine")(_collusion))
+)(changing("basecagg.combine")(_collusion))
 
 
 def _with_element(given: dict[str, Any]) -> dict[str, Any]:
@@ -324,7 +305,7 @@ mutant(
     "acceptance: vectors without elements are masked and combined",
     _BUILD,
     _masked,
-)(_changing("basecagg.mask", "basecagg.combine")(_with_element))
+)(changing("basecagg.mask", "basecagg.combine")(_with_element))
 
 
 # ------------------------------------------------------------------------------------------------------------- buffers

@@ -16,7 +16,7 @@ from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.cases import decimal
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.vectors.entries import Refusal, demanded
+from secagg_spec.conformance.vectors.entries import MEMBERS, Refusal, demanded
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 
 SMALL, BYTE = 7, 257
@@ -185,15 +185,16 @@ class Book:
         clauses: Sequence[str],
         flags: Sequence[str],
         comment: str,
-        policy: Mapping[str, str],
+        policy: Mapping[str, str] | None = None,
         operations: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Add a script: the steps of `refused`, by number, are refused so; the reference takes the others."""
+        """Add a script: the entries of `refused`, by number, are refused so; the reference takes the others."""
         answer = ask(operation, params, rand)
         assert "result" in answer, f"{id}: {answer}"
-        result = {"steps": demanded(answer["result"]["steps"], refused)}
+        name = MEMBERS[operation]
+        result = {name: demanded(answer["result"][name], refused)}
         request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
-        self._add(Vector(id, *request, result, policy=policy, operations=tuple(operations)))
+        self._add(Vector(id, *request, result, policy=policy or {}, operations=tuple(operations)))
 
     def _add(self, vector: Vector) -> None:
         assert all(name in self.flags for name in vector.flags), f"{vector.id}: a flag is not defined"

@@ -1,5 +1,7 @@
 """The entries of scripts, as vectors hold them and as answers are judged by them (spec/adapter.md, "Scripts").
 
+Those of requests, which have no messages, are judged alike.
+
 The entry of a step that is taken is that of the answer. That of a refused step has the fitting codes, and the parties
 to blame where a clause names them: ``{"reject": ["bad_share"], "blamed": [0, 1, 2, 3]}``.
 """
@@ -18,7 +20,10 @@ SCRIPTS = (
     *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
     *("basa.user", "basa.server", "basa.authority"),
 )
-"""The operations whose result has entries."""
+"""The operations whose result has the entries of steps."""
+
+MEMBERS: Mapping[str, str] = {**dict.fromkeys(SCRIPTS, "steps"), "heterosag.request": "answers"}
+"""The operations whose result has entries, and the member that holds them."""
 
 Entry = Mapping[str, Any]
 
@@ -55,17 +60,17 @@ def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) ->
         With the verdict of the first entry that differs.
     """
     if not isinstance(got, list) or len(got) != len(want) or not all(isinstance(entry, dict) for entry in got):
-        raise CheckFailed("wrong_value", f"{operation}: steps must be a list of {len(want)} entries, one for each step")
+        raise CheckFailed("wrong_value", f"{operation}: {MEMBERS[operation]} must be a list of {len(want)} entries")
     for at, (mine, right) in enumerate(zip(got, want, strict=True)):
         judge = _refused if "reject" in right else _taken
-        judge(call, f"{operation}: steps[{at}]", mine, right)
+        judge(call, f"{operation}: {MEMBERS[operation]}[{at}]", mine, right)
 
 
 def _taken(call: Caller, what: str, mine: Entry, right: Entry) -> None:
     if "reject" in mine:
         raise CheckFailed("rejected_valid", f"{what} was refused, and it is right", dict(right))
-    outbox = mine.get("outbox")
-    if not isinstance(outbox, list) or sorted(map(str, outbox)) != sorted(right["outbox"]):
+    outbox, wanted = mine.get("outbox"), right.get("outbox")
+    if wanted is not None and (not isinstance(outbox, list) or sorted(map(str, outbox)) != sorted(wanted)):
         raise CheckFailed("wrong_value", f"{what} does not send the messages that the text demands", dict(right))
     if mine.get("aggregate") != right.get("aggregate"):
         raise CheckFailed("wrong_value", f"{what}: aggregate is not the one that the text demands", dict(right))

@@ -14,7 +14,7 @@ from secagg_spec.conformance import replay
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Flag, Vector, ask
-from secagg_spec.conformance.vectors.entries import SCRIPTS, Refusal
+from secagg_spec.conformance.vectors.entries import MEMBERS, SCRIPTS, Refusal
 from secagg_spec.conformance.vectors.entries import demanded as demanded_entries
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.schemas import shown
@@ -87,8 +87,8 @@ def decided(
     described = (id, clauses, (f"Found-{clauses[0]}",), text, operation, params, rand)
     policy = _PRESUPPOSED.get(operation, {})
     demanded = set(expected["reject"]) if isinstance(expected, dict) and "reject" in expected else None
-    if "result" in answer and operation in SCRIPTS:
-        return Vector(*described, _entries(answer["result"]["steps"], demanded or set()), policy=policy)
+    if "result" in answer and operation in MEMBERS:
+        return Vector(*described, _entries(answer["result"], MEMBERS[operation], demanded or set()), policy=policy)
     if "result" in answer and demanded is None:
         return Vector(*described, answer["result"], policy=policy)
     code = answer.get("reject", {}).get("code")
@@ -97,11 +97,11 @@ def decided(
     return Vector(*described, reject=tuple(sorted(demanded or {code})))
 
 
-def _entries(steps: list[dict[str, Any]], codes: set[str]) -> dict[str, Any]:
-    """Return the result of a script: a refused step has the codes that the check demands, where they fit it."""
-    found = {at: entry["reject"]["code"] for at, entry in enumerate(steps) if "reject" in entry}
+def _entries(result: Mapping[str, Any], name: str, codes: set[str]) -> dict[str, Any]:
+    """Return the result of a script: a refused entry has the codes that the check demands, where they fit it."""
+    found = {at: entry["reject"]["code"] for at, entry in enumerate(result[name]) if "reject" in entry}
     refused = {at: Refusal(codes if code in codes else {code}) for at, code in found.items()}
-    return {"steps": demanded_entries(steps, refused)}
+    return {name: demanded_entries(result[name], refused)}
 
 
 def _check_names(id: str, clauses: list[str]) -> None:
