@@ -25,6 +25,7 @@ RANGES = (
     Range(1.0, 1.0 + 2.0**-20),
     Range(1e-300, 3e-300),
     Range(-9e307, 8e307),
+    Range(0.0, 1.7e308),
 )
 """Ranges r1, r2: symmetric, positive, negative, narrow, tiny and huge ones."""
 LEVELS = (2, 3, 2, 6, 12, 256, 65537)

@@ -30,6 +30,7 @@ AREAS = (
     "basecagg_scripts",
     "basa",
     "basa_scripts",
+    "heterosag",
 )
 """The modules that make vectors, one file each."""
 
