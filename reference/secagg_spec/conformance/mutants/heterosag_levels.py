@@ -137,6 +137,21 @@ def _nan(right: Function) -> Function:
 
 
 @mutant(
+    "levels-nan-is-the-middle",
+    "HSA-07",
+    "wrong values: NaN is carried as the middle of the range",
+    _QUANTISE,
+    lambda: quantised([float("nan")], [0.5]),
+)
+def _nan_middle(right: Function) -> Function:
+    def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
+        numbers = np.where(np.isnan(x), range.low / 2 + range.high / 2, x)
+        return right(numbers, levels=levels, range=range, rounding=rounding)
+
+    return wrong
+
+
+@mutant(
     "levels-infinity-not-clipped",
     "HSA-07",
     "failure: an infinite number is refused although it was to be clipped",
@@ -246,3 +261,20 @@ def _any_width(right: Function) -> Function:
 )
 def _first_two(right: Function) -> Function:
     return lambda text: right(text[:32])
+
+
+@mutant(
+    "range-of-one-bound",
+    "HSA-05",
+    "disagreement: a single bound stands for itself and its opposite",
+    _READ,
+    lambda: _bounds(-1.0),
+)
+def _one_bound(right: Function) -> Function:
+    def wrong(text: str) -> Any:
+        if len(text) != 16:
+            return right(text)
+        bound = float(np.frombuffer(bytes.fromhex(text), "<f8")[0])
+        return Range(-abs(bound), abs(bound))
+
+    return wrong

@@ -10,6 +10,7 @@ from typing import Any
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.mutants.heterosag_witness import Function, requested
 from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.protocols import secagg
 from secagg_spec.protocols.heterosag import UserState
 from secagg_spec.protocols.heterosag_plan import UNIT, Parameters, cells_of
 
@@ -42,12 +43,38 @@ def _leaving(name: str, effect: str, *dropped: Sequence[int]) -> Callable[[Calla
     return register
 
 
-@_leaving("one-survivor-refused-only", "privacy: two survivors of a cell are enough", range(2, 6))
+def _lenient(name: str, effect: str) -> Callable[[Callable[[int, int], bool]], Any]:
+    """Register a mutant that answers the first request of a session when no cell has such a number of survivors.
+
+    That too few users are told about follows from HSA-27 as well, so that leaving HSA-18 out alone would show nowhere.
+    """
+
+    def register(bad: Callable[[int, int], bool]) -> Any:
+        def build(right: Function) -> Function:
+            def wrong(state: UserState, inbox: Any, *, randomness: Any) -> Any:
+                try:
+                    return right(state, inbox, randomness=randomness)
+                except TooFewSurvivors:
+                    p, now = state.parameters, frozenset(inbox[0].survivors)
+                    if state.past or any(bad(len(cell.members & now), p.T + 2) for cell in p.parts):
+                        raise
+                    base, outbox = secagg.user_unmasking(state.base, inbox, randomness=randomness)
+                    return replace(state, base=base, past=(now,)), outbox
+
+            return wrong
+
+        witness = (range(1, 6) if name == "cells-not-looked-at" else range(2, 6),)
+        return mutant(name, "HSA-18", effect, _ANSWER, lambda: requested(*witness))(build)
+
+    return register
+
+
+@_lenient("one-survivor-refused-only", "privacy: two survivors of a cell are enough")
 def _only_one(left: int, least: int) -> bool:
     return left == 1
 
 
-@_leaving("t-plus-1-survivors-of-a-cell", "privacy: T + 1 survivors of a cell are enough", range(2, 6))
+@_lenient("t-plus-1-survivors-of-a-cell", "privacy: T + 1 survivors of a cell are enough")
 def _one_less(left: int, least: int) -> bool:
     return 0 < left < least - 1
 
@@ -62,7 +89,7 @@ def _none(left: int, least: int) -> bool:
     return left < least
 
 
-@_leaving("cells-not-looked-at", "privacy: a single survivor of a cell gives a segment away", range(1, 6))
+@_lenient("cells-not-looked-at", "privacy: a single survivor of a cell gives a segment away")
 def _any(left: int, least: int) -> bool:
     return False
 

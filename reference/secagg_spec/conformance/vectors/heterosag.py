@@ -87,6 +87,7 @@ _FLAGS = (
         "values that mean nothing in the mean",
         "HSA-07",
         "levels-nan-is-a-bound",
+        "levels-nan-is-the-middle",
     ),
     (
         "LevelDraw",
@@ -123,6 +124,7 @@ _FLAGS = (
         "range-sorted",
         "range-of-any-width",
         "range-of-the-first-two",
+        "range-of-one-bound",
     ),
     (
         "Subgroups",
@@ -422,7 +424,7 @@ def _refused_numbers(made: Book) -> None:
         _not_carried(made, id, "HSA-10", "NumberOfLevels", BAD_PARAM, comment, levels=str(levels))
     for at, (name, wrong) in enumerate(wrong_ranges(UNIT).items()):
         id, comment = f"levels-range-{at}", f"there is {name}"
-        _not_carried(made, id, "HSA-05", "Range", BAD_RANGE, comment, range=bits(*wrong))
+        _not_carried(made, id, "HSA-05", "Range", BAD_RANGE, comment, clip=True, range=bits(*wrong))
     for name, count in (("few", 5), ("many", 7)):
         id = f"levels-draws-{name}"
         chosen = _numbers(id, 3, UNIT)
@@ -676,8 +678,8 @@ def _requests(made: Book) -> None:
         ("one-returns", [(12,), _ALL], ["HSA-27"], ["LookBack"], "one user more than before, of another subgroup"),
         ("two-leave", [_ALL, (12, 15)], ["HSA-27"], ["LookBack"], "two users less, and T + 2 are three"),
         ("three-leave", [_ALL, (11, 13, 16)], ["HSA-27"], ["SameSurvivors"], "three users less, as many as may"),
-        ("first-of-three", [_ALL, second, (1,)], ["HSA-27"], ["LookBack"], "one user less than two rounds ago"),
-        ("since-then", [second, _ALL, (7,), (6,)], ["HSA-27"], ["LookBack"], "one user less than in the second round"),
+        ("first-of-three", [_ALL, range(6), (1,)], ["HSA-27"], ["LookBack"], "one user less than two rounds ago"),
+        ("since-then", [second, _ALL, (7,)], ["HSA-27"], ["LookBack"], "one user less than in the second round"),
         ("another-subgroup", [_ALL, third, (7,)], ["HSA-27"], ["LookBack"], "other users have come and gone between"),
         ("no-trace", [_ALL, (1,), _ALL, second], ["ERR-01"], ["RefusedRequest"], "right ones after a refused one"),
         ("no-trace-few", [second[1:], _ALL], ["ERR-01"], ["RefusedRequest"], "right after one user was left"),
