@@ -58,7 +58,7 @@ _FLAGS = (
     (
         "LastLevel",
         EDGE_CASE,
-        "The largest number with the draw 0 is carried as K.",
+        "The largest number with the draw 0 is carried as K, or a bound otherwise than as its level.",
         "sums that no honest users can have",
         "HSA-08",
         "levels-above-the-last",
@@ -399,7 +399,7 @@ def _quantised(made: Book) -> None:
         ends = np.array([-1.0, 1.0, -1.0, 1.0])
         chosen = Quantised(levels, UNIT, ends, np.array([0.25, 0.25, 0.9375, 0.9375]))
         id, comment = f"levels-ends-{levels}", "both bounds, which are levels, with two draws each"
-        _carry(made, id, chosen, "HSA-08", ["Levels"], comment)
+        _carry(made, id, chosen, "HSA-08", ["LastLevel"], comment)
     first = Quantised(3, UNIT, np.array([1.0, 1.0]), np.array([0.0, 0.5]))
     comment = "the largest number, with the draw 0 too"
     _carry(made, "levels-draw-zero", first, "HSA-08", ["LastLevel"], comment)
