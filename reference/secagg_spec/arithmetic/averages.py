@@ -38,7 +38,7 @@ def combined(means: RealArray, counts: Sequence[int], method: str = "mean", trim
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-24 to HSA-26.
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise ParameterError("method", method, " or ".join(map(repr, METHODS)))
     if method == "trimmed":
         return trimmed_mean(means, trim)
