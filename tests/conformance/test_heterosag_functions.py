@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import averages, segments
 from secagg_spec.arithmetic.levels import Range, quantize_levels
 from secagg_spec.arithmetic.spans import light_combination
+from secagg_spec.conformance import report
 from secagg_spec.conformance.checks import REGISTRY, heterosag_cases, heterosag_scenes
 from secagg_spec.conformance.checks import heterosag_oracles as oracles
 from secagg_spec.conformance.connection import DirectConnection
@@ -25,7 +26,7 @@ from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.judge import PASS, judge
-from secagg_spec.conformance.wire import pack_reals, unpack
+from secagg_spec.conformance.wire import Request, pack_reals, unpack
 from secagg_spec.errors import ParameterError
 from tests.conformance import narrow, shipped
 
@@ -294,3 +295,12 @@ def test_answers_to_requests_are_judged_one_by_one(answers: Any, verdict: str) -
     connection = DirectConnection(wrong("heterosag.request", lambda right, given: {"answers": answers}).answer)
     caps, _ = run(connection, Settings(pattern="no such check"))
     assert judge(connection, caps, vector("request-one-leaves")).verdict == verdict
+
+
+# ----------------------------------------------------------------------------------------------------------- reports
+
+
+def test_a_smallest_case_shows_ranges_as_numbers() -> None:
+    params = {"range": pack_reals(np.array([-1.0, 2.5])), "matrix": "cyclic", "sizes": [3, 4], "clip": True}
+    shown = "segment.plan range=(-1.0 2.5) matrix=cyclic sizes=[3, 4] clip=True"
+    assert report.describe(Request("segment.plan", params)) == shown

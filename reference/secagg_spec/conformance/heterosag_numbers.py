@@ -12,8 +12,6 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.wire import pack_reals
 from secagg_spec.protocols.heterosag_plan import Parameters
 
-MEMBERS = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
-
 
 def packed_range(range: Range) -> str:
     """Return r1 and r2 as a binary64 vector."""

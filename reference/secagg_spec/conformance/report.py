@@ -344,9 +344,9 @@ def _value(op: str, name: str, value: Any) -> str:
         return "[" + ", ".join(_value(op, inner, item) for inner, item in zip(names, value, strict=True)) + "]"
     if form(op, name) == "seed":
         return str(int.from_bytes(bytes.fromhex(value), "little"))
-    if not isinstance(value, str) or name in _NOT_VECTORS or form(op, name) == "decimal":
+    if not isinstance(value, str) or name in _NOT_VECTORS or form(op, name) in ("decimal", "text"):
         return str(value)
-    dtype = "<f8" if name in ("x", "rounding", "roundings") else "<u4"
+    dtype = "<f8" if name in ("x", "range", "rounding", "roundings") else "<u4"
     try:
         numbers: Iterable[Any] = unpack(value, dtype).tolist()
     except ValueError:

@@ -56,7 +56,7 @@ _WRONG: dict[str, tuple[Any, ...]] = {
     "text": (5, None, True, [], {}),
     **dict.fromkeys(("vector", "words", "reals", "bytes", "seed"), (0, None, True, [], {}, [1])),
     **dict.fromkeys(
-        ("vectors", "users", "users list", "held", "stamped shares", "skipped seeds", "reals list"),
+        ("vectors", "users", "lists of users", "held", "stamped shares", "skipped seeds", "reals list"),
         (None, 0, True, "", "00000000", {}),
     ),
     **dict.fromkeys(("drop", "round drop", "early drop", "request"), (None, 0, True, "", [])),
@@ -238,7 +238,7 @@ RESULTS: dict[str, dict[str, str]] = {
     "secagg.average": {"average": "binary64", "contributors": "users"},
     "quantize.levels": {"value": "vector"},
     "segment.plan": {
-        **dict.fromkeys(("members", "matrix", "levels"), "users list"),
+        **dict.fromkeys(("members", "matrix", "levels"), "lists of users"),
         "lengths": "users",
         "moduli": "decimals list",
     },
@@ -255,7 +255,7 @@ _FORMS_OF_RESULTS = {
     "binary32": "a string of lowercase hex digits, 8 for each number",
     "vectors": "a list of strings of lowercase hex digits, 8 for each element",
     "users": "a list of JSON integers",
-    "users list": "a list of lists of JSON integers",
+    "lists of users": "a list of lists of JSON integers",
     "decimal": "a decimal string",
     "decimals list": "a list of lists of decimal strings",
     "bytes": "a string of lowercase hex digits, 2 for each byte",
@@ -277,7 +277,7 @@ def _has_form(value: Any, form: str) -> bool:
 _LISTS = {
     "vectors": "vector",
     "users": "user",
-    "users list": "users",
+    "lists of users": "users",
     "bytes list": "bytes",
     "decimals list": "decimals",
     "decimals": "decimal",

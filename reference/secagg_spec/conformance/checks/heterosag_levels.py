@@ -16,7 +16,7 @@ from secagg_spec.conformance.checks import heterosag_oracles as oracles
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, MALFORMED, NOT_FINITE, TOO_FEW, Caller, check, fail
 from secagg_spec.conformance.checks.heterosag_cases import FEW_LEVELS, QUANTIZE, Quantised, quantised
 from secagg_spec.conformance.checks.heterosag_scenes import RANGES, bits, wrong_ranges
-from secagg_spec.conformance.checks.requests import place_of
+from secagg_spec.conformance.checks.requests import one_of, place_of
 
 OUTSIDE_RANGE = NOT_FINITE | {"bad_param"}
 BAD_RANGE = BAD_PARAM | LENGTH | MALFORMED | TOO_FEW
@@ -55,7 +55,7 @@ def neighbours(draw: Any, call: Caller) -> None:
 @check("quantize.levels/rate", "HSA-08", operations=(QUANTIZE,), applies=_drawing, examples=12)
 def rate(draw: Any, call: Caller) -> None:
     """Of many equal numbers, the part that is rounded up is the fractional part of y; both integers occur."""
-    K, range = int(draw(st.sampled_from(FEW_LEVELS))), draw(st.sampled_from(RANGES))
+    K, range = int(draw(st.sampled_from(FEW_LEVELS))), one_of(draw, RANGES)
     k, quarters = draw(st.integers(0, K - 2)), draw(st.integers(1, 3))
     low, high = Fraction(range.low), Fraction(range.high)
     x = float(low + (k + Fraction(quarters, 4)) / (K - 1) * (high - low))

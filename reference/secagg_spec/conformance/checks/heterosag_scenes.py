@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.conformance import cases
+from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.heterosag_numbers import packed_range
 from secagg_spec.conformance.wire import pack_reals
 from secagg_spec.errors import ParameterError
@@ -49,7 +50,7 @@ def parameters(
     D = draw(st.sampled_from((1, 0, N - T - 2)))
     t = draw(st.sampled_from((T + 2, N - D)) | st.integers(T + 2, N - D))
     d = Z + cases.length(draw, 0, Z + 2)
-    range = draw(st.sampled_from(RANGES))
+    range = one_of(draw, RANGES)
     plain = Parameters(N, D, T, t, d, sizes, parts, (2,) * len(parts), range, draw(st.sampled_from(_MATRICES)))
     return replace(plain, levels=_levels(draw, _bounds(plain), large))
 

@@ -263,7 +263,7 @@ def _inside(path: Path, form: str, value: Any) -> list[Place]:
         ),
         "reals list": lambda: [(at, "reals", entry) for at, entry in enumerate(value)],
         "requests": lambda: [(at, "request", entry) for at, entry in enumerate(value)],
-        "users list": lambda: [(at, "users", entry) for at, entry in enumerate(value)],
+        "lists of users": lambda: [(at, "users", entry) for at, entry in enumerate(value)],
     }
     entries = inner[form]() if form in inner else []
     return [Place(path, form, value)] + [

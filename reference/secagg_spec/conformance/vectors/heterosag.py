@@ -424,7 +424,7 @@ def _refused_numbers(made: Book) -> None:
         _not_carried(made, id, "HSA-10", "NumberOfLevels", BAD_PARAM, comment, levels=str(levels))
     for at, (name, wrong) in enumerate(wrong_ranges(UNIT).items()):
         id, comment = f"levels-range-{at}", f"there is {name}"
-        _not_carried(made, id, "HSA-05", "Range", BAD_RANGE, comment, clip=True, range=bits(*wrong))
+        _not_carried(made, id, "HSA-05", "Range", BAD_RANGE, comment, clip=len(set(wrong)) == 1, range=bits(*wrong))
     for name, count in (("few", 5), ("many", 7)):
         id = f"levels-draws-{name}"
         chosen = _numbers(id, 3, UNIT)
