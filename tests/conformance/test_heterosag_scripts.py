@@ -258,7 +258,7 @@ def test_the_reference_passes_its_checks(check: Check) -> None:
             ("lost-subgroup-ends-the-round", "heterosag.round/dropouts"),
             ("sign-of-equation-10", "heterosag.round/dropouts"),
             ("segments-bound-to-secagg", "session.new/heterosag-mixed"),
-            ("second-answer", "heterosag.user/refused-step"),
+            ("both-secrets-released", "heterosag.user/request-both"),
         ],
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved
 from secagg_spec.conformance.checks.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.checks.secagg import ROUND_FAULTS, few_of_some
+from secagg_spec.conformance.checks.secagg import ROUND_CLAUSES, ROUND_FAULTS, few_of_some
 from secagg_spec.conformance.scenes import Scene, call
 from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.wire import pack, unpack
@@ -54,6 +55,7 @@ Build = Callable[[Any, Scene], Fault | None]
 def _shared(build: Build) -> Build:
     """Return a fault of SecAgg's round; one that remembers requests may refuse others for that."""
 
+    @wraps(build)
     def built(draw: Any, scene: Scene) -> Fault | None:
         fault = build(draw, scene)
         looks_back = "masked_input" if scene.party == SERVER else "unmasking"
@@ -73,7 +75,7 @@ def explicit(party: str) -> Callable[[Capabilities], bool]:
     return lambda caps: party == SERVED or caps.grade(party) == "explicit"
 
 
-def _refusal(party: str, name: str, *clauses: str, spare: int = 0) -> Callable[[Build], Build]:
+def _refusal(party: str, name: str, *clauses: str, spare: int = 0, examples: int = 12) -> Callable[[Build], Build]:
     """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
 
     def register(build: Build) -> Build:
@@ -84,11 +86,17 @@ def _refusal(party: str, name: str, *clauses: str, spare: int = 0) -> Callable[[
                 dealt.judge_script(caller, scene, fault)
 
         judge.__doc__ = build.__doc__
-        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
+        check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=examples)(judge)
         FAULTS[party][name] = build
         return build
 
     return register
+
+
+for _op, _role in ROLES.items():
+    for _name, _build in ROUND_FAULTS[_role].items():
+        _clauses = tuple(dict.fromkeys(clause.replace("ADP-29", "ADP-21") for clause in ROUND_CLAUSES[_build]))
+        _refusal(_op, _name, *_clauses, spare=1, examples=6)(_shared(_build))
 
 
 def _right(party: str, *clauses: str) -> None:

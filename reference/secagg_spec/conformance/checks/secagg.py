@@ -73,6 +73,9 @@ _FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
 ROUND_FAULTS: dict[Role, dict[str, Build]] = {Role.USER: {}, Role.SERVER: {}}
 """The faults that any protocol meets whose round is that of SecAgg on the complete graph."""
 
+ROUND_CLAUSES: dict[Build, tuple[str, ...]] = {}
+"""The clauses that they break."""
+
 _ROLES = {USER: Role.USER, SERVED: Role.SERVER}
 
 
@@ -94,6 +97,7 @@ def _refusal(
             _FAULTS[party][name] = build
         if shared and not sparse:
             ROUND_FAULTS[_ROLES[party]][name] = build
+            ROUND_CLAUSES[build] = clauses
         return build
 
     return register

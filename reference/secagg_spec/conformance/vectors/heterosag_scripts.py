@@ -37,9 +37,9 @@ from secagg_spec.protocols.shape import SERVER, Network
 
 PHASES = heterosag.PHASES
 _UNIT = Range(-1.0, 1.0)
-_SIX = Parameters(6, 1, 1, 3, 5, (3, 3), (1, 1), (3, 6), _UNIT)
-_EIGHT = Parameters(8, 1, 1, 3, 5, (4, 4), (1, 1), (3, 6), _UNIT)
-_TWELVE = Parameters(12, 1, 1, 3, 8, (8, 4), (2, 1), (2, 3), Range(0.0, 1.0), "cyclic")
+_SIX = Parameters(6, 1, 1, 3, 5, (3, 3), (1, 1), (600, 60000), _UNIT)
+_EIGHT = Parameters(8, 1, 1, 3, 5, (4, 4), (1, 1), (600, 60000), _UNIT)
+_TWELVE = Parameters(12, 1, 1, 3, 8, (8, 4), (2, 1), (600, 700), Range(0.0, 1.0), "cyclic")
 _WIDE = Parameters(6, 1, 1, 3, 3, (3, 3), (1, 1), (2, 1431655766), _UNIT)
 _EVEN = Parameters(8, 1, 1, 3, 4, (4, 4), (1, 1), (3, 5), _UNIT)
 _AES = {"prg.stream": "aes-ctr"}
@@ -256,12 +256,14 @@ def _played(id: str, p: Parameters, drop: Mapping[str, Sequence[int]] | None = N
 
 
 def _updates(id: str, p: Parameters) -> UintArray:
-    """Draw quantised inputs; the first elements of the first user are the largest there are."""
+    """Draw quantised inputs; the first two elements of each are 0 and the largest that there is."""
     words = np.frombuffer(drawn_bytes(id, "updates", 8 * p.N * p.d), "<u8").reshape(p.N, p.d)
     updates = np.zeros((p.N, p.d), np.uint64)
     for cell in p.parts:
         rows = sorted(cell.members)
         updates[rows, cell.start : cell.stop] = words[rows, cell.start : cell.stop] % np.uint64(cell.levels)
+        if cell.start == 0:
+            updates[rows, 0], updates[rows, 1] = 0, cell.levels - 1
     return updates
 
 
@@ -351,7 +353,7 @@ def _segments(made: Book) -> None:
         "longer": (lambda data: data + b"\0", "have a byte more"),
         "shorter": (lambda data: data[:-1], "have a byte less"),
         "left-over": (lambda data: data[:-1] + bytes([data[-1] | 128]), "have a bit that is left over"),
-        "large": (lambda data: bytes([data[0] | 31]) + data[1:], "have a first element that is not below its modulus"),
+        "large": (_all_ones, "have a first element that is not below its modulus"),
     }
     for name, (change, comment) in changes.items():
         scene = _played(f"heterosag-server-segments-{name}", _SIX)
@@ -403,7 +405,7 @@ def _impossible(made: Book) -> None:
 def _not_begun(made: Book) -> None:
     """Add scripts that are refused as a whole."""
     scene = _played("heterosag-user-update-level", _SIX)
-    update = np.append(scene.updates()[0][:-1], np.uint64(3))
+    update = np.append(scene.updates()[0][:-1], np.uint64(600))
     params = {**scene.params(0, []), "update": pack(update)}
     no_party(made, scene, 0, params, NONCANONICAL, "HSA-13", "InputLevels", "the update holds the K of its cell")
     scene = _played("heterosag-server-small-subgroup", _SIX)
@@ -440,7 +442,7 @@ def _masked(made: Book) -> None:
 
 def _not_masked(made: Book) -> None:
     changes: tuple[tuple[str, Callable[[dict[str, Any]], dict[str, Any]], Collection[str], str, str, str], ...] = (
-        ("level", lambda p: {"update": _last(p["update"], 3)}, NONCANONICAL, "HSA-13", "InputLevels", "a 3 is K"),
+        ("level", lambda p: {"update": _last(p["update"], 600)}, NONCANONICAL, "HSA-13", "InputLevels", "a 600 is K"),
         ("secret-twice", lambda p: {"secrets": [*p["secrets"], p["secrets"][0]]}, ELSEWHERE, "ADP-38", "Given",
          "two secrets with user 0"),
         ("long-seed", lambda p: {"self_seed": p["self_seed"] + "00"}, ELSEWHERE, "ADP-38", "Given",
@@ -497,7 +499,7 @@ def _not_unmasked(made: Book) -> None:
         ("longer", lambda p: _one(p, lambda s: s + "00"), UNPACKED, "HSA-16", "Unpacked", "a byte more"),
         ("left-over", lambda p: _one(p, _top_bit), UNPACKED, "HSA-16", "Unpacked", "a bit that is left over"),
         ("large", lambda p: _one(p, _ones), UNPACKED, "HSA-16", "Unpacked", "an element that is not below its modulus"),
-        ("missing-secret", lambda p: {"secrets": [*p["secrets"][:4], *p["secrets"][5:]]}, ELSEWHERE,
+        ("missing-secret", lambda p: {"secrets": [*p["secrets"][:3], *p["secrets"][4:]]}, ELSEWHERE,
          "ADP-38", "Given", "a secret is missing"),
         ("disorder", _reversed, ELSEWHERE, "ADP-38", "Given", "the survivors do not ascend"),
         ("long-seed", lambda p: {"self_seeds": [p["self_seeds"][0] + "00", *p["self_seeds"][1:]]},
@@ -522,12 +524,16 @@ def _one(params: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, A
 
 def _top_bit(text: str) -> str:
     data = bytes.fromhex(text)
-    return (data[:1] + bytes([data[1] | 128]) + data[2:]).hex()
+    return (data[:4] + bytes([data[4] | 128]) + data[5:]).hex()
 
 
 def _ones(text: str) -> str:
-    data = bytes.fromhex(text)
-    return (bytes([data[0] | 31]) + data[1:]).hex()
+    return _all_ones(bytes.fromhex(text)).hex()
+
+
+def _all_ones(data: bytes) -> bytes:
+    """Return packed segments in which the 12 bits of the first element are ones."""
+    return bytes([255, data[1] | 15]) + data[2:]
 
 
 def _reversed(params: Mapping[str, Any]) -> dict[str, Any]:
