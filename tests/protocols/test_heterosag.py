@@ -552,6 +552,21 @@ def test_a_cell_with_a_user_and_without_is_refused_in_a_session(gone: tuple[int,
 
 
 @pytest.mark.requirement("HSA-27")
+def test_all_earlier_rounds_count_and_all_together() -> None:
+    """What only the first of two rounds forbids, and what only three rounds together do."""
+    p = replace(SMALL, N=24, sizes=(12, 12))
+    everybody = frozenset(range(24))
+    first, second = everybody - {0, 1, 2}, everybody - {3, 4, 5}
+    assert not answers(p, everybody - {3}, (everybody, first))
+    assert answers(p, everybody - {3}, (first,))
+    assert answers(p, second, (everybody, first))
+    now = everybody - {0, 1, 2, 3, 4, 6}  # everybody less first less second and this: user 5 less user 6
+    assert not answers(p, now, (everybody, first, second))
+    for some_rounds in combinations((everybody, first, second), 2):
+        assert answers(p, now, some_rounds)
+
+
+@pytest.mark.requirement("HSA-27")
 def test_what_is_remembered_is_what_was_answered() -> None:
     """A request that was refused is not remembered, and one user's memory is its own: the text promises no more."""
     everybody, without = frozenset(range(12)), frozenset(range(12)) - {5}
