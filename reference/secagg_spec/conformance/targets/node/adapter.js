@@ -4,8 +4,8 @@
 // secagg-spec-node: LightSecAgg and its conventions behind the adapter protocol, version 1.0.
 //
 // Written from the text alone: spec/conventions.md, spec/lightsecagg.md, spec/secagg.md, spec/fedbuff.md,
-// spec/basecagg.md, spec/basa.md, spec/heterosag.md and spec/adapter.md. It shares no code with the reference, and no idea that the text does not give.
-// Node 20, no dependency.
+// spec/basecagg.md, spec/basa.md, spec/heterosag.md and spec/adapter.md. It shares no code with the reference, and no
+// idea that the text does not give. Node 20, no dependency.
 //
 //   node adapter.js < requests.jsonl > answers.jsonl
 //
