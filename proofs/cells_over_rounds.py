@@ -7,10 +7,13 @@ one of them is that small. If both are answered, the server learns the differenc
 not answered, and it does not.
 (c) For three rounds it is not enough that no two differ in so few: some three sums are about two users, and no two of
 them are about fewer than three. HSA-27 finds exactly the combinations with a few users.
+(d) For six users there are three sums no rational combination of which is about fewer than three users, and whose sum
+is about two modulo 2. HSA-27 finds exactly these as well.
 
 Idea. For (a) and (b) all pairs of sets of five users are decided on the masked segments, modulo 6. For (c) all triples
 are compared with the combinations with the coefficients -1, 0 and 1: a combination that vanishes outside a few users
-solves a system of rank two at most, whose coefficients are determinants of 0s and 1s.
+solves a system of rank two at most, whose coefficients are determinants of 0s and 1s. Minors of three rows of 0s and 1s
+are 2 at most, so that only the combinations modulo 2 are left to be tried.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.levels import Range
+from secagg_spec.arithmetic.spans import light_combination
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal
 from secagg_spec.privacy.secagg import Users
@@ -61,6 +65,7 @@ def prove(report: Report) -> dict[str, Finding]:
     report.check(beyond_pairs > 0, "(c) some three sums are about fewer than any two")
     report.say(f"{pairs.cases} pairs of rounds, of which {answered} are answered; {len(triples)} triples")
     numbers = {"pairs": pairs.cases, "answered": answered, "triples": len(triples), "beyond pairs": beyond_pairs}
+    numbers["modulo 2 only"] = modulo_2(report)
     return {"UNI-CELLS": Finding(pairs.verdict, "HSA-27 refuses what isolates few users", pairs.against, numbers)}
 
 
@@ -79,10 +84,25 @@ def tells(report: Report, rounds: Rounds, sets: Sequence[Users]) -> bool:
     return learned and rounds.refused[1] is not None and not rounds.told(found, answered=(True, False))
 
 
-def light(rows: Sequence[Sequence[int]], coefficients: NDArray[np.int64]) -> bool:
+def light(rows: Sequence[Sequence[int]] | NDArray[np.int64], coefficients: NDArray[np.int64]) -> bool:
     """Return whether a combination is about at least one and fewer than T + 2 users."""
     weights = (coefficients @ np.array(rows) != 0).sum(axis=1)
     return bool(((weights > 0) & (weights < LEAST)).any())
+
+
+def modulo_2(report: Report) -> int:
+    """Check (d), and return how many triples of sets are about few users modulo 2, and not otherwise."""
+    only = 0
+    for pair in combinations(combinations(range(6), 3), 2):
+        for third in combinations(range(6), 4):
+            rows = np.array([[int(user in chosen) for user in range(6)] for chosen in (*pair, third)])
+            exactly, weights = light(rows, COEFFICIENTS), ((COEFFICIENTS @ rows) & 1).sum(axis=1)
+            modulo = bool(((weights > 0) & (weights < LEAST)).any())
+            found = light_combination([frozenset(chosen) for chosen in (*pair, third)], LEAST) is not None
+            report.check(found == (exactly or modulo), f"(d) {pair}, {third}")
+            only += modulo and not exactly
+    report.check(only > 0, "(d) some are about few users modulo 2 only")
+    return only
 
 
 def combined(sets: Sequence[Users]) -> tuple[bool, bool, bool]:

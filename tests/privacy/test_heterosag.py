@@ -216,7 +216,7 @@ def test_a_user_that_is_missing_in_one_round_is_isolated_and_users_refuse_it() -
         found = weak.combination(cell_of(TINY, 0, 2), (0, 1))
         assert found is not None
         assert dict(found.users) == {11: 1}
-        assert found.coefficients == ((1, -1) if order[0] == everyone else (-1, 1))
+        assert list(map(int, found.coefficients)) == ([1, -1] if order[0] == everyone else [-1, 1])
         assert weak.refused == (None, None)
         assert weak.told(found, answered=(True, True))
         assert "users [11] alone" in str(kept.refused[1])
@@ -226,7 +226,7 @@ def test_a_user_that_is_missing_in_one_round_is_isolated_and_users_refuse_it() -
 
 @pytest.mark.requirement("HSA-27")
 def test_a_combination_of_three_rounds_isolates_whom_no_two_do() -> None:
-    """{0,1,2}, {0,3,4} and {1,2,3,4,5} of one subgroup: the first two less the third are about users 0 and 5."""
+    """{0,1,2}, {0,3,4} and {1,2,3,4,5}: the first two less the third are 2 x_0 - x_5, and that is x_5 modulo 2."""
     wide = Parameters(12, 1, 1, 3, 2, (6, 6), (1, 1), (2, 2), Range(-1.0, 1.0))
     other = tuple(range(6, 12))
     sets = ((0, 1, 2, *other), (0, 3, 4, *other), (1, 2, 3, 4, 5, *other))
@@ -235,8 +235,26 @@ def test_a_combination_of_three_rounds_isolates_whom_no_two_do() -> None:
     assert rounds.refused[2] is not None
     found = Rounds(Plan(wide, RULES["none"]), sets).combination(cell_of(wide, 1, 0), (0, 1, 2))
     assert found is not None
-    assert (dict(found.users), found.coefficients) == ({0: 2, 5: -1}, (1, 1, -1))
+    assert (dict(found.users), found.modulus) == ({5: 1}, 2)
     assert Rounds(Plan(wide, RULES["none"]), sets).told(found, answered=(True,) * 3)
+
+
+@pytest.mark.requirement("HSA-27")
+def test_sums_are_known_modulo_two_as_well() -> None:
+    """{0,1,2}, {0,3,4} and {1,2,3,5} add up to x_4 + x_5 modulo 2; no rational combination is about so few users."""
+    wide = Parameters(12, 1, 1, 3, 2, (6, 6), (1, 1), (2, 2), Range(-1.0, 1.0))
+    other = tuple(range(6, 12))
+    sets = ((0, 1, 2, *other), (0, 3, 4, *other), (1, 2, 3, 5, *other))
+    assert [why is None for why in Rounds(Plan(wide), sets).refused] == [True, True, False]
+    rounds = Rounds(Plan(wide, RULES["none"]), sets)
+    found = rounds.combination(cell_of(wide, 1, 0), (0, 1, 2))
+    assert found is not None
+    assert found.modulus == 2
+    assert len(found.users) == 2
+    total = [sum(c * (u in s) for c, s in zip(found.coefficients, sets, strict=True)) for u in range(6)]
+    assert {u: int(t) % 2 for u, t in enumerate(total) if int(t) % 2} == dict(found.users)
+    assert rounds.told(found, answered=(True,) * 3)
+    assert not rounds.told(found, answered=(True, True, False))
 
 
 @pytest.mark.requirement("HSA-27")

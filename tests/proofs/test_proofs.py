@@ -126,6 +126,7 @@ FALSIFIED = [
     ("byzantine_cells", "len(row) - 2 * count", "len(row) - count"),
     ("cells_over_rounds", "kept == (not 0 < len(differ) < LEAST)", "kept == (not 0 < len(differ) < LEAST - 1)"),
     ("cells_over_rounds", "repeat=3)))", "repeat=3)))[:2]"),
+    ("cells_over_rounds", "found == (exactly or modulo)", "found == exactly"),
     ("cells_over_rounds", "Rounds(Plan(PARAMETERS), [(*chosen", 'Rounds(Plan(PARAMETERS, RULES["none"]), [(*chosen'),
     ("convergence_bound", "first + run.smoothness * eta", "run.K * first + run.smoothness * eta"),
     ("convergence_bound", "1 if run.summed else run.K", "run.K"),

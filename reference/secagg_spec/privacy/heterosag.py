@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
-from math import lcm
+from math import gcd
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -311,11 +311,15 @@ def _goes_on(plan: Plan, cell: Cell, staying: int) -> bool:
 
 @dataclass(frozen=True)
 class Combination:
-    """Sums of one cell, each times an integer, that add up to the inputs of a few users, each times an integer."""
+    """Sums of one cell, each times a factor, that add up to the inputs of a few users, each times an integer.
+
+    They do so modulo `modulus`, or exactly when that is 0.
+    """
 
     cell: Cell
-    coefficients: tuple[int, ...]
+    coefficients: tuple[Fraction, ...]
     users: Mapping[int, int]
+    modulus: int = 0
 
 
 class Rounds:
@@ -348,14 +352,14 @@ class Rounds:
         users = light_combination(set(sets), self.plan.parameters.T + 2)
         if users is None:
             return None
-        others = sorted(cell.members - users)
-        for factors in _vanishing([[int(user in chosen) for user in others] for chosen in sets]):
-            left = {u: sum(c for c, chosen in zip(factors, sets, strict=True) if u in chosen) for u in sorted(users)}
-            if any(left.values()):
-                sign = 1 if next(filter(None, left.values())) > 0 else -1
-                told = {user: sign * weight for user, weight in left.items() if weight}
-                return Combination(cell, tuple(sign * factor for factor in factors), MappingProxyType(told))
-        raise AssertionError("the rank falls without these users")
+        rows = [[int(user in chosen) for user in sorted(cell.members)] for chosen in sets]
+        kept = [at for at, user in enumerate(sorted(cell.members)) if user not in users]
+        for factors in _row_operations([[row[at] for at in kept] for row in rows]):
+            entries = [sum(f * x for f, x in zip(factors, column, strict=True)) for column in zip(*rows, strict=True)]
+            whole, outside = gcd(*entries), gcd(*(entries[at] for at in kept))
+            if whole != outside:
+                return _combination(cell, factors, entries, whole, outside // whole)
+        raise AssertionError("the minors change without these users")
 
     def view(self, cell: Cell, coalition: Collection[int], *, answered: Sequence[bool]) -> tuple[View, list[Element]]:
         """Return what the server and a coalition see of a cell, and the cell in each round."""
@@ -371,10 +375,24 @@ class Rounds:
         """Return whether the server learns what a combination says, and nothing but the sums of answered rounds."""
         cell = combination.cell
         view, elements = self.view(cell, (), answered=answered)
-        sums = [e.total(cell.members & set(s)) for e, s, a in zip(elements, self.survivors, answered, strict=True) if a]
-        aim = _weighted(elements[0], combination.users)
+        every = [(e, cell.members & set(s)) for e, s in zip(elements, self.survivors, strict=True)]
+        sums = [e.total(s) for (e, s), yes in zip(every, answered, strict=True) if yes and s]
         assert view.decide(*sums).private, "of each round the sums are learned, and no more"
-        return view.decide(aim).withheld == 1
+        used = [(e, s) for (e, s), factor in zip(every, combination.coefficients, strict=True) if factor and s]
+        known = all(view.decide(e.total(s)).withheld == 1 for e, s in used)
+        return known or (
+            not combination.modulus and view.decide(_weighted(elements[0], combination.users)).withheld == 1
+        )
+
+
+def _combination(cell: Cell, factors: Sequence[int], entries: Sequence[int], whole: int, modulus: int) -> Combination:
+    """Return the combination with these factors and entries, both divided by what divides all entries."""
+    named = {user: entry // whole for user, entry in zip(sorted(cell.members), entries, strict=True)}
+    least = {user: divmod(entry, modulus)[1] if modulus else entry for user, entry in named.items()}
+    told = {user: entry for user, entry in least.items() if entry}
+    sign = 1 if next(iter(told.values())) > 0 else -1
+    coefficients = tuple(Fraction(sign * factor, whole) for factor in factors)
+    return Combination(cell, coefficients, MappingProxyType({u: sign * w for u, w in told.items()}), modulus)
 
 
 def _weighted(element: Element, users: Mapping[int, int]) -> Forms:
@@ -385,28 +403,21 @@ def _weighted(element: Element, users: Mapping[int, int]) -> Forms:
     return Forms(joined.symbols, element.ring.matmul(weights, joined.matrix))
 
 
-def _vanishing(rows: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """Yield integers that generate, over the rationals, the factors with which the rows add up to zero."""
-    work = [
-        ([Fraction(entry) for entry in row], [Fraction(int(at == own)) for at in range(len(rows))])
-        for own, row in enumerate(rows)
-    ]
-    for column in range(len(rows[0]) if rows else 0):
-        pivot = next((pair for pair in work if pair[0][column]), None)
-        if pivot is None:
-            continue
-        work.remove(pivot)
-        work = [_without(pair, pivot, column) for pair in work]
-    for _, factors in work:
-        scale = lcm(*(factor.denominator for factor in factors))
-        yield tuple(int(factor * scale) for factor in factors)
-
-
-_Tracked = tuple[list[Fraction], list[Fraction]]
-
-
-def _without(pair: _Tracked, pivot: _Tracked, column: int) -> _Tracked:
-    """Return a row, and the factors that it comes from, with the entry in `column` made zero by the pivot."""
-    ratio = pair[0][column] / pivot[0][column]
-    row, factors = ([a - ratio * b for a, b in zip(p, q, strict=True)] for p, q in zip(pair, pivot, strict=True))
-    return row, factors
+def _row_operations(rows: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return a unimodular matrix that makes the rows, times it, multiples of rows of an integer matrix of minors 1."""
+    left = [list(row) for row in rows]
+    factors = [[int(at == own) for at in range(len(rows))] for own in range(len(rows))]
+    open_, columns = set(range(len(rows))), set(range(len(rows[0]) if rows else 0))
+    while places := [(abs(left[at][c]), at, c) for at in open_ for c in columns if left[at][c]]:
+        _, pivot, column = min(places)
+        for at in open_ - {pivot}:
+            times = left[at][column] // left[pivot][column]
+            for table in (left, factors):
+                table[at] = [a - times * b for a, b in zip(table[at], table[pivot], strict=True)]
+        if not any(left[at][column] for at in open_ - {pivot}):
+            rest = {c: divmod(left[pivot][c], left[pivot][column])[1] for c in columns - {column}}
+            for c, entry in rest.items():
+                left[pivot][c] = entry
+            if not any(rest.values()):
+                open_, columns = open_ - {pivot}, columns - {column}
+    return [tuple(row) for row in factors]

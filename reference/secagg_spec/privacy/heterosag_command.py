@@ -439,13 +439,14 @@ def _shown(rounds: Rounds, found: Combination, numbers: Sequence[int], answered:
     users = _terms((weight, f"x_{user}[{cell.segment}]") for user, weight in found.users.items())
     pairs = zip(found.coefficients, numbers, strict=True)
     sums = _terms((weight, f"(sum of round {number})") for weight, number in pairs if weight)
-    yield f"  {_cell(cell)}: {users} = {sums}"
+    modulo = f", modulo {found.modulus}" if found.modulus else ""
+    yield f"  {_cell(cell)}: {users} = {sums}{modulo}"
     if rounds.told(found, answered=answered):
         yield f"  decided on the masked segments of these rounds, modulo {cell.ring.modulus}: the server learns it"
 
 
-def _terms(terms: Iterator[tuple[int, str]]) -> str:
-    """Return a sum with integer coefficients in words."""
+def _terms(terms: Iterator[tuple[int | Fraction, str]]) -> str:
+    """Return a sum with coefficients in words."""
     text = ""
     for weight, name in terms:
         sign = "-" if weight < 0 else "+"

@@ -1,0 +1,49 @@
+"""Combinations of sums that are about few users, against all combinations with small factors."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from math import gcd, prod
+
+from flint import fmpz_mat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.spans import light_combination, minors
+
+
+@given(st.integers(1, 5).flatmap(lambda k: st.lists(st.lists(st.integers(-3, 3), min_size=k, max_size=k), max_size=5)))
+def test_the_minors_are_those_of_the_smith_form(rows: list[list[int]]) -> None:
+    if not rows:
+        assert minors(rows) == (0, 1)
+        return
+    smith = fmpz_mat(rows).snf()
+    factors = [abs(int(smith[i, i])) for i in range(min(smith.nrows(), smith.ncols()))]
+    nonzero = [factor for factor in factors if factor]
+    assert minors(rows) == (len(nonzero), prod(nonzero))
+
+
+def light(sets: list[frozenset[int]], users: int, least: int) -> bool:
+    """Whether a combination with factors from -2 to 2 is about fewer than `least` users, exactly or modulo 2 to 5."""
+    for factors in product(range(-2, 3), repeat=len(sets)):
+        entries = [sum(f for f, s in zip(factors, sets, strict=True) if user in s) for user in range(users)]
+        divisor = gcd(*entries)
+        if divisor:
+            for m in (0, 2, 3, 4, 5):
+                left = sum(bool(entry // divisor % m if m else entry) for entry in entries)
+                if 0 < left < least:
+                    return True
+    return False
+
+
+@given(st.lists(st.frozensets(st.integers(0, 5), min_size=1), min_size=1, max_size=3), st.integers(2, 4))
+def test_three_sums_are_about_few_users_when_some_combination_is(sets: list[frozenset[int]], least: int) -> None:
+    found = light_combination(sets, least)
+    assert (found is not None) == light(sets, 6, least)
+    assert found is None or len(found) < least
+
+
+def test_a_sum_that_is_about_two_users_modulo_two() -> None:
+    sets = [frozenset(chosen) for chosen in ((0, 1, 2), (0, 3, 4), (1, 2, 3, 5))]
+    assert light_combination(sets, 3) == frozenset({4, 5})
+    assert all(light_combination(pair, 3) is None for pair in combinations(sets, 2))
