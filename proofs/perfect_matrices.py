@@ -11,10 +11,10 @@ and for the others `cyclic` has at most 2/Z + 1/p.
 
 Idea. (a) and (b) are proved in section 4 of the text. For `perfect` and one dropped subgroup z, two rows form one
 circle; without z, and the further point of odd Z, it falls into two paths at most. For even Z that is one, so no proper
-set is decodable in two rows but the last. For odd Z a decodable set is one of the paths, and then exactly one of the two
-rows ties it to z, if it is odd, or to z and the further point, if it is even: of three rows two would be alike.
-Here any two factors are seen to be one circle for every order up to 62 that has a construction; all sets are counted for
-Z from 2 to 16, with every choice of dropped subgroups; and all matrices are built and counted for Z from 2 to 7.
+set is decodable in two rows but the last. For odd Z a decodable set is one of the paths, and then exactly one of the
+two rows ties it to z, if it is odd, or to z and the further point, if it is even: of three rows two would be alike.
+Here any two factors are seen to be one circle for every order up to 62 that has a construction; all sets are counted
+for Z from 2 to 16, with every choice of dropped subgroups; and all matrices are built and counted for Z from 2 to 7.
 """
 
 from __future__ import annotations
