@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 
 from secagg_spec import ledger, resources
-from secagg_spec.arithmetic import levels, quantizer, shamir
+from secagg_spec.arithmetic import levels, quantizer, segments, shamir
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
 from secagg_spec.ledger import Outcome, ProofFailed
-from secagg_spec.privacy import verdict
+from secagg_spec.privacy import heterosag_odds, verdict
 from secagg_spec.protocols import (
     basa_cores,
     basecagg,
     buffers,
     fedbuff,
+    heterosag,
     heterosag_costs,
     lightsecagg,
     lightsecagg_active,
@@ -37,7 +38,14 @@ BOOK = ledger.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
     *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server"),
-    *("quantiser_moments", "sparse_components", "basa_timeouts", "basa_settle"),
+    *(
+        "quantiser_moments",
+        "sparse_components",
+        "basa_timeouts",
+        "basa_settle",
+        "perfect_matrices",
+        "cells_over_rounds",
+    ),
 }
 """Proofs that take longest; in quick mode they run with a falsified statement alone, which ends them early."""
 
@@ -115,6 +123,13 @@ FALSIFIED = [
     ("basa_timeouts", "== (len(coalition) == K - 1)", "== (len(coalition) >= K - 2)"),
     ("basa_timeouts", "== (LATE not in last)", "== (LATE not in situation.holders)"),
     ("basa_timeouts", "epoch.contributors(coalition)[-1]", "epoch.contributors(coalition)[0]"),
+    ("byzantine_cells", "return ceil(Z / 4) - 1", "return ceil(Z / 4)"),
+    ("byzantine_cells", "return ceil(Z / 4) - 1", "return max(ceil(Z / 4) - 2, 0)"),
+    ("byzantine_cells", "len(row) - 2 * count", "len(row) - count"),
+    ("cells_over_rounds", "kept == (not 0 < len(differ) < LEAST)", "kept == (not 0 < len(differ) < LEAST - 1)"),
+    ("cells_over_rounds", "repeat=3)))", "repeat=3)))[:2]"),
+    ("cells_over_rounds", "found == (exactly or modulo)", "found == exactly"),
+    ("cells_over_rounds", "Rounds(Plan(PARAMETERS), [(*chosen", 'Rounds(Plan(PARAMETERS, RULES["none"]), [(*chosen'),
     ("convergence_bound", "first + run.smoothness * eta", "run.K * first + run.smoothness * eta"),
     ("convergence_bound", "1 if run.summed else run.K", "run.K"),
     ("convergence_bound", "run.smoothness * eta * noise / 2", "run.smoothness * eta * noise"),
@@ -146,6 +161,13 @@ FALSIFIED = [
     ("harary_cut", "vanished) >= 2\n", "vanished) >= 1\n"),
     ("harary_cut", "length >= graph.k // 2", "length > graph.k // 2"),
     ("harary_cut", "p.T + p.D)", "p.D)"),
+    ("inference_robustness", "exact.add(case, delta == 1 - Fraction(1, p))", "exact.add(case, delta == claimed(G))"),
+    ("inference_robustness", "rows <= 1 + (G % 2 == 0)", "rows <= 1"),
+    ("inference_robustness", "lambda G, rows: rows <= 1, ", "lambda G, rows: rows <= 2, "),
+    ("inference_robustness", "{(row + 1 - a) % G for a in members}", "{(row - a) % G for a in members}"),
+    ("inference_robustness", "return n % 2 == 1 and 3 <= n", "return n % 2 == 1 and 1 <= n"),
+    ("inference_robustness", "held = pairs_only(unions, members, 0) and least >= 2", "held = least >= 3"),
+    ("inference_robustness", "segments.joint(G)", "segments.separate(G)"),
     ("input_range", "return n * (K - 1) + 1", "return n * (K - 1)"),
     ("input_range", "return n * (K - 1) + 1", "return n * (K - 1) + 2"),
     ("learning_assumptions", "(m * a - m * b) ** 2 <= L * (a - b) ** 2", "(m * a - m * b) ** 2 <= (L * (a - b)) ** 2"),
@@ -189,6 +211,10 @@ FALSIFIED = [
     ("quantised_descent", "right(run, 1, squared**2)\n    report.say", "right(run, 1, squared)\n    report.say"),
     ("quantised_descent", '(eta if kind == "gradients" else 1 / eta)', "eta"),
     ("quantised_descent", "moved = theta - run.eta * value", "moved = theta + run.eta * value"),
+    ("perfect_matrices", "Fraction(1 if Z % 2 or Z == 2 else 2, Z)", "Fraction(1, Z)"),
+    ("perfect_matrices", "{Fraction(count + 1, Z)}", "{Fraction(count + 2, Z)}"),
+    ("perfect_matrices", "return shares == {Fraction(1, p)}", "return shares == {Fraction(2, Z)}"),
+    ("perfect_matrices", "Fraction(Z - 2, Z)", "Fraction(Z - 1, Z)"),
     ("quantiser_level", "Fraction(1, 4 * c * c), f", "Fraction(1, 8 * c * c), f"),
     ("quantiser_level", "after * (high // low) <= before", "after * (high // low) ** 2 <= before"),
     ("quantiser_moments", "(f, Fraction(n + 1, c))", "(f, Fraction(n + 2, c))"),
@@ -212,6 +238,12 @@ FALSIFIED = [
     ("segment_masks", "[(j, i, mask) for i, j, mask in left]", "list(left)"),
     ("segment_masks", "condition=keeps_own", "condition=True"),
     ("segment_masks", "(3 + 1) // 2 + 1 == 3 > 3 - 1", "3 // 2 + 1 == 3 > 3 - 1"),
+    ("segment_matrix", "condition=max(L) <= 2", "condition=max(L) <= 3"),
+    ("segment_matrix", 'FIGURE_2 = "002*2 0*033', 'FIGURE_2 = "002*2 0*330'),
+    ("segment_matrix", "if row % 2 else {()}", "if row % 2 == 0 else {()}"),
+    ("segment_matrix", "Z - g if h == g", "Z - g - 1 if h == g"),
+    ("segment_matrix", "[2 * (sum(L) - j) - 1", "[2 * (sum(L) - j)"),
+    ("segment_matrix", "(0, 4): 3, (0,): 0}", "(0, 4): 3, (0,): 4}"),
     ("shamir", "hidden == (0 not in points)", "hidden"),
     ("shamir", "if leading_zero or c[-1]", "if c[-1]"),
     ("shamir", "secret + sum(c * x**k", "secret + sum(c * x**(k - 1)"),
@@ -235,6 +267,10 @@ FALSIFIED = [
     ("subgroup_error", "(9, 13), subgroups", "(9, 13), (1, 2)"),
     ("subgroup_error", "Fraction(2 * (G - g) - 1, (K - 1) ** 2)", "Fraction(2 * (G - g), (K - 1) ** 2)"),
     ("subgroup_error", "* Fraction(1, (K - 1) ** 2)\n", "* Fraction(1, K**2)\n"),
+    ("subgroup_dropouts", "n * (1 - p) * p ** (n - 1)", "n * (1 - p) * p**n"),
+    ("subgroup_dropouts", "if counts[0] == 1)", "if 1 in counts)"),
+    ("subgroup_dropouts", "if counts[0] >= t]", "]"),
+    ("subgroup_dropouts", 'Fraction("7.2e-7")', 'Fraction("7.2e-6")'),
     ("t_privacy", "elif len(honest) >= 2", "elif len(honest) >= 1"),
     ("t_privacy", "len(case.contributors) >= 2", "len(case.contributors) >= 1"),
     ("thresholds", "return N - D >= U > T", "return N - D >= U >= T"),
@@ -351,6 +387,10 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
     return np.where(2 * signed < self.modulus - 1, signed, signed - self.modulus)
 
 
+def separated(count: int) -> Any:
+    return segments.separate(count)
+
+
 @pytest.mark.parametrize(
     ("owner", "function", "planted", "name"),
     [
@@ -394,6 +434,13 @@ def decoder_of_the_paper(self: Ring, values: Any) -> Any:
         (heterosag_costs, "user_masks", lambda parameters, user: heterosag_costs.MaskCost(1, 1), "masking_costs"),
         (basa_cores, "add_masks", nothing_taken_away, "basa_timeouts"),
         (basa_cores, "add_masks", own_mask_forgotten, "basa_settle"),
+        (segments, "cyclic", separated, "segment_matrix"),
+        (segments, "cyclic", separated, "inference_robustness"),
+        (segments, "perfect", separated, "byzantine_cells"),
+        (segments, "perfect", segments.cyclic, "perfect_matrices"),
+        (heterosag, "check_past", lambda parameters, survivors, past: None, "cells_over_rounds"),
+        (secagg, "mask_update", no_self_mask, "cells_over_rounds"),
+        (heterosag_odds, "few", lambda users, below, p: p**users, "subgroup_dropouts"),
     ],
 )
 def test_a_bug_in_the_reference_is_seen(

@@ -1,7 +1,8 @@
 """Which combinations of sums over sets of users are about few users.
 
 A sum over a set is the product of the set's indicator vector with the inputs, so a combination of sums is about the
-users in whose place the same combination of indicator vectors is not zero.
+users in whose place the same combination of indicator vectors is not zero. Sums are known as integers: a combination
+with integer entries is known modulo every m as well, and is then about the users in whose place m does not divide it.
 
 Source: spec/heterosag.md, section 8 (HSA-27, HSA-28).
 """
@@ -9,32 +10,43 @@ Source: spec/heterosag.md, section 8 (HSA-27, HSA-28).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations
 
 
-def rank(rows: Iterable[Sequence[int]]) -> int:
-    """Return the rank of a matrix over the rationals, given by its rows."""
-    left = [[Fraction(entry) for entry in row] for row in rows]
-    found = 0
-    for column in range(len(left[0]) if left else 0):
-        pivot = next((at for at in range(found, len(left)) if left[at][column]), None)
-        if pivot is None:
-            continue
-        left[found], left[pivot] = left[pivot], left[found]
-        for at in range(found + 1, len(left)):
-            factor = left[at][column] / left[found][column]
-            if factor:
-                left[at] = [a - factor * b for a, b in zip(left[at], left[found], strict=True)]
-        found += 1
-    return found
+def minors(rows: Iterable[Sequence[int]]) -> tuple[int, int]:
+    """Return the rank r of an integer matrix, given by its rows, and the greatest divisor of its minors of r rows."""
+    left = [list(row) for row in rows]
+    found, divisor = 0, 1
+    while any(map(any, left)):
+        row, column = _smallest(left)
+        pivot = left[row]
+        left = [other if other is pivot else _reduced(other, pivot, column) for other in left]
+        if sum(bool(other[column]) for other in left) == 1:
+            pivot[:] = [entry if at == column else entry % pivot[column] for at, entry in enumerate(pivot)]
+            if sum(map(bool, pivot)) == 1:
+                found, divisor = found + 1, divisor * abs(pivot[column])
+                left.remove(pivot)
+    return found, divisor
+
+
+def _smallest(rows: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """Return where an entry of the smallest magnitude, not zero, is."""
+    places = ((abs(entry), at, column) for at, row in enumerate(rows) for column, entry in enumerate(row) if entry)
+    return min(places)[1:]
+
+
+def _reduced(row: Sequence[int], pivot: Sequence[int], column: int) -> list[int]:
+    """Return a row less the multiple of the pivot that makes its entry in `column` smallest."""
+    factor = row[column] // pivot[column]
+    return [entry - factor * other for entry, other in zip(row, pivot, strict=True)]
 
 
 def light_combination(sets: Collection[frozenset[int]], least: int) -> frozenset[int] | None:
     """Return users that some combination of the sums over `sets` is about, when they are fewer than `least`.
 
     Users that are in the same sets cannot be told apart, so only unions of such classes are tried. A combination that
-    is zero outside a union exists exactly when the rank falls as the columns of the union are left out.
+    is zero outside a union, but not in it, exists exactly when the rank falls as the columns of the union are left out;
+    one that is so modulo some m exactly when the greatest divisor of the largest minors changes.
 
     Parameters
     ----------
@@ -46,14 +58,15 @@ def light_combination(sets: Collection[frozenset[int]], least: int) -> frozenset
     Returns
     -------
     frozenset of int or None
-        The smallest such users; None when every combination that is not zero is about `least` users or more.
+        The smallest such users; None when every combination that is not zero is about `least` users or more, as it is
+        and modulo every m.
     """
     rows = list(dict.fromkeys(members for members in sets if members))
     classes = _classes(rows)
-    full = rank(_columns(rows, classes))
+    full = minors(_columns(rows, classes))
     for union in _light_unions(classes, least):
         kept = [members for members in classes if members not in union]
-        if rank(_columns(rows, kept)) < full:
+        if minors(_columns(rows, kept)) != full:
             return frozenset[int]().union(*union)
     return None
 

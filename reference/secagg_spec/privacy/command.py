@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from secagg_spec.privacy import basa_command, basecagg_command, lightsecagg_command, secagg_command
+from secagg_spec.privacy import (
+    basa_command,
+    basecagg_command,
+    heterosag_command,
+    lightsecagg_command,
+    secagg_command,
+)
 
 _EPILOG = """exit codes:
   0  no decided coalition of up to T users learns more than it may
@@ -16,6 +22,7 @@ _PROTOCOLS = {
     "secagg": secagg_command.add_arguments,
     "basecagg": basecagg_command.add_arguments,
     "basa": basa_command.add_arguments,
+    "heterosag": heterosag_command.add_arguments,
 }
 
 

@@ -31,7 +31,7 @@ Source: spec/secagg.md, sections 5 and 9; HeteroSAg, eq. (4) and (5).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -200,6 +200,8 @@ class Element:
         Where the symbols live; a new one when left out. Rounds that may share masks are given one space.
     name : str
         The name of the inputs; rounds with inputs of their own give them names of their own.
+    members : collection of int
+        The users that mask this element together; everybody when left out.
     """
 
     def __init__(
@@ -213,14 +215,16 @@ class Element:
         streams: Streams | None = None,
         space: Space | None = None,
         name: str = "x",
+        members: Collection[int] | None = None,
     ) -> None:
         self.ring, self.graph, self.sharers, self.size = ring, graph, sharers, len(indices)
+        self.members = sharers if members is None else tuple(i for i in sharers if i in members)
         self.streams = Streams() if streams is None else streams
         self.space = Space(ring) if space is None else space
         self.tokens = Tokens(graph, t, self.streams.drawing)
         self.rules = self.tokens.rules()
-        self.inputs = {i: self.space.secret(name, i, indices) for i in sharers}
-        self.masked = {i: self._masked(i) for i in sharers}
+        self.inputs = {i: self.space.secret(name, i, indices) for i in self.members}
+        self.masked = {i: self._masked(i) for i in self.members}
 
     def self_mask(self, user: int) -> Forms:
         """Return PRG(b_i)."""
@@ -234,12 +238,12 @@ class Element:
         return self.space.derived(self.streams.derivation(seed, purpose), self.size)
 
     def _peers(self, user: int) -> Users:
-        return tuple(sorted(self.graph.neighbours(user) & set(self.sharers)))
+        return tuple(sorted(self.graph.neighbours(user) & set(self.members)))
 
     def _masked(self, user: int) -> Forms:
         peers = self._peers(user)
         masks = [self.pairwise_mask(user, peer) for peer in peers]
-        core = _masking(self.ring, user, peers, self.size)
+        core = _masking(protocol.mask_update, self.ring, user, peers, self.size)
         return self.space.apply(core, self.inputs[user], self.self_mask(user), *masks)
 
     def recovered(self, survivors: Users) -> Forms:
@@ -247,7 +251,7 @@ class Element:
 
         It is run on the coefficients themselves, each of them as one element of a vector.
         """
-        pairs = [(i, j) for i in self.sharers if i not in survivors for j in self._peers(i) if j in survivors]
+        pairs = [(i, j) for i in self.members if i not in survivors for j in self._peers(i) if j in survivors]
         own = [self.self_mask(i) for i in survivors]
         left = [self.pairwise_mask(i, j) for i, j in pairs]
         joined = join([self.masked_sum(survivors), *own, *left])
@@ -280,7 +284,7 @@ class Element:
     def show(self, view: View, situation: Situation) -> None:
         """Add what a situation shows to a view."""
         tokens = self.tokens
-        view.see(*(self.masked[i] for i in situation.uploaded))
+        view.see(*(self.masked[i] for i in situation.uploaded if i in self.masked))
         for member in view.coalition:
             view.reveal(*tokens.held(member, self.sharers))
         for holder, answer in situation.answers.items():
@@ -289,7 +293,7 @@ class Element:
 
     def allowed(self, coalition: Collection[int], survivors: Users) -> tuple[Forms, ...]:
         """Return the sums that may be known besides the coalition's own inputs."""
-        honest = set(survivors) - set(coalition)
+        honest = set(survivors) & set(self.members) - set(coalition)
         return tuple(self.total(users) for users in components(self.graph, honest))
 
     def decide(self, coalition: Collection[int], situation: Situation) -> Verdict:
@@ -297,12 +301,13 @@ class Element:
         return self.view(coalition, situation).decide(*self.allowed(coalition, situation.survivors))
 
 
-def _masking(ring: Ring, user: int, peers: Users, size: int) -> AffineMap:
+@cache
+def _masking(masking: Callable[..., UintArray], ring: Ring, user: int, peers: Users, size: int) -> AffineMap:
     """Probe `mask_update`: from an input, the self mask and one mask for each peer."""
 
     def core(values: UintArray) -> UintArray:
         update, own, *shared = values.reshape(-1, size)
-        return protocol.mask_update(ring, user, update, own, zip(peers, shared, strict=True))
+        return masking(ring, user, update, own, zip(peers, shared, strict=True))
 
     return probe(ring, core, (2 + len(peers)) * size, name="mask_update")
 

@@ -1,0 +1,229 @@
+"""The matrix of HeteroSAg has the inference robustness 1 - 1/p, p the smallest prime factor of the number of groups.
+
+Statement, for G groups, or Z subgroups, and sets of them that are neither empty nor all.
+(a) A set A is decodable in row l exactly when (l + 1) - A = A.
+(b) When A is decodable in a row, it is in exactly as many rows as there are translations modulo G that keep it. So
+delta is 1 - 1/p, and {0, p, 2p, ...} attains it. Theorem 1 has the same for odd primes and for G = 4 only.
+(c) A single group is decodable in one row, a pair in at most one for odd G and at most two for even G. So cases 1 and 2
+of the paper's proof hold. Cases 3 and property 4 hold for prime G, and where there is nothing to say; not for others.
+Case 4 fails from G = 5 on: a group that is alone in a row, with pairs of this row, is decodable.
+(d) Definition 1 needs sets that are not empty. Sets that cut a group are decodable in no row.
+
+Idea. (a) and (b) are proved in section 4 of the text; here all sets of up to 16 groups are counted, on the matrix that
+algorithm 1 builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from secagg_spec.arithmetic import segments
+from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.heterosag_unions import Unions, Users
+
+CLAIMS = (
+    *("HET-S32", "HET-DEF1", "HET-REM1", "HET-P4", "HET-P4EX", "HET-THM1", "HET-CASE1", "HET-CASE2", "HET-CASE3"),
+    *("HET-CASE4", "HET-EX3", "HET-REM2", "HET-REM4B", "HET-TAB3B", "HET-THM4", "UNI-DELTA"),
+)
+GROUPS = range(2, 17)
+
+
+def smallest_factor(n: int) -> int:
+    """Return the smallest prime factor of n."""
+    return next(p for p in range(2, n + 1) if not n % p)
+
+
+def prime(n: int) -> bool:
+    """Return whether n is a prime."""
+    return smallest_factor(n) == n
+
+
+def claimed(G: int) -> Fraction:
+    """Return delta as theorem 1 has it."""
+    return Fraction(G - 2 if G % 2 == 0 else G - 1, G)
+
+
+def reflected(G: int, members: Users, row: int) -> bool:
+    """Return whether (row + 1) - A = A."""
+    return {(row + 1 - a) % G for a in members} == set(members)
+
+
+def kept(G: int, members: Users) -> int:
+    """Return the number of translations that keep a set."""
+    return sum({(a + shift) % G for a in members} == set(members) for shift in range(G))
+
+
+def proper(unions: Unions) -> Iterator[tuple[Users, int]]:
+    """Yield each set that is neither empty nor all, the small ones first, with the number of its decodable rows."""
+    counts = unions.counts()
+    sets = ((unions.members(number), int(counts[number])) for number in range(1, len(counts) - 1))
+    yield from sorted(sets, key=lambda pair: (len(pair[0]), pair[0]))
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide (a) to (d)."""
+    tables = {G: Unions(segments.cyclic(G)) for G in GROUPS}
+    theorem, exact, half = Tally(), Tally(), Tally()
+    for G, unions in tables.items():
+        rows, witness = unions.most()
+        delta, p = 1 - Fraction(rows, G), smallest_factor(G)
+        at = segments.decodable(unions.matrix, witness)
+        case = {"G": G, "groups": list(witness), "rows": list(at), "delta": str(delta), "claimed": str(claimed(G))}
+        theorem.add(case, delta == claimed(G), condition=False)
+        half.add(case, 1 - delta <= Fraction(2, G))
+        exact.add(case, delta == 1 - Fraction(1, p))
+        report.check((delta == claimed(G)) == (G == 4 or (prime(G) and G > 2)), f"(b) where theorem 1 holds: G = {G}")
+        report.check(len(segments.decodable(unions.matrix, range(0, G, p))) == G // p, f"(b) the witness: G = {G}")
+        if G <= 10:
+            report.check(orbits(unions), f"(a) and (b), every set: G = {G}")
+    report.say(f"delta is 1 - 1/p for all G = 2 to 16, and as claimed for {theorem.held} of {theorem.cases}")
+    six = {"G": 6, "groups": [0, 2, 4], "rows": list(segments.decodable(tables[6].matrix, (0, 2, 4)))}
+    robustness = {"counterexample": six | {"delta": "1/2", "claimed": "2/3"}}
+    report.check(six["rows"] == [1, 3, 5] and tables[6].share() == Fraction(1, 2), "figure 7 shows half of {0, 2, 4}")
+    found = "delta is 1 - 1/p, p the smallest prime factor"
+    return {
+        "HET-THM1": Finding("refuted" if theorem.against else "confirmed", found, **robustness),
+        "HET-THM4": Finding("refuted" if theorem.against else "confirmed", found, with_subgroups(tables)),
+        "HET-S32": Finding(half.verdict, "half of the segments for even G", six | {"delta": "1/2"}),
+        "HET-REM1": Finding(half.verdict, "1/2 for even G, however many", growing(tables)),
+        "HET-REM2": most_segments(tables),
+        "HET-REM4B": more_subgroups(tables),
+        "HET-TAB3B": Finding(half.verdict, "SecAgg 1; the other is 1 - 1/p", secagg_has_one(report) | six),
+        "UNI-DELTA": Finding(exact.verdict, found, exact.against, {"G": exact.cases, "largest": GROUPS[-1]}),
+        "HET-DEF1": definition(report, tables[5]),
+        "HET-EX3": example(tables[5]),
+        "HET-P4EX": property_4_example(),
+        **cases(tables),
+    }
+
+
+def orbits(unions: Unions) -> bool:
+    """Return whether (a) and (b) hold for every set."""
+    G = unions.count
+    for members, rows in proper(unions):
+        at = [row for row in range(G) if reflected(G, members, row)]
+        if tuple(at) != segments.decodable(unions.matrix, members) or rows not in (0, kept(G, members)):
+            return False
+    return True
+
+
+def with_subgroups(tables: dict[int, Unions]) -> dict[str, Any]:
+    """Return Z = 9 as a case of the odd numbers: three groups of three subgroups."""
+    rows, members = tables[9].most()
+    delta = 1 - Fraction(rows, 9)
+    return {"L": [3, 3, 3], "subgroups": list(members), "delta": str(delta), "claimed": str(claimed(9))}
+
+
+def growing(tables: dict[int, Unions]) -> dict[str, Any]:
+    """Return delta of even numbers of groups, which does not approach one."""
+    return {"delta": {str(G): str(1 - tables[G].share()) for G in (6, 8, 16)}, "claimed": str(claimed(16))}
+
+
+def most_segments(tables: dict[int, Unions]) -> Finding:
+    """Decide remark 2 for a model of six elements: one group fewer has a larger delta than G = m."""
+    full, fewer = (1 - tables[G].share() for G in (6, 5))
+    case = {"m": 6, "delta with G = 6": str(full), "delta with G = 5": str(fewer)}
+    return Finding("refuted" if fewer > full else "confirmed", "delta is largest for a prime number of groups", case)
+
+
+def more_subgroups(tables: dict[int, Unions]) -> Finding:
+    """Decide remark 4: partition each of five groups into two subgroups."""
+    before, after = (1 - tables[Z].share() for Z in (5, 10))
+    case = {"G": 5, "L": 2, "delta before": str(before), "delta after": str(after), "claimed": str(claimed(10))}
+    return Finding("refuted" if after < before else "confirmed", "delta falls from 4/5 to 1/2", case)
+
+
+def secagg_has_one(report: Report) -> dict[str, Any]:
+    """Check that SecAgg, all groups in one cell, shows no proper set, and return nothing more to say."""
+    shown = [G for G in GROUPS if segments.inference_robustness(segments.joint(G)).value < 1]
+    report.check(not shown, "all groups in one cell, as in SecAgg, show no proper set")
+    return {"claimed": "2/3", "delta": "1/2"}
+
+
+def definition(report: Report, unions: Unions) -> Finding:
+    """Decide (d): the empty set is decodable in every row; users of one group are never told apart."""
+    G, counts = unions.count, unions.counts()
+    report.check(counts[0] == counts[-1] == G, "(d) the empty set and all")
+    doubled = tuple(tuple(tuple(2 * g + h for g in cell for h in (0, 1)) for cell in row) for row in unions.matrix)
+    cut = [members for members in ((0,), (0, 2), (0, 1, 2), (1, 4, 6)) if segments.decodable(doubled, members)]
+    report.check(not cut, f"(d) sets that cut a group: {cut}")
+    least = 1 - Fraction(int(counts[0]), G)
+    return Finding("imprecise" if least == 0 else "confirmed", "with the empty set delta is 0 for every matrix")
+
+
+def example(unions: Unions) -> Finding:
+    """Decide example 3: G = 5 has delta 4/5, and each group one clear segment."""
+    single = {len(segments.decodable(unions.matrix, (g,))) for g in range(5)}
+    good = unions.share() == Fraction(1, 5) and single == {1}
+    return Finding("confirmed" if good else "refuted", "delta = 4/5, one clear segment for each group")
+
+
+def pairs_only(unions: Unions, members: Users, row: int) -> bool:
+    """Return whether a row has nothing but pairs of a set in its columns."""
+    return all(len(cell) == 2 for cell in unions.matrix[row] if cell[0] in members) and reflected(
+        unions.count, members, row
+    )
+
+
+def unpaired(unions: Unions, members: Users, row: int) -> int:
+    """Return how many of a set have no partner in the set in a row."""
+    return sum(len(set(cell) & set(members)) == 1 for cell in unions.matrix[row])
+
+
+def property_4_example() -> Finding:
+    """Decide the example of property 4: five groups without the fourth, row 0, and the others."""
+    unions, members = Unions(segments.cyclic(5)), (0, 1, 2, 4)
+    cells = {str(row): [list(cell) for cell in unions.matrix[row] if set(cell) <= set(members)] for row in range(1, 5)}
+    paired = {row: [cell for cell in found if len(cell) == 2] for row, found in cells.items()}
+    least = min(unpaired(unions, members, row) for row in range(1, 5))
+    held = pairs_only(unions, members, 0) and least >= 2
+    verdict = "confirmed" if held and not any(paired.values()) else "imprecise" if held else "refuted"
+    found = "the other rows have pairs too, and two unpaired each"
+    return Finding(verdict, found, {"pairs": paired}, {"unpaired": least})
+
+
+def cases(tables: dict[int, Unions]) -> dict[str, Finding]:
+    """Decide (c), for all sets of up to 12 groups."""
+    found = {
+        "HET-CASE1": (lambda G, n: n == 1, lambda G, rows: rows == 1, "exactly one segment"),
+        "HET-CASE2": (lambda G, n: n == 2, lambda G, rows: rows <= 1 + (G % 2 == 0), "at most one, or two"),
+        "HET-CASE3": (lambda G, n: n % 2 == 0 and n >= 4, lambda G, rows: rows <= 1, "p for a prime factor p of G"),
+        "HET-CASE4": (odd_of_case_4, lambda G, rows: rows == 0, "alone, with pairs of the row"),
+    }
+    decided = {name: case(tables, *what) for name, what in found.items()}
+    return {**decided, "HET-P4": property_4(tables)}
+
+
+def odd_of_case_4(G: int, n: int) -> bool:
+    """Return whether case 4 is about sets of n groups."""
+    return n % 2 == 1 and 3 <= n <= G - (1 if G % 2 else 3)
+
+
+def case(
+    tables: dict[int, Unions], size: Callable[[int, int], bool], holds: Callable[[int, int], bool], found: str
+) -> Finding:
+    """Decide one of the four cases; the condition is that the number of groups is a prime."""
+    tally = Tally()
+    for G in range(2, 13):
+        for members, rows in proper(tables[G]):
+            if size(G, len(members)):
+                at = list(segments.decodable(tables[G].matrix, members))
+                tally.add({"G": G, "groups": list(members), "rows": at}, holds(G, rows), condition=prime(G))
+    return Finding(tally.verdict, found, tally.against)
+
+
+def property_4(tables: dict[int, Unions]) -> Finding:
+    """Decide property 4 for all sets of up to 12 groups, under the condition that their number is a prime."""
+    tally = Tally()
+    for G, unions in ((G, tables[G]) for G in range(2, 13)):
+        for members, rows in proper(unions):
+            if len(members) >= 4 and len(members) % 2 == 0 and rows:
+                for row, other in product(range(G), repeat=2):
+                    if row != other and pairs_only(unions, members, row):
+                        least = unpaired(unions, members, other)
+                        data = {"G": G, "groups": list(members), "row": row, "other": other, "unpaired": least}
+                        tally.add(data, least >= 2, condition=prime(G))
+    return Finding(tally.verdict, "sets that a translation keeps are paired in several rows", tally.against)

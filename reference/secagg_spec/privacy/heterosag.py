@@ -1,0 +1,423 @@
+"""What the server and a coalition of users learn in rounds of HeteroSAg, cell by cell.
+
+The cores that run are those of SecAgg, `mask_update` and `unmask`, and they are decided as in `privacy.secagg`: each
+cell of each segment is one element modulo its own R, which is mostly composite, so that modules are counted and not
+ranks.
+
+**Cells are decided one at a time** where no two of them share a symbol. Streams of different segments do not; in the
+variant in which all segments of a user use one stream those of one modulus do, and are decided together. (Streams
+modulo numbers with a common divisor g would tell differences modulo g in the same way, which is not decided here.)
+
+**Cells of one kind are alike.** Masks look at users only through which of two has the smaller number. So cells with as
+many users in their subgroups and one R have the same matrices but for the names of users; and exchanging two users who
+do the same in a round, in one cell, changes the signs of masks, which are uniform. A kind of cells is decided for each
+number of users who survive, come late, and collude; a user who is absent is in no cell. A test compares with all cases.
+
+**From the least to the most**, as in `privacy.secagg`: the most is decided, in which all survivors answer.
+
+==============  ===================================================
+paper           here
+==============  ===================================================
+x_i^l           the secret ``x_i[l]``; one element stands for all of segment l
+S, R            `members`, `ring` of a `Cell`
+U, D            what a `Situation` leaves of the cell
+==============  ===================================================
+
+Source: spec/heterosag.md, sections 4 to 6 and 8 (HSA-11 to HSA-19, HSA-27).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from math import gcd
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+
+from secagg_spec.arithmetic.segments import Matrix
+from secagg_spec.arithmetic.spans import light_combination
+from secagg_spec.errors import ParameterError, TooFewSurvivors
+from secagg_spec.privacy.secagg import Element, Situation, Streams, Users, honest_answer
+from secagg_spec.privacy.verdict import Verdict
+from secagg_spec.privacy.views import Forms, Space, View, join
+from secagg_spec.protocols import heterosag as protocol
+from secagg_spec.protocols.heterosag_plan import Cell, Parameters
+
+# ------------------------------------------------------------------------------------------- rules and situations
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A variant: whether HSA-17, HSA-18 and HSA-27 are kept, and whether all segments use one stream."""
+
+    name: str
+    checked: bool = True
+    one_stream: bool = False
+
+    def segment(self, cell: Cell) -> int:
+        """Return the segment number that the streams of a cell are derived for."""
+        return 0 if self.one_stream else cell.segment
+
+    def admits(self, parameters: Parameters, survivors: Collection[int]) -> bool:
+        """Return whether users answer a request with these survivors, as far as cells are concerned (HSA-18)."""
+        return not self.checked or refusal(parameters, survivors) is None
+
+
+CELLS = Rule("cells")
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {rule.name: rule for rule in (CELLS, Rule("none", checked=False), Rule("one-stream", one_stream=True))}
+)
+
+
+def refusal(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]] = ()) -> str | None:
+    """Return why a user does not answer for these survivors after those of earlier rounds; None when it does."""
+    try:
+        protocol.check_cells(parameters, survivors)
+        protocol.check_past(parameters, survivors, past)
+    except TooFewSurvivors as error:
+        return str(error)
+    return None
+
+
+def situation(
+    parameters: Parameters,
+    *,
+    absent: Collection[int] = (),
+    dropped: Collection[int] = (),
+    late: Collection[int] = (),
+    answered: bool = True,
+) -> Situation:
+    """Return the situation in which some users did not share secrets, or sent masked segments never or late.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    absent, dropped, late : collection of int
+        Who shared no secrets, who shared them and sent no masked segments, and whose segments came late; disjoint.
+    answered : bool
+        Whether the survivors answer the request.
+
+    Raises
+    ------
+    ParameterError
+        A user is named in two of the sets, or a round does not go on with these survivors (SAG-18).
+    """
+    gone = [*absent, *dropped, *late]
+    if len(set(gone)) < len(gone):
+        raise ParameterError("absent, dropped and late", sorted(gone), "disjoint sets of users")
+    sharers = tuple(user for user in range(parameters.N) if user not in set(absent))
+    survivors = tuple(user for user in sharers if user not in set(gone))
+    if len(survivors) < parameters.enough:
+        least = f"of which max(t, T + 2) = {parameters.enough} survive"
+        raise ParameterError("survivors", list(survivors), f"a set of users {least}")
+    graph = parameters.graph()
+    missing = set(sharers) - set(survivors)
+    given = {user: honest_answer(graph, user, survivors, missing) for user in survivors} if answered else {}
+    uploaded = tuple(user for user in sharers if user in {*survivors, *late})
+    return Situation(sharers, survivors, uploaded, MappingProxyType(given))
+
+
+# --------------------------------------------------------------------------------------------------------- views
+
+
+class Plan:
+    """The cells of a session under a rule, as elements; each cell is built once for each U_2.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    rule : Rule
+    """
+
+    def __init__(self, parameters: Parameters, rule: Rule = CELLS) -> None:
+        self.parameters, self.rule, self.graph = parameters, rule, parameters.graph()
+        self.element = cache(self._element)
+
+    def together(self) -> Iterator[tuple[Cell, ...]]:
+        """Yield the cells that may share symbols: each on its own, or those of one modulus."""
+        if not self.rule.one_stream:
+            yield from ((cell,) for cell in self.parameters.parts)
+            return
+        for modulus in dict.fromkeys(cell.ring.modulus for cell in self.parameters.parts):
+            yield tuple(cell for cell in self.parameters.parts if cell.ring.modulus == modulus)
+
+    def elements(self, cells: tuple[Cell, ...], sharers: Users) -> tuple[Element, ...]:
+        """Return the elements of cells of one modulus; several have one space."""
+        if len(cells) == 1:
+            return (self.element(cells[0], sharers),)
+        space = Space(cells[0].ring)
+        return tuple(self.build(cell, sharers, space) for cell in cells)
+
+    def build(self, cell: Cell, sharers: Users, space: Space, drawing: int = 0) -> Element:
+        """Return the element of a cell in a space; rounds have numbers, keys and seeds of their own."""
+        segment = self.rule.segment(cell)
+        streams = Streams(protocol=protocol.PROTOCOL, round=drawing, segment=segment, drawing=drawing)
+        given = (cell.ring, self.graph, self.parameters.t, sharers)
+        return Element(*given, indices=(cell.segment,), streams=streams, space=space, members=cell.members)
+
+    def _element(self, cell: Cell, sharers: Users) -> Element:
+        return self.build(cell, sharers, Space(cell.ring))
+
+    def decide(self, cells: tuple[Cell, ...], happened: Situation, coalition: Users) -> Case:
+        """Return what a coalition learns of some cells beyond the sums over their honest survivors."""
+        elements = self.elements(cells, happened.sharers)
+        view = seen(elements, happened, coalition)
+        allowed = [form for element in elements for form in element.allowed(coalition, happened.survivors)]
+        verdict = view.decide(*allowed)
+        return Case(cells, coalition, happened, verdict, all(exact(element, happened) for element in elements))
+
+    def parts_shown(self, cell: Cell, happened: Situation, coalition: Users = ()) -> tuple[Users, ...]:
+        """Return the sets of subgroups of a cell, with honest survivors, of which the honest sum is known."""
+        (element,) = self.elements((cell,), happened.sharers)
+        view, honest = seen([element], happened, coalition), set(happened.survivors) - set(coalition)
+        members = {z: honest & set(self.parameters.members[z]) for z in cell.subgroups}
+        present = [z for z in cell.subgroups if members[z]]
+        sets = (chosen for size in range(1, len(present) + 1) for chosen in combinations(present, size))
+        sums = ((chosen, element.total(set[int]().union(*(members[z] for z in chosen)))) for chosen in sets)
+        return tuple(chosen for chosen, total in sums if view.decide(total).withheld == 1)
+
+    def rows_shown(self, happened: Situation) -> Matrix:
+        """Return for each segment the smallest sets of subgroups whose sums the server learns, decided cell by cell.
+
+        A union of subgroups is known in a segment exactly when it is a union of these, since cells share no symbol.
+        """
+        found = {cell: self.parts_shown(cell, happened) for cell in self.parameters.parts}
+        return tuple(
+            tuple(sorted(part for cell in self.parameters.parts if cell.segment == row for part in _least(found[cell])))
+            for row in range(self.parameters.count)
+        )
+
+
+def _least(sets: Sequence[Users]) -> Iterator[Users]:
+    """Yield the sets that are no union of others."""
+    for chosen in sets:
+        smaller = [set(other) for other in sets if set(other) < set(chosen)]
+        if set[int]().union(*smaller) != set(chosen):
+            yield chosen
+
+
+def seen(elements: Sequence[Element], happened: Situation, coalition: Collection[int]) -> View:
+    """Return what the server and a coalition see of elements of one space in one round."""
+    view = View(elements[0].space, coalition, elements[0].rules)
+    for element in elements:
+        element.show(view, happened)
+    return view
+
+
+def exact(element: Element, happened: Situation) -> bool:
+    """Return whether `unmask` returns the sum over the survivors of a cell, every mask gone."""
+    survivors = tuple(user for user in element.members if user in happened.survivors)
+    if not survivors:
+        return True
+    joined = join([element.recovered(survivors), element.total(survivors)]).matrix
+    return np.array_equal(joined[0], joined[1])
+
+
+# --------------------------------------------------------------------------------------------------------- audit
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A coalition and a situation, decided for some cells that share symbols, mostly one.
+
+    `verdict` is beyond the sums over the honest survivors of each cell; `exact` says that `unmask` returns the sums.
+    """
+
+    cells: tuple[Cell, ...]
+    coalition: Users
+    situation: Situation
+    verdict: Verdict
+    exact: bool
+
+    def survivors(self, cell: Cell) -> Users:
+        """Return the survivors of a cell."""
+        return tuple(user for user in self.situation.survivors if user in cell.members)
+
+    def contributors(self, cell: Cell) -> Users:
+        """Return the honest survivors of a cell."""
+        return tuple(user for user in self.survivors(cell) if user not in self.coalition)
+
+    @property
+    def late(self) -> Users:
+        """The honest users of the cells whose masked segments came late."""
+        members = frozenset[int]().union(*(cell.members for cell in self.cells))
+        return tuple(sorted((self.situation.delayed & members) - set(self.coalition)))
+
+    @property
+    def bare(self) -> tuple[tuple[int, Cell], ...]:
+        """The honest users who are the only honest ones of a cell to survive: the sum is theirs."""
+        found = ((self.contributors(cell), cell) for cell in self.cells)
+        return tuple((users[0], cell) for users, cell in found if len(users) == 1)
+
+
+class Kind(NamedTuple):
+    """The cells with one modulus, levels, and numbers of users in their subgroups."""
+
+    modulus: int
+    levels: int
+    sizes: Users
+
+
+def kinds(parameters: Parameters) -> Mapping[Kind, tuple[Cell, ...]]:
+    """Return the cells of each kind."""
+    found: dict[Kind, tuple[Cell, ...]] = {}
+    for cell in parameters.parts:
+        sizes = tuple(len(parameters.members[z]) for z in cell.subgroups)
+        kind = Kind(cell.ring.modulus, cell.levels, sizes)
+        found[kind] = (*found.get(kind, ()), cell)
+    return MappingProxyType(found)
+
+
+def every_case(plan: Plan, cell: Cell, colluders: Collection[int]) -> Iterator[tuple[Situation, Users]]:
+    """Yield every way in which the users of one cell survive, come late, collude or are absent, up to exchanges.
+
+    Parameters
+    ----------
+    plan : Plan
+    cell : Cell
+    colluders : collection of int
+        How many users collude; those that are not in the cell are outside it, where everybody survives.
+    """
+    parameters, members = plan.parameters, sorted(cell.members)
+    outside = [user for user in range(parameters.N) if user not in cell.members]
+    for present in range(len(members) + 1):
+        for staying in range(present + 1):
+            for among in range(staying + 1):
+                for behind in range(present - staying + 1):
+                    for count in colluders:
+                        rest = count - among - behind
+                        if 0 <= rest <= len(outside):
+                            late, absent = members[staying:present], members[present:]
+                            if _goes_on(plan, cell, staying):
+                                happened = situation(parameters, absent=absent, late=late)
+                                coalition = (*members[:among], *late[:behind], *outside[:rest])
+                                yield happened, tuple(sorted(coalition))
+
+
+def _goes_on(plan: Plan, cell: Cell, staying: int) -> bool:
+    """Return whether a round goes on when so many of a cell survive and everybody outside it does."""
+    parameters = plan.parameters
+    few = plan.rule.checked and 0 < staying < parameters.T + 2
+    return not few and staying + parameters.N - len(cell.members) >= parameters.enough
+
+
+# --------------------------------------------------------------------------------------------------- over rounds
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Sums of one cell, each times a factor, that add up to the inputs of a few users, each times an integer.
+
+    They do so modulo `modulus`, or exactly when that is 0.
+    """
+
+    cell: Cell
+    coefficients: tuple[Fraction, ...]
+    users: Mapping[int, int]
+    modulus: int = 0
+
+
+class Rounds:
+    """Rounds of one session in which nobody changes its input, each with keys and seeds of its own.
+
+    Parameters
+    ----------
+    plan : Plan
+    survivors : sequence of tuples of int
+        U_3 of each round; everybody shares secrets and sends masked segments.
+    """
+
+    def __init__(self, plan: Plan, survivors: Sequence[Users]) -> None:
+        self.plan, self.survivors = plan, tuple(survivors)
+        self.refused = self._refused()
+
+    def _refused(self) -> tuple[str | None, ...]:
+        """Return for each round why its request is not answered."""
+        found: list[str | None] = []
+        past: list[frozenset[int]] = []
+        for chosen in self.survivors:
+            why = refusal(self.plan.parameters, chosen, past) if self.plan.rule.checked else None
+            found.append(why)
+            past += [frozenset(chosen)] if why is None else []
+        return tuple(found)
+
+    def combination(self, cell: Cell, rounds: Sequence[int]) -> Combination | None:
+        """Return sums of a cell that together tell of fewer than T + 2 users, when all of these rounds are answered."""
+        sets = [cell.members & set(self.survivors[r]) for r in rounds]
+        users = light_combination(set(sets), self.plan.parameters.T + 2)
+        if users is None:
+            return None
+        rows = [[int(user in chosen) for user in sorted(cell.members)] for chosen in sets]
+        kept = [at for at, user in enumerate(sorted(cell.members)) if user not in users]
+        for factors in _row_operations([[row[at] for at in kept] for row in rows]):
+            entries = [sum(f * x for f, x in zip(factors, column, strict=True)) for column in zip(*rows, strict=True)]
+            whole, outside = gcd(*entries), gcd(*(entries[at] for at in kept))
+            if whole != outside:
+                return _combination(cell, factors, entries, whole, outside // whole)
+        raise AssertionError("the minors change without these users")
+
+    def view(self, cell: Cell, coalition: Collection[int], *, answered: Sequence[bool]) -> tuple[View, list[Element]]:
+        """Return what the server and a coalition see of a cell, and the cell in each round."""
+        space, everyone = Space(cell.ring), tuple(range(self.plan.parameters.N))
+        elements = [self.plan.build(cell, everyone, space, number) for number in range(len(self.survivors))]
+        view = View(space, coalition, tuple(rule for element in elements for rule in element.rules))
+        for element, chosen, given in zip(elements, self.survivors, answered, strict=True):
+            late = set(everyone) - set(chosen)
+            element.show(view, situation(self.plan.parameters, late=late, answered=given))
+        return view, elements
+
+    def told(self, combination: Combination, *, answered: Sequence[bool]) -> bool:
+        """Return whether the server learns what a combination says, and nothing but the sums of answered rounds."""
+        cell = combination.cell
+        view, elements = self.view(cell, (), answered=answered)
+        every = [(e, cell.members & set(s)) for e, s in zip(elements, self.survivors, strict=True)]
+        sums = [e.total(s) for (e, s), yes in zip(every, answered, strict=True) if yes and s]
+        assert view.decide(*sums).private, "of each round the sums are learned, and no more"
+        used = [(e, s) for (e, s), factor in zip(every, combination.coefficients, strict=True) if factor and s]
+        known = all(view.decide(e.total(s)).withheld == 1 for e, s in used)
+        return known or (
+            not combination.modulus and view.decide(_weighted(elements[0], combination.users)).withheld == 1
+        )
+
+
+def _combination(cell: Cell, factors: Sequence[int], entries: Sequence[int], whole: int, modulus: int) -> Combination:
+    """Return the combination with these factors and entries, both divided by what divides all entries."""
+    named = {user: entry // whole for user, entry in zip(sorted(cell.members), entries, strict=True)}
+    least = {user: divmod(entry, modulus)[1] if modulus else entry for user, entry in named.items()}
+    told = {user: entry for user, entry in least.items() if entry}
+    sign = 1 if next(iter(told.values())) > 0 else -1
+    coefficients = tuple(Fraction(sign * factor, whole) for factor in factors)
+    return Combination(cell, coefficients, MappingProxyType({u: sign * w for u, w in told.items()}), modulus)
+
+
+def _weighted(element: Element, users: Mapping[int, int]) -> Forms:
+    """Return the inputs of some users, each times an integer, added."""
+    chosen = sorted(users)
+    joined = join([element.inputs[user] for user in chosen])
+    weights = element.ring.encode_signed(np.array([[users[user] for user in chosen]], dtype=np.int64))
+    return Forms(joined.symbols, element.ring.matmul(weights, joined.matrix))
+
+
+def _row_operations(rows: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:
+    """Return a unimodular matrix that makes the rows, times it, multiples of rows of an integer matrix of minors 1."""
+    left = [list(row) for row in rows]
+    factors = [[int(at == own) for at in range(len(rows))] for own in range(len(rows))]
+    open_, columns = set(range(len(rows))), set(range(len(rows[0]) if rows else 0))
+    while places := [(abs(left[at][c]), at, c) for at in open_ for c in columns if left[at][c]]:
+        _, pivot, column = min(places)
+        for at in open_ - {pivot}:
+            times = left[at][column] // left[pivot][column]
+            for table in (left, factors):
+                table[at] = [a - times * b for a, b in zip(table[at], table[pivot], strict=True)]
+        if not any(left[at][column] for at in open_ - {pivot}):
+            rest = {c: divmod(left[pivot][c], left[pivot][column])[1] for c in columns - {column}}
+            for c, entry in rest.items():
+                left[pivot][c] = entry
+            if not any(rest.values()):
+                open_, columns = open_ - {pivot}, columns - {column}
+    return [tuple(row) for row in factors]

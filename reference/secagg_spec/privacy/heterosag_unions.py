@@ -1,0 +1,72 @@
+"""Of every union of subgroups, in how many segments HeteroSAg shows its sum: all unions are counted.
+
+A set of subgroups is decodable in a row when no cell has one subgroup inside and another, with survivors, outside. This
+is the definition itself; `segments.inference_robustness` finds the same largest share without counting every set.
+
+Source: HeteroSAg, definition 1; spec/heterosag.md, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.segments import Matrix
+
+Users = tuple[int, ...]
+
+
+class Unions:
+    """All sets of the subgroups of a matrix, each numbered by its members as bits.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        Of at most 20 subgroups.
+    """
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix, self.count = matrix, len(matrix)
+        self.sets = np.arange(2**self.count, dtype=np.uint32)
+        self._partners = [_partners(row) for row in matrix]
+        self._spoiled = [self._cut(partners) for partners in self._partners]
+
+    def _cut(self, partners: Users) -> NDArray[np.uint32]:
+        """Return for each set the subgroups, as bits, whose partner is on the other side."""
+        cut = np.zeros_like(self.sets)
+        for a, b in enumerate(partners):
+            cut |= (((self.sets >> a) ^ (self.sets >> b)) & 1) << a
+        return cut
+
+    def counts(self, dropped: Collection[int] = ()) -> NDArray[np.int64]:
+        """Return for each set in how many rows it is decodable; -1 for one with a dropped subgroup."""
+        gone = set(dropped)
+        found = np.zeros(len(self.sets), np.int64)
+        for partners, spoiled in zip(self._partners, self._spoiled, strict=True):
+            free = sum(1 << a for a, b in enumerate(partners) if a in gone or b in gone)
+            found += (spoiled & np.uint32(2**self.count - 1 - free)) == 0
+        found[(self.sets & np.uint32(sum(1 << z for z in gone))) != 0] = -1
+        return found
+
+    def most(self, dropped: Collection[int] = ()) -> tuple[int, Users]:
+        """Return the largest count of a set that is neither empty nor all that are left, with the first such set."""
+        counts, gone = self.counts(dropped), sum(1 << z for z in set(dropped))
+        counts[0] = counts[2**self.count - 1 - gone] = -1
+        best = int(np.argmax(counts))
+        return int(counts[best]), self.members(best)
+
+    def share(self, dropped: Collection[int] = ()) -> Fraction:
+        """Return the largest share of segments that is shown of a set, 1 - delta."""
+        return Fraction(self.most(dropped)[0], self.count)
+
+    def members(self, number: int) -> Users:
+        """Return the subgroups of a set."""
+        return tuple(z for z in range(self.count) if number >> z & 1)
+
+
+def _partners(row: Collection[Users]) -> Users:
+    """Return with whom each subgroup shares its cell; itself when it is alone."""
+    return tuple(b for _, b in sorted((a, b) for cell in row for a, b in zip(cell, cell[::-1], strict=True)))
