@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 from math import gcd, prod
 
+import pytest
 from flint import fmpz_mat
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.spans import light_combination, minors
 
 
+@pytest.mark.requirement("HSA-27")
 @given(st.integers(1, 5).flatmap(lambda k: st.lists(st.lists(st.integers(-3, 3), min_size=k, max_size=k), max_size=5)))
 def test_the_minors_are_those_of_the_smith_form(rows: list[list[int]]) -> None:
     if not rows:
@@ -36,6 +38,7 @@ def light(sets: list[frozenset[int]], users: int, least: int) -> bool:
     return False
 
 
+@pytest.mark.requirement("HSA-27")
 @given(st.lists(st.frozensets(st.integers(0, 5), min_size=1), min_size=1, max_size=3), st.integers(2, 4))
 def test_three_sums_are_about_few_users_when_some_combination_is(sets: list[frozenset[int]], least: int) -> None:
     found = light_combination(sets, least)
@@ -43,6 +46,7 @@ def test_three_sums_are_about_few_users_when_some_combination_is(sets: list[froz
     assert found is None or len(found) < least
 
 
+@pytest.mark.requirement("HSA-27")
 def test_a_sum_that_is_about_two_users_modulo_two() -> None:
     sets = [frozenset(chosen) for chosen in ((0, 1, 2), (0, 3, 4), (1, 2, 3, 5))]
     assert light_combination(sets, 3) == frozenset({4, 5})
