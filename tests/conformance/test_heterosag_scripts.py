@@ -45,7 +45,7 @@ SECOND = [4, 5, 6, 7]
 
 def deal(past: Sequence[Sequence[int]] = ()) -> Deal:
     """A round of two subgroups of four, which can each lose a user; the last segment is masked by one subgroup."""
-    setups: dict[int, Any] = {SERVER: {}}
+    setups: dict[int, Any] = {SERVER: {"past": [list(users) for users in past]}}
     for user in range(8):
         own = [list(users) for users in past if user in users]
         setups[user] = {"user": user, "past": own, "update": pack(np.array(UPDATES[user], np.uint64))}
@@ -298,4 +298,4 @@ def test_parties_meet_the_faults_of_secaggs_round_and_those_of_their_own() -> No
     assert {"keys-twice", "request-both", "another-request"} <= shared[Role.USER]
     assert {"altered-share", "other-neighbours"} <= shared[Role.SERVER]
     assert set(FAULTS["heterosag.user"]) - shared[Role.USER] == {"few-of-a-cell", "another-round"}
-    assert set(FAULTS["heterosag.server"]) - shared[Role.SERVER] == {"few-of-a-cell", "packed-form"}
+    assert set(FAULTS["heterosag.server"]) - shared[Role.SERVER] == {"few-of-a-cell", "packed-form", "another-round"}

@@ -18,7 +18,7 @@ from tests.strategies import vector
 
 MODULES = (averages, factorisations, levels, packing, segments, spans, heterosag, heterosag_averages, heterosag_plan)
 CORES = {
-    "rank",
+    "minors",
     "light_combination",
     "algorithm_1",
     "algorithm_2",
@@ -28,6 +28,8 @@ CORES = {
     "pack_segments",
     "check_cells",
     "check_past",
+    "cell_sums",
+    "read_segments",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
 
@@ -91,6 +93,13 @@ CALLS: dict[str, Parts] = {
     "weighted_mean": (averages.weighted_mean, {"means": MEANS, "counts": [1, 2, 3]}, {}, ("count", "cells"), ()),
     "median": (averages.median, {"means": MEANS}, {}, ("cells",), ()),
     "trimmed_mean": (averages.trimmed_mean, {"means": MEANS, "trim": 1}, {}, ("cells",), ()),
+    "combined": (
+        averages.combined,
+        {"means": MEANS, "counts": [1, 2, 3], "method": "trimmed", "trim": 1},
+        {},
+        ("count", "cells"),
+        (),
+    ),
     "perfect_factorisation": (factorisations.perfect_factorisation, {"points": 6}, {}, (), ("points",)),
     **{
         name: (segments.MATRICES[name], {"count": 5}, {}, ("subgroups",), ("count",))
@@ -143,8 +152,22 @@ CALLS: dict[str, Parts] = {
     ),
     "server_start of HeteroSAg": (
         heterosag.server_start,
-        {"session": bytes(16), "number": 0},
+        {"session": bytes(16), "number": 0, "past": (frozenset({0, 1, 2}),)},
         {"parameters": TINY},
+        START_NAMES,
+        (),
+    ),
+    "user_again": (
+        heterosag.user_again,
+        {"number": 1, "update": CASE.updates[0]},
+        {"state": started()},
+        START_NAMES,
+        (),
+    ),
+    "server_again": (
+        heterosag.server_again,
+        {"number": 1},
+        {"state": heterosag.server_start(TINY, bytes(16), 0)},
         START_NAMES,
         (),
     ),
@@ -232,13 +255,15 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "matrix = ['cyclic']: must be 'cyclic' or 'perfect' or 'separate'",
     ),
     ("quantize_update", {"x": REALS[:3]}, LengthMismatch, "x.shape = (3,): must be (4)"),
-    ("combine", {"method": "mode"}, ParameterError, "method = 'mode': must be 'mean', 'median' or 'trimmed'"),
+    ("combine", {"method": "mode"}, ParameterError, "method = 'mode': must be 'mean' or 'median' or 'trimmed'"),
     (
         "user_start of HeteroSAg",
         {"update": vector([1, 1, 2, 0])},
         NonCanonical,
         "update[2] = 2: must be in [0, 2), in segment 1",
     ),
+    ("user_again", {"number": 0}, ParameterError, "number = 0: must be an integer >= 1"),
+    ("server_again", {"number": -1}, ParameterError, "number = -1: must be an integer >= 1"),
     (
         "run_round of HeteroSAg",
         {"dropouts": {"masked_input": [8, 9]}},

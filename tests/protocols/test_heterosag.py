@@ -763,3 +763,50 @@ def test_the_tables_of_the_text_are_those_of_the_reference() -> None:
         types = re.findall(r"`(\w+)` \(`(\w+)`\)", cell)
         assert [name for name, _ in types] == [entry.name for entry in fields(kind)][4:]
     assert [step.randomness for step in TABLE] == [step.randomness for step in secagg.TABLE]
+
+
+@pytest.mark.requirement("HSA-28")
+@pytest.mark.parametrize("gone", [(), (5,), (4, 5), (0, 1, 2, 3), (4, 5, 6, 7)])
+def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(gone: tuple[int, ...]) -> None:
+    """Two rounds in one session; the users remember nothing, so that what ends the second one is the server's care."""
+    case = case_of(replace(SMALL, N=8, sizes=(4, 4), D=1))
+    first = stage(case, 7)
+    server = heterosag.server_again(first.states[SERVER], 1)
+    network = heterosag.open_round(case.parameters, case.updates, round=1)
+    network.states[SERVER] = server
+    for row in range(INPUT):
+        for party in parties(row, 8):
+            network.take(TABLE[row], party, {key: case.randomness[party][key] for key in TABLE[row].randomness})
+    for user in set(range(8)) - set(gone):
+        network.take(TABLE[INPUT], user, {})
+    inbox = network.mail(TABLE[INPUT + 1], SERVER)
+    if len(gone) in (0, 4):
+        after, outbox = TABLE[INPUT + 1].run(network.states[SERVER], inbox, randomness={})
+        assert len(outbox) == 8 - len(gone)
+        assert after.past == (frozenset(range(8)), frozenset(range(8)) - set(gone))
+        assert heterosag.server_again(after, 2).past == after.past
+    else:
+        with pytest.raises(TooFewSurvivors):
+            TABLE[INPUT + 1].run(network.states[SERVER], inbox, randomness={})
+
+
+@pytest.mark.requirement("HSA-29")
+def test_a_party_goes_on_with_its_parameters_and_a_later_round() -> None:
+    case = case_of(TINY)
+    states = stage(case, 7).states
+    user, server = states[0], states[SERVER]
+    again = heterosag.user_again(user, 5, case.updates[0])
+    served = heterosag.server_again(server, 5)
+    for before, after in ((user, again), (server, served)):
+        assert after.parameters is before.parameters
+        assert after.base.round.session == before.base.round.session
+        assert after.base.round.number == 5
+        assert after.phase == "advertise_keys"
+        assert after.past == before.past == (frozenset(range(12)),)
+    for number in (0, -1):
+        with pytest.raises(ParameterError):
+            heterosag.user_again(user, number, case.updates[0])
+        with pytest.raises(ParameterError):
+            heterosag.server_again(server, number)
+    with pytest.raises(ParameterError):
+        heterosag.server_again(served, 5)

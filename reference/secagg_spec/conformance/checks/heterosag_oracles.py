@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
+from math import prod
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.protocols.heterosag_plan import Parameters
@@ -164,7 +165,7 @@ def aggregate(means: Sequence[Fraction], counts: Sequence[int], method: str, tri
 
 def tolerance(range: Range) -> Fraction:
     """Return by how much an average may be off (HSA-23 to HSA-26)."""
-    return Fraction(max(abs(range.low), abs(range.high))) / 2**40
+    return Fraction(max(abs(range.low), abs(range.high))) / 2**40 + Fraction(1, 2**1070)
 
 
 # ----------------------------------------------------------------------------------------------------------- requests
@@ -183,9 +184,11 @@ def _safe(cell: frozenset[int], seen: Sequence[set[int]], least: int) -> bool:
     """Return whether the last set leaves enough users, and no combination of all of them is about few."""
     if 0 < len(cell & seen[-1]) < least:
         return False
-    columns = {user: [int(user in survivors) for survivors in seen] for user in cell}
-    whole = _rank(list(columns.values()))
-    return all(_rank(rest) == whole for rest in _without_few(columns, least - 1))
+    users = sorted(cell)
+    rows = _basis([[int(user in survivors) for user in users] for survivors in seen])
+    columns = {user: [row[at] for row in rows] for at, user in enumerate(users)}
+    whole = _index(list(columns.values()))
+    return all(_index(rest) == whole for rest in _without_few(columns, least - 1))
 
 
 def _without_few(columns: dict[int, list[int]], most: int) -> Iterator[list[list[int]]]:
@@ -194,16 +197,22 @@ def _without_few(columns: dict[int, list[int]], most: int) -> Iterator[list[list
         yield [column for user, column in columns.items() if user not in left_out]
 
 
-def _rank(vectors: Sequence[Sequence[int]]) -> int:
-    """Return how many vectors of integers are independent, by elimination without fractions."""
-    rows, found = [list(row) for row in vectors], 0
-    while any(any(row) for row in rows):
-        pivot = next(row for row in rows if any(row))
-        at = next(place for place, entry in enumerate(pivot) if entry)
-        rows = [
-            [pivot[at] * entry - row[at] * other for entry, other in zip(row, pivot, strict=True)]
-            for row in rows
-            if row is not pivot
-        ]
-        found += 1
+def _index(vectors: Sequence[Sequence[int]]) -> tuple[int, int]:
+    """Return the dimension of the lattice that vectors of integers make and, where it is full, its index."""
+    basis = _basis(vectors)
+    return len(basis), prod(abs(next(filter(None, row))) for row in basis)
+
+
+def _basis(vectors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return a basis in echelon form of the lattice that vectors make, by Euclid's algorithm in each place."""
+    rows, found = [list(row) for row in vectors], list[list[int]]()
+    for place in range(len(rows[0]) if rows else 0):
+        while sum(bool(row[place]) for row in rows) > 1:
+            least = min((row for row in rows if row[place]), key=lambda row: abs(row[place]))
+            for row in rows:
+                if row is not least:
+                    factor = row[place] // least[place]
+                    row[:] = [entry - factor * other for entry, other in zip(row, least, strict=True)]
+        found += [row for row in rows if row[place]]
+        rows = [row for row in rows if not row[place]]
     return found

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.checks import heterosag_deals, heterosag_scenes
+from secagg_spec.conformance.checks import heterosag_oracles as oracles
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     LENGTH,
@@ -33,9 +34,7 @@ from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
 from secagg_spec.conformance.heterosag_cells import ROUND
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
 from secagg_spec.conformance.wire import pack_reals, unpack
-from secagg_spec.protocols.heterosag_plan import Cell
 
-_CLOSE = Fraction(1, 2**40)
 _BEFORE = ROUND_PHASES[:-1]
 
 
@@ -93,8 +92,7 @@ def _judge_aggregate(scene: Reals, sums: Sequence[UintArray], text: Any) -> None
         got = unpack(text, "<f8").tolist()
     except ValueError as error:
         raise CheckFailed("protocol", f"{ROUND}: aggregate is not a vector: {error}") from None
-    bounds = scene.parameters.range
-    slack = _CLOSE * max(abs(Fraction(float(bounds.low))), abs(Fraction(float(bounds.high))))
+    slack = oracles.tolerance(scene.parameters.range)
     wanted = _aggregate(scene, sums)
     if len(got) != len(wanted):
         fail(f"the aggregate has {len(got)} elements; it must have {len(wanted)}")
@@ -108,24 +106,12 @@ def _aggregate(scene: Reals, sums: Sequence[UintArray]) -> list[Fraction]:
     for row in scene.rows():
         own = [left.pop(0) for _ in row]
         for at in range(row[0][0].length):
-            means = [_mean(scene, cell, count, int(own[i][at])) for i, (cell, count) in enumerate(row)]
-            found.append(_combined(scene, means, [count for _, count in row]))
+            means = [
+                oracles.mean_of(int(own[i][at]), count, cell.levels, scene.parameters.range)
+                for i, (cell, count) in enumerate(row)
+            ]
+            found.append(oracles.aggregate(means, [count for _, count in row], scene.method, scene.trim))
     return found
-
-
-def _mean(scene: Reals, cell: Cell, count: int, total: int) -> Fraction:
-    low, high = (Fraction(float(end)) for end in (scene.parameters.range.low, scene.parameters.range.high))
-    return low + (high - low) * total / ((cell.levels - 1) * count)
-
-
-def _combined(scene: Reals, means: list[Fraction], counts: list[int]) -> Fraction:
-    ordered, n = sorted(means), len(means)
-    if scene.method == "mean":
-        return sum((mean * count for mean, count in zip(means, counts, strict=True)), Fraction()) / sum(counts)
-    if scene.method == "median":
-        return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
-    kept = ordered[scene.trim : n - scene.trim]
-    return sum(kept, Fraction()) / len(kept)
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals

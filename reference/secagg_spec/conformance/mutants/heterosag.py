@@ -51,8 +51,8 @@ def _numbers(spare: int = 1) -> Parameters:
 def _network(p: Parameters, past: Sequence[frozenset[int]] = ()) -> Network:
     updates = np.arange(p.N * p.d, dtype=np.uint64).reshape(p.N, p.d) % np.uint64(3)
     network = heterosag.open_round(p, updates, session=b"mutants of cells", round=9)
-    for user in range(p.N):
-        network.states[user] = replace(network.states[user], past=tuple(past))
+    for party in (SERVER, *range(p.N)):
+        network.states[party] = replace(network.states[party], past=tuple(past))
     return network
 
 
@@ -566,6 +566,43 @@ mutant(
 )(lambda right: lambda parameters, survivors, past: right(parameters, survivors, past[-1:]))
 
 
+mutant(
+    "server-forgets-its-requests",
+    "HSA-28",
+    "privacy: the server asks for survivors that with those of an earlier round tell about one user",
+    f"{_HSA}:server_masked_input",
+    lambda: _sent({"masked_input": [1]}, [frozenset(range(8))]),
+)(lambda right: lambda state, inbox, *, randomness: right(replace(state, past=()), inbox, randomness=randomness))
+
+
+def _three_rounds() -> object:
+    """Return whether a user answers a third request, with which the sums tell about two users modulo 2."""
+    p = Parameters(12, 1, 1, 3, 5, (3, 9), (1, 1), (3, 6), _RANGE)
+    rounds = [frozenset(range(12)) - set(gone) for gone in ((9, 10, 11), (6, 7, 8, 11), (3, 4, 5, 10))]
+    try:
+        heterosag.check_past(p, rounds[2], rounds[:2])
+    except TooFewSurvivors:
+        return False
+    return True
+
+
+mutant(
+    "combinations-over-the-rationals-alone",
+    "HSA-27",
+    "privacy: sums of three rounds tell about two users modulo 2",
+    "secagg_spec.arithmetic.spans:minors",
+    _three_rounds,
+)(lambda right: lambda rows: (right(rows)[0], 1))
+mutant(
+    "round-number-again",
+    "HSA-29",
+    "privacy: a round with the number of the last one has its masks",
+    f"{_HSA}:_later",
+    lambda: heterosag.user_again(_network(_numbers()).states[0], 9, np.zeros(5, np.uint64)).base.round.number,
+    "tests/protocols/test_heterosag.py::test_a_party_goes_on_with_its_parameters_and_a_later_round",
+)(lambda right: lambda last, number: number)
+
+
 # --------------------------------------------------------------------------------------------- what keys are bound to
 
 
@@ -711,14 +748,11 @@ def _fitted(right: Function) -> Function:
     "trim-of-a-mean-is-passed-over",
     "ADP-39",
     "acceptance: a round takes a trim where nothing is trimmed",
-    f"{_TARGET}:_check_method",
+    "secagg_spec.arithmetic.averages:combined",
     lambda: _round_with(trim=1),
 )
 def _no_trim(right: Function) -> Function:
-    def wrong(method: str, trim: int) -> None:
-        right(method, trim if method == "trimmed" else 0)
-
-    return wrong
+    return lambda means, counts, method="mean", trim=0: right(means, counts, method, trim * (method == "trimmed"))
 
 
 def _round_with(**changed: Any) -> object:

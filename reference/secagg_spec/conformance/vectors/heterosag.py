@@ -700,3 +700,6 @@ def _together(made: Book) -> None:
     exact = replace(_BLOCKS, N=12, sizes=(3, 9))
     comment = "rounds that add up to the first one, so that nothing is left"
     _asked(made, "request-nothing-left", exact, [_ALL, first, second + third], ["HSA-27"], ["SameSurvivors"], comment)
+    dropped = [(9, 10, 11), (6, 7, 8, 11), (3, 4, 5, 10)]
+    comment = "first and second round less the third: twice the users 3 to 5, and 10 less 11, which is known modulo 2"
+    _asked(made, "request-modulo-2", exact, dropped, ["HSA-27"], ["SeveralRounds"], comment)
