@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -246,6 +247,15 @@ def test_wrong_numbers_are_refused(node: Node, changes: Answer, code: str) -> No
             of_reference({**TINY, **changes})
 
 
+@pytest.mark.requirement("SHM-01")
+def test_no_more_users_than_can_hold_shares(node: Node) -> None:
+    most = {**plain(2, "perfect"), "N": 2**16, "sizes": [2**16]}
+    assert node.result("segment.plan", most)["members"][1][-1] == 2**16 - 1
+    more = {**most, "N": 2**16 + 1, "sizes": [2**16 + 1]}
+    assert node.code("segment.plan", more) == "bad_param"
+    assert node.code("heterosag.request", {**more, "requests": []}) == "bad_param"
+
+
 @pytest.mark.requirement("HSA-03", "HSA-06")
 def test_how_far_moduli_and_perfect_matrices_reach(node: Node) -> None:
     largest = {**TINY, "levels": [2**29, 2**29], "sizes": [8, 4]}  # 8 * (2**29 - 1) + 1 is below 2**32
@@ -334,31 +344,58 @@ def test_the_widest_ranges_do_not_overflow(node: Node, method: str) -> None:
         assert found == pytest.approx(ends[::-1])
 
 
+@pytest.mark.requirement("HSA-23", "HSA-24", "HSA-26")
+@pytest.mark.parametrize(("method", "trim"), [("mean", 0), ("median", 0), ("trimmed", 0)])
+def test_the_narrowest_ranges_keep_their_digits(node: Node, method: str, trim: int) -> None:
+    for high in (5e-324, 2**-1069, 2**-1022):
+        row = {"range": reals([0, high]), "levels": [2] * 100, "counts": [1] * 100, "sums": [vector([1, 0])] * 100}
+        found = reals_of(node.result("heterosag.average", {**row, "method": method, "trim": trim})["segment"])
+        assert all(
+            abs(Fraction(a) - Fraction(b)) <= Fraction(1, 2**1070) for a, b in zip(found, (high, 0), strict=True)
+        )
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Requests, one after the other
 
 
-def rank(rows: Sequence[Sequence[int]]) -> int:
-    """Return the rank over the rational numbers."""
-    left = [[Fraction(entry) for entry in row] for row in rows if any(row)]
-    count = 0
-    while left:
-        pivot = left.pop()
-        at = next(i for i, entry in enumerate(pivot) if entry)
-        cleared = ([a - row[at] / pivot[at] * b for a, b in zip(row, pivot, strict=True)] for row in left)
-        left = [row for row in cleared if any(row)]
-        count += 1
-    return count
+def determinant(rows: Sequence[Sequence[int]]) -> int:
+    """Return the determinant, by its first row."""
+    if not rows:
+        return 1
+    first, *rest = rows
+    return sum(
+        (-1) ** at * entry * determinant([[*row[:at], *row[at + 1 :]] for row in rest])
+        for at, entry in enumerate(first)
+        if entry
+    )
 
 
-def tells_of_few(cell: Sequence[int], sets: Sequence[set[int]], most: int) -> bool:
-    """Return whether some combination of sets is not zero on 1 to `most` users: without them the rank is smaller."""
-    table = [[int(user in one) for user in cell] for one in sets]
-    full = rank(table)
-    for left in itertools.combinations(range(len(cell)), max(len(cell) - most, 0)):
-        if rank([[row[i] for i in left] for row in table]) < full:
-            return True
-    return False
+def minors(columns: Sequence[tuple[int, ...]]) -> list[tuple[set[tuple[int, ...]], int]]:
+    """Return the largest minors that are not all zero, each with its columns; their number of rows is the rank."""
+    size = len(columns[0]) if columns else 0
+    for count in range(min(size, len(columns)), 0, -1):
+        rows = list(itertools.combinations(range(size), count))
+        chosen = itertools.combinations(columns, count)
+        found = [
+            (set(table), determinant([[one[i] for i in some] for one in table])) for table in chosen for some in rows
+        ]
+        if any(value for _, value in found):
+            return found
+    return []
+
+
+def are_light(cell: Sequence[int], sets: Sequence[set[int]], most: int) -> bool:
+    """Return whether without some users all largest minors are zero, or have another divisor.
+
+    Users who are in the same sets are alike, so all of them are left out or none.
+    """
+    sizes = Counter(tuple(int(user in one) for one in sets) for user in cell)
+    found = minors(list(sizes))
+    full = math.gcd(*(value for _, value in found))
+    choices = itertools.chain(*(itertools.combinations(sizes, count) for count in range(1, most + 1)))
+    small = [set(out) for out in choices if sum(sizes[one] for one in out) <= most]
+    return any(math.gcd(*(value for at, value in found if not at & out)) != full for out in small)
 
 
 def expected_answers(node: Node, numbers: Answer, requests: Sequence[Sequence[int]]) -> list[bool]:
@@ -369,7 +406,7 @@ def expected_answers(node: Node, numbers: Answer, requests: Sequence[Sequence[in
     answered = []
     for request in requests:
         now = [*past, set(request)]
-        answered.append(not any(tells_of_few(cell, now, numbers["T"] + 1) for cell in cells))
+        answered.append(not any(are_light(cell, now, numbers["T"] + 1) for cell in cells))
         past = now if answered[-1] else past
     return answered
 
@@ -418,6 +455,18 @@ def test_a_combination_of_three_requests_may_be_about_two_users(node: Node) -> N
         requests = [sorted(users) for users in (first, second, third, last)]
         found = node.result("heterosag.request", {**numbers, "requests": requests})["answers"]
         assert [answer == {} for answer in found] == [True, True, True, answered]
+
+
+@pytest.mark.requirement("HSA-27")
+def test_a_combination_may_be_about_two_users_modulo_a_number(node: Node) -> None:
+    """The sums of three sets tell of users 4 and 5 modulo 2, and of fewer than three users in no other way."""
+    numbers = {**TINY, "N": 12, "D": 9, "sizes": [6, 6], "subgroups": [1, 1]}
+    others = set(range(6, 12))
+    lasts: list[tuple[set[int], bool]] = [({1, 2, 3, 5}, False), ({3, 4, 5}, False), ({0, 1, 2}, True), (set(), True)]
+    for last, answered in lasts:
+        requests = [sorted(others | users) for users in ({0, 1, 2}, {0, 3, 4}, last)]
+        found = node.result("heterosag.request", {**numbers, "requests": requests})["answers"]
+        assert [answer == {} for answer in found] == [True, True, answered], last
 
 
 @pytest.mark.requirement("ADP-38")
@@ -770,8 +819,8 @@ def script(
         "round": "7",
         "steps": [{"phase": name, "inbox": inbox} for name, inbox in steps],
     }
-    own = {} if user == SERVER else {"user": user, "past": list(past), "update": vector(bits(numbers)[user])}
-    return {**params, **own}
+    own = {} if user == SERVER else {"user": user, "update": vector(bits(numbers)[user])}
+    return {**params, "past": list(past), **own}
 
 
 def sampled_values(sampled: Randomness) -> dict[str, str]:
@@ -863,6 +912,51 @@ def test_the_server_waits_for_more_of_a_cell(node: Node, finished: tuple[Network
     entries = answered(node, sampled, SERVER, script(TINY, SERVER, [*steps[:2], (steps[2][0], few), *steps[2:]]))
     assert entries[2]["reject"]["code"] == "below_threshold"
     assert "aggregate" in entries[-1]
+
+
+EVERYBODY = list(range(12))
+PASTS: list[tuple[list[list[int]], bool]] = [
+    ([EVERYBODY], False),
+    ([[i for i in EVERYBODY if i != 3]] * 2, True),
+    ([[0, 1, 2, 8, 9, 10, 11]], True),
+    ([[0, 1, 2, 3, 8, 9, 10, 11]], False),
+    ([list(range(4, 12))], True),  # without the first subgroup: whom the sums differ by are 0, 1 and 2
+    ([[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]], False),
+]
+
+
+@pytest.mark.requirement("HSA-28", "ERR-01")
+@pytest.mark.parametrize(("past", "sent"), PASTS)
+def test_the_server_looks_back_before_it_asks(
+    node: Node, finished: tuple[Network, Mapping[int, Randomness]], past: list[list[int]], sent: bool
+) -> None:
+    """User 3 drops out, and the inputs of the others come."""
+    network, sampled = finished
+    entries = answered(node, sampled, SERVER, script(TINY, SERVER, inboxes(network, SERVER), past))
+    if sent:
+        assert "aggregate" in entries[3]
+        assert len(entries[2]["outbox"]) == 11
+        return
+    assert entries[2]["reject"]["code"] == "below_threshold"
+    assert entries[3]["reject"]["code"] == "wrong_phase"
+
+
+@pytest.mark.requirement("HSA-28", "ADP-38")
+def test_a_server_has_a_past_of_requests(node: Node, finished: tuple[Network, Mapping[int, Randomness]]) -> None:
+    network, _ = finished
+    params = script(TINY, SERVER, inboxes(network, SERVER))
+    faults: list[tuple[Any, str]] = [
+        ([[0, 1, 2, 3, 5, *range(8, 12)]], "below_threshold"),
+        ([[]], "below_threshold"),
+        ([[4, 5, 6, 7, 7]], "duplicate_id"),
+        ([[4, 6, 5, 7]], "inconsistent_sets"),
+        ([[4, 5, 6, 12]], "unknown_peer"),
+        ([4, 5, 6], "malformed"),
+    ]
+    for past, code in faults:
+        assert node.code("heterosag.server", {**params, "past": past}) == code, past
+    del params["past"]
+    assert node.code("heterosag.server", params) == "malformed"
 
 
 @pytest.mark.requirement("HSA-18", "HSA-27", "ERR-01")

@@ -57,14 +57,20 @@ function checkTrim(trim, cells) {
   if (!(2 * trim < cells)) refuse('bad_param', `twice the trim ${trim} is not below ${cells} cells [HSA-26]`);
 }
 
+/** A factor that takes numbers of magnitude below 1 far above those that binary64 holds with fewer digits; it is exact. */
+function liftOf(range) {
+  return Math.max(...range.map(Math.abs)) < 1 ? 2 ** 500 : 1;
+}
+
 /** A row of an aggregate; cells: list of { levels, count, sum }. No mean is outside the range but by rounding. */
 function averageRow(range, cells, method, trim) {
   checkTrim(trim, cells.length);
-  const [low, high] = range;
+  const lift = liftOf(range);
+  const [low, high] = range.map((end) => end * lift);
   const counts = cells.map(({ count }) => count);
   return Float64Array.from(cells[0].sum, (_, i) => {
-    const means = cells.map((cell) => cellMean(range, cell, cell.sum[i]));
-    return Math.min(Math.max(METHODS[method](means, counts, trim), low), high);
+    const means = cells.map((cell) => cellMean([low, high], cell, cell.sum[i]));
+    return Math.min(Math.max(METHODS[method](means, counts, trim), low), high) / lift;
   });
 }
 

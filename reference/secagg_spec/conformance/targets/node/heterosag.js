@@ -108,11 +108,14 @@ function checkAscending(users, N, name) {
   if (at >= 0) refuse('inconsistent_sets', `${name}: user ${users[at]} comes after user ${users[at - 1]}`);
 }
 
-/** The survivors of the requests that a user answered before. */
+/** The survivors of the requests that a user answered, or that the server sent, before; user: none for the server. */
 function readPast(shared, user, past) {
   return past.map((users, i) => {
     checkAscending(users, shared.numbers.N, `past[${i}]`);
-    if (!users.includes(user)) refuse('inconsistent_sets', `past[${i}] is without user ${user}`);
+    if (users.length === 0) refuse('below_threshold', `past[${i}] is without users [ADP-38]`);
+    if (user !== undefined && !users.includes(user)) {
+      refuse('inconsistent_sets', `past[${i}] is without user ${user} [ADP-38]`);
+    }
     const survivors = new Set(users);
     checkSurvivorsOfParts(shared, survivors);
     return survivors;

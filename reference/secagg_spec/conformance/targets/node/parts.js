@@ -14,7 +14,7 @@ const { Reject, refuse } = require('./refusals');
 const { add, subtract, checkLength, addInto } = require('./integers');
 const { expand } = require('./crypto');
 const { pairwiseKey, selfKey } = require('./masks');
-const { hasSmallCombination } = require('./spans');
+const { areLight } = require('./spans');
 
 function ascending(users) {
   return [...users].sort((a, b) => a - b);
@@ -98,12 +98,12 @@ function checkSurvivorsOfParts({ parts, numbers: { T } }, survivors) {
   }
 }
 
-/** [HSA-27] past: the survivors of the requests that were answered before. */
+/** [HSA-27] [HSA-28] past: the survivors of the requests that a user answered, or that the server sent, before. */
 function checkMemory({ parts, past, numbers: { T } }, survivors) {
   if (past.length === 0) return; // then it says no more than [HSA-18]
   for (const { segment, members } of parts) {
-    if (hasSmallCombination(members, [...past, survivors], T + 1)) {
-      refuse('below_threshold', `with earlier answers, sums of segment ${segment} are of fewer than ${T + 2} [HSA-27]`);
+    if (areLight(members, [...past, survivors], T + 1)) {
+      refuse('below_threshold', `with earlier rounds, sums of segment ${segment} are of fewer than ${T + 2} [HSA-27]`);
     }
   }
 }

@@ -476,6 +476,7 @@ const serverSteps = {
     }
     checkHolders(server, masked, '[SAG-18]');
     checkSurvivorsOfParts(server, masked);
+    checkMemory(server, masked);
     const survivors = ascending(masked.keys());
     const dropped = ascending(sharers).filter((i) => !masked.has(i));
     return [{ masked }, survivors.map((user) => message(server, UNMASK_REQUEST, user, { survivors, dropped }))];

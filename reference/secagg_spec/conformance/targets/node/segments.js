@@ -11,6 +11,7 @@ const { readReals, readCount, readList, readString } = require('./encodings');
 
 const MATRICES = ['cyclic', 'perfect']; // in the order of their numbers in a binding
 const ALONE = -1; // how B shows a subgroup that is alone
+const MOST_USERS = 65536; // as many as can hold shares of one secret [SHM-01]
 const readCounts = (value, name) => readList(value, name, readCount);
 
 /** The numbers of a session. */
@@ -121,8 +122,9 @@ function checkGroups({ N, T, sizes, subgroups }) {
   });
 }
 
-/** [HSA-01], the rest of it. */
+/** [HSA-01], the rest of it, and [SHM-01]: on the complete graph all users hold shares. */
 function checkCounts({ N, D, T, t }) {
+  if (N > MOST_USERS) refuse('bad_param', `N = ${N} is above ${MOST_USERS} [SHM-01]`);
   if (!(T >= 1 && D >= 0 && N - D >= T + 2 && t >= T + 2 && t <= N - D)) {
     refuse('bad_param', `not allowed together: N=${N}, D=${D}, T=${T}, t=${t} [HSA-01]`);
   }

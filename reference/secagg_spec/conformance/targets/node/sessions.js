@@ -87,7 +87,7 @@ PARTIES['heterosag.user'] = {
   numbers: heterosag.NUMBERS,
   ...ofSecAgg(heterosag.newUser, { user: readSize, past: readPast, update: readVector }, SAMPLED),
 };
-PARTIES['heterosag.server'] = { numbers: heterosag.NUMBERS, ...ofSecAgg(heterosag.newServer, {}, {}) };
+PARTIES['heterosag.server'] = { numbers: heterosag.NUMBERS, ...ofSecAgg(heterosag.newServer, { past: readPast }, {}) };
 
 /** The script of a party of SecAgg or HeteroSAg: the steps of one session, in one request. */
 function scriptOfSecAgg({ numbers, setup, rand, open: start }) {
