@@ -124,6 +124,8 @@ def shown(value: Any, most: int = 6) -> str:
     """Return bytes, a vector or users in a short form."""
     if isinstance(value, Mapping):
         return f"those of {users_in_words(list(value))}"
+    if isinstance(value, frozenset):
+        return users_in_words(sorted(value))
     if isinstance(value, bytes):
         return f"{len(value)} bytes {value[:12].hex()}…"
     numbers = [f"{x:.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
