@@ -51,3 +51,33 @@ def test_a_sum_that_is_about_two_users_modulo_two() -> None:
     sets = [frozenset(chosen) for chosen in ((0, 1, 2), (0, 3, 4), (1, 2, 3, 5))]
     assert light_combination(sets, 3) == frozenset({4, 5})
     assert all(light_combination(pair, 3) is None for pair in combinations(sets, 2))
+
+
+@pytest.mark.requirement("HSA-27")
+def test_few_users_are_found_before_larger_choices_are_made() -> None:
+    """Of the classes, 40 users each of its own, there are too many choices of up to 19 to list them."""
+    everyone = frozenset(range(40))
+    parts = [frozenset(user for user in everyone if user >> bit & 1) for bit in range(6)]
+    assert light_combination([everyone, *parts, everyone - {7}], 20) == frozenset({7})
+
+
+@pytest.mark.requirement("HSA-27")
+def test_sets_that_are_not_light_can_tell_a_single_bit() -> None:
+    """What section 8 says that the rule does not see: users are counted there, and not what they weigh."""
+    named = ("0145678", "1468", "018", "1235678", "0123456")
+    sets = [frozenset(map(int, users)) for users in named]
+    assert light_combination(sets, 3) is None
+    weights = [sum(f for f, s in zip((1, -2, 2, -1, 1), sets, strict=True) if user in s) for user in range(9)]
+    assert weights == [4, 1, 0, 0, 0, 1, -1, 0, 0]
+    told: dict[tuple[int, ...], set[int]] = {}
+    for bits in product(range(2), repeat=9):
+        told.setdefault(tuple(sum(bits[user] for user in chosen) for chosen in sets), set()).add(bits[0])
+    assert all(len(values) == 1 for values in told.values())
+
+
+@pytest.mark.requirement("HSA-27")
+@given(st.lists(st.frozensets(st.integers(0, 7), min_size=1), min_size=1, max_size=4), st.integers(3, 4))
+def test_sets_whose_classes_are_large_are_not_light(sets: list[frozenset[int]], least: int) -> None:
+    """Each user stands for a class of `least` users."""
+    large = [frozenset(least * user + at for user in chosen for at in range(least)) for chosen in sets]
+    assert light_combination(large, least) is None
