@@ -143,7 +143,7 @@ CALLS: dict[str, Parts] = {
     ),
     "server_start of HeteroSAg": (
         heterosag.server_start,
-        {"session": bytes(16), "number": 0},
+        {"session": bytes(16), "number": 0, "past": (frozenset({0, 1, 2}),)},
         {"parameters": TINY},
         START_NAMES,
         (),

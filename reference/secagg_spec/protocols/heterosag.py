@@ -200,11 +200,11 @@ def _below(update: UintArray, cell: Cell) -> None:
 
 
 def server_start(
-    parameters: Parameters, session: bytes, number: int, past: Sequence[frozenset[int]] = ()
+    parameters: Parameters, session: bytes, number: int, past: Sequence[Collection[int]] = ()
 ) -> ServerState:
     """Return the state of the server before its first step; `past` are the survivors of its requests (HSA-28)."""
     base = secagg.server_start(agreed(parameters, session, number))
-    return ServerState(base, parameters, tuple(frozenset(members) for members in past))
+    return ServerState(base, parameters, _answered(parameters, past))
 
 
 def user_again(state: UserState, number: int, update: UintArray) -> UserState:
