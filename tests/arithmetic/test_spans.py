@@ -69,10 +69,25 @@ def test_sets_that_are_not_light_can_tell_a_single_bit() -> None:
     assert light_combination(sets, 3) is None
     weights = [sum(f for f, s in zip((1, -2, 2, -1, 1), sets, strict=True) if user in s) for user in range(9)]
     assert weights == [4, 1, 0, 0, 0, 1, -1, 0, 0]
-    told: dict[tuple[int, ...], set[int]] = {}
-    for bits in product(range(2), repeat=9):
-        told.setdefault(tuple(sum(bits[user] for user in chosen) for chosen in sets), set()).add(bits[0])
-    assert all(len(values) == 1 for values in told.values())
+    assert told(sets, 9, known=()) == {0}
+
+
+@pytest.mark.requirement("HSA-27")
+def test_sets_that_are_not_light_can_tell_two_bits_to_a_colluder() -> None:
+    sets = [frozenset(map(int, users)) for users in ("1256", "0246", "3456", "236")]
+    assert light_combination(sets, 3) is None
+    assert told(sets, 7, known=()) == set()
+    assert told(sets, 7, known=(0,)) == {3, 4}
+
+
+def told(sets: list[frozenset[int]], users: int, known: tuple[int, ...]) -> set[int]:
+    """Whose bits the sums over sets tell to those who know the bits of some, whatever all bits are."""
+    seen: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for bits in product(range(2), repeat=users):
+        sums = (sum(bits[user] for user in chosen) for chosen in sets)
+        seen.setdefault((*sums, *(bits[user] for user in known)), []).append(bits)
+    columns = [[set(column) for column in zip(*inputs, strict=True)] for inputs in seen.values()]
+    return {user for user in range(users) if user not in known and all(len(each[user]) == 1 for each in columns)}
 
 
 @pytest.mark.requirement("HSA-27")
