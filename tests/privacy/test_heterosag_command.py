@@ -143,6 +143,8 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
         (("--rounds", "0-11;0-99999999999"), "a user in [0, 12)"),
         (("--rounds", "0-11", "--drop", "1"), "without --collude, --absent, --drop, --late and --odds"),
         (("--odds", "2"), "a probability such as 0.1 or 1/10"),
+        (("--odds", "1e-99999999"), "a probability such as 0.1 or 1/10"),
+        (("--odds", "0." + "1" * 40), "a probability such as 0.1 or 1/10"),
         (("--odds", "1/0"), "a probability such as 0.1 or 1/10"),
         (("--preset", "large", "--rule", "one-stream"), "only where N is at most 30"),
         (("--rule", "best"), "'cells', 'none', 'one-stream'"),

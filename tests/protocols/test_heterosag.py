@@ -641,6 +641,8 @@ def test_as_many_rounds_as_the_text_says_have_an_honest_user_in_common() -> None
 def test_a_past_that_is_none_is_refused(past: Any) -> None:
     with pytest.raises(ParameterError, match="past"):
         heterosag.user_start(TINY, bytes(16), 0, 0, case_of(TINY).updates[0], past)
+    with pytest.raises(ParameterError, match="past"):
+        heterosag.server_start(TINY, bytes(16), 0, past)
 
 
 # ------------------------------------------------------------------------------------------------- real numbers

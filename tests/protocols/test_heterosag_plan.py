@@ -318,6 +318,14 @@ def test_every_parameter_is_in_the_digest() -> None:
 
 
 @pytest.mark.requirement("HSA-22")
+def test_ranges_that_are_equal_are_one_for_keys() -> None:
+    plus, minus = (replace(TINY, range=Range(zero, 1.0)) for zero in (0.0, -0.0))
+    assert plus == minus
+    assert plus.digest == minus.digest
+    assert replace(TINY, range=Range(-1.0, -0.0)).digest == replace(TINY, range=Range(-1.0, 0.0)).digest
+
+
+@pytest.mark.requirement("HSA-22")
 def test_matrices_that_are_one_for_a_prime_are_two_for_keys() -> None:
     one, other = TINY, replace(TINY, matrix="cyclic")
     assert one.plan == other.plan

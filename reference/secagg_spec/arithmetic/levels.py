@@ -126,9 +126,10 @@ def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> Rea
 
 
 def _number(bound: object) -> float:
+    """Return a bound as a float; zero has no sign, since parties whose ranges are equal must have equal keys."""
     if isinstance(bound, bool) or not isinstance(bound, (int, float)) or not -LARGEST <= bound <= LARGEST:
         raise ParameterError("range", bound, "two finite numbers, the smaller first")
-    return float(bound)
+    return float(bound) + 0.0
 
 
 def _refuse_outside(name: str, numbers: RealArray, low: float, high: float, allowed: str) -> None:

@@ -10,7 +10,7 @@ Source: spec/heterosag.md, section 8 (HSA-27, HSA-28).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import combinations
+from heapq import heappop, heappush
 
 
 def minors(rows: Iterable[Sequence[int]]) -> tuple[int, int]:
@@ -85,7 +85,14 @@ def _columns(rows: Sequence[frozenset[int]], classes: Sequence[frozenset[int]]) 
 
 def _light_unions(classes: Sequence[frozenset[int]], least: int) -> Iterator[tuple[frozenset[int], ...]]:
     """Yield the choices of classes with fewer than `least` users together, those with fewer users first."""
-    small = [members for members in classes if len(members) < least]
-    choices = (choice for size in range(1, least) for choice in combinations(small, size))
-    weighed = [(sum(map(len, choice)), choice) for choice in choices]
-    yield from (choice for weight, choice in sorted(weighed, key=lambda pair: pair[0]) if weight < least)
+    small = sorted((members for members in classes if len(members) < least), key=len)
+    waiting: list[tuple[int, tuple[int, ...]]] = [(len(small[0]), (0,))] if small else []
+    while waiting:
+        weight, choice = heappop(waiting)
+        yield tuple(small[at] for at in choice)
+        last = choice[-1]
+        for members in small[last + 1 : last + 2]:
+            more = weight + len(members)
+            for found in ((more, (*choice, last + 1)), (more - len(small[last]), (*choice[:-1], last + 1))):
+                if found[0] < least:
+                    heappush(waiting, found)

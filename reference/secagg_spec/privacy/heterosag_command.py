@@ -29,6 +29,7 @@ _SAYS = MappingProxyType(
 _EXHAUSTIVE = 30
 _CELLS_DECIDED = 30
 _MOST_DROPPED = 2
+_MOST_DIGITS = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,12 +88,19 @@ def _plan(options: argparse.Namespace) -> Plan:
 def _probability(text: str | None) -> Fraction:
     allowed = "a probability such as 0.1 or 1/10"
     try:
-        p = Fraction(text or "1/10")
+        p = Fraction(_short_number(text or "1/10"))
     except (ValueError, ZeroDivisionError):
         raise ParameterError("--odds", text, allowed) from None
     if not 0 <= p <= 1:
         raise ParameterError("--odds", text, allowed)
     return p
+
+
+def _short_number(text: str) -> str:
+    """Return a number that is written with few digits: one with an exponent may be too large to work out."""
+    if len(text) > _MOST_DIGITS or "e" in text.lower():
+        raise ValueError
+    return text
 
 
 def _users(option: str, text: str | None, parameters: Parameters) -> Users:

@@ -37,7 +37,7 @@ const RECEIVER_AT = 26; // where the receiver stands in a header (conventions, s
 /** The integer that the bytes of a binary64 number are, big-endian. */
 function integerOf(real) {
   const bytes = Buffer.alloc(8);
-  bytes.writeDoubleBE(real);
+  bytes.writeDoubleBE(real + 0); // zero without a sign
   return bytes.readBigUInt64BE();
 }
 
