@@ -25,7 +25,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import packing, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
-from secagg_spec.arithmetic.spans import light_combination
+from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors, WrongPhase
 from secagg_spec.protocols import secagg
@@ -346,20 +346,19 @@ def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
 
 
 def check_past(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]]) -> None:
-    """Refuse survivors that are light together with those of earlier rounds (HSA-27, HSA-28).
+    """Refuse survivors who, with those of earlier rounds, tell few users of a cell from the others (HSA-27, HSA-28).
 
     Raises
     ------
     TooFewSurvivors
-        There is a cell and a combination of its sums that is about fewer than T + 2 of its users.
+        In some cell, at least one and fewer than T + 2 users are in the same ones of the sets.
     """
     least = parameters.T + 2
     for cell in parameters.parts:
-        seen = {cell.members & members for members in (*past, frozenset(survivors))}
-        users = light_combination(seen, least)
+        users = small_class([cell.members & members for members in (*past, frozenset(survivors))], least)
         if users is not None:
-            what = f"with earlier rounds, the sums of segment {cell.segment} tell about users {sorted(users)} alone"
-            raise TooFewSurvivors(f"{what}; at least T + 2 = {least} are needed")
+            what = f"with earlier rounds, the sums of segment {cell.segment} tell users {sorted(users)} from the others"
+            raise TooFewSurvivors(f"{what}; at least T + 2 = {least} have to be together")
 
 
 def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequence[UintArray]) -> tuple[CellSum, ...]:

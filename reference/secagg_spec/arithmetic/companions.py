@@ -1,0 +1,35 @@
+"""Users who were always summed together: whatever is made of sums over sets is made of sums over these classes.
+
+Source: spec/heterosag.md, section 8 (HSA-27, HSA-28).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+
+def companions(sets: Collection[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the users of some sets, those together who are in the same ones."""
+    found: dict[tuple[bool, ...], set[int]] = {}
+    for user in sorted(frozenset[int]().union(*sets)):
+        found.setdefault(tuple(user in members for members in sets), set()).add(user)
+    return [frozenset(members) for members in found.values()]
+
+
+def small_class(sets: Collection[frozenset[int]], least: int) -> frozenset[int] | None:
+    """Return users who are in the same ones of `sets`, when they are fewer than `least`; the fewest there are.
+
+    Parameters
+    ----------
+    sets : collection of frozenset of int
+        The users of each sum.
+    least : int
+        The fewest users that may be together.
+
+    Returns
+    -------
+    frozenset of int or None
+        None when all classes have `least` users or more, or there is nobody.
+    """
+    fewest = min(companions(sets), key=len, default=None)
+    return fewest if fewest is not None and len(fewest) < least else None
