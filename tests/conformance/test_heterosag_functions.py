@@ -245,12 +245,13 @@ def test_a_quantiser_that_draws_with_another_rate_is_found(share: float) -> None
     assert run_check(connection, caps, REGISTRY["quantize.levels/rate"], Settings(cases=12, seed=1)).failure
 
 
-def off_by(ulps: float) -> Any:
+def off_by(ulps: float, member: str = "segment") -> Any:
     """Averages that are off by so many times 2**-40 of the larger bound."""
 
     def answer(right: Any, given: dict[str, Any]) -> Any:
         bound = np.abs(unpack(given["range"], "<f8")).max()
-        return {"segment": pack_reals(unpack(right(**given)["segment"], "<f8") + ulps * 2.0**-40 * bound)}
+        result = right(**given)
+        return {**result, member: pack_reals(unpack(result[member], "<f8") + ulps * 2.0**-40 * bound)}
 
     return answer
 
@@ -264,6 +265,16 @@ def test_averages_may_be_off_as_far_as_the_text_says(off: float, passes: bool) -
     outcome = run_check(connection, caps, REGISTRY["heterosag.average/mean"], Settings(cases=8, seed=1))
     assert (outcome.failure is None) is passes
     assert (judge(connection, caps, vector("average-mean-unit-5")).verdict == PASS) is passes
+
+
+@pytest.mark.requirement("HSA-23", "HSA-24", "HSA-25", "HSA-26")
+@pytest.mark.parametrize(("off", "passes"), [(0.5, True), (1.5, False)])
+def test_the_aggregate_of_a_round_may_be_off_as_far_in_its_vectors(off: float, passes: bool) -> None:
+    adapter = wrong("heterosag.round", off_by(off, "aggregate"))
+    adapter.hello = reference.build().hello
+    connection = DirectConnection(adapter.answer)
+    caps, _ = run(connection, Settings(pattern="no such check"))
+    assert (judge(connection, caps, vector("heterosag-round-everybody")).verdict == PASS) is passes
 
 
 def vector(id: str) -> Vector:
