@@ -126,7 +126,7 @@ def shown(value: Any, most: int = 6) -> str:
         return f"those of {users_in_words(list(value))}"
     if isinstance(value, bytes):
         return f"{len(value)} bytes {value[:12].hex()}…"
-    numbers = [f"{x:.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
+    numbers = [f"{x:z.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
     return "(" + ", ".join(numbers) + (", …" if len(value) > most else "") + ")"
 
 
