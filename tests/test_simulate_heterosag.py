@@ -169,7 +169,7 @@ def test_the_median_is_moved_less_than_the_mean_by_many_seeds() -> None:
 
 def test_without_byzantine_users_nothing_is_moved(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys)
-    assert "no user is Byzantine" in out
+    assert "no user is Byzantine (--byzantine B makes B users attack)" in out
     assert "plain mean of the 25 honest users" in out
     assert re.search(r"root mean square error: mean 0\.\d{4}, median 0\.\d{4}$", out, re.M)
     assert "moved" not in out
