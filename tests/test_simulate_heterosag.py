@@ -130,6 +130,7 @@ def test_messages_are_shown_on_demand(capsys: pytest.CaptureFixture[str]) -> Non
     assert "masked_input: each user\n  absent: user 3\n  MaskedSegments: 24 messages" in out
     assert "the server now has sums: 15 of them, the first is (" in out
     assert "the server now has masked sums: 15 of them" in out
+    assert "the server now has remembered request: users 0 to 2, 4 to 24" in out
 
 
 def figures(out: str) -> dict[str, list[float]]:
