@@ -30,7 +30,6 @@ from itertools import product
 from math import ceil, floor, log2
 
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.arithmetic.packing import bits_of
 from secagg_spec.arithmetic.segments import cyclic
 from secagg_spec.ledger import Finding, Report
 from secagg_spec.protocols import heterosag_costs as costs
@@ -65,6 +64,11 @@ def rows() -> Iterator[tuple[tuple[int, ...], int]]:
     """Yield levels and group of each number of the table."""
     yield from ((HETEROGENEOUS, group) for group in range(GROUPS))
     yield from (((K,) * GROUPS, 0) for K in (2, 2**32))
+
+
+def bits_of(modulus: int) -> int:
+    """Return the bits of a number below a modulus, which may be above 2**32: the paper's K = 2^32 makes it so."""
+    return (modulus - 1).bit_length()
 
 
 def up(rounded_up: bool) -> list[float]:

@@ -130,6 +130,7 @@ def test_messages_are_shown_on_demand(capsys: pytest.CaptureFixture[str]) -> Non
     assert "masked_input: each user\n  absent: user 3\n  MaskedSegments: 24 messages" in out
     assert "the server now has sums: 15 of them, the first is (" in out
     assert "the server now has masked sums: 15 of them" in out
+    assert "the server now has remembered request: users 0 to 2, 4 to 24" in out
 
 
 def figures(out: str) -> dict[str, list[float]]:
@@ -169,7 +170,7 @@ def test_the_median_is_moved_less_than_the_mean_by_many_seeds() -> None:
 
 def test_without_byzantine_users_nothing_is_moved(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys)
-    assert "no user is Byzantine" in out
+    assert "no user is Byzantine (--byzantine B makes B users attack)" in out
     assert "plain mean of the 25 honest users" in out
     assert re.search(r"root mean square error: mean 0\.\d{4}, median 0\.\d{4}$", out, re.M)
     assert "moved" not in out
@@ -280,7 +281,7 @@ HUGE = str(10**30)
         (["--levels", "1"], "levels[0] = 1: must be an integer in [2, 2147483648]"),
         (["--levels", ""], "--levels = '': must be whole numbers with commas between"),
         (["--levels", "x"], "--levels = 'x': must be whole numbers"),
-        (["--levels", str(2**32)], "levels[0] = 4294967296"),
+        (["--levels", str(2**32)], "levels[0] = 4294967296: must be an integer in [2, 2147483648]"),
         (["--subgroups", "2"], "sizes[0] = 5: must be at least T + 2 = 3 users for each of its 2 subgroups"),
         (["--subgroups", "0"], "subgroups in all = 0: must be an integer in [2, 35]"),
         (["--subgroups", "0,1,1,1,1"], "subgroups[0] = 0: must be"),

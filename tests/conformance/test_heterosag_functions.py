@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import averages, segments
+from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.levels import Range, quantize_levels
-from secagg_spec.arithmetic.spans import light_combination
 from secagg_spec.conformance import report
 from secagg_spec.conformance.checks import REGISTRY, heterosag_cases, heterosag_scenes
 from secagg_spec.conformance.checks import heterosag_oracles as oracles
@@ -170,14 +170,14 @@ def test_the_oracle_allows_both_integers_only_within_the_error(side: int) -> Non
 
 
 @pytest.mark.requirement("HSA-27")
-def test_the_two_ways_to_find_light_combinations_agree() -> None:
+def test_the_two_ways_to_count_companions_agree() -> None:
     source = random.Random(7)
     for _ in range(300):
         cell = frozenset(range(source.randint(1, 8)))
         seen = [{user for user in cell if source.random() < 0.6} for _ in range(source.randint(1, 4))]
         least = source.choice((3, 4))
-        light = light_combination([frozenset(survivors) for survivors in seen], least)
-        assert oracles._safe(cell, seen, least) == (light is None)
+        small = small_class([frozenset(survivors) for survivors in seen], least)
+        assert oracles._safe(cell, seen, least) == (small is None)
 
 
 @pytest.mark.requirement("HSA-18", "HSA-27")
@@ -245,12 +245,13 @@ def test_a_quantiser_that_draws_with_another_rate_is_found(share: float) -> None
     assert run_check(connection, caps, REGISTRY["quantize.levels/rate"], Settings(cases=12, seed=1)).failure
 
 
-def off_by(ulps: float) -> Any:
+def off_by(ulps: float, member: str = "segment") -> Any:
     """Averages that are off by so many times 2**-40 of the larger bound."""
 
     def answer(right: Any, given: dict[str, Any]) -> Any:
         bound = np.abs(unpack(given["range"], "<f8")).max()
-        return {"segment": pack_reals(unpack(right(**given)["segment"], "<f8") + ulps * 2.0**-40 * bound)}
+        result = right(**given)
+        return {**result, member: pack_reals(unpack(result[member], "<f8") + ulps * 2.0**-40 * bound)}
 
     return answer
 
@@ -264,6 +265,16 @@ def test_averages_may_be_off_as_far_as_the_text_says(off: float, passes: bool) -
     outcome = run_check(connection, caps, REGISTRY["heterosag.average/mean"], Settings(cases=8, seed=1))
     assert (outcome.failure is None) is passes
     assert (judge(connection, caps, vector("average-mean-unit-5")).verdict == PASS) is passes
+
+
+@pytest.mark.requirement("HSA-23", "HSA-24", "HSA-25", "HSA-26")
+@pytest.mark.parametrize(("off", "passes"), [(0.5, True), (1.5, False)])
+def test_the_aggregate_of_a_round_may_be_off_as_far_in_its_vectors(off: float, passes: bool) -> None:
+    adapter = wrong("heterosag.round", off_by(off, "aggregate"))
+    adapter.hello = reference.build().hello
+    connection = DirectConnection(adapter.answer)
+    caps, _ = run(connection, Settings(pattern="no such check"))
+    assert (judge(connection, caps, vector("heterosag-round-everybody")).verdict == PASS) is passes
 
 
 def vector(id: str) -> Vector:

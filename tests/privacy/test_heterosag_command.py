@@ -26,7 +26,7 @@ def test_tiny_decides_each_kind_of_cell(capsys: pytest.CaptureFixture[str]) -> N
     assert "tightness: T + 1 = 2 users learn no more than the sums, and\n  the sum can be one segment: " in out
     assert "t = 3 users learn, segment 0, subgroups 0, 1: 8 dimensions modulo 9" in out
     assert "nobody dropped: a share of 1/3 at most, of subgroups 0, 1 in segment 0; inference robustness 2/3\n" in out
-    assert "subgroup 0 dropped: a share of 2/3 at most, of subgroups 1 in segments 0, 1;" in out
+    assert "subgroup 0 dropped: a share of 2/3 at most, of subgroup 1 in segments 0, 1;" in out
     assert "one survivor in subgroup 0, which has 4 users: 9/2500 = 0.0036\n" in out
     assert "in any of the 3 subgroups: 168143229/15625000000 = 0.0108\n" in out
     assert "T + 2 = 3 survivors in a subgroup:\n    18570964581/125000000000 = 0.149\n" in out

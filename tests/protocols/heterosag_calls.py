@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.arithmetic import averages, factorisations, levels, packing, segments, spans
+from secagg_spec.arithmetic import averages, companions, factorisations, levels, packing, segments
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError, TooFewSurvivors
 from secagg_spec.protocols import heterosag, heterosag_averages, heterosag_plan
@@ -16,10 +16,20 @@ from secagg_spec.protocols.heterosag_plan import PRESETS, UNIT, Parameters, cell
 from tests.protocols.heterogeneous import case_of
 from tests.strategies import vector
 
-MODULES = (averages, factorisations, levels, packing, segments, spans, heterosag, heterosag_averages, heterosag_plan)
+MODULES = (
+    averages,
+    companions,
+    factorisations,
+    levels,
+    packing,
+    segments,
+    heterosag,
+    heterosag_averages,
+    heterosag_plan,
+)
 CORES = {
-    "minors",
-    "light_combination",
+    "companions",
+    "small_class",
     "algorithm_1",
     "algorithm_2",
     "entries",

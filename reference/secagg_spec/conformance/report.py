@@ -25,6 +25,9 @@ LEGEND = (
     "+ composed of several functions"
 )
 _NAME, _MESSAGE = 100, 2000
+_SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
+"""What is shown for a command of TeX; others are shown by their names."""
+_MARKUP = re.compile(r"[$`]|\\(?![a-z])|\\([a-z]+)( ?)")
 _WORST_FIRST = (BROKE, FAILED, NOT_RUN, EXPECTED, RELATION, EXACT, NONE)
 
 
@@ -135,9 +138,15 @@ def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
 
 def _plain(sentence: str) -> str:
     """Return a sentence of the text without its markup."""
-    for markup, plain in (("$", ""), ("`", ""), ("\\le ", "≤ "), ("\\ge ", "≥ ")):
-        sentence = sentence.replace(markup, plain)
-    return sentence
+    return _MARKUP.sub(_sign, sentence)
+
+
+def _sign(markup: re.Match[str]) -> str:
+    """Return the sign for a command of TeX, and nothing for other markup and for a typeface."""
+    if markup[1] is None:
+        return ""
+    sign = _SIGNS.get(markup[1], markup[1])
+    return sign + markup[2] if sign else ""
 
 
 def summary(report: TargetReport) -> str:

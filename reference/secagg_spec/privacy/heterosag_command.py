@@ -302,7 +302,8 @@ def _robustness(plan: Plan) -> Iterator[str]:
             if decided:
                 worst = _share_decided(plan, gone)
             named = f"subgroup{'s' if count > 1 else ''} {wording.runs(gone)} dropped" if gone else "nobody dropped"
-            sets = f"of subgroups {wording.runs(worst.subgroups)} in {_segments(worst.rows)}"
+            several = "s" if len(worst.subgroups) > 1 else ""
+            sets = f"of subgroup{several} {wording.runs(worst.subgroups)} in {_segments(worst.rows)}"
             yield f"  {named}: a share of {1 - worst.value} at most, {sets}; inference robustness {worst.value}"
 
 

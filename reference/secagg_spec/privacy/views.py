@@ -99,7 +99,7 @@ def closure(known: Iterable[Token], rules: Sequence[Rule]) -> frozenset[Token]:
         found = {
             rule.token
             for rule in rules
-            if rule.token not in tokens and sum(source in tokens for source in set(rule.sources)) >= rule.threshold
+            if rule.token not in tokens and len(tokens.intersection(rule.sources)) >= rule.threshold
         }
         if not found:
             return frozenset(tokens)

@@ -24,8 +24,8 @@ from typing import ClassVar
 import numpy as np
 
 from secagg_spec.arithmetic import packing, validate
-from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.companions import small_class
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors, WrongPhase
 from secagg_spec.protocols import secagg

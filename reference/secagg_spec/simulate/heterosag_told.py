@@ -145,7 +145,7 @@ def _known(p: Parameters, subgroup: int, gone: Collection[int]) -> str:
 def attack(inputs: Inputs, name: str, survivors: Collection[int]) -> list[str]:
     """Say who attacks, how, and within what bounds."""
     if not inputs.byzantine:
-        return ["no user is Byzantine"]
+        return ["no user is Byzantine (--byzantine B makes B users attack)"]
     low, high = inputs.parameters.range.low, inputs.parameters.range.high
     return [
         f"Byzantine: {users_in_words(inputs.byzantine)}, {name}: {ATTACKS[name]},",

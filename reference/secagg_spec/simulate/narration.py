@@ -15,6 +15,8 @@ from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
+_NAMES = {"past": "remembered requests"}
+"""What is told of a state otherwise than by its name."""
 
 
 class Conclusion(Protocol):
@@ -97,7 +99,7 @@ def _known(state: Any) -> Iterator[tuple[str, str]]:
         if entry.name == "base":
             yield from _known(value)
         elif entry.name not in _SKIPPED and value is not None and len(value):
-            yield _told(entry.name.replace("_", " "), value)
+            yield _told(_NAMES.get(entry.name, entry.name.replace("_", " ")), value)
 
 
 def _told(name: str, value: Any) -> tuple[str, str]:
@@ -128,7 +130,7 @@ def shown(value: Any, most: int = 6) -> str:
         return users_in_words(sorted(value))
     if isinstance(value, bytes):
         return f"{len(value)} bytes {value[:12].hex()}…"
-    numbers = [f"{x:.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
+    numbers = [f"{x:z.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
     return "(" + ", ".join(numbers) + (", …" if len(value) > most else "") + ")"
 
 

@@ -158,7 +158,8 @@ def _values(call: Caller, chosen: Quantised) -> list[int]:
 def _one_of(at: int, got: int, x: float, chosen: Quantised, allowed: list[int]) -> None:
     if got not in allowed:
         bounds = f"[{chosen.range.low!r}, {chosen.range.high!r}]"
-        fail(f"element {at}: {x!r} in {bounds} with {chosen.levels} levels is carried as {got}", allowed)
+        carried = f"{x!r} in {bounds} with {chosen.levels} levels is carried as {got}"
+        fail(f"element {at}: {carried}, must be {' or '.join(map(str, allowed))}", allowed)
 
 
 def _refused(call: Caller, chosen: Quantised, codes: frozenset[str], why: str, **changed: Any) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
-from itertools import combinations
-from math import prod
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.protocols.heterosag_plan import Parameters
@@ -181,38 +179,6 @@ def answered(p: Parameters, requests: Sequence[Collection[int]]) -> list[bool]:
 
 
 def _safe(cell: frozenset[int], seen: Sequence[set[int]], least: int) -> bool:
-    """Return whether the last set leaves enough users, and no combination of all of them is about few."""
-    if 0 < len(cell & seen[-1]) < least:
-        return False
-    users = sorted(cell)
-    rows = _basis([[int(user in survivors) for user in users] for survivors in seen])
-    columns = {user: [row[at] for row in rows] for at, user in enumerate(users)}
-    whole = _index(list(columns.values()))
-    return all(_index(rest) == whole for rest in _without_few(columns, least - 1))
-
-
-def _without_few(columns: dict[int, list[int]], most: int) -> Iterator[list[list[int]]]:
-    """Yield the columns without any `most` users: what is about fewer users is about some of these as well."""
-    for left_out in combinations(sorted(columns), min(most, len(columns))):
-        yield [column for user, column in columns.items() if user not in left_out]
-
-
-def _index(vectors: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Return the dimension of the lattice that vectors of integers make and, where it is full, its index."""
-    basis = _basis(vectors)
-    return len(basis), prod(abs(next(filter(None, row))) for row in basis)
-
-
-def _basis(vectors: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return a basis in echelon form of the lattice that vectors make, by Euclid's algorithm in each place."""
-    rows, found = [list(row) for row in vectors], list[list[int]]()
-    for place in range(len(rows[0]) if rows else 0):
-        while sum(bool(row[place]) for row in rows) > 1:
-            least = min((row for row in rows if row[place]), key=lambda row: abs(row[place]))
-            for row in rows:
-                if row is not least:
-                    factor = row[place] // least[place]
-                    row[:] = [entry - factor * other for entry, other in zip(row, least, strict=True)]
-        found += [row for row in rows if row[place]]
-        rows = [row for row in rows if not row[place]]
-    return found
+    """Return whether the users of a cell who are in the same sets, if in any, are always enough."""
+    patterns = [tuple(user in survivors for survivors in seen) for user in cell]
+    return all(patterns.count(pattern) >= least for pattern in patterns if any(pattern))

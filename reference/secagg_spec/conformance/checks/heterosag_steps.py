@@ -147,7 +147,7 @@ def _few_of_a_cell(draw: Any, scene: Scene) -> Fault | None:
 
 
 def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | None:
-    """Draw survivors without one of them that are light together with what came before; or nothing."""
+    """Draw survivors without one of them that with what came before tell few users from the others; or nothing."""
     p, past = numbers(scene), scene.deal.setups[scene.party]["past"]
     spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
     candidates = [sorted(set(survivors) - {user}) for users in spared for user in sorted(users) if user != scene.party]
@@ -219,7 +219,7 @@ def _few_sent(draw: Any, scene: Scene) -> Fault | None:
 
 @_refusal(SERVED, "another-round", "HSA-28", spare=1)
 def _sent_in_another_round(draw: Any, scene: Scene) -> Fault | None:
-    """With inputs of users that are light together with those of an earlier request nothing is asked for."""
+    """With inputs of users that, with an earlier request, tell few from the others, nothing is asked for."""
     inbox = scene.inbox(2)
     left = _one_less(draw, scene, [message.sender for message in inbox])
     if left is None:

@@ -575,24 +575,6 @@ mutant(
 )(lambda right: lambda state, inbox, *, randomness: right(replace(state, past=()), inbox, randomness=randomness))
 
 
-def _three_rounds() -> object:
-    """Return whether a user answers a third request, with which the sums tell about two users modulo 2."""
-    p = Parameters(12, 1, 1, 3, 5, (3, 9), (1, 1), (3, 6), _RANGE)
-    rounds = [frozenset(range(12)) - set(gone) for gone in ((9, 10, 11), (6, 7, 8, 11), (3, 4, 5, 10))]
-    try:
-        heterosag.check_past(p, rounds[2], rounds[:2])
-    except TooFewSurvivors:
-        return False
-    return True
-
-
-mutant(
-    "combinations-over-the-rationals-alone",
-    "HSA-27",
-    "privacy: sums of three rounds tell about two users modulo 2",
-    "secagg_spec.arithmetic.spans:minors",
-    _three_rounds,
-)(lambda right: lambda rows: (right(rows)[0], 1))
 mutant(
     "round-number-again",
     "HSA-29",

@@ -173,6 +173,27 @@ def _differ(now: frozenset[int], past: Sets, least: int) -> bool:
 
 
 @_looking_back(
+    "companions-of-two-rounds",
+    "privacy: three rounds or more tell one user from the others, of which no two of them do",
+    (), (3, 4, 5), (6, 7, 8), (9, 10, 11),
+    numbers=_BLOCKS,
+)  # fmt: skip
+def _two_at_a_time(now: frozenset[int], past: Sets, least: int) -> bool:
+    apart = [part for a, b in combinations([now, *past], 2) for part in (a - b, b - a, a & b)]
+    return any(0 < len(part) < least for part in (*apart, now))
+
+
+@_looking_back(
+    "differences-counted-together",
+    "privacy: users that leave and users that come are counted together, so that few of each are enough",
+    (1, 2), (3, 4),
+    numbers=Parameters(9, 0, 1, 3, 2, (6, 3), (1, 1), (2, 3), UNIT),
+)  # fmt: skip
+def _together(now: frozenset[int], past: Sets, least: int) -> bool:
+    return _differ(now, past, least)
+
+
+@_looking_back(
     "each-round-once",
     "privacy: only sums and differences are looked at, in which each round counts once",
     (), (3, 4, 5), (6, 7, 8), (9, 10, 11),

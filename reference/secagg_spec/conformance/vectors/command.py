@@ -139,13 +139,27 @@ def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]
     print(shown(f"{name}: {caps.name} {caps.version}"))
     for book in books:
         _print(book, found[book.name])
+    _print_untouched(books, found)
     outcomes = [outcome for of_book in found.values() for outcome in of_book]
     print(_counts(f"{name}: {_plural(len(outcomes))}", outcomes))
     ran = any(outcome.verdict != UNDECLARED for outcome in outcomes)
     return 1 if any(outcome.failed for outcome in outcomes) else 0 if ran else 4
 
 
+def _untouched(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether nothing of a file was run."""
+    return all(outcome.verdict == UNDECLARED for outcome in outcomes)
+
+
+def _print_untouched(books: Sequence[Book], found: Mapping[str, Sequence[Outcome]]) -> None:
+    names = [book.name for book in books if _untouched(found[book.name])]
+    if names:
+        print(f"  of {len(names)} file{'' if len(names) == 1 else 's'} nothing is declared: {', '.join(names)}")
+
+
 def _print(book: Book, outcomes: Sequence[Outcome]) -> None:
+    if _untouched(outcomes):
+        return
     print(_counts(f"  {book.name + '.json':<21} {_plural(len(outcomes))}", outcomes))
     for outcome in outcomes:
         if outcome.failed:

@@ -20,6 +20,7 @@ from secagg_spec.conformance.vectors.base import (
     BASIC,
     EDGE_CASE,
     MISSING_STEP,
+    OVERFLOW,
     WRONG_ORDER,
     Book,
     drawn,
@@ -244,6 +245,13 @@ _FLAGS = (
         "lower-median",
         "median-of-the-rows",
         "mean-for-median",
+    ),
+    (
+        "LargeMeans",
+        OVERFLOW,
+        "Cell means are added up before the sum is divided.",
+        "an infinite aggregate where the range is as wide as binary64 allows",
+        "HSA-25",
     ),
     (
         "Trimmed",
@@ -577,7 +585,7 @@ def _averages(made: Book) -> None:
     _averaged(made, "average-ends", ends, ["HSA-23"], ["CellMean"], "the smallest and the largest sums")
     steep = Row(Range(0.0, 1.7e308), (2, 2), (3, 3), ((3, 0), (3, 0)), "median")
     comment = "two cell means near the largest number, whose sum is none"
-    _averaged(made, "average-no-overflow", steep, ["HSA-25"], ["Median"], comment)
+    _averaged(made, "average-no-overflow", steep, ["HSA-25"], ["LargeMeans"], comment)
 
 
 def _averaged(made: Book, id: str, chosen: Row, clauses: Sequence[str], flags: Sequence[str], comment: str) -> None:
@@ -691,15 +699,19 @@ def _requests(made: Book) -> None:
 def _together(made: Book) -> None:
     first, second, third = tuple(range(3, 6)), tuple(range(6, 9)), tuple(range(9, 12))
     for name, p, dropped, comment in (
-        ("three-rounds", _BLOCKS, [_ALL, first, second + third], "first and third round less the second: user 12"),
+        ("three-rounds", _BLOCKS, [_ALL, first, second + third], "the user 12 is alone in being in all three"),
         ("three-rounds-turned", _BLOCKS, [second + third, first, _ALL], "the same in another order"),
-        ("four-rounds", _BLOCKS, [_ALL, first, second, third], "three rounds less twice the first: user 12"),
-        ("no-combination", replace(_BLOCKS, N=15, sizes=(3, 12)), [_ALL, first, second, third], "three users, not one"),
+        ("four-rounds", _BLOCKS, [_ALL, first, second, third], "the user 12 is alone in being in all four"),
+        (
+            "no-combination",
+            replace(_BLOCKS, N=15, sizes=(3, 12)),
+            [_ALL, first, second, third],
+            "three users are in all four, not one",
+        ),
     ):
         _asked(made, f"request-{name}", p, dropped, ["HSA-27"], ["SeveralRounds"], comment)
     exact = replace(_BLOCKS, N=12, sizes=(3, 9))
-    comment = "rounds that add up to the first one, so that nothing is left"
+    comment = "nobody is in all three"
     _asked(made, "request-nothing-left", exact, [_ALL, first, second + third], ["HSA-27"], ["SameSurvivors"], comment)
-    dropped = [(9, 10, 11), (6, 7, 8, 11), (3, 4, 5, 10)]
-    comment = "first and second round less the third: twice the users 3 to 5, and 10 less 11, which is known modulo 2"
-    _asked(made, "request-modulo-2", exact, dropped, ["HSA-27"], ["SeveralRounds"], comment)
+    comment = "two users leave and two others come: each two are told from the rest"
+    _asked(made, "request-both-ways", exact, [(4, 5), (6, 7)], ["HSA-27"], ["LookBack"], comment)

@@ -14,6 +14,7 @@ from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import entries
 from secagg_spec.conformance.vectors.base import Vector
+from secagg_spec.conformance.vectors.differences import first_difference
 from secagg_spec.conformance.wire import unpack
 
 _PRESUPPOSED = {"prg.expand": {"prg.stream": "aes-ctr"}}
@@ -104,7 +105,8 @@ def _compare(call: Caller, vector: Vector) -> None:
     for name, want in vector.result.items():
         near = (vector.operation, name) in _NEAR and _is_near(got.get(name), want, vector.params["range"])
         if got.get(name) != want and not near:
-            raise CheckFailed("wrong_value", f"{vector.operation}: {name} is not the one that the text demands", want)
+            where = first_difference(name, got.get(name), want) or f"{name} is not the one that the text demands"
+            raise CheckFailed("wrong_value", f"{vector.operation}: {where}", want)
 
 
 def _is_near(got: object, want: str, range: str) -> bool:
