@@ -10,12 +10,15 @@ import numpy as np
 from secagg_spec.arithmetic import averages
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.heterosag_numbers import packed_range
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.mutants.heterosag_witness import Function, averaged
 from secagg_spec.conformance.mutants.wrapped import BUILD, changing, wrapping
 
 _AVERAGES = "secagg_spec.arithmetic.averages"
 _MEAN = "secagg_spec.arithmetic.levels:cell_mean"
+_STEEP = Range(0.0, 1.7e308)
+_LARGE = ["0300000000000000"] * 2
 _FOUR = ["00000000", "07000000", "03000000", "0c000000"]
 
 
@@ -113,6 +116,23 @@ def _lower(right: Function) -> Function:
     def wrong(means: RealArray) -> RealArray:
         right(means)
         return np.asarray(np.sort(means, axis=0)[(len(means) - 1) // 2], np.float64)
+
+    return wrong
+
+
+@mutant(
+    "middle-means-added-first",
+    "HSA-25",
+    "no value: the two means in the middle are added before they are halved, and the sum is infinite",
+    f"{_AVERAGES}:median",
+    lambda: averaged("median", range=packed_range(_STEEP), levels=[2, 2], counts=[3, 3], sums=_LARGE),
+)
+def _added_first(right: Function) -> Function:
+    def wrong(means: RealArray) -> RealArray:
+        right(means)
+        ordered = np.sort(means, axis=0)
+        with np.errstate(over="ignore"):
+            return np.asarray((ordered[(len(means) - 1) // 2] + ordered[len(means) // 2]) / 2, np.float64)
 
     return wrong
 

@@ -252,6 +252,7 @@ _FLAGS = (
         "Cell means are added up before the sum is divided.",
         "an infinite aggregate where the range is as wide as binary64 allows",
         "HSA-25",
+        "middle-means-added-first",
     ),
     (
         "Trimmed",
