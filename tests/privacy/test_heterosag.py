@@ -219,7 +219,7 @@ def test_a_user_that_is_missing_in_one_round_is_isolated_and_users_refuse_it() -
         assert list(map(int, found.coefficients)) == ([1, -1] if order[0] == everyone else [-1, 1])
         assert weak.refused == (None, None)
         assert weak.told(found, answered=(True, True))
-        assert "users [11] alone" in str(kept.refused[1])
+        assert "tell users [11] from the others" in str(kept.refused[1])
         assert kept.refused[0] is None
         assert not kept.told(found, answered=(True, False))
 
@@ -230,9 +230,7 @@ def test_a_combination_of_three_rounds_isolates_whom_no_two_do() -> None:
     wide = Parameters(12, 1, 1, 3, 2, (6, 6), (1, 1), (2, 2), Range(-1.0, 1.0))
     other = tuple(range(6, 12))
     sets = ((0, 1, 2, *other), (0, 3, 4, *other), (1, 2, 3, 4, 5, *other))
-    rounds = Rounds(Plan(wide), sets)
-    assert rounds.refused[:2] == (None, None)
-    assert rounds.refused[2] is not None
+    assert [why is None for why in Rounds(Plan(wide), sets).refused] == [True, False, False]
     found = Rounds(Plan(wide, RULES["none"]), sets).combination(cell_of(wide, 1, 0), (0, 1, 2))
     assert found is not None
     assert (dict(found.users), found.modulus) == ({5: 1}, 2)
@@ -245,7 +243,7 @@ def test_sums_are_known_modulo_two_as_well() -> None:
     wide = Parameters(12, 1, 1, 3, 2, (6, 6), (1, 1), (2, 2), Range(-1.0, 1.0))
     other = tuple(range(6, 12))
     sets = ((0, 1, 2, *other), (0, 3, 4, *other), (1, 2, 3, 5, *other))
-    assert [why is None for why in Rounds(Plan(wide), sets).refused] == [True, True, False]
+    assert [why is None for why in Rounds(Plan(wide), sets).refused] == [True, False, False]
     rounds = Rounds(Plan(wide, RULES["none"]), sets)
     found = rounds.combination(cell_of(wide, 1, 0), (0, 1, 2))
     assert found is not None
@@ -258,6 +256,42 @@ def test_sums_are_known_modulo_two_as_well() -> None:
 
 
 @pytest.mark.requirement("HSA-27")
+def test_companions_may_be_too_few_though_no_combination_is_about_so_few() -> None:
+    """The example of the page: five sums that tell one input of two levels, and no combination is about two users."""
+    wide = Parameters(14, 1, 1, 3, 2, (9, 5), (1, 1), (2, 2), Range(-1.0, 1.0))
+    named = ((0, 1, 4, 5, 6, 7, 8), (1, 4, 6, 8), (0, 1, 8), (1, 2, 3, 5, 6, 7, 8), (0, 1, 2, 3, 4, 5, 6))
+    sets = [(*chosen, *range(9, 14)) for chosen in named]
+    assert [why is None for why in Rounds(Plan(wide), sets).refused] == [True, True, *[False] * 3]
+    weak, cell = Rounds(Plan(wide, RULES["none"]), sets), cell_of(wide, 1, 0)
+    assert weak.combination(cell, range(5)) is None
+    users = weak.too_few(cell, range(5))
+    assert users is not None
+    assert len(users) == 1
+    assert weak.too_few(cell, (0,)) is None
+
+
+@pytest.mark.requirement("HSA-27")
+@given(st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=4))
+def test_a_combination_is_about_the_fewest_users_there_are(drawn: list[set[int]]) -> None:
+    """Against all combinations with small coefficients, as they are and modulo 2 and 3."""
+    wide = Parameters(12, 1, 1, 3, 2, (7, 5), (1, 1), (2, 2), Range(-1.0, 1.0))
+    rounds, cell = Rounds(Plan(wide, RULES["none"]), [(*sorted(s), *range(7, 12)) for s in drawn]), cell_of(wide, 1, 0)
+    found = rounds.combination(cell, range(len(drawn)))
+    rows = np.array([[int(user in chosen) for user in range(7)] for chosen in drawn])
+    entries = np.array(list(product((-2, -1, 0, 1, 2), repeat=len(drawn)))) @ rows
+    weights = np.concatenate([((entries % m if m else entries) != 0).sum(axis=1) for m in (0, 2, 3)])
+    fewest = int(weights[weights > 0].min(initial=7))
+    if found is None:
+        assert fewest >= wide.T + 2
+        return
+    assert len(found.users) <= fewest
+    assert (rounds.too_few(cell, range(len(drawn))) or set()) != set()
+    total = [sum(c * (u in s) for c, s in zip(found.coefficients, drawn, strict=True)) for u in range(7)]
+    left = {u: t % found.modulus if found.modulus else t for u, t in enumerate(total)}
+    assert {u for u, t in left.items() if t} == set(found.users)
+
+
+@pytest.mark.requirement("HSA-27")
 @given(st.lists(st.sets(st.integers(0, 11), min_size=3), min_size=2, max_size=3))
 def test_whatever_is_answered_isolates_nobody(drawn: list[set[int]]) -> None:
     """Rounds of every kind: the answered ones tell exactly their sums, and no input of fewer than T + 2 users."""
@@ -265,6 +299,7 @@ def test_whatever_is_answered_isolates_nobody(drawn: list[set[int]]) -> None:
     answered = [why is None for why in rounds.refused]
     for cell in TINY.parts[::2]:
         assert rounds.combination(cell, [r for r, yes in enumerate(answered) if yes]) is None
+        assert rounds.too_few(cell, [r for r, yes in enumerate(answered) if yes]) is None
         view, elements = rounds.view(cell, (), answered=answered)
         kept = [(e, cell.members & s) for e, s, yes in zip(elements, drawn, answered, strict=True) if yes]
         sums = [element.total(chosen) for element, chosen in kept if chosen]

@@ -100,16 +100,31 @@ def test_rounds_with_and_without_one_user(capsys: pytest.CaptureFixture[str]) ->
     assert code == 0
     assert "  round 0: users 0 to 11 survive: answered\n" in out
     assert "  round 1: users 0 to 10 survive: REFUSED by HSA-18 or HSA-27: with earlier rounds, the sums of" in out
-    assert "no combination of the sums that were answered is about fewer than T + 2 users of a cell\n" in out
+    assert "in each cell, users who were in the same ones of the sums that were answered are T + 2 or more\n" in out
+    assert "had all requests been answered:\n" in out
+    assert "  segment 0, subgroup 2: companions who are too few: user 11; at least T + 2 = 3 are needed\n" in out
     assert "  segment 0, subgroup 2: x_11[0] = (sum of round 0) - (sum of round 1)\n" in out
     assert "  as it is, the server does not learn that\n" in out
     code, out, _ = call(capsys, "--rounds", "0-11;0-10", "--rule", "none")
     assert code == 1
-    assert "PRIVACY BROKEN: sums that were answered are together about fewer than T + 2 users\n" in out
+    assert "PRIVACY BROKEN: the sums that were answered tell fewer than T + 2 users of a cell from the others\n" in out
     assert "decided on the masked segments of these rounds, modulo 9: the server learns it\n" in out
     code, out, _ = call(capsys, "--rounds", "0-11;0-7;0-11")
     assert code == 0
     assert "REFUSED" not in out
+
+
+@pytest.mark.requirement("HSA-27")
+@pytest.mark.parametrize(("rule", "code"), [("cells", 0), ("none", 1)])
+def test_companions_that_are_too_few_without_a_combination(
+    capsys: pytest.CaptureFixture[str], rule: str, code: int
+) -> None:
+    """Of subgroup 0, one round has user 0, one users 3 and 4, both users 1 and 2: the difference is about three."""
+    found, out, _ = call(capsys, "--preset", "default", "--rounds", "0-2,5-24;1-24", "--rule", rule)
+    assert found == code
+    assert ("REFUSED" in out) == (rule == "cells")
+    assert "  segment 0, subgroups 0, 1: companions who are too few: user 0; at least T + 2 = 3 are needed\n" in out
+    assert "  no combination of these sums is about fewer than T + 2 users; inputs of few levels" in out
 
 
 def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

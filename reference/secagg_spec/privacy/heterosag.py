@@ -39,8 +39,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from secagg_spec.arithmetic.companions import companions, small_class
 from secagg_spec.arithmetic.segments import Matrix
-from secagg_spec.arithmetic.spans import light_combination
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users, honest_answer
 from secagg_spec.privacy.verdict import Verdict
@@ -346,20 +346,22 @@ class Rounds:
             past += [frozenset(chosen)] if why is None else []
         return tuple(found)
 
+    def sets(self, cell: Cell, rounds: Sequence[int]) -> list[frozenset[int]]:
+        """Return the survivors of a cell in these rounds."""
+        return [cell.members & set(self.survivors[r]) for r in rounds]
+
+    def too_few(self, cell: Cell, rounds: Sequence[int]) -> frozenset[int] | None:
+        """Return companions in these rounds, users of a cell, who are fewer than T + 2; None when there are none."""
+        return small_class(self.sets(cell, rounds), self.plan.parameters.T + 2)
+
     def combination(self, cell: Cell, rounds: Sequence[int]) -> Combination | None:
-        """Return sums of a cell that together tell of fewer than T + 2 users, when all of these rounds are answered."""
-        sets = [cell.members & set(self.survivors[r]) for r in rounds]
-        users = light_combination(set(sets), self.plan.parameters.T + 2)
-        if users is None:
-            return None
-        rows = [[int(user in chosen) for user in sorted(cell.members)] for chosen in sets]
-        kept = [at for at, user in enumerate(sorted(cell.members)) if user not in users]
-        for factors in _row_operations([[row[at] for at in kept] for row in rows]):
-            entries = [sum(f * x for f, x in zip(factors, column, strict=True)) for column in zip(*rows, strict=True)]
-            whole, outside = gcd(*entries), gcd(*(entries[at] for at in kept))
-            if whole != outside:
-                return _combination(cell, factors, entries, whole, outside // whole)
-        raise AssertionError("the minors change without these users")
+        """Return sums of a cell, of the fewest users, that together are about fewer than T + 2 users.
+
+        There may be none even where companions are too few: HSA-27 refuses more than such combinations.
+        """
+        sets = self.sets(cell, rounds)
+        found = (_about(cell, sets, users) for users in _unions(sets, self.plan.parameters.T + 2))
+        return next((one for one in found if one is not None), None)
 
     def view(self, cell: Cell, coalition: Collection[int], *, answered: Sequence[bool]) -> tuple[View, list[Element]]:
         """Return what the server and a coalition see of a cell, and the cell in each round."""
@@ -383,6 +385,26 @@ class Rounds:
         return known or (
             not combination.modulus and view.decide(_weighted(elements[0], combination.users)).withheld == 1
         )
+
+
+def _unions(sets: Sequence[frozenset[int]], least: int) -> list[frozenset[int]]:
+    """Return the unions of classes of companions with fewer than `least` users, those of the fewest users first."""
+    small = [members for members in companions(sets) if len(members) < least]
+    chosen = (classes for count in range(1, least) for classes in combinations(small, count))
+    unions = (frozenset[int]().union(*classes) for classes in chosen)
+    return sorted((users for users in unions if len(users) < least), key=len)
+
+
+def _about(cell: Cell, sets: Sequence[frozenset[int]], users: frozenset[int]) -> Combination | None:
+    """Return a combination of the sums over `sets` that is about some of these users and nobody else."""
+    rows = [[int(user in chosen) for user in sorted(cell.members)] for chosen in sets]
+    kept = [at for at, user in enumerate(sorted(cell.members)) if user not in users]
+    for factors in _row_operations([[row[at] for at in kept] for row in rows]):
+        entries = [sum(f * x for f, x in zip(factors, column, strict=True)) for column in zip(*rows, strict=True)]
+        whole, outside = gcd(*entries), gcd(*(entries[at] for at in kept))
+        if whole != outside:
+            return _combination(cell, factors, entries, whole, outside // whole)
+    return None
 
 
 def _combination(cell: Cell, factors: Sequence[int], entries: Sequence[int], whole: int, modulus: int) -> Combination:

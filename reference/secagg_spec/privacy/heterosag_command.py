@@ -414,27 +414,42 @@ def _learned(plan: Plan, cases: Sequence[Case], *, answered: bool) -> Iterator[s
 
 
 def _rounds(plan: Plan, survivors: Sequence[Users]) -> _Report:
-    """Say which requests are answered over rounds with one input, and what the sums of all or of those isolate."""
+    """Say which requests are answered over rounds with one input, and whom the sums of all or of those tell apart."""
     rounds = Rounds(plan, survivors)
     answered = [why is None for why in rounds.refused]
     lines = ["inputs do not change from round to round; keys and seeds are new in each"]
     for number, (chosen, why) in enumerate(zip(survivors, rounds.refused, strict=True)):
         said = "answered" if why is None else f"REFUSED by HSA-18 or HSA-27: {why}"
         lines.append(f"  round {number}: {wording.users(chosen)} survive: {said}")
-    kept = _isolated(rounds, [r for r, yes in enumerate(answered) if yes])
+    numbers = [r for r, yes in enumerate(answered) if yes]
+    kept = list(_too_few(rounds, numbers, answered))
     lines.append("")
-    if kept is not None:
-        lines.append("PRIVACY BROKEN: sums that were answered are together about fewer than T + 2 users")
-        lines += _shown(rounds, kept, [r for r, yes in enumerate(answered) if yes], answered)
+    if kept:
+        lines += ["PRIVACY BROKEN: the sums that were answered tell fewer than T + 2 users of a cell from the others"]
     else:
-        lines.append("no combination of the sums that were answered is about fewer than T + 2 users of a cell")
-        every = _isolated(rounds, range(len(survivors)))
-        if every is not None:
-            lines.append("had all requests been answered:")
-            lines += _shown(rounds, every, range(len(survivors)), [True] * len(survivors))
-            if not rounds.told(every, answered=answered):
-                lines.append("  as it is, the server does not learn that")
-    return _Report((*lines, wording.PROVES), kept is not None)
+        lines.append("in each cell, users who were in the same ones of the sums that were answered are T + 2 or more")
+        every = list(_too_few(rounds, range(len(survivors)), [True] * len(survivors)))
+        lines += ["had all requests been answered:", *every] if every else []
+        found = _isolated(rounds, range(len(survivors)))
+        if found is not None and not rounds.told(found, answered=answered):
+            lines.append("  as it is, the server does not learn that")
+    return _Report((*lines, *kept, wording.PROVES), bool(kept))
+
+
+def _too_few(rounds: Rounds, numbers: Sequence[int], answered: Sequence[bool]) -> Iterator[str]:
+    """Show the fewest companions, and a combination about few users where there is one; nothing if HSA-27 is kept."""
+    classes = ((cell, rounds.too_few(cell, numbers)) for cell in rounds.plan.parameters.parts)
+    small = [(cell, sorted(users)) for cell, users in classes if users]
+    if not small:
+        return
+    cell, users = min(small, key=lambda pair: len(pair[1]))
+    least = f"T + 2 = {rounds.plan.parameters.T + 2}"
+    yield f"  {_cell(cell)}: companions who are too few: {wording.users(users)}; at least {least} are needed"
+    found = _isolated(rounds, numbers)
+    if found is not None:
+        yield from _shown(rounds, found, numbers, answered)
+    else:
+        yield "  no combination of these sums is about fewer than T + 2 users; inputs of few levels may show even so"
 
 
 def _isolated(rounds: Rounds, numbers: Sequence[int]) -> Combination | None:
