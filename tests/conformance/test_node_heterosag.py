@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -465,7 +466,7 @@ def word(number: int) -> bytes:
 
 def bound(numbers: Answer) -> bytes:
     """Return the hash of the parameters that keys are bound to."""
-    ends = [int.from_bytes(bytes.fromhex(numbers["range"])[at : at + 8], "little") for at in (0, 8)]
+    ends = [int.from_bytes(struct.pack(">d", end or 0.0)) for end in reals_of(numbers["range"])]  # zero has no sign
     pairs = [(name, numbers[name]) for name in ("N", "D", "T", "t", "d")]
     pairs += [("r1", ends[0]), ("r2", ends[1]), ("matrix", ["cyclic", "perfect"].index(numbers["matrix"]))]
     for users, subgroups, levels in zip(numbers["sizes"], numbers["subgroups"], numbers["levels"], strict=True):
