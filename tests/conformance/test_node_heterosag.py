@@ -416,6 +416,7 @@ ALL_NINE = list(range(9))
         ([ALL_NINE, [0, 1, 2]], [True, True]),
         ([ALL_NINE, [0, 1, 2], [3, 4, 5]], [True, True, True]),
         ([ALL_NINE, [0, 1, 2], [2, 3, 4]], [True, True, False]),
+        ([[0, 1, 2], ALL_NINE, [2, 3, 4]], [True, True, False]),  # all requests count, not the last two
         ([ALL_NINE, [0, 1]], [True, False]),  # fewer than three of a cell
         ([ALL_NINE, [0, *range(3, 9)]], [True, False]),  # 1 and 2 are two
         ([ALL_NINE, [0, *range(3, 9)], range(6)], [True, False, True]),  # what was refused is not looked back on
