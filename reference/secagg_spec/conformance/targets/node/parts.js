@@ -14,7 +14,7 @@ const { Reject, refuse } = require('./refusals');
 const { add, subtract, checkLength, addInto } = require('./integers');
 const { expand } = require('./crypto');
 const { pairwiseKey, selfKey } = require('./masks');
-const { areLight } = require('./spans');
+const { fewestCompanions } = require('./companions');
 
 function ascending(users) {
   return [...users].sort((a, b) => a - b);
@@ -100,10 +100,10 @@ function checkSurvivorsOfParts({ parts, numbers: { T } }, survivors) {
 
 /** [HSA-27] [HSA-28] past: the survivors of the requests that a user answered, or that the server sent, before. */
 function checkMemory({ parts, past, numbers: { T } }, survivors) {
-  if (past.length === 0) return; // then it says no more than [HSA-18]
   for (const { segment, members } of parts) {
-    if (areLight(members, [...past, survivors], T + 1)) {
-      refuse('below_threshold', `with earlier rounds, sums of segment ${segment} are of fewer than ${T + 2} [HSA-27]`);
+    const fewest = fewestCompanions(members, [...past, survivors]);
+    if (fewest < T + 2) {
+      refuse('below_threshold', `a user has ${fewest} companions in a cell of segment ${segment}, fewer than ${T + 2} [HSA-27]`);
     }
   }
 }
