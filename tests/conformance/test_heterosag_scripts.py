@@ -92,7 +92,7 @@ def test_a_user_looks_back_at_the_requests_that_it_is_told_of() -> None:
     scene = Scene(deal([list(range(8))]), 0, deal().played({"masked_input": [1]}))
     entries = ask("heterosag.user", scene.params(scene.calls()), scene.deal.rand(0))["result"]["steps"]
     assert entries[3]["reject"]["code"] == "below_threshold"
-    assert "users [1] alone" in entries[3]["reject"]["message"]
+    assert "tell users [1] from the others" in entries[3]["reject"]["message"]
     wrong = {**scene.params([]), "past": [SECOND]}
     assert ask("heterosag.user", wrong, scene.deal.rand(0))["reject"]["code"] == "bad_param"
 
