@@ -819,7 +819,7 @@ CORES = {
     "role_of",
     *basa_calls.CORES,
     *heterosag_calls.CORES,
-    *("mask_keys", "self_keys", "masked_update", "masked_sums", "unmasked_sums"),
+    *("mask_keys", "self_keys", "masked_update", "masked_sums", "unmasked_sums", "ready", "envelope"),
     *cost_calls.CORES,
     "attribute",
 }

@@ -42,6 +42,8 @@ from secagg_spec.protocols.secagg import (
     UnmaskRequest,
     UnmaskShares,
     check_request,
+    envelope,
+    ready,
 )
 from secagg_spec.protocols.shape import (
     SERVER,
@@ -52,8 +54,6 @@ from secagg_spec.protocols.shape import (
     Randomness,
     Role,
     Step,
-    accept,
-    require_phase,
     run_synchronous,
 )
 
@@ -273,7 +273,7 @@ def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness)
 
 def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
     """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17, HSA-28)."""
-    _ready(state, "masked_input", inbox, (MaskedSegments,), state.base.sharers)
+    ready(state.base, "masked_input", inbox, (MaskedSegments,), state.base.sharers)
     plain = [_unpacked(state, message) for message in inbox if isinstance(message, MaskedSegments)]
     base, outbox = secagg.server_masked_input(state.base, plain, randomness=randomness)
     check_cells(state.parameters, base.survivors)
@@ -283,7 +283,7 @@ def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomn
 
 def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
     """Answer a request that leaves every cell enough survivors, now and together with the past (HSA-18, HSA-27)."""
-    _ready(state, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
+    ready(state.base, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
     if not inbox:
         raise WrongPhase("no request was received")
     assert isinstance(inbox[0], UnmaskRequest)
@@ -450,27 +450,9 @@ def open_round(parameters: Parameters, updates: UintArray, *, session: bytes = b
 
 def _packed(state: UserState, message: MaskedInput) -> MaskedSegments:
     own = state.base.round.parts_of(state.base.user)
-    return MaskedSegments(*_envelope(message), message.neighbours, pack_segments(own, message.masked))
+    return MaskedSegments(*envelope(message), message.neighbours, pack_segments(own, message.masked))
 
 
 def _unpacked(state: ServerState, message: MaskedSegments) -> MaskedInput:
     masked = read_segments(state.base.round, message.sender, message.segments)
-    return MaskedInput(*_envelope(message), message.neighbours, masked)
-
-
-def _envelope(message: Message) -> tuple[bytes, int, int, int]:
-    return message.session, message.round, message.sender, message.receiver
-
-
-def _ready(
-    state: UserState | ServerState,
-    phase: str,
-    inbox: Inbox,
-    kinds: tuple[type[Message], ...],
-    senders: Collection[int],
-) -> None:
-    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
-    require_phase(PHASES, state.phase, phase)
-    round = state.base.round
-    receiver = state.base.user if isinstance(state, UserState) else SERVER
-    accept(inbox, kinds, session=round.session, round=round.number, receiver=receiver, senders=senders)
+    return MaskedInput(*envelope(message), message.neighbours, masked)

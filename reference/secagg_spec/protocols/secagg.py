@@ -383,8 +383,8 @@ class ServerState:
 
     @property
     def aggregate(self) -> UintArray | None:
-        """The sum over the survivors, d elements, once it is known; of a protocol with several parts the first one."""
-        return self.sums[0] if self.sums else None
+        """The sums over the survivors, one part after the other, once they are known; in SecAgg d elements."""
+        return frozen(np.concatenate(self.sums)) if self.sums else None
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -463,7 +463,7 @@ def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomnes
 
     `randomness` has ``sealing_key`` and ``masking_key``, 32 bytes each, uniform and fresh.
     """
-    _ready(state, "advertise_keys", inbox, (), ())
+    ready(state, "advertise_keys", inbox, (), ())
     sealing, masking = take_randomness(randomness, ("sealing_key", "masking_key"))
     private = KeyPair(sealing, masking)
     keys = AdvertisedKeys(*_header(state, SERVER), public_key(sealing), public_key(masking))
@@ -475,7 +475,7 @@ def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomnes
 def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
     """Send each user of U_1 the keys of its neighbours (SAG-05; step 2)."""
     take_randomness(randomness, ())
-    _ready(state, "advertise_keys", inbox, (AdvertisedKeys,), range(state.round.parameters.N))
+    ready(state, "advertise_keys", inbox, (AdvertisedKeys,), range(state.round.parameters.N))
     sent = {message.sender: _key_pair(message) for message in inbox if isinstance(message, AdvertisedKeys)}
     _refuse_equal(sent, set())
     advertised = _core(state, sent, "advertised keys")
@@ -492,7 +492,7 @@ def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -
     """
     names = ("self_seed", "key_coefficients", "seed_coefficients")
     seed, for_key, for_seed = take_randomness(randomness, names)
-    _ready(state, "share_keys", inbox, (NeighbourKeys,), (SERVER,))
+    ready(state, "share_keys", inbox, (NeighbourKeys,), (SERVER,))
     if not inbox:
         raise WrongPhase("no keys were received")
     assert isinstance(inbox[0], NeighbourKeys)
@@ -523,7 +523,7 @@ def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomnes
     take_randomness(randomness, ())
     require_phase(PHASES, state.phase, "share_keys")
     committed = tuple(message for message in check_inbox(inbox) if isinstance(message, SeedCommitment))
-    _ready(state, "share_keys", committed, (SeedCommitment,), state.keys)
+    ready(state, "share_keys", committed, (SeedCommitment,), state.keys)
     others = tuple(message for message in inbox if not isinstance(message, SeedCommitment))
     shares = parcels(
         others, SecretShares, session=state.round.session, round=state.round.number, roster=state.keys.keys()
@@ -539,7 +539,7 @@ def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomnes
 def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
     """Keep the shares of the others, send the masked input and forget its masks (SAG-12 to SAG-15; step 5)."""
     take_randomness(randomness, ())
-    _ready(state, "masked_input", inbox, (SecretShares,), set(state.peers) - {state.user})
+    ready(state, "masked_input", inbox, (SecretShares,), set(state.peers) - {state.user})
     received = {m.sender: _opened(state, m) for m in inbox if isinstance(m, SecretShares)}
     parameters = state.round.parameters
     if len(received) + 1 < parameters.t:
@@ -554,7 +554,7 @@ def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness)
 def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
     """Add the masked inputs, and ask for what unmasks the sum (SAG-16 to SAG-18; step 6)."""
     take_randomness(randomness, ())
-    _ready(state, "masked_input", inbox, (MaskedInput,), state.sharers)
+    ready(state, "masked_input", inbox, (MaskedInput,), state.sharers)
     _same_neighbours(state, inbox)
     masked = {message.sender: _vector(state, message) for message in inbox if isinstance(message, MaskedInput)}
     survivors = tuple(sorted(masked))
@@ -568,7 +568,7 @@ def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomn
 def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
     """Release one share of each user, once, and forget them (SAG-19 to SAG-25; step 7)."""
     take_randomness(randomness, ())
-    _ready(state, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
+    ready(state, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
     if not inbox:
         raise WrongPhase("no request was received")
     assert isinstance(inbox[0], UnmaskRequest)
@@ -583,7 +583,7 @@ def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) ->
 def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
     """Recover the secrets and remove the masks (SAG-26 to SAG-30; step 8). The result is `sums`."""
     take_randomness(randomness, ())
-    _ready(state, "unmasking", inbox, (UnmaskShares,), state.survivors)
+    ready(state, "unmasking", inbox, (UnmaskShares,), state.survivors)
     answers = [_answer(state, message) for message in inbox if isinstance(message, UnmaskShares)]
     _recoverable(state, [message.sender for message in inbox], "answer")
     seeds = {user: _self_seed(state, user, answers) for user in state.survivors}
@@ -976,17 +976,37 @@ def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, 
     return state.round.session, state.round.number, sender, receiver
 
 
-def _ready(
+def ready(
     state: UserState | ServerState,
     phase: str,
     inbox: Inbox,
     kinds: tuple[type[Message], ...],
     senders: Collection[int],
 ) -> None:
-    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
+    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04).
+
+    Parameters
+    ----------
+    state : UserState or ServerState
+    phase : str
+        The step that is taken.
+    inbox : sequence of messages
+    kinds, senders
+        The types of messages that it takes, and from whom.
+
+    Raises
+    ------
+    WrongPhase, Malformed, InconsistentSets, Replay
+        As of `require_phase` and `accept`.
+    """
     require_phase(PHASES, state.phase, phase)
     receiver = state.user if isinstance(state, UserState) else SERVER
     accept(inbox, kinds, session=state.round.session, round=state.round.number, receiver=receiver, senders=senders)
+
+
+def envelope(message: Message) -> tuple[bytes, int, int, int]:
+    """Return session, round, sender and receiver of a message, as another one with the same header takes them."""
+    return message.session, message.round, message.sender, message.receiver
 
 
 def octets(message: Message, name: str, size: int) -> bytes:

@@ -48,6 +48,7 @@ from secagg_spec.protocols.secagg import (
     UnmaskRequest,
     UnmaskShares,
     check_request,
+    envelope,
     octets,
 )
 from secagg_spec.protocols.shape import (
@@ -225,13 +226,11 @@ def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Rando
         pair = KeyPair(*(octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
         signature = octets(message, "signature", SIGNATURE_BYTES)
         _check_keys(state, message.sender, pair, signature, message.sender)
-    plain = [AdvertisedKeys(*_envelope(message), message.sealing, message.masking) for message in signed.values()]
+    plain = [AdvertisedKeys(*envelope(message), message.sealing, message.masking) for message in signed.values()]
     base, outbox = secagg.server_advertise_keys(state.base, plain, randomness=randomness)
     signatures = {user: message.signature for user, message in signed.items()}
     return replace(state, base=base, signatures=signatures), tuple(
-        SignedNeighbourKeys(
-            *_envelope(m), m.users, m.sealing, m.masking, b"".join(signatures[user] for user in m.users)
-        )
+        SignedNeighbourKeys(*envelope(m), m.users, m.sealing, m.masking, b"".join(signatures[user] for user in m.users))
         for m in outbox
         if isinstance(m, NeighbourKeys)
     )
@@ -430,7 +429,7 @@ def _verified(state: UserState, message: SignedNeighbourKeys) -> NeighbourKeys:
     """Return the keys of a message whose signatures are those of their owners (SAG-53)."""
     users = validate.user_numbers("users", message.users)
     N, count = state.base.round.parameters.N, len(users)
-    plain = NeighbourKeys(*_envelope(message), message.users, message.sealing, message.masking)
+    plain = NeighbourKeys(*envelope(message), message.users, message.sealing, message.masking)
     keys = [octets(message, name, KEY_BYTES * count) for name in ("sealing", "masking")]
     signatures = octets(message, "signatures", SIGNATURE_BYTES * count)
     for at, user in enumerate(users):
@@ -439,10 +438,6 @@ def _verified(state: UserState, message: SignedNeighbourKeys) -> NeighbourKeys:
         pair = KeyPair(*(each[KEY_BYTES * at : KEY_BYTES * (at + 1)] for each in keys))
         _check_keys(state, user, pair, signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)], SERVER)
     return plain
-
-
-def _envelope(message: Message) -> tuple[bytes, int, int, int]:
-    return message.session, message.round, message.sender, message.receiver
 
 
 def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:

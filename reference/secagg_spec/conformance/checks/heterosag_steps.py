@@ -30,7 +30,7 @@ from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved
 from secagg_spec.conformance.checks.heterosag_parties import ROLES, SERVED, USER, numbers
 from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.checks.secagg import ROUND_CLAUSES, ROUND_FAULTS, few_of_some
+from secagg_spec.conformance.checks.secagg import ROUND_CLAUSES, ROUND_FAULTS
 from secagg_spec.conformance.scenes import Scene, call
 from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.wire import pack, unpack
@@ -119,10 +119,6 @@ def _asked(scene: Scene, survivors: Sequence[int]) -> Any:
 
 def _enough(p: Parameters, survivors: Sequence[int]) -> bool:
     return len(survivors) >= p.enough
-
-
-def _few_left(p: Parameters, survivors: Sequence[int]) -> bool:
-    return few_of_some([len(cell.members & set(survivors)) for cell in p.parts], p.T)
 
 
 def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SERVER) -> list[int] | None:
