@@ -48,6 +48,7 @@ PREFIXES = (
     "BSA",
     "ABE",
     "HSA",
+    "MRA",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")
 

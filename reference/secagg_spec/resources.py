@@ -17,6 +17,7 @@ PAGES = (
     "attributes.md",
     "basa.md",
     "heterosag.md",
+    "multi-round.md",
     "adapter.md",
 )
 """The pages of the text, in reading order."""
