@@ -22,7 +22,7 @@ $(VENV)/core: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@touch $@
 
 $(VENV)/test: pyproject.toml constraints.txt Makefile | $(BIN)/python
-	$(PIP) -e '.[test,docs]'
+	$(PIP) -e '.[test,docs,plot,train]'
 	@touch $@ $(VENV)/core
 
 $(VENV)/docs: pyproject.toml constraints.txt Makefile | $(BIN)/python

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from math import prod
 from typing import Protocol
 
@@ -94,3 +95,16 @@ def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
     while len(drawn) < count:
         drawn += scalars.scalars_from_bytes(source.take(scalars.SCALAR_BYTES * (count - len(drawn))))
     return tuple(drawn)
+
+
+def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
+    """Draw for each number of `ranges`, at most 2**32, a uniform integer that is below it, by rejection (MRA-07)."""
+    bounds = np.array([validate.integer("ranges", bound, 1, MAX_MODULUS) for bound in ranges], dtype=np.uint64)
+    drawn = np.zeros(len(bounds), dtype=np.uint64)
+    missing = np.arange(len(bounds))
+    while missing.size:
+        words = np.frombuffer(source.take(8 * missing.size), dtype="<u8") >> np.uint64(1)
+        limits = np.uint64(2**63) // bounds[missing] * bounds[missing]
+        drawn[missing] = words % bounds[missing]
+        missing = missing[words >= limits]
+    return tuple(int(step) for step in drawn)

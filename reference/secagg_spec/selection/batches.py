@@ -1,0 +1,115 @@
+"""Batches of users that are chosen together or not at all, and the family of sets that they make.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+N, K, T               `Parameters`
+G_1, G_2, ...         `members` of a batch, counted from 0
+B, R_BP               `family`, `family_size`
+====================  ==========================================
+
+Source: Multi-RoundSecAgg, section 4, component 1; spec/multi-round.md, sections 2 and 6 (MRA-01, MRA-02, MRA-18).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
+
+MAX_USERS = 2**32 - 1
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """N users, K of them in one round, in batches of T.
+
+    Raises
+    ------
+    ParameterError
+        They break MRA-01: ``1 <= T <= K <= N < 2**32``, and T divides N and K.
+    """
+
+    N: int
+    K: int
+    T: int
+
+    def __post_init__(self) -> None:
+        validate.integer("N", self.N, 1, MAX_USERS)
+        validate.integer("K", self.K, 1, self.N)
+        validate.integer("T", self.T, 1, self.K)
+        for name, count in (("K", self.K), ("N", self.N)):
+            if divmod(count, self.T)[1]:
+                near = self.T * (count // self.T)
+                allowed = f"a multiple of T = {self.T}, as {near} or {near + self.T} are"
+                raise ParameterError(name, count, allowed)
+
+    @property
+    def batches(self) -> int:
+        """How many batches there are, N/T."""
+        return self.N // self.T
+
+    @property
+    def per_round(self) -> int:
+        """How many batches make one round, K/T."""
+        return self.K // self.T
+
+    def batch_of(self, user: int) -> int:
+        """Return the batch of a user in [0, N)."""
+        return validate.integer("user", user, 0, self.N - 1) // self.T
+
+    def members(self, batch: int) -> range:
+        """Return the users of a batch in [0, N/T)."""
+        start = validate.integer("batch", batch, 0, self.batches - 1) * self.T
+        return range(start, start + self.T)
+
+    def users(self, batches: Sequence[int]) -> tuple[int, ...]:
+        """Return the users of some batches, in their order."""
+        return tuple(user for batch in batches for user in self.members(batch))
+
+
+PRESETS: Mapping[str, Parameters] = MappingProxyType(
+    {"tiny": Parameters(12, 6, 3), "default": Parameters(24, 12, 4), "paper": Parameters(120, 12, 6)}
+)
+
+
+def family_size(parameters: Parameters) -> int:
+    """Return how many sets may be chosen, C(N/T, K/T) (MRA-02)."""
+    return comb(parameters.batches, parameters.per_round)
+
+
+def family(parameters: Parameters) -> Iterator[tuple[int, ...]]:
+    """Yield the sets that may be chosen, users ascending, one after the other in the order of their users (MRA-02)."""
+    chosen = combinations(range(parameters.batches), parameters.per_round)
+    return (parameters.users(batches) for batches in chosen)
+
+
+def in_family(parameters: Parameters, users: Collection[int]) -> bool:
+    """Return whether distinct users are a set that may be chosen (MRA-02)."""
+    return len(users) == parameters.K and set(whole_batches(parameters, users)) == set(users)
+
+
+def whole_batches(parameters: Parameters, users: Collection[int]) -> tuple[int, ...]:
+    """Return, ascending, those of some users whose whole batch is among them (MRA-18).
+
+    Raises
+    ------
+    UnknownUser, DuplicateUser
+        A user is outside [0, N), or named twice.
+    """
+    here = set(validate.users("users", list(users), parameters.N))
+    return tuple(user for user in sorted(here) if here.issuperset(parameters.members(user // parameters.T)))
+
+
+def complete(parameters: Parameters, available: Mask) -> NDArray[np.intp]:
+    """Return, ascending, the batches all of whose users are available; `available` is u(t), N truth values."""
+    return np.flatnonzero(available.reshape(parameters.batches, parameters.T).all(axis=1))

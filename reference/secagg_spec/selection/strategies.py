@@ -1,0 +1,203 @@
+"""Which users a round is made of: the strategies, deterministic given their draws.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+u(t)                  `available`
+f(t)                  `frequencies`
+p(t)                  what `choose` returns, as a set
+====================  ==========================================
+
+Source: Multi-RoundSecAgg, sections 3.3 and 4, component 2; spec/multi-round.md, section 3 (MRA-03 to MRA-09).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
+from secagg_spec.selection.batches import Mask, Parameters, complete
+
+MAX_FREQUENCY = 2**32
+Counts = NDArray[np.int64]
+_Items = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Batches: all of `taken` are chosen, and `draws` of those of `drawn` are drawn.
+
+    With `least`, one of these is drawn first, and then draws - 1 of the others of `drawn`.
+    """
+
+    taken: _Items
+    drawn: _Items
+    draws: int
+    least: _Items | None = None
+
+    @property
+    def ranges(self) -> tuple[int, ...]:
+        """The number that each draw is below."""
+        if self.least is None:
+            return tuple(range(len(self.drawn), len(self.drawn) - self.draws, -1))
+        return (len(self.least), *range(len(self.drawn) - 1, len(self.drawn) - self.draws, -1))
+
+    def choose(self, draws: Sequence[int]) -> _Items:
+        """Return the batches that are chosen."""
+        if self.least is None:
+            return np.concatenate([self.taken, draw(self.drawn, draws)])
+        first = draw(self.least, draws[:1])
+        return np.concatenate([first, draw(self.drawn[self.drawn != first], draws[1:])])
+
+
+def draw(items: _Items, draws: Sequence[int]) -> _Items:
+    """Return the items that are drawn: for each s, that at the place s changes places with that at s + draws[s]."""
+    moved = items.copy()
+    for place, step in enumerate(draws):
+        moved[[place, place + step]] = moved[[place + step, place]]
+    return moved[: len(draws)]
+
+
+# ----------------------------------------------------------------------------------------------- the strategies
+
+
+def uniform(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    """Draw K/T of the complete batches: Multi-RoundSecAgg for equal dropout rates, and for T = 1 random selection."""
+    batches = complete(parameters, available)
+    return _drawn(batches, parameters.per_round) if len(batches) >= parameters.per_round else None
+
+
+def weighted(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    """Take available users by ascending frequency, and draw among those of the first one that do not all fit."""
+    users = np.flatnonzero(available)
+    if len(users) < parameters.K:
+        return None
+    seen = frequencies[users]
+    last = np.partition(seen, parameters.K - 1)[parameters.K - 1]
+    level = users[seen == last]
+    taken = users[seen < last]
+    missing = parameters.K - len(taken)
+    if missing == len(level):
+        return Pool(np.concatenate([taken, level]), level[:0], 0)
+    return Pool(taken, level, missing)
+
+
+def fair(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    """Draw one complete batch of the least frequency, then others: Multi-RoundSecAgg for unequal dropout rates."""
+    batches = complete(parameters, available)
+    if len(batches) < parameters.per_round:
+        return None
+    seen = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)[batches]
+    return Pool(batches[:0], batches, parameters.per_round, batches[seen == seen.min()])
+
+
+def _drawn(items: _Items, count: int) -> Pool:
+    return Pool(items[:0], items, count)
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to choose; `batch` is the T that it asks for, given K, or None when any will do."""
+
+    name: str
+    pool: Callable[[Parameters, Counts, Mask], Pool | None]
+    batch: Callable[[int], int] | None = None
+
+    def check(self, parameters: Parameters) -> None:
+        """Refuse parameters with another T than the strategy's (MRA-09).
+
+        Raises
+        ------
+        ParameterError
+            T is another one.
+        """
+        if self.batch is not None and self.batch(parameters.K) != parameters.T:
+            raise ParameterError("T", parameters.T, f"{self.batch(parameters.K)} for the strategy {self.name!r}")
+
+
+STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
+    {
+        "random": Strategy("random", uniform, lambda K: 1),
+        "weighted": Strategy("weighted", weighted, lambda K: 1),
+        "partition": Strategy("partition", fair, lambda K: K),
+        "uniform": Strategy("uniform", uniform),
+        "fair": Strategy("fair", fair),
+    }
+)
+
+
+# -------------------------------------------------------------------------------------------------- the choice
+
+
+def ranges(parameters: Parameters, strategy: str, frequencies: Counts, available: Mask) -> tuple[int, ...] | None:
+    """Return the number that each draw of a choice is below, or None when there is no round.
+
+    The arguments and errors are those of `choose`.
+    """
+    pool = _pool(parameters, strategy, frequencies, available)
+    return None if pool is None else pool.ranges
+
+
+def choose(
+    parameters: Parameters, strategy: str, frequencies: Counts, available: Mask, draws: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return the users of a round, ascending, or None when there is no round (MRA-03 to MRA-06).
+
+    Parameters
+    ----------
+    parameters : Parameters
+    strategy : str
+        A name of `STRATEGIES`.
+    frequencies : int64 array (N,)
+        In how many rounds before each user was in the sum.
+    available : bool array (N,)
+        Who is available.
+    draws : sequence of int
+        As many as `ranges` has, each at least 0 and below its number; uniform and independent. None without a round.
+
+    Raises
+    ------
+    ParameterError
+        There is no such strategy, T does not fit it, or the arguments are not of these types (MRA-09).
+    LengthMismatch
+        There is not one entry for each user (MRA-09), or the draws are more or fewer (MRA-08).
+    OutOfRange
+        A frequency (MRA-09) or a draw (MRA-08) is outside its range.
+
+    Source: Multi-RoundSecAgg, eq. (3).
+    """
+    pool = _pool(parameters, strategy, frequencies, available)
+    _check_draws(() if pool is None else pool.ranges, draws)
+    if pool is None:
+        return None
+    return parameters.users(np.sort(pool.choose(draws)).tolist())
+
+
+def _pool(parameters: Parameters, strategy: str, frequencies: Counts, available: Mask) -> Pool | None:
+    if not isinstance(strategy, str) or strategy not in STRATEGIES:
+        raise ParameterError("strategy", strategy, "one of " + ", ".join(STRATEGIES))
+    validate.instance("parameters", parameters, Parameters)
+    STRATEGIES[strategy].check(parameters)
+    validate.array_shape("frequencies", validate.signed("frequencies", frequencies), (parameters.N,))
+    outside = (frequencies < 0) | (frequencies >= MAX_FREQUENCY)
+    if outside.any():
+        at = int(np.argmax(outside))
+        raise OutOfRange(f"frequencies[{at}]", int(frequencies[at]), f"in [0, {MAX_FREQUENCY})")
+    if not isinstance(available, np.ndarray) or available.dtype != np.bool_:
+        raise ParameterError("available", available, "a numpy array of dtype bool")
+    validate.array_shape("available", available, (parameters.N,))
+    return STRATEGIES[strategy].pool(parameters, frequencies, available)
+
+
+def _check_draws(bounds: Sequence[int], draws: Sequence[int]) -> None:
+    if len(validate.sequence("draws", draws, "integers")) != len(bounds):
+        raise LengthMismatch("len(draws)", len(draws), str(len(bounds)))
+    for at, (bound, step) in enumerate(zip(bounds, draws, strict=True)):
+        if isinstance(step, bool) or not isinstance(step, (int, np.integer)) or not 0 <= step < bound:
+            raise OutOfRange(f"draws[{at}]", step, f"an integer in [0, {bound})")
