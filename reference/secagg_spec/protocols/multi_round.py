@@ -22,16 +22,30 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.crypto.entropy import Source
 from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, fields, sha256
 from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError
 from secagg_spec.protocols import lightsecagg, secagg
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import SERVER, Inbox, Outbox, Randomness, Step, Table, accept, require_phase
+from secagg_spec.protocols.shape import (
+    SERVER,
+    Inbox,
+    Network,
+    Outbox,
+    Randomness,
+    RoundResult,
+    Step,
+    Table,
+    accept,
+    require_phase,
+    run_synchronous,
+)
 from secagg_spec.selection import batches
 from secagg_spec.selection.batches import in_family, whole_batches
 
@@ -76,8 +90,10 @@ class Parameters:
 
     def __post_init__(self) -> None:
         validate.instance("selection", self.selection, batches.Parameters)
-        if type(self.round) not in BASES:
-            raise ParameterError("round", type(self.round).__name__, "parameters of SecAgg or of LightSecAgg")
+        kind = type(self.round)
+        if kind not in BASES:
+            given = f"{kind.__name__} of {kind.__module__}"
+            raise ParameterError("round", given, "parameters of SecAgg or of LightSecAgg, semi-honest")
         if self.round.N != self.selection.K:
             raise ParameterError("round.N", self.round.N, f"K = {self.selection.K}")
         if isinstance(self.round, secagg.Parameters) and not self.round.complete:
@@ -351,7 +367,7 @@ def _later(round: Round, number: int) -> int:
 
 @dataclass(frozen=True)
 class Base:
-    """The protocol of a round: how its parties start, its table, and the rows that a session changes.
+    """The protocol of a round: how its parties start and draw, its table, and the rows that a session changes.
 
     In the phase `adds` the server takes one message of type `masked` from each user, and in the phase `releases` a user
     takes one of type `request` from it, whose field `named` are the survivors.
@@ -360,6 +376,7 @@ class Base:
     name: str
     user: Callable[[Round, int, UintArray, Channel | None], BaseUser]
     server: Callable[[Round], BaseServer]
+    draw: Callable[[Any, Mapping[int, Source]], dict[int, Randomness]]
     steps: Table
     phases: tuple[str, ...]
     adds: str
@@ -453,6 +470,7 @@ BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
             "secagg",
             _secagg_user,
             _secagg_server,
+            secagg.draw_randomness,
             secagg.TABLE,
             secagg.PHASES,
             "masked_input",
@@ -465,6 +483,7 @@ BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
             "lightsecagg",
             _lightsecagg_user,
             _lightsecagg_server,
+            lightsecagg.draw_randomness,
             lightsecagg.TABLE,
             lightsecagg.PHASES,
             "upload",
@@ -475,3 +494,75 @@ BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
         ),
     }
 )
+
+
+# ------------------------------------------------------------------------------------------------- whole round
+
+
+def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+    """Draw the sampled values of each user of a round from its source, as the protocol of the round does."""
+    return parameters.base.draw(parameters.round, sources)
+
+
+def run_round(
+    parameters: Parameters,
+    chosen: Sequence[int],
+    updates: UintArray,
+    *,
+    randomness: Mapping[int, Randomness],
+    dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
+    session: bytes = bytes(16),
+    round: int = 0,
+    channel: Channel | None = None,
+) -> RoundResult:
+    """Run a whole round among honest parties, dropouts included.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    chosen : sequence of int
+        The users of the round with their numbers in the session, ascending.
+    updates : array (K, d)
+        The input of each of them, in that order.
+    randomness : mapping from user to sampled values
+        By number in the round; see `draw_randomness`.
+    dropouts : mapping from phase to users
+        Who drops out just before its step in a phase, by number in the round.
+    session, round
+        The session id (16 bytes) and the round number.
+    channel : Channel, optional
+        As of `user_start`, of all users.
+
+    Returns
+    -------
+    RoundResult
+        Its `contributors` have their numbers in the session, and the parties of its transcript those in the round.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few users are left to go on (MRA-23).
+    InconsistentSets, ParameterError
+        The choice is none, or the inputs do not fit the parameters.
+    """
+    network = open_round(parameters, chosen, updates, session=session, round=round, channel=channel)
+    run_synchronous(network, dropouts, randomness)
+    server = network.states[SERVER]
+    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+
+
+def open_round(
+    parameters: Parameters,
+    chosen: Sequence[int],
+    updates: UintArray,
+    *,
+    session: bytes = bytes(16),
+    round: int = 0,
+    channel: Channel | None = None,
+) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    validate.elements("updates", updates, MAX_MODULUS, (parameters.selection.K, parameters.round.d))
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, chosen)}
+    for place, user in enumerate(chosen):
+        states[place] = user_start(parameters, session, round, user, chosen, updates[place], channel)
+    return Network(parameters.base.table, states)
