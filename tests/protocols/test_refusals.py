@@ -80,7 +80,15 @@ from secagg_spec.protocols.lightsecagg import (
 )
 from secagg_spec.protocols.shape import SERVER, Network
 from secagg_spec.simulate.visits import visits
-from tests.protocols import basa_calls, buffered, cost_calls, heterosag_calls, test_secagg, test_secagg_active
+from tests.protocols import (
+    basa_calls,
+    buffered,
+    cost_calls,
+    heterosag_calls,
+    selection_calls,
+    test_secagg,
+    test_secagg_active,
+)
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -739,6 +747,7 @@ CALLS: dict[str, Call] = {
        pairwise_call(heterosag, heterosag_calls.CASE, test_secagg.stage(heterosag_calls.CASE, row), row)
        for row, step in enumerate(heterosag.TABLE)},
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in selection_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -821,6 +830,7 @@ CORES = {
     *heterosag_calls.CORES,
     *("mask_keys", "self_keys", "masked_update", "masked_sums", "unmasked_sums", "ready", "envelope"),
     *cost_calls.CORES,
+    *selection_calls.CORES,
     "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
@@ -849,6 +859,7 @@ MODULES: tuple[ModuleType, ...] = (
     agreement,
     *basa_calls.MODULES,
     *heterosag_calls.MODULES,
+    *selection_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,
@@ -1071,6 +1082,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),
     ("run_round", NOBODY, TooFewSurvivors, "0 masked updates arrived and max(U, T + 2) = 3 are needed"),
     *heterosag_calls.REFUSED,
+    *selection_calls.REFUSED,
 ]
 
 
@@ -1079,6 +1091,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 @pytest.mark.requirement(
     "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", "HSA-06", "HSA-07", "HSA-09", "HSA-10", "HSA-26"
 )
+@pytest.mark.requirement("MRA-01", "MRA-08", "MRA-09", "MRA-17", "MRA-20", "MRA-21")
 @pytest.mark.parametrize(("name", "changed", "error", "text"), REFUSED, ids=range(len(REFUSED)))
 def test_refusals_name_the_parameter_the_value_and_the_bound(
     name: str, changed: dict[str, Any], error: type[Exception], text: str

@@ -99,7 +99,8 @@ def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
 
 def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
     """Draw for each number of `ranges`, at most 2**32, a uniform integer that is below it, by rejection (MRA-07)."""
-    bounds = np.array([validate.integer("ranges", bound, 1, MAX_MODULUS) for bound in ranges], dtype=np.uint64)
+    given = validate.sequence("ranges", ranges, "integers")
+    bounds = np.array([validate.integer("ranges", bound, 1, MAX_MODULUS) for bound in given], dtype=np.uint64)
     drawn = np.zeros(len(bounds), dtype=np.uint64)
     missing = np.arange(len(bounds))
     while missing.size:
