@@ -375,8 +375,9 @@ def test_what_the_protocol_of_the_round_refuses_is_refused_as_there(p: Parameter
     nobody = InconsistentSets if isinstance(request, UnmaskRequest) else TooFewSurvivors
     refusal(step, network.states[0], [with_survivors(request, ())], nobody)
     done, _ = step.run(network.states[0], [request], randomness={})
-    refusal(step, done, [request], Replay)
-    refusal(step, case_of(p).open().states[0], [request], WrongPhase)
+    for asked in (request, with_survivors(request, (0, 1))):
+        refusal(step, done, [asked], Replay)
+        refusal(step, case_of(p).open().states[0], [asked], WrongPhase)
     with pytest.raises(ParameterError):
         step.run(network.states[0], [request], randomness={"mask": 1})
     if isinstance(request, UnmaskRequest):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import invariant
+from hypothesis.stateful import invariant, precondition, rule
 
 from secagg_spec.protocols import secagg
 from secagg_spec.protocols.codec import Message
@@ -47,6 +47,18 @@ class MisbehavingBatches(Misbehaving):
             for message in event.sent:
                 if isinstance(message, secagg.UnmaskShares):
                     assert chosen.whole(SESSION.selection, message.survivors) == set(message.survivors)
+
+    def asked(self) -> list[int]:
+        """The users for whom a request waits."""
+        boxes = getattr(self, "network", Network((), {})).waiting.items()
+        return [user for user, box in boxes if any(isinstance(message, secagg.UnmaskRequest) for message in box)]
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.asked())
+    def lie(self, data: st.DataObject) -> None:
+        """The server asks some users for less, or for more, and one of them answers at once."""
+        self.equivocate(data)
+        self.user_step(data.draw(st.sampled_from(self.asked())))
 
     def moved(self, data: st.DataObject) -> set[int]:
         """The server lies about a user, or about a batch."""
