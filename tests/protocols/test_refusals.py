@@ -781,6 +781,7 @@ CORES = {
     "sizes",
     "draw_randomness",
     "usable_words",
+    "integers_below",
     "elements_of",
     "octets",
     "check_request",
