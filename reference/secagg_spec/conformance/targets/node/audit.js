@@ -121,10 +121,10 @@ class Combinations {
 
   /** The rows without a common factor. */
   primitive() {
-    return this.rows.map(({ entries, pivot }) => {
+    return this.rows.map(({ entries }) => {
       const row = entries.slice(0, this.columns);
       const common = row.reduce(gcd, 0n);
-      return { entries: row.map((entry) => entry / common), pivot };
+      return row.map((entry) => entry / common);
     });
   }
 }
@@ -137,7 +137,6 @@ function checkWork(J, columns) {
 
 /** [MRA-10] [MRA-11] The combinations of a log, and class -> { round, combination } of those that can be had alone. */
 function combine(matrix, columns) {
-  checkWork(matrix.length, columns);
   const combinations = new Combinations(columns);
   const alone = new Map();
   matrix.forEach((row, t) => {
@@ -160,7 +159,7 @@ function recoverableUsers(classes, alone) {
 //
 // A combination of least weight is, up to a factor, the only one that is 0 where it is. So it is found by asking of one
 // class after the other whether it is 0 there. `space` is a basis in reduced echelon form of the combinations that are
-/** Two numbers, with the weak privacy between them; it is not above the weight of a set or row. [MRA-13] [MRA-14] */
+// left, each row without a common factor: its entries are then minors of a 0/1 matrix over their common factor, of which
 // those of 16 columns are below 2**19 (Hadamard), and products of two are exact.
 
 const weightOf = (entries, sizes) => sum(entries.map((entry, c) => (Number(entry) === 0 ? 0 : sizes[c])));
@@ -193,11 +192,11 @@ function search(space, sizes, c, kept, best) {
   return search(space, sizes, c + 1, kept + sizes[c], found);
 }
 
-/** Two numbers, with the weak privacy between them; the weight of any row or set is not below it. [MRA-13] [MRA-14] */
+/** Two numbers, with the weak privacy between them; it is not above the weight of a set or row. [MRA-13] [MRA-14] */
 function weakPrivacy(combinations, classes, sets, strong) {
   const order = classes.map((_, c) => c).sort((a, b) => classes[b].users.length - classes[a].users.length);
   const sizes = order.map((c) => classes[c].users.length);
-  const rows = combinations.primitive().map(({ entries }) => order.map((c) => entries[c]));
+  const rows = combinations.primitive().map((row) => order.map((c) => row[c]));
   const weights = [...rows.map((row) => weightOf(row, sizes)), ...sets.map((users) => users.length)];
   const lightest = rows.length === 0 ? 0 : least(weights.filter((weight) => weight > 0));
   if (lightest === strong || sizes.length > SEARCHED) return [strong, lightest];
@@ -232,6 +231,7 @@ function audit({ N, rounds: sets }) {
   const J = sets.length;
   const rounds = roundsByUser(sets);
   const classes = classesOf(rounds);
+  checkWork(J, classes.length);
   const { combinations, alone } = combine(matrixOf(classes, J), classes.length);
   const strong = classes.length === 0 ? 0 : least(classes.map(({ users }) => users.length)); // [MRA-12]
   return {
