@@ -159,8 +159,8 @@ function recoverableUsers(classes, alone) {
 //
 // A combination of least weight is, up to a factor, the only one that is 0 where it is. So it is found by asking of one
 // class after the other whether it is 0 there. `space` is a basis in reduced echelon form of the combinations that are
-// left, each row without a common factor: its entries are then minors of a 0/1 matrix over their common factor, of which
-// those of 16 columns are below 2**19 (Hadamard), and products of two are exact.
+// left, each row without a common factor: its entries are minors of a 0/1 matrix over their common factor. Those of
+// 16 columns are below 2**19 (Hadamard), and products of two are exact.
 
 const weightOf = (entries, sizes) => sum(entries.map((entry, c) => (Number(entry) === 0 ? 0 : sizes[c])));
 
