@@ -331,6 +331,7 @@ FALSIFIED = [
     ("effective_rounds", "Fraction(2 * B, mu)", "Fraction(B, mu)"),
     ("largest_family", "if N % T == K % T == 0:", "if K % T == K - T:"),
     ("largest_family", "elif K % T == 0:", "elif N % T == 0:"),
+    ("largest_family", "K // T + (N - K) // T, K // T)", "N // T - 1, K // T)"),
     ("largest_family", "companions(family))) >= T", "companions(family))) >= T - 1"),
     ("participation_privacy", "return min(map(len, classes(log)))", "return max(map(len, classes(log)))"),
     ("participation_privacy", "least >= T, f", "least == T, f"),
