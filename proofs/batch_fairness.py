@@ -8,7 +8,7 @@ least.
     where g(A) is the mean of min(|A and B|, k) over the complete batches B with k members or more. It is above 0 for
     some rates.
 (c) Four users, T = K = 2, rates 0, 0, 1/2, 1/2: it is 1/2 when equal ones are a batch, and 0 otherwise. With rounds
-    skipped the gap 0 is always possible, in (c) with the cardinality 1 in place of 2.
+    skipped the gap 0 is always possible, in (c) with the cardinality 1 in place of 2; other batches have 3/2.
 (d) Without the rule of least frequency the gap may be above 0 where it can be 0. With the rule too: for k = 2 and c =
     (1, 1, 1/2, 1/2) it is 1/6 or more, since the rule has a say in one of two batches, and the least gap is 0.
 (e) The choice of the k complete batches of least frequency has the gap 0 wherever that is possible without skipping.
@@ -19,12 +19,13 @@ least.
 Idea. (a) Exchanging batches changes no probability, so that the means are equal. With f_b the rounds of batch b so
 far, and E_b the probability that it is chosen next, let V be the sum over b of (f_b - mean f)^2. If sum_b (f_b - mean
 f) E_b is never positive, V grows by at most a constant in each round, in the mean, so that the gap of J rounds is of
-the order 1/sqrt(J). That it is not positive is counted, for all frequencies up to 3. (b) Max r_b is at least
-r(A)/|A|, for each A, and r(A) = g(all) - r(rest) >= g(all) - g(rest); min r_b is at most g(A)/|A|. That both bounds
-are attained together is decided by an exact linear program over what is chosen from each set of complete batches. (c)
-Two more programs. (d) The number of rare batches in a round is bounded in each state. (e) The choice has the least
-sum of f_b of all choices, and if equal r_b are possible, so has the sum above: it is not positive. (f) Each limit
-superior is at most the largest, each limit inferior at least the least, and these are equal.
+the order 1/sqrt(J). If f_a <= f_b, exchanging a and b in the sets of complete batches shows that E_a >= E_b, and by
+Chebyshev's inequality the sum is not positive; it is also counted, for all frequencies up to 3. (b) Max r_b is at
+least r(A)/|A|, for each A, and r(A) = g(all) - r(rest) >= g(all) - g(rest); min r_b is at most g(A)/|A|. That both
+bounds are attained together is decided by an exact linear program over what is chosen from each set of complete
+batches. (c) Two more programs. (d) The number of rare batches in a round is bounded in each state. (e) The choice has
+the least sum of f_b of all choices, and if equal r_b are possible, so has the sum above: it is not positive. (f) Each
+limit superior is at most the largest, each limit inferior at least the least, and these are equal.
 """
 
 from __future__ import annotations
@@ -238,6 +239,7 @@ def theorem(report: Report, verdict: str) -> Finding:
     report.check(sorted(found.values()) == [0, 0, HALF], f"(c) the least gaps are {found}")
     by_rate = (ONE, Fraction(1, 4))
     all_rounds, (gap, kept) = program(by_rate, 1, skip=False)[1], program(by_rate, 1, skip=True)
+    others = program((HALF, HALF), 1, skip=False)[1]
     report.check(gap == Fraction(0), "(c) the gap 0 can be had when rounds are skipped")
     against = {
         "N": 4,
@@ -250,7 +252,12 @@ def theorem(report: Report, verdict: str) -> Finding:
     report.say(
         f"least gaps for the rates 0, 0, 1/2, 1/2 by how users are batched: { {k: str(v) for k, v in found.items()} }"
     )
-    return Finding(verdict, "0 for equal rates", against, {"C": str(2 * all_rounds), "C with gap 0": str(2 * kept)})
+    return Finding(
+        verdict,
+        "0 for equal rates",
+        against,
+        {"C": str(2 * all_rounds), "C with gap 0": str(2 * kept), "C of other batches": str(2 * others)},
+    )
 
 
 def necessary(report: Report) -> Finding:

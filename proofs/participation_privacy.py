@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from hashlib import shake_256
 from itertools import combinations, product
 from typing import Any, TypeAlias
 
@@ -119,6 +120,7 @@ def prove(report: Report) -> dict[str, Finding]:
         for asked in range(2, T + 1):
             structure.add({**case, "T": asked}, all(len(found) == asked for found in classes(log)))
     report.say(f"{weaker.cases} logs: definition and classes agree; weak privacy is larger in {weaker.breaches}")
+    larger_logs(report)
     identity(report)
     ratios(report)
     larger = {"logs": weaker.cases, "larger": weaker.breaches, "first": weaker.against}
@@ -131,6 +133,17 @@ def prove(report: Report) -> dict[str, Finding]:
         ),
         "UNI-DRIFT": drift(),
     }
+
+
+def larger_logs(report: Report) -> None:
+    """Check (c) on logs of twelve users and up to eight sets, from fixed bits."""
+    bits = np.unpackbits(np.frombuffer(shake_256(b"logs").digest(12 * 8 * 300 // 8), np.uint8)).reshape(-1, 8, 12)
+    for at, rows in enumerate(bits):
+        log = tuple(tuple(np.flatnonzero(row).tolist()) for row in rows[: at & 7] if row.any())
+        if log:
+            values = [sum(2**t for t, members in enumerate(log) if user in members) for user in range(12)]
+            least = min(values.count(value) for value in values if value)
+            report.check(least == strong(log), f"(c) one combination decides: {log}")
 
 
 def example() -> Finding:
