@@ -11,7 +11,7 @@ least.
     skipped the gap 0 is always possible, in (c) with the cardinality 1 in place of 2; other batches have 3/2.
 (d) Without the rule of least frequency the gap may be above 0 where it can be 0. With the rule too: for k = 2 and c =
     (1, 1, 1/2, 1/2) it is 1/6 or more, since the rule has a say in one of two batches, and the least gap is 0.
-(e) The choice of the k complete batches of least frequency has the gap 0 wherever that is possible without skipping.
+(e) The choice of the k complete batches of least frequency has the least gap of (b), for all c.
 (f) F, as (6) has it, is 0 only if the mean shares of all users tend to one number.
 (g) Given the rounds before, a choice by frequency is no uniform one, nor is a uniform choice of complete sets when
     rates differ.
@@ -20,12 +20,15 @@ Idea. (a) Exchanging batches changes no probability, so that the means are equal
 far, and E_b the probability that it is chosen next, let V be the sum over b of (f_b - mean f)^2. If sum_b (f_b - mean
 f) E_b is never positive, V grows by at most a constant in each round, in the mean, so that the gap of J rounds is of
 the order 1/sqrt(J). If f_a <= f_b, exchanging a and b in the sets of complete batches shows that E_a >= E_b, and by
-Chebyshev's inequality the sum is not positive; it is also counted, for all frequencies up to 3. (b) Max r_b is at
+Chebyshev's inequality the sum is not positive; it is also counted, for all orders of frequencies. (b) Max r_b is at
 least r(A)/|A|, for each A, and r(A) = g(all) - r(rest) >= g(all) - g(rest); min r_b is at most g(A)/|A|. That both
 bounds are attained together is decided by an exact linear program over what is chosen from each set of complete
-batches. (c) Two more programs. (d) The number of rare batches in a round is bounded in each state. (e) The choice has
-the least sum of f_b of all choices, and if equal r_b are possible, so has the sum above: it is not positive. (f) Each
-limit superior is at most the largest, each limit inferior at least the least, and these are equal.
+batches. (c) Two more programs. (d) The number of rare batches in a round is bounded in each state. (e) Take the r
+whose squares have the least sum, and V the sum of (f_b - t r_b)^2 after t rounds. As the choice has the least sum of
+f_b, sum_b f_b E_b <= sum_b f_b r_b, and by the least squares sum_b r_b E_b >= sum_b r_b^2. So sum_b (f_b - t r_b)
+(E_b - r_b) is never positive, V grows by at most a constant in each round, and the shares tend to r, whose gap is the
+least. All this is also counted. (f) Each limit superior is at most the largest, each limit inferior at least the
+least, and these are equal.
 """
 
 from __future__ import annotations
@@ -61,15 +64,29 @@ def subsets(M: int) -> list[Batches]:
     return [A for size in range(1, M + 1) for A in combinations(range(M), size)]
 
 
+def most(chances: Chances, k: int) -> Callable[[Sequence[int]], Fraction]:
+    """Return g: the mean number of batches of a set that a round has at most."""
+    states = list(complete(chances, k))
+    return lambda A: sum((p * min(len({*A} & {*B}), k) for B, p in states), Fraction(0))
+
+
 def least_gap(chances: Chances, k: int) -> Fraction:
     """Return the formula of (b)."""
-    M = len(chances)
-
-    def g(A: Sequence[int]) -> Fraction:
-        return sum((p * min(len({*A} & {*B}), k) for B, p in complete(chances, k)), Fraction(0))
-
+    M, g = len(chances), most(chances, k)
     high = max((g(range(M)) - g([b for b in range(M) if b not in A])) / len(A) for A in subsets(M))
     return high - min(g(A) / len(A) for A in subsets(M))
+
+
+def least_squares(chances: Chances, k: int) -> list[Fraction]:
+    """Return the means whose squares have the least sum: the rarest batches first, then those of the rest."""
+    M, g = len(chances), most(chances, k)
+    means, done = [Fraction(0)] * M, set[int]()
+    while len(done) < M:
+        left = [A for A in subsets(M) if not {*A} & done]
+        level, _, A = min(((g([*done, *A]) - g([*done])) / len(A), -len(A), A) for A in left)
+        means = [level if b in A else mean for b, mean in enumerate(means)]
+        done |= {*A}
+    return means
 
 
 # ------------------------------------------------------------------------------------- an exact linear program
@@ -151,10 +168,29 @@ def expected(rule: Rule, frequencies: Sequence[int], chances: Chances, k: int) -
     return found
 
 
+def orders(M: int) -> list[Batches]:
+    """Return all orders of frequencies, with ties, as frequencies up to M - 1."""
+    return [f for f in product(range(M), repeat=M) if {*f} == {*range(max(f) + 1)}]
+
+
+def settles(chances: Chances, k: int, gap: Fraction) -> bool:
+    """Return whether (e) holds: the means are possible and have the least gap, and both of its inequalities hold."""
+    r, g = least_squares(chances, k), most(chances, k)
+    possible = all(sum(r[b] for b in A) <= g(A) for A in subsets(len(r))) and sum(r) == g(range(len(r)))
+    pairs = [(f, expected(ascending, f, chances, k)) for f in orders(len(r))]
+    nearer = all(dot(f, E) <= dot(f, r) and dot(r, E) >= dot(r, r) for f, E in pairs)
+    return possible and max(r) - min(r) == gap and nearer
+
+
+def dot(a: Sequence[Fraction | int], b: Sequence[Fraction]) -> Fraction:
+    """Return the sum of products."""
+    return sum((x * y for x, y in zip(a, b, strict=True)), Fraction(0))
+
+
 def balanced(rule: Rule, chances: Chances, k: int) -> bool:
-    """Return whether the sum of (f_b - mean f) E_b is never positive, for frequencies up to 3."""
+    """Return whether the sum of (f_b - mean f) E_b is never positive, for all orders of frequencies."""
     M = len(chances)
-    for f in product(range(4), repeat=M):
+    for f in orders(M):
         pull = sum(
             ((M * own - sum(f)) * each for own, each in zip(f, expected(rule, f, chances, k), strict=True)), Fraction(0)
         )
@@ -176,8 +212,7 @@ def prove(report: Report) -> dict[str, Finding]:
             report.check(rounds == sum(p for _, p in complete(chances, k)), f"no round is skipped: {case}")
             formula.add(case, gap == least_gap(chances, k))
             gaps.add(case, gap == 0, condition=len({*chances}) == 1)
-            if gap == 0:
-                report.check(balanced(ascending, chances, k), f"(e) {case}")
+            report.check(settles(chances, k, gap), f"(e) {case}")
             if len({*chances}) == 1:
                 report.check(all(balanced(rule, chances, k) for rule in (uniform, fair, ascending)), f"(a) {case}")
                 report.check(alike(chances, k), f"(a) equal means in the first rounds: {case}")
@@ -280,7 +315,7 @@ def necessary(report: Report) -> Finding:
 def rule_of_least(report: Report) -> Finding:
     """Decide the second half of (d)."""
     report.check(program(RARE, 2, skip=False)[0] == 0 and balanced(ascending, RARE, 2), "(e) 0 can be had")
-    most = max(sum(expected(fair, f, RARE, 2)[2:]) for f in product(range(4), repeat=4))
+    most = max(sum(expected(fair, f, RARE, 2)[2:]) for f in orders(4))
     gap = (2 - most) / 2 - most / 2
     report.say(
         f"batches that are complete half of the time are in {most} of 2 places at most: the gap is at least {gap}"
