@@ -154,21 +154,21 @@ function ofLeast(items, valueOf) {
   return items.filter((item) => valueOf(item) === least);
 }
 
-/** Users of one frequency after the other, the least one first. */
-function byFrequency(users, frequencyOf) {
+/** Batches of one frequency after the other, the least one first. */
+function byFrequency(batches, frequencyOf) {
   const groups = new Map();
-  for (const user of users) {
-    const frequency = frequencyOf(user);
+  for (const batch of batches) {
+    const frequency = frequencyOf(batch);
     if (!groups.has(frequency)) groups.set(frequency, []);
-    groups.get(frequency).push(user);
+    groups.get(frequency).push(batch);
   }
   return ascending(groups.keys()).map((frequency) => groups.get(frequency));
 }
 
-/** All users of a frequency while they fit, then some of those of the next. */
-function chooseWeighted(users, count, frequencyOf, draws) {
+/** All complete batches of a frequency while they fit, then some of those of the next. */
+function chooseLeast(complete, count, frequencyOf, draws) {
   let chosen = [];
-  for (const group of byFrequency(users, frequencyOf)) {
+  for (const group of byFrequency(complete, frequencyOf)) {
     if (chosen.length + group.length > count) return [...chosen, ...draw(group, count - chosen.length, draws)];
     chosen = chosen.concat(group);
   }
@@ -186,10 +186,11 @@ const chooseUniform = (complete, count, _, draws) => draw(complete, count, draws
 /** name -> { fits, choose }: which T a strategy is for, and how it chooses of enough complete batches. */
 const STRATEGIES = new Map([
   ['random', { fits: ({ T }) => T === 1, choose: chooseUniform }],
-  ['weighted', { fits: ({ T }) => T === 1, choose: chooseWeighted }], // a batch is a user
+  ['weighted', { fits: ({ T }) => T === 1, choose: chooseLeast }], // a batch is a user
   ['partition', { fits: ({ T, K }) => T === K, choose: chooseFair }],
   ['uniform', { fits: () => true, choose: chooseUniform }],
   ['fair', { fits: () => true, choose: chooseFair }],
+  ['least', { fits: () => true, choose: chooseLeast }],
 ]);
 
 /** [ADP-40] [MRA-09] */
