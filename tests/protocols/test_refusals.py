@@ -790,6 +790,7 @@ CORES = {
     "sizes",
     "draw_randomness",
     "usable_words",
+    "integers_below",
     "elements_of",
     "octets",
     "check_request",

@@ -15,7 +15,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import scalars, shamir, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
-from secagg_spec.arithmetic.sampling import elements_from_bytes, usable_words
+from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below, usable_words
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
 
@@ -104,8 +104,6 @@ def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
     drawn = np.zeros(len(bounds), dtype=np.uint64)
     missing = np.arange(len(bounds))
     while missing.size:
-        words = np.frombuffer(source.take(8 * missing.size), dtype="<u8") >> np.uint64(1)
-        limits = np.uint64(2**63) // bounds[missing] * bounds[missing]
-        drawn[missing] = words % bounds[missing]
-        missing = missing[words >= limits]
-    return tuple(int(step) for step in drawn)
+        drawn[missing], usable = integers_below(bounds[missing], source.take(8 * missing.size))
+        missing = missing[~usable]
+    return tuple(drawn.tolist())
