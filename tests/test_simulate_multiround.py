@@ -31,7 +31,7 @@ KINDS = ("chosen", "left out", "in the sum")
 
 
 @pytest.mark.parametrize("base", ["secagg", "lightsecagg"])
-@pytest.mark.parametrize("strategy", ["fair", "uniform"])
+@pytest.mark.parametrize("strategy", ["fair", "uniform", "least"])
 def test_it_shows_a_whole_session(capsys: pytest.CaptureFixture[str], base: str, strategy: str) -> None:
     code, out, err = call(capsys, "--protocol", base, "--strategy", strategy, "--lost", "0.1", "--rounds", "8")
     assert (code, err) == (0, "")

@@ -26,7 +26,7 @@ CORES = {
     "in_family",
     "draw",
     "uniform",
-    "weighted",
+    "least",
     "fair",
     "round_batches",
     "leave_out",
@@ -191,7 +191,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         "choose",
         {"strategy": "Fair"},
         ParameterError,
-        "strategy = 'Fair': must be one of random, weighted, partition, uniform, fair",
+        "strategy = 'Fair': must be one of random, weighted, partition, uniform, fair, least",
     ),
     ("draw_below", {"ranges": [0]}, ParameterError, "ranges = 0: must be an integer in [1, 4294967296]"),
     (

@@ -665,7 +665,9 @@ def check_outcome(p: Parameters, turn: Turn, outcome: Outcome, frequencies: Sequ
     assert len(picked) == per_round
     assert set(picked) <= set(complete)
     counts = [min(frequencies[batch * T : batch * T + T]) for batch in range(p.selection.N // T)]
-    if strategy != "uniform":
+    if strategy == "least":
+        assert max(counts[batch] for batch in picked) <= min([counts[b] for b in complete if b not in picked] or [50])
+    elif strategy != "uniform":
         assert min(counts[batch] for batch in picked) == min(counts[batch] for batch in complete)
     survivors = succeeds(p, fates_here(p, turn, outcome.chosen))
     assert outcome.survivors == tuple(outcome.chosen[place] for place in survivors or ())
@@ -696,7 +698,7 @@ SMALL = batches.Parameters(20, 8, 4)
 
 
 @pytest.mark.requirement("MRA-18", "MRA-21", "MRA-22", "MRA-23", "MRA-03", "MRA-04")
-@pytest.mark.parametrize("strategy", ["uniform", "fair", "partition"])
+@pytest.mark.parametrize("strategy", ["uniform", "fair", "least", "partition"])
 @pytest.mark.parametrize("base", BOTH, ids=NAMES)
 def test_fifty_rounds_with_dropouts_in_every_phase(base: Parameters, strategy: str) -> None:
     """Each sum is the plain one, and no class of users who are always together has fewer than T."""
@@ -714,7 +716,7 @@ def test_fifty_rounds_with_dropouts_in_every_phase(base: Parameters, strategy: s
 
 @pytest.mark.requirement("MRA-18", "MRA-22", "MRA-23")
 @fewer(6)
-@given(sessions(8), st.integers(0, 9), st.sampled_from(("uniform", "fair")), st.data())
+@given(sessions(8), st.integers(0, 9), st.sampled_from(("uniform", "fair", "least")), st.data())
 def test_sessions_of_any_numbers(p: Parameters, seed: int, strategy: str, data: st.DataObject) -> None:
     log = run_and_check(p, data.draw(turns_of(p, 4, seed)), strategy)
     assert strong_privacy(log) in (None, *range(p.selection.T, p.selection.N + 1))

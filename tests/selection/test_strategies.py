@@ -24,7 +24,7 @@ from tests.quick import some
 from tests.strategies import fewer
 
 Chosen = tuple[int, ...] | None
-TABLE = {"random": "1", "weighted": "1", "partition": "K", "uniform": "any", "fair": "any"}
+TABLE = {"random": "1", "weighted": "1", "partition": "K", "uniform": "any", "fair": "any", "least": "any"}
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,15 @@ def complete(scene: Scene) -> list[int]:
     return [b for b in range(scene.parameters.N // T) if all(scene.available[b * T : b * T + T])]
 
 
-def least(scene: Scene, batches: Sequence[int]) -> list[int]:
-    """Those of some batches that have the least frequency of them."""
+def counts_of(scene: Scene, batches: Sequence[int]) -> dict[int, int]:
+    """The frequencies of some batches, each the least of its users'."""
     T = scene.parameters.T
-    count = {b: min(scene.frequencies[b * T : b * T + T]) for b in batches}
+    return {b: min(scene.frequencies[b * T : b * T + T]) for b in batches}
+
+
+def rarest(scene: Scene, batches: Sequence[int]) -> list[int]:
+    """Those of some batches that have the least frequency of them."""
+    count = counts_of(scene, batches)
     return [b for b in batches if count[b] == min(count.values())]
 
 
@@ -110,22 +115,29 @@ def oracle(scene: Scene, draws: Sequence[int]) -> Chosen:
     if scene.strategy == "random":
         return tuple(sorted(taken(here, draws)))
     if scene.strategy == "weighted":
-        users: list[int] = []
-        for frequency in sorted(set(scene.frequencies)):
-            level = [user for user in here if scene.frequencies[user] == frequency]
-            if len(users) + len(level) > p.K:
-                return tuple(sorted(users + taken(level, draws)))
-            users += level
-        return tuple(sorted(users))
+        return tuple(sorted(ascending(here, {user: scene.frequencies[user] for user in here}, p.K, draws)))
     batches = complete(scene)
     if len(batches) < p.K // p.T:
         return None
     if scene.strategy == "uniform":
         picked = taken(batches, draws)
+    elif scene.strategy == "least":
+        picked = ascending(batches, counts_of(scene, batches), p.K // p.T, draws)
     else:
-        [first] = taken(least(scene, batches), draws[:1])
+        [first] = taken(rarest(scene, batches), draws[:1])
         picked = [first, *taken([b for b in batches if b != first], draws[1:])]
     return tuple(user for b in sorted(picked) for user in range(b * p.T, b * p.T + p.T))
+
+
+def ascending(items: Sequence[int], counts: dict[int, int], wanted: int, draws: Sequence[int]) -> list[int]:
+    """Items by ascending frequency: all of one while they fit, and some of the first that does not."""
+    found: list[int] = []
+    for count in sorted(set(counts.values())):
+        level = [item for item in items if counts[item] == count]
+        if len(found) + len(level) > wanted:
+            return found + taken(level, draws)
+        found += level
+    return found
 
 
 @pytest.mark.requirement("MRA-04", "MRA-05")
@@ -135,8 +147,11 @@ def test_a_choice_is_the_one_of_the_table_for_its_draws(given_: tuple[Scene, tup
     assert scene.choose(draws) == oracle(scene, draws)
 
 
+SMALL_ROSTERS = [("fair", 6, 4, 2), ("uniform", 6, 4, 2), ("weighted", 4, 2, 1), ("least", 6, 4, 2)]
+
+
 @pytest.mark.requirement("MRA-04", "MRA-05")
-@pytest.mark.parametrize(("strategy", "N", "K", "T"), [("fair", 6, 4, 2), ("uniform", 6, 4, 2), ("weighted", 4, 2, 1)])
+@pytest.mark.parametrize(("strategy", "N", "K", "T"), SMALL_ROSTERS)
 def test_every_choice_of_small_rosters(strategy: str, N: int, K: int, T: int) -> None:
     """All frequencies of 0, 1 and 2, everybody who may be there, all draws."""
     seen = 0
@@ -174,6 +189,7 @@ def test_there_is_no_round_exactly_when_the_table_says_so(scene: Scene) -> None:
         "partition": whole > 0,
         "uniform": whole * p.T >= p.K,
         "fair": whole * p.T >= p.K,
+        "least": whole * p.T >= p.K,
     }[scene.strategy]
     assert (scene.ranges() is not None) == enough
     if not enough:
@@ -190,16 +206,14 @@ def test_a_choice_is_made_again_with_the_same_draws(given_: tuple[Scene, tuple[i
 
 
 @pytest.mark.requirement("MRA-05")
-@given(drawn(strategy="uniform"), drawn(strategy="fair"))
-def test_random_is_uniform_and_partition_is_fair(one: Any, other: Any) -> None:
-    scene, _ = one
-    alone = Scene(Parameters(scene.parameters.N, scene.parameters.K, 1), "uniform", scene.frequencies, scene.available)
-    twin = Scene(alone.parameters, "random", scene.frequencies, scene.available)
+@given(scenes(), st.sampled_from((("random", "uniform"), ("weighted", "least"))))
+def test_random_is_uniform_and_weighted_is_least_and_partition_is_fair(scene: Scene, names: tuple[str, str]) -> None:
+    single = Parameters(scene.parameters.N, scene.parameters.K, 1)
+    twin, alone = (Scene(single, name, scene.frequencies, scene.available) for name in names)
     bounds = alone.ranges()
     assert twin.ranges() == bounds
-    draws = draw_below(SeededSource(b"random", "uniform"), bounds or ())
+    draws = draw_below(SeededSource(b"one", "other"), bounds or ())
     assert alone.choose(draws) == twin.choose(draws)
-    scene, _ = other
     T = scene.parameters.T
     group = Scene(Parameters(scene.parameters.N, T, T), "fair", scene.frequencies, scene.available)
     same = Scene(group.parameters, "partition", scene.frequencies, scene.available)
@@ -278,7 +292,7 @@ def test_fair_draws_one_of_the_least_and_any_others(scene: Scene) -> None:
     batches, k = complete(scene), scene.parameters.per_round
     if len(batches) < k:
         return
-    rare = set(least(scene, batches))
+    rare = set(rarest(scene, batches))
     for chosen, likely in odds(scene).items():
         first = {user // scene.parameters.T for user in chosen or ()} & rare
         assert likely == Fraction(len(first), len(rare) * comb(len(batches) - 1, k - 1))
@@ -286,21 +300,23 @@ def test_fair_draws_one_of_the_least_and_any_others(scene: Scene) -> None:
 
 
 @pytest.mark.requirement("MRA-05", "MRA-07")
-@fewer(3)
-@given(scenes(8, "weighted"))
-def test_weighted_takes_the_rare_and_draws_evenly_among_the_next(scene: Scene) -> None:
-    here = [user for user in range(scene.parameters.N) if scene.available[user]]
-    found = odds(scene)
-    if len(here) < scene.parameters.K:
+@fewer(2)
+@given(scenes(8, "weighted") | scenes(8, "least"))
+def test_the_rare_are_taken_and_the_next_drawn_evenly(scene: Scene) -> None:
+    """Users, or batches, by ascending frequency: none in the choice is more frequent than one that is left out."""
+    T, k = scene.parameters.T, scene.parameters.per_round
+    batches, found = complete(scene), odds(scene)
+    if len(batches) < k:
         assert found == {None: 1}
         return
-    ordered = sorted(scene.frequencies[user] for user in here)
-    last = ordered[scene.parameters.K - 1]
-    level = [user for user in here if scene.frequencies[user] == last]
-    certain = {user for user in here if scene.frequencies[user] < last}
-    assert all(certain <= set(chosen or ()) <= certain | set(level) for chosen in found)
-    assert set(found.values()) == {Fraction(1, comb(len(level), scene.parameters.K - len(certain)))}
-    assert len(found) == comb(len(level), scene.parameters.K - len(certain))
+    counts = counts_of(scene, batches)
+    last = sorted(counts.values())[k - 1]
+    level = [b for b in batches if counts[b] == last]
+    certain = {b for b in batches if counts[b] < last}
+    picked = [{user // T for user in chosen or ()} for chosen in found]
+    assert all(certain <= each <= certain | set(level) for each in picked)
+    assert set(found.values()) == {Fraction(1, comb(len(level), k - len(certain)))}
+    assert len(found) == comb(len(level), k - len(certain))
 
 
 @pytest.mark.requirement("MRA-05")
