@@ -29,7 +29,6 @@ Source: spec/multi-round.md, section 4 (MRA-13, MRA-14).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from math import comb, inf
 
 import flint
@@ -50,7 +49,7 @@ _Log = NDArray[np.bool_]
 
 def code_of(log: _Log) -> Code:
     """Return the code of a log, modulo the first prime that does as well as the rationals."""
-    for modulus in count(dependence.MODULI - 1, -2):
+    for modulus in range(dependence.MODULI - 1, 2, -2):
         if is_prime(modulus):
             try:
                 return Code(log, PrimeField(modulus))
@@ -175,7 +174,6 @@ class Code:
             self.low = max(self.low, min(self.high, int(lightest[size])))
         if self._seen == len(kernel):
             self._note(np.arange(len(kernel) + 1))
-            self.low = self.high
 
     # -- by bases
 
