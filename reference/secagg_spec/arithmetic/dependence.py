@@ -27,7 +27,7 @@ class _Unlucky(Exception):
 
 def cost(columns: int, size: int) -> int:
     """Return how many columns `lightest` compares, about."""
-    return comb(columns, max(size - 1, 1))
+    return comb(columns, max(size - 1, 1)) if size else 0
 
 
 def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> tuple[int, ...] | None:

@@ -178,6 +178,9 @@ class Code:
     # -- by bases
 
     def _by_bases(self, weight: int, effort: int) -> None:
+        least = self.rank * (weight - 1) // int(self.weights.sum())
+        if dependence.cost(self.rank, least) > effort:
+            return
         packing = min(self._all_packings(), key=lambda packing: self._cost_of_bases(packing, weight))
         if self._cost_of_bases(packing, weight) > effort:
             return
