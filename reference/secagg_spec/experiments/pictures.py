@@ -10,6 +10,7 @@ from typing import Any
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments.selection import Course, trade_off
+from secagg_spec.selection.weights import Bounds
 
 _STYLE: Mapping[str, Any] = MappingProxyType(
     {
@@ -83,10 +84,11 @@ def _figure_4(plt: Any, courses: Sequence[Course]) -> Any:
     looks = _looks(courses)
     for course in courses:
         colour, line, _ = looks[course.scheme.name]
+        look = {"linestyle": line, "color": colour, "linewidth": 3.6 if course.scheme.name == "Random" else 1.8}
         rounds = range(1, len(course.log) + 1)
-        _privacy_line(privacy, rounds, course, colour, line)
-        gap.plot(rounds, [float(F) for F in course.gaps], line, color=colour, label=course.scheme.name)
-        mean.plot(rounds, [float(C) for C in course.cardinalities], line, color=colour)
+        _privacy_line(privacy, rounds, course, look)
+        gap.plot(rounds, [float(F) for F in course.gaps], label=course.scheme.name, **look)
+        mean.plot(rounds, [float(C) for C in course.cardinalities], **look)
     K = courses[0].scheme.parameters.K
     privacy.set(title="(a) Multi-round privacy guarantee", ylabel="number of models in a partial sum (users)")
     gap.set(title="(b) Aggregation fairness gap", ylabel="aggregation fairness gap (share of rounds)", ylim=(0, 1.02))
@@ -99,12 +101,18 @@ def _figure_4(plt: Any, courses: Sequence[Course]) -> Any:
     return figure
 
 
-def _privacy_line(axes: Any, rounds: range, course: Course, colour: str, line: str) -> None:
-    """Draw the number above the weak privacy, and a band down to the number below it."""
-    low, high = [one.low for one in course.weak], [one.high for one in course.weak]
-    axes.step(rounds, high, line, where="post", color=colour)
-    if low != high:
-        axes.fill_between(rounds, low, high, step="post", color=colour, alpha=0.13, linewidth=0)
+def _privacy_line(axes: Any, rounds: range, course: Course, look: Mapping[str, Any]) -> None:
+    """Draw the number above the weak privacy, and a band down to the number below it; nothing while there is no sum."""
+    low, high = ([bound or float("nan") for bound in side] for side in zip(*map(_ends, course.weak), strict=True))
+    axes.step(rounds, high, where="post", **look)
+    if any(bounds.low != bounds.high for bounds in course.weak):
+        label = None if axes.get_legend_handles_labels()[1] else "the number is in here"
+        axes.fill_between(rounds, low, high, step="post", color=look["color"], alpha=0.16, linewidth=0, label=label)
+        axes.legend(loc="lower left")
+
+
+def _ends(bounds: Bounds) -> tuple[int, int]:
+    return bounds.low, bounds.high
 
 
 def _figure_5(plt: Any, courses: Sequence[Course]) -> Any:
@@ -129,11 +137,11 @@ def _figure_5(plt: Any, courses: Sequence[Course]) -> Any:
 def _figure_3(plt: Any, courses: Sequence[Course]) -> Any:
     """Draw theorem 1 for each rate: the paper's figure has one of them and does not say which."""
     parameters = courses[0].scheme.parameters
-    figure, axes = plt.subplots(figsize=(6.6, 4.9), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
     for rate, colour in zip(_RATES, plt.get_cmap("viridis")([0.0, 0.22, 0.44, 0.66, 0.86]), strict=True):
         pairs = trade_off(parameters.N, parameters.K, rate)
         axes.plot([T for T, _ in pairs], [float(C) for _, C in pairs], "o-", color=colour, label=f"p = {float(rate)}")
     axes.set(xlabel="multi-round privacy guarantee T (users)", ylabel="average aggregation cardinality C (users)")
     axes.set(xlim=(0, 1.04 * parameters.K), ylim=(0, 1.06 * parameters.K))
-    axes.legend(title="dropout probability of all users", loc="lower left")
+    figure.legend(title="all users drop out\nwith probability", loc="outside right center")
     return figure
