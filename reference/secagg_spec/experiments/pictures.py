@@ -84,7 +84,7 @@ def _figure_4(plt: Any, courses: Sequence[Course]) -> Any:
     looks = _looks(courses)
     for course in courses:
         colour, line, _ = looks[course.scheme.name]
-        look = {"linestyle": line, "color": colour, "linewidth": 3.6 if course.scheme.name == "Random" else 1.8}
+        look = {"linestyle": line, "color": colour, "linewidth": 3.0 if course.scheme.name == "Random" else 1.8}
         rounds = range(1, len(course.log) + 1)
         _privacy_line(privacy, rounds, course, look)
         gap.plot(rounds, [float(F) for F in course.gaps], label=course.scheme.name, **look)
