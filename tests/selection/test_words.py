@@ -72,3 +72,15 @@ def test_each_base_is_independent_and_each_user_in_few(seed: int) -> None:
         for base in packing.bases:
             assert rank(code.rows[:, base.inside]) == len(base.inside) == code.rank
             assert sorted([*base.inside.tolist(), *base.outside.tolist()]) == list(range(len(code.weights)))
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_are_independent_on_columns_when_all_sets_of_them_are(seed: int) -> None:
+    code, generator = drawn(seed), np.random.default_rng(seed)
+    base, most = code.base, min(3, code.rank, len(code.base.outside))
+    part = np.sort(generator.permutation(len(base.outside))[: generator.integers(most, len(base.outside) + 1)])
+    sets = (rows for size in range(1, most + 1) for rows in combinations(range(code.rank), size))
+    modulus = code.field.modulus
+    ranks = ((flint.nmod_mat(base.rest[np.ix_(rows, part)].tolist(), modulus).rank(), len(rows)) for rows in sets)
+    assert code._independent(base, part, most) == all(rank == count for rank, count in ranks)
