@@ -173,8 +173,8 @@ def _rates(settings: Settings) -> Iterator[str]:
 
 def _table(courses: Sequence[Course]) -> Iterator[str]:
     rows = [
-        ("", "T", "privacy", "privacy", "fairness", "users in a sum,", "expected", "sets that may"),
-        ("scheme", "", "strong", "weak", "gap", "in the mean", "", "be chosen"),
+        ("", "", "privacy", "privacy", "fairness", "", "expected", "family"),
+        ("scheme", "T", "strong", "weak", "gap", "cardinality", "cardinality", "size"),
         *map(_row, courses),
     ]
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
