@@ -132,6 +132,25 @@ def test_all_sets_of_a_family_have_weak_privacy_of_a_batch(one: Parameters) -> N
     assert found.low == found.high == one.T == metrics.strong_privacy(log)
 
 
+@pytest.mark.requirement("MRA-14")
+@pytest.mark.parametrize("seed", range(3))
+def test_users_who_are_in_no_set_do_not_count(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    log = np.zeros((9, 60), dtype=bool)
+    log[:, generator.permutation(60)[:12]] = generator.random((9, 12)) < 0.5
+    found = least_weight(log, effort=0)
+    assert found.low == found.high == least_weight(log).high
+    check_witness(log, found.users, found.high)
+
+
+@pytest.mark.requirement("MRA-13", "MRA-14")
+@given(logs(3), st.integers(0, 40))
+def test_rounds_may_be_many_more_than_users(log: Log, more: int) -> None:
+    """The sets come again and again, and the last of all is new."""
+    many = np.concatenate([log[:-1]] * (more + 1) + [log[-1:]])
+    assert least_weight(many).low == least_weight(many).high == weak(log)
+
+
 def drawn(seed: int, rounds: int, N: int = 120, K: int = 12) -> Log:
     generator = np.random.default_rng(seed)
     log = np.zeros((rounds, N), dtype=bool)

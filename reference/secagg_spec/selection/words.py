@@ -90,7 +90,7 @@ class Code:
         self.field = field
         self.members = _classes(log)
         self.weights = np.array([len(users) for users in self.members], dtype=np.int64)
-        self.rows = np.unique(log[:, [int(users[0]) for users in self.members]], axis=0)
+        self.rows = _different(log[:, [int(users[0]) for users in self.members]])
         self.rank = _rank(self.rows)
         self.base = self._echelon(np.arange(len(self.weights)))
         if len(self.base.inside) < self.rank:
@@ -272,6 +272,13 @@ def _classes(log: _Log) -> list[_Items]:
     """Return the users who are in the same sets, and in at least one, the smallest classes first."""
     found = [np.array(users, dtype=np.intp) for users in classes(log)]
     return sorted(found, key=len)
+
+
+def _different(rows: _Log) -> _Log:
+    """Return each row once, in their order; of many only the first, when all columns are independent on them."""
+    different = rows[np.sort(np.unique(np.packbits(rows, axis=1), axis=0, return_index=True)[1])]
+    first = different[: 2 * rows.shape[1]]
+    return first if len(first) < len(different) and _rank(first) == rows.shape[1] else different
 
 
 def _rank(rows: _Log) -> int:
