@@ -106,7 +106,7 @@ class Scheme:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What became of a scheme, round by round; `expected` and `least_gap` are those of all rounds to come."""
+    """What became of a scheme, round by round; `expected` is the cardinality of all rounds to come."""
 
     scheme: Scheme
     log: Log
