@@ -85,6 +85,7 @@ from tests.protocols import (
     buffered,
     cost_calls,
     heterosag_calls,
+    metric_calls,
     selection_calls,
     test_secagg,
     test_secagg_active,
@@ -748,6 +749,7 @@ CALLS: dict[str, Call] = {
        for row, step in enumerate(heterosag.TABLE)},
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
     **{name: Call(*parts) for name, parts in selection_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in metric_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -861,6 +863,7 @@ MODULES: tuple[ModuleType, ...] = (
     *basa_calls.MODULES,
     *heterosag_calls.MODULES,
     *selection_calls.MODULES,
+    *metric_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,
