@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from secagg_spec.cli import main
+from secagg_spec.experiments import selection
 from secagg_spec.experiments.selection import Settings, rates_of_users, trade_off
 from secagg_spec.selection.batches import Parameters
-from secagg_spec.selection.metrics import expected_cardinality, least_gap
+from secagg_spec.selection.metrics import expected_cardinality, fairness_gap, least_gap
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = (DOCS / "explanation" / "selection.md").read_text(encoding="utf-8")
@@ -34,6 +35,14 @@ def test_the_numbers_in_the_text() -> None:
     gap = least_gap(Parameters(120, 12, 12), rates_of_users(Settings()))
     assert f"cannot have less than {float(gap):.3f} in the long run" in PAGE
     assert f"T = 4 leaves {float(dict(trade_off(120, 12, Fraction(1, 2)))[4]):.1f}\nof 12 users" in PAGE
+
+
+def test_the_gaps_of_the_least_rule() -> None:
+    settings = Settings(rule="least")
+    there = selection.available(settings, rates_of_users(settings))
+    logs = [selection.take_rounds(settings, scheme, there) for scheme in selection.schemes(settings)[-3:]]
+    first, second, third = (f"{float(fairness_gap(log)):.3f}" for log in logs)
+    assert f"T = 6, 4 and 3 end at {first}, {second} and {third} in this run" in PAGE
 
 
 def test_the_figures_are_there() -> None:

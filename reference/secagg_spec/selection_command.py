@@ -49,6 +49,7 @@ def add_parser(commands: Any) -> None:
     add("--privacy", metavar="T,T,…", default="6,4,3", help="users of a batch, for each scheme with batches (6,4,3)")
     add("--rounds", metavar="J", default="200", help="how many rounds (200)")
     add("--dropout", metavar="P,P,…", default="0.1,0.2,0.3,0.4,0.5", help="probabilities (0.1,0.2,0.3,0.4,0.5)")
+    add("--rule", choices=selection.RULES, help="how batches are chosen (fair, and uniform for one probability)")
     add("--seed", metavar="S", default="0", help="what all draws come from (0)")
     add("--out", type=Path, metavar="DIR", help="draw figures 3, 4 and 5 of the paper into a folder, as SVG and PNG")
     add("--json", type=Path, metavar="FILE", help="write all numbers of all rounds to a file")
@@ -79,6 +80,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         _whole("rounds", options.rounds),
         tuple(_rate(part.strip()) for part in options.dropout.split(",")),
         _whole("seed", options.seed),
+        options.rule,
     )
 
 

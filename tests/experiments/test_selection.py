@@ -33,6 +33,23 @@ def test_schemes_are_those_of_the_paper() -> None:
         ("Multi-RoundSecAgg, T=3", "fair", 3),
     ]
     assert selection.schemes(Settings(rates=(Fraction(1, 2),)))[-1].strategy == "uniform"
+
+
+@pytest.mark.parametrize("rule", selection.RULES)
+def test_batches_are_chosen_by_the_rule_that_is_asked_for(rule: str) -> None:
+    found = selection.schemes(Settings(rule=rule))
+    assert [one.strategy for one in found] == ["random", "weighted", "partition", rule, rule, rule]
+
+
+def test_a_rule_that_is_none_is_refused() -> None:
+    with pytest.raises(ParameterError, match="rule = 'most': must be one of fair, least, uniform"):
+        Settings(rule="most")
+
+
+def test_the_least_frequencies_make_the_gap_smaller() -> None:
+    """In this run; that they make it least in the long run is UNI-LEAST."""
+    gaps = {rule: selection.run(Settings(24, 12, (4,), 400, rule=rule))[-1].gaps[-1] for rule in ("fair", "least")}
+    assert gaps["least"] < gaps["fair"]
     assert [one.name for one in selection.schemes(Settings(20, 8, (4,)))] == [
         "Random",
         "Weighted Random",

@@ -34,6 +34,7 @@ MOST_USERS = 1000
 MOST_ROUNDS = 10_000
 MOST_SEED = 2**32 - 1
 ALMOST = Fraction(98, 100)
+RULES = ("fair", "least", "uniform")
 """How much of a cardinality is almost the same."""
 Tell = Callable[[str, float], None]
 """Takes what is done next, and which share of all is done."""
@@ -42,6 +43,8 @@ Tell = Callable[[str, float], None]
 @dataclass(frozen=True)
 class Settings:
     """N users, K of them in one round, the T of each scheme with batches, rounds, and rates of dropping out.
+
+    `rule` is how batches are chosen, the paper's when left out: ``uniform`` for equal rates, else ``fair``.
 
     Raises
     ------
@@ -55,12 +58,15 @@ class Settings:
     rounds: int = 200
     rates: tuple[Fraction, ...] = tuple(Fraction(tenth, 10) for tenth in (1, 2, 3, 4, 5))
     seed: int = 0
+    rule: str | None = None
 
     def __post_init__(self) -> None:
         validate.integer("users", self.users, 1, MOST_USERS)
         validate.integer("per-round", self.per_round, 1, self.users)
         validate.integer("rounds", self.rounds, 1, MOST_ROUNDS)
         validate.integer("seed", self.seed, 0, MOST_SEED)
+        if self.rule not in {None, *RULES}:
+            raise ParameterError("rule", self.rule, "one of " + ", ".join(RULES))
         self._check_privacy()
         self._check_rates()
 
@@ -137,8 +143,8 @@ def schemes(settings: Settings) -> tuple[Scheme, ...]:
     ]
     if K in settings.allowed():
         found.append(Scheme("Partition", "partition", Parameters(N, K, K)))
-    fair = "uniform" if settings.equal else "fair"
-    batches = (Scheme(f"Multi-RoundSecAgg, T={T}", fair, Parameters(N, K, T)) for T in settings.privacy)
+    rule = settings.rule or ("uniform" if settings.equal else "fair")
+    batches = (Scheme(f"Multi-RoundSecAgg, T={T}", rule, Parameters(N, K, T)) for T in settings.privacy)
     return (*found, *batches)
 
 
