@@ -22,6 +22,7 @@ from secagg_spec.conformance.checks import (
     heterosag_cases,
     heterosag_masking,
     heterosag_parties,
+    multi_round_cases,
     neighbour_scenes,
     requests,
     rounds,
@@ -306,6 +307,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **heterosag_cases.VALID,
     **heterosag_parties.VALID,
     **heterosag_masking.VALID,
+    **multi_round_cases.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }
