@@ -1,0 +1,126 @@
+"""Exact linear algebra over the rationals: thin over FLINT.
+
+Source: spec/multi-round.md, section 4 (MRA-10, MRA-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isqrt, lcm
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.row_space import Mask
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import ParameterError
+
+Numbers = NDArray[np.generic]
+
+
+def rank(matrix: Numbers) -> int:
+    """Return the rank of an (m, n) matrix of integers."""
+    if not matrix.size:
+        return 0
+    return int(flint.fmpz_mat(matrix.astype(np.int64).tolist()).rank())
+
+
+def independent_columns(matrix: Numbers, prime: int) -> list[int]:
+    """Return, ascending, columns that are independent modulo a prime, as many as there are, each as early as can be."""
+    if not matrix.size:
+        return []
+    reduced, count = flint.nmod_mat(matrix.astype(np.int64).tolist(), prime).rref()
+    columns, at = list[int](), 0
+    for row in range(int(count)):
+        while int(reduced[row, at]) == 0:
+            at += 1
+        columns.append(at)
+    return columns
+
+
+def solve(matrix: Numbers, right: Sequence[int]) -> tuple[Fraction, ...]:
+    """Return x with matrix x = right, for an invertible (n, n) matrix of integers.
+
+    Raises
+    ------
+    ParameterError
+        The matrix is not invertible.
+    """
+    if not len(right):
+        return ()
+    left = flint.fmpz_mat(matrix.astype(np.int64).tolist())
+    try:
+        found = left.solve(flint.fmpz_mat([[int(number)] for number in right]))
+    except ZeroDivisionError:
+        raise ParameterError("matrix", "a singular one", "invertible") from None
+    return tuple(Fraction(int(found[at, 0].p), int(found[at, 0].q)) for at in range(len(right)))
+
+
+def small_fractions(residues: UintArray, prime: int) -> tuple[Fraction, ...] | None:
+    """Return, for each residue, the fraction a/b with |a|, b at most sqrt(prime/2) that it may stand for.
+
+    Returns
+    -------
+    tuple of Fraction, or None
+        None when some residue stands for none; what is returned has to be tried, since other fractions are possible.
+    """
+    bound = isqrt(prime // 2)
+    known: dict[int, Fraction] = {0: Fraction(0)}
+    for residue in residues.tolist():
+        if residue not in known:
+            found = _fraction(residue, prime, bound)
+            if found is None:
+                return None
+            known[residue] = found
+    return tuple(known[residue] for residue in residues.tolist())
+
+
+def _fraction(residue: int, prime: int, bound: int) -> Fraction | None:
+    """Return a/b = residue modulo a prime with |a|, b <= bound, by Euclid's algorithm."""
+    before, after, down, up = prime, residue, 0, 1
+    while after > bound:
+        quotient = before // after
+        before, after, down, up = after, before - quotient * after, up, down - quotient * up
+    return Fraction(after, up) if 0 < abs(up) <= bound else None
+
+
+def integers(numbers: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
+    """Return the numerators of fractions over their least common denominator, and that denominator."""
+    common = lcm(*(number.denominator for number in numbers)) if numbers else 1
+    return tuple(number.numerator * (common // number.denominator) for number in numbers), common
+
+
+def multiply(matrix: Mask, numbers: Sequence[int]) -> tuple[int, ...]:
+    """Return matrix x for an (m, n) matrix of zeros and ones and n integers of any size; exact."""
+    total = np.zeros(len(matrix), dtype=object)
+    for place in reversed(_places(matrix, numbers)):
+        total = total * 2**32 + place
+    return tuple(int(number) for number in total)
+
+
+def in_kernel(matrix: Mask, numbers: Sequence[int]) -> bool:
+    """Return whether matrix x = 0, as of `multiply`."""
+    carry = np.zeros(len(matrix), dtype=np.int64)
+    for place in _places(matrix, numbers):
+        carry += place
+        if (carry & (2**32 - 1)).any():
+            return False
+        carry >>= 32
+    return not carry.any()
+
+
+def _places(matrix: Mask, numbers: Sequence[int]) -> list[NDArray[np.int64]]:
+    """Return the product of a matrix of zeros and ones with each 32-bit place of the numbers, the lowest first.
+
+    The product is one of floating point, and exact: fewer than 2**21 columns times less than 2**32.
+    """
+    if matrix.shape[1] >= 2**21:
+        raise ParameterError("matrix", f"{matrix.shape[1]} columns", f"of fewer than {2**21} columns")
+    support = [at for at, number in enumerate(numbers) if number]
+    count = max((abs(numbers[at]).bit_length() for at in support), default=0) // 32 + 1
+    digits = np.array([np.frombuffer(abs(numbers[at]).to_bytes(4 * count, "little"), dtype="<u4") for at in support])
+    signs = np.array([1.0 if numbers[at] > 0 else -1.0 for at in support])
+    product = matrix[:, support].astype(np.float64) @ (digits.reshape(-1, count) * signs[:, np.newaxis])
+    return list(np.ascontiguousarray(product.T).astype(np.int64))

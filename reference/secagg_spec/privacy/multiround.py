@@ -1,0 +1,310 @@
+"""What the sums of many rounds tell together: whose model comes out, in which round, and by which combination.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+P(t)                  `log`, its first t rows
+z                     `combination`
+x_j                   one model of each user: they do not change
+====================  ==========================================
+
+A row space modulo a prime says whose unit vector enters it, and when. Of what is reported, everything is then decided
+over the rationals, without the prime: that a model comes out, by a combination of rounds that is its unit vector, or by
+as many independent rows as there are different columns; that it does not come out before, by a *witness*: models that
+the sums so far do not tell from others, and that differ in this user's. If a certificate fails, another prime is taken.
+
+Source: Multi-RoundSecAgg, eq. (4), (5); spec/multi-round.md, section 4 (MRA-10, MRA-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import rationals, validate
+from secagg_spec.arithmetic.row_space import PRIMES, Mask, RowSpace
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.errors import ParameterError
+
+Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
+_TRIES = 8
+
+
+class _UnluckyPrimeError(Exception):
+    """What holds modulo the prime does not hold over the rationals."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recovery:
+    """A user whose model comes out.
+
+    `rounds` is how many rounds it takes; `combined` are those of them, independent ones, that its model is made of, and
+    `residues` their factors modulo the prime.
+    """
+
+    user: int
+    rounds: int
+    witness: tuple[int, ...]
+    combined: tuple[int, ...]
+    residues: UintArray
+    prime: int
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What is known of a log, (J, N) truth values: who takes part in which round.
+
+    `recoveries` are by user; `witness` is of the whole log, and is not 0 for all users that are not recoverable.
+    """
+
+    log: Mask
+    recoveries: Mapping[int, Recovery]
+    witness: tuple[int, ...]
+
+    def combination(self, user: int) -> Combination:
+        """Return the rounds, ascending, and their factors, none of them 0, whose sum is this user's model (MRA-11).
+
+        Raises
+        ------
+        ParameterError
+            The user is not recoverable.
+        """
+        if user not in self.recoveries:
+            raise ParameterError("user", user, "a recoverable one")
+        return _combination(self.log, self.recoveries[user])
+
+    def not_before(self, user: int) -> tuple[int, ...]:
+        """Return models, one number for each user, that the sums do not tell from models that are all 0.
+
+        They are sums of the rounds before the one in which the user's model comes out, or of all rounds when it does
+        not; the user's own number is not 0.
+        """
+        validate.integer("user", user, 0, self.log.shape[1] - 1)
+        found = self.recoveries.get(user)
+        return self.witness if found is None else found.witness
+
+
+def audit(log: Mask) -> Audit:
+    """Return who is recoverable from a log, from which round on, with certificates (MRA-10, MRA-11).
+
+    Parameters
+    ----------
+    log : bool array (J, N)
+        The participation matrix: who is in the sum of each round.
+
+    Raises
+    ------
+    ParameterError
+        Not a numpy array of truth values with two axes.
+    """
+    if not isinstance(log, np.ndarray) or log.dtype != np.bool_:
+        raise ParameterError("log", log, "a numpy array of dtype bool")
+    validate.array_shape("log", log, (None, None))
+    for prime in PRIMES:
+        try:
+            return _Screen(log, prime).audit()
+        except _UnluckyPrimeError:
+            continue
+    raise ParameterError("log", f"{log.shape[0]} rounds of {log.shape[1]} users", f"decidable modulo one of {PRIMES}")
+
+
+def class_labels(log: Mask) -> NDArray[np.intp]:
+    """Return a number for each user, equal for those in the same rounds; -1 for those in none."""
+    columns = np.ascontiguousarray(np.packbits(log, axis=0).T)
+    numbers: dict[bytes, int] = {bytes(columns.shape[1]): -1}
+    return np.array([numbers.setdefault(column.tobytes(), len(numbers) - 1) for column in columns], dtype=np.intp)
+
+
+class _Screen:
+    """The walk through a log modulo a prime. Users of one class are one column, its first user's."""
+
+    def __init__(self, log: Mask, prime: int) -> None:
+        labels = class_labels(log)
+        firsts = np.unique(labels, return_index=True)[1]
+        self.log = log
+        self.columns = np.sort(firsts[labels[firsts] >= 0])
+        self.single = np.bincount(labels[labels >= 0], minlength=len(self.columns))[labels[self.columns]] == 1
+        self.labels = labels
+        self.rows = np.ascontiguousarray(log[:, self.columns])
+        self.space = RowSpace(len(self.columns), prime)
+        self.independent: list[int] = []
+
+    def audit(self) -> Audit:
+        """Return what the walk finds."""
+        found = {recovery.user: recovery for recovery in self._walk()}
+        return Audit(self.log, dict(sorted(found.items())), self._last_witness())
+
+    def _walk(self) -> Iterator[Recovery]:
+        known = np.zeros(0, dtype=np.intp)
+        for at, row in enumerate(self.rows):
+            if self.space.rank == self.space.columns:
+                return
+            if not self.space.add(row):
+                continue
+            self.independent.append(at)
+            units = self.space.units()
+            new = np.setdiff1d(units, known, assume_unique=True)
+            known = units
+            yield from self._recoveries(at + 1, new[self.single[new]])
+
+    def _recoveries(self, rounds: int, columns: NDArray[np.intp]) -> Iterator[Recovery]:
+        """Return the users of some columns, whose unit vector came in with the last row."""
+        if not columns.size:
+            return
+        witness = self._witness(rounds - 1)
+        if any(witness[self.columns[column]] == 0 for column in columns):
+            raise _UnluckyPrimeError
+        whole: set[int] | None = None
+        place = {int(pivot): at for at, pivot in enumerate(self.space.pivots)}
+        independent = np.array(self.independent)
+        for column in columns.tolist():
+            residues = self.space.origins[place[column]]
+            used = np.flatnonzero(residues)
+            combined = tuple(independent[used].tolist())
+            found = Recovery(int(self.columns[column]), rounds, witness, combined, residues[used], self.space.prime)
+            if _small(self.log, found) is None:
+                whole = self._whole(columns) if whole is None else whole
+                if column not in whole:
+                    _combination(self.log, found)
+            yield found
+
+    def _whole(self, columns: NDArray[np.intp]) -> set[int]:
+        """Return those of some columns in whose component there are as many independent rows as different columns.
+
+        A component are columns and independent rows that hang together. The rows of such a one span all that is equal
+        on equal columns, over the rationals too, as there are no more.
+        """
+        rows = self.rows[self.independent]
+        found, left = set[int](), set(columns.tolist())
+        while left:
+            members = _component(rows, min(left))
+            labels = class_labels(rows[:, members])
+            if np.isin(self.space.pivots, members).sum() == labels.max() + 1:
+                found |= left & set(members.tolist())
+            left -= set(members.tolist())
+        return found
+
+    def _witness(self, rounds: int) -> tuple[int, ...]:
+        """Return models that the first rounds do not see, for those whose unit vector came in with the last row."""
+        pivot = self.space.pivots[-1]
+        values = np.zeros(self.space.columns, dtype=np.uint64)
+        values[pivot] = 1
+        values[self.space.pivots[:-1]] = _negative(self.space.column, self.space.prime)
+        rows, places = self.independent[:-1], self.space.pivots[:-1]
+        return self._certified(rounds, values, rows, places)
+
+    def _last_witness(self) -> tuple[int, ...]:
+        """Return models that all rounds do not see, not 0 for each user that is not recoverable."""
+        free = np.setdiff1d(np.arange(self.space.columns), self.space.pivots)
+        hidden = np.setdiff1d(np.arange(self.space.columns), self.space.units())
+        for step in range(1, _TRIES + 1):
+            values = np.zeros(self.space.columns, dtype=np.uint64)
+            values[free] = 1 + np.arange(len(free), dtype=np.uint64) * np.uint64(step) % np.uint64(97)
+            values[self.space.pivots] = self._answering(free, values[free])
+            if values[hidden].all():
+                vector = list(self._certified(len(self.log), values, self.independent, self.space.pivots))
+                return self._with_the_rest(vector)
+        raise _UnluckyPrimeError
+
+    def _answering(self, free: NDArray[np.intp], values: UintArray) -> UintArray:
+        """Return what the pivots' columns are, when the free ones have these values, below 2**7."""
+        prime = np.uint64(self.space.prime)
+        total = np.zeros(self.space.rank, dtype=np.uint64)
+        for column, value in zip(free.tolist(), values, strict=True):
+            total = (total + self.space.basis[:, column] * value) % prime
+        return _negative(total, self.space.prime)
+
+    def _certified(
+        self, rounds: int, values: UintArray, rows: Sequence[int], places: NDArray[np.intp]
+    ) -> tuple[int, ...]:
+        """Return integers that are `values` times some number modulo the prime and that the first rounds do not see.
+
+        The columns at `places` follow from the others, by the rows `rows`.
+        """
+        for found in self._candidates(values, rows, places):
+            whole, _ = rationals.integers(found)
+            if rationals.in_kernel(self.rows[:rounds], whole):
+                vector = [0] * self.log.shape[1]
+                for column, number in zip(self.columns.tolist(), whole, strict=True):
+                    vector[column] = number
+                return tuple(vector)
+        raise _UnluckyPrimeError
+
+    def _candidates(
+        self, values: UintArray, rows: Sequence[int], places: NDArray[np.intp]
+    ) -> Iterator[tuple[Fraction, ...]]:
+        small = rationals.small_fractions(values, self.space.prime)
+        if small is not None:
+            yield small
+        support = np.flatnonzero(values)
+        follow = np.intersect1d(support, places)
+        free = np.setdiff1d(support, follow)
+        given = [int(value) for value in values[free]]
+        left = self.rows[list(rows)]
+        needed = rationals.independent_columns(left[:, follow].T, self.space.prime)
+        if len(needed) < len(follow):
+            raise _UnluckyPrimeError
+        right = [-number for number in rationals.multiply(left[needed][:, free], given)]
+        solved = rationals.solve(left[needed][:, follow], right)
+        numbers = dict(zip(free.tolist(), map(Fraction, given), strict=True))
+        numbers |= dict(zip(follow.tolist(), solved, strict=True))
+        yield tuple(numbers.get(column, Fraction(0)) for column in range(self.space.columns))
+
+    def _with_the_rest(self, vector: list[int]) -> tuple[int, ...]:
+        """Return a witness that is not 0 for users who share a class, with the same sum, or are in no round."""
+        for label in set(self.labels.tolist()):
+            first, *others = np.flatnonzero(self.labels == label).tolist()
+            if label < 0:
+                vector[first] = 1
+            step = 2 if vector[first] == len(others) else 1
+            for user in others:
+                vector[user] = step
+                vector[first] -= step if label >= 0 else 0
+        return tuple(vector)
+
+
+def _component(rows: Mask, column: int) -> NDArray[np.intp]:
+    """Return the columns that hang together with one, by rows that have both."""
+    members = np.zeros(rows.shape[1], dtype=bool)
+    members[column] = True
+    count = 0
+    while count < (count := int(members.sum())):
+        members |= rows[rows[:, members].any(axis=1)].any(axis=0)
+    return np.flatnonzero(members)
+
+
+def _combination(log: Mask, recovery: Recovery) -> Combination:
+    """Return the exact combination of a recovery."""
+    small = _small(log, recovery)
+    if small is not None:
+        return small
+    rows = log[list(recovery.combined)]
+    columns = rationals.independent_columns(rows, recovery.prime)
+    unit = [int(column == recovery.user) for column in columns]
+    solved = _checked(rows, recovery, rationals.solve(np.ascontiguousarray(rows[:, columns].T), unit))
+    if solved is None:
+        raise _UnluckyPrimeError
+    return solved
+
+
+def _small(log: Mask, recovery: Recovery) -> Combination | None:
+    """Return the combination of a recovery when small fractions stand for its residues."""
+    numbers = rationals.small_fractions(recovery.residues, recovery.prime)
+    return None if numbers is None else _checked(log[list(recovery.combined)], recovery, numbers)
+
+
+def _checked(rows: Mask, recovery: Recovery, numbers: Sequence[Fraction]) -> Combination | None:
+    """Return rows with their numbers when together they are exactly the unit vector of the user."""
+    tops, common = rationals.integers(numbers)
+    total = rationals.multiply(np.ascontiguousarray(rows.T), tops)
+    whole = all(number == (common if user == recovery.user else 0) for user, number in enumerate(total))
+    return tuple(zip(recovery.combined, numbers, strict=True)) if whole else None
+
+
+def _negative(values: UintArray, prime: int) -> UintArray:
+    return (np.uint64(prime) - values) % np.uint64(prime)

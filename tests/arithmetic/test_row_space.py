@@ -1,0 +1,113 @@
+"""The screen modulo a prime and the exact arithmetic behind it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import rationals
+from secagg_spec.arithmetic.row_space import PRIMES, Mask, RowSpace
+from secagg_spec.errors import ParameterError
+
+
+def logs(most_rows: int = 8, most_columns: int = 7) -> st.SearchStrategy[Mask]:
+    """Matrices of truth values."""
+    sizes = st.tuples(st.integers(0, most_rows), st.integers(1, most_columns))
+    return sizes.flatmap(
+        lambda size: st.lists(
+            st.lists(st.booleans(), min_size=size[1], max_size=size[1]), min_size=size[0], max_size=size[0]
+        ).map(lambda rows: np.array(rows, dtype=bool).reshape(size))
+    )
+
+
+@given(logs(), st.sampled_from((2, 3, 7, PRIMES[0])))
+def test_the_basis_is_reduced_and_made_of_the_independent_rows(log: Mask, prime: int) -> None:
+    space, kept = RowSpace(log.shape[1], prime), []
+    for row in log:
+        if space.add(row):
+            kept.append(row)
+    rows = np.array(kept, dtype=np.uint64).reshape(len(kept), log.shape[1])
+    assert space.rank == len(kept)
+    assert (space.origins @ rows % np.uint64(prime) == space.basis).all()
+    assert (space.basis[:, space.pivots] == np.eye(space.rank, dtype=np.uint64)).all()
+    for row in log:
+        rest = row.astype(np.uint64) + (np.uint64(prime) - 1) * (row[space.pivots].astype(np.uint64) @ space.basis)
+        assert not (rest % np.uint64(prime)).any()
+
+
+@given(logs())
+def test_units_and_rank_are_those_over_the_rationals_for_small_matrices(log: Mask) -> None:
+    space = RowSpace(log.shape[1])
+    for row in log:
+        space.add(row)
+    exact = sympy.Matrix(*log.shape, log.astype(int).ravel().tolist())
+    assert space.rank == exact.rank() == rationals.rank(log)
+    inside = [
+        column
+        for column in range(log.shape[1])
+        if exact.col_join(sympy.eye(log.shape[1])[column, :]).rank() == exact.rank()
+    ]
+    assert space.units().tolist() == inside
+
+
+def test_a_prime_may_see_less_than_the_rationals() -> None:
+    log = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], dtype=bool)
+    ranks = []
+    for prime in (2, PRIMES[0]):
+        space = RowSpace(3, prime)
+        for row in log:
+            space.add(row)
+        ranks.append(space.rank)
+    assert ranks == [2, 3]
+
+
+_big = st.integers(-(2**200), 2**200)
+
+
+@given(logs(6, 5), st.data())
+def test_products_with_large_numbers_are_exact(log: Mask, data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(st.one_of(_big, st.just(0)), min_size=log.shape[1], max_size=log.shape[1]))
+    expected = tuple(sum(n for hit, n in zip(row, numbers, strict=True) if hit) for row in log)
+    assert rationals.multiply(log, numbers) == expected
+    assert rationals.in_kernel(log, numbers) == (not any(expected))
+
+
+@given(st.integers(-(2**14), 2**14), st.integers(1, 2**14))
+def test_small_fractions_are_found_again(top: int, bottom: int) -> None:
+    prime = PRIMES[0]
+    residue = top * pow(bottom, -1, prime) % prime
+    assert rationals.small_fractions(np.array([residue], dtype=np.uint64), prime) == (Fraction(top, bottom),)
+
+
+def test_a_residue_that_is_no_small_fraction_is_told() -> None:
+    found = {rationals.small_fractions(np.array([number], dtype=np.uint64), 101) for number in range(101)}
+    assert None in found
+
+
+@given(logs(5, 5), st.lists(_big, min_size=5, max_size=5))
+def test_solutions_solve(log: Mask, right: list[int]) -> None:
+    size = min(log.shape)
+    matrix = log[:size, :size]
+    if rationals.rank(matrix) < size:
+        with pytest.raises(ParameterError, match="invertible"):
+            rationals.solve(matrix, right[:size])
+        return
+    found = rationals.solve(matrix, right[:size])
+    assert [sum(x for hit, x in zip(row, found, strict=True) if hit) for row in matrix] == right[:size]
+
+
+@given(logs())
+def test_independent_columns_are_the_first_ones(log: Mask) -> None:
+    exact = sympy.Matrix(*log.shape, log.astype(int).ravel().tolist())
+    assert rationals.independent_columns(log, PRIMES[0]) == list(exact.rref()[1])
+
+
+@pytest.mark.parametrize("row", [[True, False], np.array([1, 0]), np.array([True])])
+def test_rows_of_another_kind_are_refused(row: object) -> None:
+    with pytest.raises(ParameterError, match="row"):
+        RowSpace(2).add(row)  # type: ignore[arg-type]

@@ -1,0 +1,141 @@
+"""The audit of logs: who comes out, when, by what, and why not before."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import row_space
+from secagg_spec.arithmetic.row_space import Mask
+from secagg_spec.errors import ParameterError
+from secagg_spec.privacy import multiround
+from secagg_spec.privacy.multiround import audit, class_labels
+from tests.arithmetic.test_row_space import logs
+
+
+def first_rounds(log: Mask) -> dict[int, int]:
+    """Oracle: how many rounds it takes to recover each user, by ranks over the rationals."""
+    rounds, users = log.shape
+    found: dict[int, int] = {}
+    for count in range(1, rounds + 1):
+        known = sympy.Matrix(count, users, log[:count].astype(int).ravel().tolist())
+        rank = known.rank()
+        for user in set(range(users)) - set(found):
+            if known.col_join(sympy.eye(users)[user, :]).rank() == rank:
+                found[user] = count
+    return found
+
+
+def weighed(log: Mask, vector: tuple[int, ...]) -> list[int]:
+    """The sums that the server sees of models of one number each."""
+    return [sum(number for hit, number in zip(row, vector, strict=True) if hit) for row in log]
+
+
+@pytest.mark.requirement("MRA-10")
+@given(logs(9, 6))
+def test_users_are_recovered_in_the_first_round_that_does_it(log: Mask) -> None:
+    found = audit(log)
+    assert {user: recovery.rounds for user, recovery in found.recoveries.items()} == first_rounds(log)
+    assert list(found.recoveries) == sorted(found.recoveries)
+
+
+@pytest.mark.requirement("MRA-11")
+@given(logs(9, 6))
+def test_combinations_are_unit_vectors(log: Mask) -> None:
+    found = audit(log)
+    for user, recovery in found.recoveries.items():
+        total = [Fraction(0)] * log.shape[1]
+        rounds = [at for at, _ in found.combination(user)]
+        assert rounds == sorted(set(rounds))
+        assert all(at < recovery.rounds for at in rounds)
+        for at, factor in found.combination(user):
+            assert factor != 0
+            for member in np.flatnonzero(log[at]):
+                total[member] += factor
+        assert total == [int(member == user) for member in range(log.shape[1])]
+
+
+@given(logs(9, 6))
+def test_witnesses_are_not_seen_by_the_rounds_before(log: Mask) -> None:
+    found = audit(log)
+    for user in range(log.shape[1]):
+        rounds = found.recoveries[user].rounds - 1 if user in found.recoveries else len(log)
+        witness = found.not_before(user)
+        assert witness[user] != 0
+        assert not any(weighed(log[:rounds], witness))
+
+
+def test_the_example_of_the_introduction() -> None:
+    found = audit(np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], dtype=bool))
+    half = Fraction(1, 2)
+    assert {user: recovery.rounds for user, recovery in found.recoveries.items()} == {0: 3, 1: 3, 2: 3}
+    assert found.combination(0) == ((0, half), (1, -half), (2, half))
+    assert found.combination(1) == ((0, half), (1, half), (2, -half))
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.data())
+def test_whole_batches_are_never_recovered(batches: int, rounds: int, data: st.DataObject) -> None:
+    size = data.draw(st.integers(2, 3))
+    rows = st.lists(st.booleans(), min_size=batches, max_size=batches)
+    log = np.repeat(np.array([data.draw(rows) for _ in range(rounds)], dtype=bool), size, axis=1)
+    assert not audit(log).recoveries
+
+
+def test_large_coefficients_are_exact() -> None:
+    """A random log whose combinations have hundreds of digits: no fraction is small modulo the prime."""
+    users = 60
+    log = np.random.default_rng(8).random((2 * users, users)) < 0.3
+    found = audit(log)
+    assert found.recoveries
+    largest = 0
+    for user in list(found.recoveries)[:5]:
+        combination = found.combination(user)
+        largest = max(largest, *(factor.denominator for _, factor in combination))
+        total = [sum(factor for at, factor in combination if log[at, member]) for member in range(users)]
+        assert total == [int(member == user) for member in range(users)]
+    assert largest > 2**31
+
+
+def test_an_unlucky_prime_is_left_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]], dtype=bool)
+    monkeypatch.setattr(multiround, "PRIMES", (2, 3, row_space.PRIMES[0]))
+    assert {recovery.rounds for recovery in audit(log).recoveries.values()} == {3}
+    monkeypatch.setattr(multiround, "PRIMES", (2,))
+    with pytest.raises(ParameterError, match="decidable modulo one of"):
+        audit(log)
+
+
+@given(logs(8, 6))
+def test_whatever_small_prime_is_tried_first_the_audit_is_the_same(log: Mask) -> None:
+    expected = {user: recovery.rounds for user, recovery in audit(log).recoveries.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiround, "PRIMES", (2, 3, 5, 7, *row_space.PRIMES))
+        assert {user: recovery.rounds for user, recovery in audit(log).recoveries.items()} == expected
+
+
+@given(logs(8, 6))
+def test_class_labels_tell_users_with_different_columns(log: Mask) -> None:
+    labels = class_labels(log).tolist()
+    for one in range(log.shape[1]):
+        assert (labels[one] == -1) == (not log[:, one].any())
+        for other in range(log.shape[1]):
+            assert (labels[one] == labels[other]) == bool((log[:, one] == log[:, other]).all())
+
+
+@pytest.mark.parametrize("log", [[[True]], np.array([[1]]), np.array([True])])
+def test_logs_of_another_kind_are_refused(log: object) -> None:
+    with pytest.raises(ParameterError, match="log"):
+        audit(log)  # type: ignore[arg-type]
+
+
+def test_only_recoverable_users_have_a_combination() -> None:
+    found = audit(np.array([[True, True]]))
+    with pytest.raises(ParameterError, match="must be a recoverable one"):
+        found.combination(0)
+    with pytest.raises(ParameterError, match="user = 2"):
+        found.not_before(2)
