@@ -250,6 +250,7 @@ RESULTS: dict[str, dict[str, str]] = {
     "select.batch": {"chosen": "choice"},
     "select.session": {"session": "bytes"},
     "select.complete": {"survivors": "users"},
+    "audit.privacy": {"strong": "user", "weak": "users", "gap": "decimals", "cardinality": "decimals"},
 }
 """The members of the results, and their forms."""
 
@@ -258,7 +259,9 @@ _FORMS_OF_RESULTS = {
     "binary64": "a string of lowercase hex digits, 16 for each number",
     "binary32": "a string of lowercase hex digits, 8 for each number",
     "vectors": "a list of strings of lowercase hex digits, 8 for each element",
+    "user": "a JSON integer",
     "users": "a list of JSON integers",
+    "decimals": "a list of decimal strings",
     "lists of users": "a list of lists of JSON integers",
     "listed sets": "a list of lists of JSON integers, or null",
     "choice": "a list of JSON integers, or null",

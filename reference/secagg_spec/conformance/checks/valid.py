@@ -23,6 +23,7 @@ from secagg_spec.conformance.checks import (
     heterosag_masking,
     heterosag_parties,
     multi_round_cases,
+    multi_round_logs,
     neighbour_scenes,
     requests,
     rounds,
@@ -308,6 +309,7 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **heterosag_parties.VALID,
     **heterosag_masking.VALID,
     **multi_round_cases.VALID,
+    **multi_round_logs.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }

@@ -1,8 +1,9 @@
-"""Multi-RoundSecAgg, one function at a time, over the reference (spec/multi-round.md, sections 2, 3 and 6)."""
+"""Multi-RoundSecAgg, one function at a time, over the reference (spec/multi-round.md, sections 2 to 4 and 6)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.targets import readers
-from secagg_spec.errors import OutOfRange
+from secagg_spec.errors import InconsistentSets, OutOfRange
+from secagg_spec.privacy import multiround
 from secagg_spec.protocols import multi_round
-from secagg_spec.selection import batches, strategies
+from secagg_spec.selection import batches, metrics, strategies, weights
 from secagg_spec.selection.batches import Parameters
 
 _LISTED = 1000
@@ -66,7 +68,43 @@ def _request(
     numbers = multi_round.Numbers(N, K, T, c)
     multi_round.check_choice(numbers, user, chosen)
     multi_round.check_survivors(numbers, survivors)
+    if list(survivors) != sorted(survivors) or list(chosen).index(user) not in survivors:
+        raise InconsistentSets(f"the survivors {list(survivors)} must ascend, and have user {user} among them")
     return {}
+
+
+# -------------------------------------------------------------------------------------------------------- the audit
+
+
+def _audit(*, N: int, rounds: Sequence[Sequence[int]]) -> dict[str, Any]:
+    log = table(N, rounds)
+    found, weak = multiround.audit(log), weights.least_weight(log)
+    return {
+        "recoverable": [
+            {"user": user, "round": recovery.rounds, "combination": _terms(found.combination(user))}
+            for user, recovery in sorted(found.recoveries.items())
+        ],
+        "strong": metrics.strong_privacy(log),
+        "weak": [weak.low, weak.high],
+        "gap": _fraction(metrics.fairness_gap(log)),
+        "cardinality": _fraction(metrics.cardinality(log)),
+    }
+
+
+def table(N: int, rounds: Sequence[Sequence[int]]) -> batches.Mask:
+    """Return a log as truth values, (J, N)."""
+    log = np.zeros((len(rounds), validate.integer("N", N, 1, batches.MAX_USERS)), dtype=np.bool_)
+    for t, users in enumerate(rounds):
+        log[t, list(validate.users(f"rounds[{t}]", list(users), N))] = True
+    return log
+
+
+def _terms(combination: multiround.Combination) -> list[list[Any]]:
+    return [[t, _fraction(factor)] for t, factor in combination]
+
+
+def _fraction(number: Fraction) -> list[str]:
+    return [str(number.numerator), str(number.denominator)]
 
 
 HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
@@ -76,5 +114,6 @@ HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
         "select.session": _session,
         "select.complete": _complete,
         "select.request": _request,
+        "audit.privacy": _audit,
     }
 )
