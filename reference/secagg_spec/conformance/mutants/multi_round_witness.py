@@ -63,3 +63,12 @@ def request(
     """Return what a user says to a choice and to survivors; as a rule it is user 4, in the first batch of the round."""
     given = {"user": user, "chosen": list(chosen), "survivors": list(survivors)}
     return answer("select.request", {**_ROUND, **numbers, **given})
+
+
+def audit(*rounds: Sequence[int], N: int = 4) -> object:
+    """Return what a log tells; as a rule of four users."""
+    return answer("audit.privacy", {"N": N, "rounds": [list(users) for users in rounds]})
+
+
+TRIANGLE = ((0, 1), (1, 2), (0, 2))
+"""Three rounds from which each of three users comes out, by halves."""

@@ -68,7 +68,8 @@ def _request(
     numbers = multi_round.Numbers(N, K, T, c)
     multi_round.check_choice(numbers, user, chosen)
     multi_round.check_survivors(numbers, survivors)
-    if list(survivors) != sorted(survivors) or list(chosen).index(user) not in survivors:
+    places = [place for place, other in enumerate(chosen) if other == user]
+    if list(survivors) != sorted(survivors) or not set(places) <= set(survivors):
         raise InconsistentSets(f"the survivors {list(survivors)} must ascend, and have user {user} among them")
     return {}
 
