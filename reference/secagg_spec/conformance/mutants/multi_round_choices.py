@@ -80,12 +80,15 @@ def _without_last(right: Function) -> Function:
 @mutant(
     "family-of-any-users",
     "MRA-02",
-    "privacy: any K users may be chosen together, as in the usual random selection",
+    "privacy: the sets are the first ones of any K users, as in the usual random selection",
     f"{_BATCHES}:family",
     family,
 )
 def _any_users(right: Function) -> Function:
-    return lambda parameters: combinations(range(parameters.N), parameters.K)
+    def wrong(parameters: Parameters) -> Iterator[tuple[int, ...]]:
+        return islice(combinations(range(parameters.N), parameters.K), batches.family_size(parameters))
+
+    return wrong
 
 
 @mutant(
@@ -238,7 +241,6 @@ def _minimum_only(parameters: Parameters, frequencies: Counts, available: Mask) 
     "fairness: of users of one frequency that do not all fit the first ones are taken, and not drawn",
     "weighted",
     lambda: one_by_one("weighted"),
-    also=("MRA-08",),
 )
 def _first_of_equals(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
     users = np.flatnonzero(available)
