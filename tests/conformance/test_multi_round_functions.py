@@ -20,7 +20,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
 from tests.conformance import narrow
 
-NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request")
+NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request", "audit.privacy")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
 OFTEN = {f"select.batch/often-{strategy}" for strategy in STRATEGIES}
 COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -50,7 +50,29 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 # ----------------------------------------------------------------------------------------------------- declarations
 
 
-@pytest.mark.requirement("MRA-03", "MRA-07")
+@pytest.mark.requirement(
+    "MRA-01",
+    "MRA-02",
+    "MRA-03",
+    "MRA-04",
+    "MRA-05",
+    "MRA-06",
+    "MRA-07",
+    "MRA-08",
+    "MRA-09",
+    "MRA-10",
+    "MRA-11",
+    "MRA-12",
+    "MRA-13",
+    "MRA-14",
+    "MRA-15",
+    "MRA-16",
+    "MRA-17",
+    "MRA-18",
+    "MRA-19",
+    "MRA-20",
+    "MRA-21",
+)
 @settings(max_examples=2, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.sampled_from(("explicit", "seeded", "none")))
 def test_no_grade_of_the_reference_gives_an_alarm(seed: int, grade: str) -> None:

@@ -59,10 +59,11 @@ def combination(draw: Any, call: Caller) -> None:
     log = logs.log(draw)
     known = log.recoverable()
     for entry in _found(call, log).recoverable:
-        _judge(log, entry, known)
+        judge_combination(log, entry, known)
 
 
-def _judge(log: Log, entry: Recovered, known: Mapping[int, int]) -> None:
+def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> None:
+    """Fail when a combination is not the user, or not of rounds up to the first after which it is recoverable."""
     used = [at for at, _ in entry.combination]
     told = f"the combination for user {entry.user} of {log}"
     if used != sorted(set(used)) or not all(factor for _, factor in entry.combination):

@@ -585,8 +585,8 @@ def _session_ids(made: Book) -> None:
     ):
         _refused_id(made, f"round-id-refused-{name}", "RoundIdChoice", CHOICE, f"the choice is {chosen}", chosen=chosen)
     for name, changed in (
-        ("short-session", {"session": "07" * 15}),
-        ("long-session", {"session": "07" * 17}),
+        ("session-of-15", {"session": drawn_bytes("round-id-refused-session-of-15", "session", 15).hex()}),
+        ("session-of-17", {"session": drawn_bytes("round-id-refused-session-of-17", "session", 17).hex()}),
         ("round", {"round": str(2**32)}),
     ):
         _refused_id(made, f"round-id-refused-{name}", "RoundIdForm", HEADER, f"there is {changed}", **changed)
