@@ -65,6 +65,7 @@ bench: $(VENV)/core  ## speeds as ratios within one run
 	$(BIN)/python -m tests.benchmarks.basecagg
 	$(BIN)/python -m tests.benchmarks.basa
 	$(BIN)/python -m tests.benchmarks.heterosag
+	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python tests/benchmarks/privacy.py
 
 clean:  ## remove what the other targets made

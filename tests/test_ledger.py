@@ -234,6 +234,7 @@ def test_the_ledger_holds_the_claims_and_each_has_a_proof_or_is_open() -> None:
     assert open_ones == {
         *("BAS-38X", "BAS-FIG1", "BAS-FIG2", "BAS-HYP", "BASA-ABE", "BASA-RUN"),
         *("HET-54X", "HET-EXP1", "HET-EXP2", "HET-FIG34", "HET-REM6"),
+        *("MRS-ACC", "MRS-APP"),
     }
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import struct
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.arithmetic.sampling import elements_from_bytes
+from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below
 from secagg_spec.errors import LengthMismatch, ParameterError
 from tests.strategies import EDGE_MODULI, OTHER_MODULI, integers_of, moduli
 
@@ -65,3 +66,12 @@ def test_bytes_that_run_out_are_refused(modulus: int, values: list[int], tail: b
 def test_counts_that_are_no_counts_are_refused(n: int) -> None:
     with pytest.raises(ParameterError, match="n = "):
         elements_from_bytes(Ring(7), bytes(16), n)
+
+
+@given(st.lists(st.tuples(st.integers(1, 2**32), st.integers(0, 2**64 - 1)), min_size=1))
+def test_integers_below_bounds_are_those_of_usable_words(cases: list[tuple[int, int]]) -> None:
+    bounds = np.array([bound for bound, _ in cases], dtype=np.uint64)
+    data = b"".join(word.to_bytes(8, "little") for _, word in cases)
+    drawn, usable = integers_below(bounds, data)
+    assert drawn.tolist() == [word // 2 % bound for bound, word in cases]
+    assert usable.tolist() == [word // 2 < 2**63 // bound * bound for bound, word in cases]

@@ -62,10 +62,11 @@ class Node:
 
 
 @contextmanager
-def running() -> Iterator[Node]:
-    """Run the adapter meanwhile."""
+def running(*arguments: str) -> Iterator[Node]:
+    """Run the adapter meanwhile, with these arguments."""
     assert NODE is not None
-    with subprocess.Popen([NODE, str(ADAPTER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [NODE, str(ADAPTER), *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Node(process)
         assert process.stdin is not None
         process.stdin.close()

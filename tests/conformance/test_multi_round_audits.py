@@ -154,11 +154,12 @@ def test_results_of_another_form_are_faults_of_form(change: Any) -> None:
 @pytest.mark.requirement("MRA-13", "MRA-14")
 def test_two_numbers_that_differ_are_right_for_many_users_only() -> None:
     def open_ended(result: Any) -> Any:
-        return {**result, "weak": [min(result["weak"][0], 1), result["weak"][1]]}
+        return {**result, "weak": [result["strong"], result["weak"][1]]}
 
     assert found(open_ended, "weak").failure
     assert found(open_ended, "weak-large").failure is None
-    assert found(lambda result: {**result, "weak": [0, 0]}, "weak-large").failure
+    for wrong in ([0, 0], [0, 40], [40, 40]):
+        assert found(lambda result, wrong=wrong: {**result, "weak": wrong}, "weak-large").failure
 
 
 @pytest.mark.requirement("MRA-10", "MRA-11")

@@ -150,9 +150,13 @@ class Misbehaving(RuleBasedStateMachine):
             box = self.network.waiting.get(user, [])
             for at, message in enumerate(box):
                 if isinstance(message, UnmaskRequest) and data.draw(st.booleans()):
-                    moved = {data.draw(st.integers(0, self.parameters.N - 1))}
+                    moved = self.moved(data)
                     survivors, dropped = (set(users) ^ moved for users in (message.survivors, message.dropped))
                     box[at] = replace(message, survivors=tuple(sorted(survivors)), dropped=tuple(sorted(dropped)))
+
+    def moved(self, data: st.DataObject) -> set[int]:
+        """Whom the server lies about."""
+        return {data.draw(st.integers(0, self.parameters.N - 1))}
 
     def take(self, party: int) -> None:
         """Take the next step; a refusal changes nothing, and the mail of the blamed is dropped."""

@@ -86,6 +86,7 @@ from tests.protocols import (
     cost_calls,
     heterosag_calls,
     metric_calls,
+    selection_calls,
     test_secagg,
     test_secagg_active,
 )
@@ -748,6 +749,7 @@ CALLS: dict[str, Call] = {
        for row, step in enumerate(heterosag.TABLE)},
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
     **{name: Call(*parts) for name, parts in metric_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in selection_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -790,6 +792,7 @@ CORES = {
     "sizes",
     "draw_randomness",
     "usable_words",
+    "integers_below",
     "elements_of",
     "octets",
     "check_request",
@@ -830,6 +833,7 @@ CORES = {
     *heterosag_calls.CORES,
     *("mask_keys", "self_keys", "masked_update", "masked_sums", "unmasked_sums", "ready", "envelope"),
     *cost_calls.CORES,
+    *selection_calls.CORES,
     "attribute",
 }
 """Functions behind a boundary, and functions whose only arguments are objects of the library."""
@@ -859,6 +863,7 @@ MODULES: tuple[ModuleType, ...] = (
     *basa_calls.MODULES,
     *heterosag_calls.MODULES,
     *metric_calls.MODULES,
+    *selection_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,
@@ -1081,6 +1086,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),
     ("run_round", NOBODY, TooFewSurvivors, "0 masked updates arrived and max(U, T + 2) = 3 are needed"),
     *heterosag_calls.REFUSED,
+    *selection_calls.REFUSED,
 ]
 
 
@@ -1089,6 +1095,7 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
 @pytest.mark.requirement(
     "HSA-01", "HSA-02", "HSA-03", "HSA-04", "HSA-05", "HSA-06", "HSA-07", "HSA-09", "HSA-10", "HSA-26"
 )
+@pytest.mark.requirement("MRA-01", "MRA-08", "MRA-09", "MRA-17", "MRA-20", "MRA-21")
 @pytest.mark.parametrize(("name", "changed", "error", "text"), REFUSED, ids=range(len(REFUSED)))
 def test_refusals_name_the_parameter_the_value_and_the_bound(
     name: str, changed: dict[str, Any], error: type[Exception], text: str

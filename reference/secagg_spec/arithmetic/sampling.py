@@ -57,3 +57,13 @@ def elements_from_bytes(ring: Ring, data: bytes, n: int) -> UintArray:
     if elements.size < n:
         raise LengthMismatch("data", f"{len(data)} bytes with {elements.size} usable words", f"enough for n = {n}")
     return elements[:n].astype(np.uint64)
+
+
+def integers_below(bounds: UintArray, data: bytes) -> tuple[UintArray, NDArray[np.bool_]]:
+    """Return, for each bound, a word of `data` modulo it, and whether the word is usable: uniform when it is.
+
+    Words are 8 bytes, little-endian, without their lowest bit. A word is usable when it is below the largest multiple
+    of the bound that is at most 2**63; bounds are at most 2**32.
+    """
+    words = np.frombuffer(data, dtype="<u8") >> np.uint64(1)
+    return words % bounds, words < np.uint64(2**63) // bounds * bounds

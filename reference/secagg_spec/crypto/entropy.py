@@ -15,7 +15,7 @@ import numpy as np
 
 from secagg_spec.arithmetic import scalars, shamir, validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
-from secagg_spec.arithmetic.sampling import elements_from_bytes, usable_words
+from secagg_spec.arithmetic.sampling import elements_from_bytes, integers_below, usable_words
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.errors import ParameterError
 
@@ -99,12 +99,11 @@ def draw_scalars(source: Source, count: int) -> tuple[int, ...]:
 
 def draw_below(source: Source, ranges: Sequence[int]) -> tuple[int, ...]:
     """Draw for each number of `ranges`, at most 2**32, a uniform integer that is below it, by rejection (MRA-07)."""
-    bounds = np.array([validate.integer("ranges", bound, 1, MAX_MODULUS) for bound in ranges], dtype=np.uint64)
+    given = validate.sequence("ranges", ranges, "integers")
+    bounds = np.array([validate.integer("ranges", bound, 1, MAX_MODULUS) for bound in given], dtype=np.uint64)
     drawn = np.zeros(len(bounds), dtype=np.uint64)
     missing = np.arange(len(bounds))
     while missing.size:
-        words = np.frombuffer(source.take(8 * missing.size), dtype="<u8") >> np.uint64(1)
-        limits = np.uint64(2**63) // bounds[missing] * bounds[missing]
-        drawn[missing] = words % bounds[missing]
-        missing = missing[words >= limits]
-    return tuple(int(step) for step in drawn)
+        drawn[missing], usable = integers_below(bounds[missing], source.take(8 * missing.size))
+        missing = missing[~usable]
+    return tuple(drawn.tolist())

@@ -133,7 +133,7 @@ def whole_inputs(parameters: batches.Parameters, arrived: Sequence[int]) -> tupl
     UnknownUser, DuplicateUser
         A user is outside [0, K), or named twice.
     """
-    return whole_batches(round_batches(parameters), arrived)
+    return whole_batches(round_batches(parameters), validate.users("arrived", arrived, parameters.K))
 
 
 def check_choice(parameters: batches.Parameters, user: int, chosen: Sequence[int]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ Source: Multi-RoundSecAgg, section 4, component 1; spec/multi-round.md, sections
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -106,7 +106,7 @@ def whole_batches(parameters: Parameters, users: Collection[int]) -> tuple[int, 
     UnknownUser, DuplicateUser
         A user is outside [0, N), or named twice.
     """
-    here = set(validate.users("users", list(users), parameters.N))
+    here = set(validate.users("users", list(users) if isinstance(users, Set) else users, parameters.N))
     return tuple(user for user in sorted(here) if here.issuperset(parameters.members(user // parameters.T)))
 
 

@@ -73,28 +73,34 @@ def uniform(parameters: Parameters, frequencies: Counts, available: Mask) -> Poo
     return _drawn(batches, parameters.per_round) if len(batches) >= parameters.per_round else None
 
 
-def weighted(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
-    """Take available users by ascending frequency, and draw among those of the first one that do not all fit."""
-    users = np.flatnonzero(available)
-    if len(users) < parameters.K:
+def least(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    """Take complete batches by ascending frequency, and draw among those of the first one that do not all fit."""
+    batches = complete(parameters, available)
+    count = parameters.per_round
+    if len(batches) < count:
         return None
-    seen = frequencies[users]
-    last = np.partition(seen, parameters.K - 1)[parameters.K - 1]
-    level = users[seen == last]
-    taken = users[seen < last]
-    missing = parameters.K - len(taken)
+    seen = _least_frequencies(parameters, frequencies)[batches]
+    last = np.partition(seen, count - 1)[count - 1]
+    level, taken = batches[seen == last], batches[seen < last]
+    missing = count - len(taken)
     if missing == len(level):
         return Pool(np.concatenate([taken, level]), level[:0], 0)
     return Pool(taken, level, missing)
 
 
 def fair(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
-    """Draw one complete batch of the least frequency, then others: Multi-RoundSecAgg for unequal dropout rates."""
+    """Draw one complete batch of the least frequency, then others: Multi-RoundSecAgg as the paper has it, repaired."""
     batches = complete(parameters, available)
     if len(batches) < parameters.per_round:
         return None
-    seen = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)[batches]
+    seen = _least_frequencies(parameters, frequencies)[batches]
     return Pool(batches[:0], batches, parameters.per_round, batches[seen == seen.min()])
+
+
+def _least_frequencies(parameters: Parameters, frequencies: Counts) -> Counts:
+    """Return the frequency of each batch, the least of its users'."""
+    found: Counts = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)
+    return found
 
 
 def _drawn(items: _Items, count: int) -> Pool:
@@ -124,10 +130,11 @@ class Strategy:
 STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
     {
         "random": Strategy("random", uniform, lambda K: 1),
-        "weighted": Strategy("weighted", weighted, lambda K: 1),
+        "weighted": Strategy("weighted", least, lambda K: 1),
         "partition": Strategy("partition", fair, lambda K: K),
         "uniform": Strategy("uniform", uniform),
         "fair": Strategy("fair", fair),
+        "least": Strategy("least", least),
     }
 )
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from secagg_spec.simulate import basa, basecagg, heterosag, lightsecagg, secagg
+from secagg_spec.simulate import basa, basecagg, heterosag, lightsecagg, multiround, secagg
 
 _PROTOCOLS = {
     "lightsecagg": lightsecagg,
@@ -14,6 +14,7 @@ _PROTOCOLS = {
     "basecagg": basecagg,
     "basa": basa,
     "heterosag": heterosag,
+    "multiround": multiround,
 }
 _DEFAULTS = {"users": "8", "length": "6"}
 _EXIT_CODES = """exit codes:

@@ -103,9 +103,11 @@ def weak_large(draw: Any, call: Caller) -> None:
 
 
 def _judge_weak(call: Caller, log: Log) -> None:
-    (low, high), want = _found(call, log).weak, log.weak()
+    (low, high), want, least = _found(call, log).weak, log.weak(), log.strong()
     if not low <= want <= high:
         fail(f"the weak privacy of {log} is said to be from {low} to {high}; it is {want}", [want, want])
+    if low < least:
+        fail(f"the weak privacy of {log} is said to be {low} at least; the strong privacy is {least} already")
     if low != high and len(log.users()) <= FEW_USERS:
         fail(f"the weak privacy of {log}, which has few users, is said to be from {low} to {high}", [want, want])
 

@@ -143,7 +143,11 @@ def few_sets(draw: Any, name: str, most: int) -> Choice:
     p = Numbers(batches * size, per_round * size, size)
     lacking = draw(st.integers(0, batches - 1)) if batches > usable else -1
     here = tuple(user for user in range(p.N) if user // size != lacking)
-    often = draw(st.lists(st.integers(0, 1), min_size=p.N, max_size=p.N)) if name in ("weighted", "fair") else [0] * p.N
+    often = (
+        draw(st.lists(st.integers(0, 1), min_size=p.N, max_size=p.N))
+        if name in (*oracles.BY_FREQUENCY, "fair")
+        else [0] * p.N
+    )
     made = Choice(p, name, tuple(often), here)
     alike = Choice(p, name, (0,) * p.N, here)
     return made if 1 < len(oracles.odds(*made.rest)) <= most else alike

@@ -16,9 +16,11 @@ from math import comb, prod
 Pick = Callable[[int], int]
 """What draws an integer at least 0 and below a bound."""
 
-STRATEGIES = ("random", "weighted", "partition", "uniform", "fair")
+STRATEGIES = ("random", "weighted", "partition", "uniform", "fair", "least")
 LISTED = 1000
 """The most sets of a family that is listed."""
+BY_FREQUENCY = ("weighted", "least")
+"""The strategies by which all batches of a round are those of the least frequencies."""
 SEPARATE = ("random", "weighted")
 """The strategies with batches of one user."""
 
@@ -76,7 +78,7 @@ def chosen(
     if len(usable) < p.per_round:
         return None
     seen = {batch: min(frequencies[user] for user in p.users([batch])) for batch in usable}
-    if strategy == "weighted":
+    if strategy in BY_FREQUENCY:
         return p.users(_by_frequency(seen, p.per_round, pick))
     if strategy in ("partition", "fair"):
         least = min(seen.values())
@@ -89,7 +91,7 @@ def chosen(
 def _by_frequency(seen: dict[int, int], count: int, pick: Pick) -> list[int]:
     taken: list[int] = []
     for frequency in sorted(set(seen.values())):
-        level = sorted(user for user, often in seen.items() if often == frequency)
+        level = sorted(batch for batch, often in seen.items() if often == frequency)
         missing = count - len(taken)
         if len(level) > missing:
             return taken + drawn(level, missing, pick)
@@ -139,8 +141,8 @@ def fault(p: Numbers, strategy: str, frequencies: Sequence[int], available: Sequ
     if not set(batches) <= set(usable):
         return "not all of its users are available"
     seen = {batch: min(frequencies[user] for user in p.users([batch])) for batch in usable}
-    if strategy == "weighted" and sorted(seen[user] for user in batches) != sorted(seen.values())[: p.K]:
-        return "there are available users of smaller frequencies"
+    if strategy in BY_FREQUENCY and sorted(seen[batch] for batch in batches) != sorted(seen.values())[: p.per_round]:
+        return "there are complete batches of smaller frequencies"
     if strategy in ("partition", "fair") and min(seen.values()) not in {seen[batch] for batch in batches}:
         return "no complete batch of the least frequency is in it"
     return ""

@@ -250,6 +250,20 @@ def _pairs(right: Function, log: Log) -> Bounds:
 
 
 @_figure(
+    "weak-privacy-from-one-on",
+    "MRA-13",
+    "wrong number: of many users nothing is known below the weak privacy, not even the strong one",
+    _WEAK,
+    range(16),
+    (0, 1),
+    N=16,
+)
+def _from_one(right: Function, log: Log) -> Bounds:
+    found: Bounds = right(log)
+    return Bounds(min(found.low, 1), found.high, found.users) if log.any(axis=0).sum() > 12 else found
+
+
+@_figure(
     "weak-privacy-left-open",
     "MRA-14",
     "wrong number: nothing but the strong privacy is known to be below the weak one",

@@ -198,7 +198,7 @@ def _most(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool 
     "fair-is-uniform",
     "MRA-05",
     "fairness: frequencies are not looked at",
-    "fair partition weighted",
+    "fair partition",
     lambda: batch("fair", (3, 3, 1, 1, 2, 2, 0, 0), draws=(0, 0)),
 )
 def _uniform(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
@@ -223,38 +223,38 @@ def _all_least(parameters: Parameters, frequencies: Counts, available: Mask) -> 
     "weighted-of-the-least-frequency-only",
     "MRA-04",
     "no round: only users of the least frequency are taken, as the paper says it, and there are fewer than K",
-    "weighted",
+    "weighted least",
     lambda: one_by_one("weighted", (0, 1, 1, 1, 1), (0,)),
     also=("MRA-05",),
 )
 def _minimum_only(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
-    users = np.flatnonzero(available)
-    if len(users) < parameters.K:
+    pool = strategies.fair(parameters, frequencies, available)
+    if pool is None or pool.least is None or len(pool.least) < parameters.per_round:
         return None
-    level = users[frequencies[users] == frequencies[users].min()]
-    return strategies.weighted(parameters, frequencies, available) if len(level) >= parameters.K else None
+    return strategies.least(parameters, frequencies, available)
 
 
 @_strategy(
     "weighted-takes-the-first-of-equals",
     "MRA-05",
     "fairness: of users of one frequency that do not all fit the first ones are taken, and not drawn",
-    "weighted",
+    "weighted least",
     lambda: one_by_one("weighted"),
 )
 def _first_of_equals(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
-    users = np.flatnonzero(available)
-    if len(users) < parameters.K:
+    there = batches.complete(parameters, available)
+    if len(there) < parameters.per_round:
         return None
-    order = users[np.argsort(frequencies[users], kind="stable")]
-    return Pool(order[: parameters.K], order[:0], 0)
+    often = frequencies.reshape(parameters.batches, parameters.T).min(axis=1)[there]
+    order = there[np.argsort(often, kind="stable")]
+    return Pool(order[: parameters.per_round], order[:0], 0)
 
 
 @_strategy(
     "weighted-draws-of-all",
     "MRA-05",
     "fairness: users of small frequencies are drawn from with the others",
-    "weighted",
+    "weighted least",
     lambda: one_by_one("weighted", (1, 0, 1, 1, 1), (0,)),
 )
 def _draws_all(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
@@ -274,6 +274,17 @@ def _first_batches(parameters: Parameters, frequencies: Counts, available: Mask)
     return pool and Pool(pool.drawn[: pool.draws], pool.drawn[:0], 0)
 
 
+@_strategy(
+    "least-in-one-place-only",
+    "MRA-05",
+    "fairness: the frequency has a say in one batch of a round, as by the paper's rule, and not in all",
+    "weighted least",
+    lambda: batch("least", (0, 0, 1, 1, 2, 2, 1, 1), draws=(1,)),
+)
+def _one_place(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    return strategies.fair(parameters, frequencies, available)
+
+
 def _skipping(
     name: str, effect: str, strategy: str, witness: Callable[[], object]
 ) -> Callable[[Callable[[Chooses], Chooses]], Any]:
@@ -289,7 +300,7 @@ def _skipping(
     return register
 
 
-_NAMES = "random weighted partition uniform fair"
+_NAMES = "random weighted partition uniform fair least"
 
 
 @_skipping(
@@ -319,7 +330,7 @@ def _all_there(right: Chooses) -> Chooses:
 @_skipping(
     "smaller-round-of-what-is-there",
     "privacy: where too few batches are complete, a round has those that are",
-    "uniform random weighted",
+    "uniform random weighted least",
     lambda: batch("uniform", available=range(2), draws=()),
 )
 def _smaller(right: Chooses) -> Chooses:

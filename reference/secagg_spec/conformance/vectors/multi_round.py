@@ -101,6 +101,7 @@ _FLAGS = (
         "fair-is-uniform",
         "all-of-the-least-frequencies",
         "weighted-draws-of-all",
+        "least-in-one-place-only",
     ),
     (
         "SeldomAndIncomplete",
@@ -483,7 +484,7 @@ def _choices(made: Book) -> None:
             flags = ["Drawn"] if strategy in ("random", "uniform") else ["Seldom"]
             _choose(made, id, _drawn_choice(id, p, strategy), ["MRA-05"], flags, f"{strategy}, with all users")
     for name, p in _PRESETS.items():
-        for strategy in ("uniform", "fair"):
+        for strategy in ("uniform", "fair", "least"):
             id = f"choice-{strategy}-{name}"
             missing = [p.T, p.N - 1]
             chosen = _drawn_choice(id, p, strategy, missing=missing)
@@ -491,6 +492,8 @@ def _choices(made: Book) -> None:
     for name, strategy, often in (
         ("least-of-a-batch", "fair", (9, 0, 3, 3, 1, 4, 2, 2)),
         ("one-batch-first", "fair", (0, 0, 1, 1, 2, 2, 0, 0)),
+        ("all-places-by-frequency", "least", (0, 0, 1, 1, 2, 2, 1, 1)),
+        ("least-of-a-batch-in-all-places", "least", (9, 2, 3, 3, 1, 4, 9, 0)),
         ("largest-frequencies", "fair", (MAX_FREQUENCY,) * 6 + (MAX_FREQUENCY - 1,) * 2),
     ):
         id, comment = f"choice-{name}", f"frequencies {list(often)}"
@@ -510,7 +513,7 @@ def _choices(made: Book) -> None:
 
 
 def _rounds_or_none(made: Book, p: Numbers) -> None:
-    for strategy in ("uniform", "fair"):
+    for strategy in ("uniform", "fair", "least"):
         id, comment = f"choice-{strategy}-just-enough", "just as many batches are complete as make a round"
         chosen = _drawn_choice(id, p, strategy, missing=[1, 4])
         _choose(made, id, chosen, ["MRA-04", "MRA-03"], ["JustEnough", "Incomplete"], comment)

@@ -4,16 +4,17 @@
 // secagg-spec-node: LightSecAgg and its conventions behind the adapter protocol, version 1.0.
 //
 // Written from the text alone: spec/conventions.md, spec/lightsecagg.md, spec/secagg.md, spec/fedbuff.md,
-// spec/basecagg.md, spec/basa.md, spec/heterosag.md and spec/adapter.md. It shares no code with the reference, and no
-// idea that the text does not give. Node 20, no dependency.
+// spec/basecagg.md, spec/basa.md, spec/heterosag.md, spec/multi-round.md and spec/adapter.md. It shares no code with
+// the reference, and no idea that the text does not give. Node 20, no dependency.
 //
 //   node adapter.js < requests.jsonl > answers.jsonl
+//   node adapter.js --draw         the same, but select.batch draws on its own
 //
 // The ids in brackets, such as [MOD-03], name the sentence of the text that a piece of code carries out.
 // This file: 1 operations, 2 requests and answers, 3 standard input and output. Beside it: refusals, integers modulo R,
 // the code, the quantiser, LightSecAgg, encodings; and with operations of their own: crypto, messages, scripts,
 // signatures, the active profile, secret sharing, pairs, staleness, BASecAgg and its parties, BASA and its parties,
-// HeteroSAg with its quantiser, its plan and its averages, sessions.
+// HeteroSAg with its quantiser, its plan and its averages, Multi-RoundSecAgg: selection and audit, sessions.
 
 'use strict';
 
@@ -196,7 +197,7 @@ operation('lightsecagg.round', {
 const MODULES = [
   './crypto', './messages', './scripts', './signatures', './active', './shamir', './pairs', './staleness',
   './basecagg', './basecagg_parties', './basa', './basa_parties', './levels', './segments', './averages', './heterosag',
-  './sessions',
+  './selection', './audit', './sessions',
 ];
 for (const module of MODULES) {
   for (const [name, { params, rand, run, declared }] of Object.entries(require(module).operations)) {

@@ -1,0 +1,142 @@
+"""The average number of users in a round: the formula of theorem 1 is right, and does not grow with T.
+
+Statement. A round of K users takes place when K/T of N/T batches are complete.
+(a) If users drop out independently with the probability p, the mean number of users is C of theorem 1, as a
+    polynomial in p, for all strategies that never skip such a round.
+(b) C does not grow as T grows, among the divisors of N and K. It does not fall either for K = N. If T divides T',
+    this is clear, since a complete batch of T' users is a union of complete ones of T.
+(c) The numbers behind figure 3 depend on p, which is not said in the text.
+(d) For N = 120, K = 12 and rates .1 to .5, user i having the rate of place i modulo 5, T = 3 has 99.99 of 100, and T
+    = 4 98 of 100, of the users that random selection has. With users of one rate in one batch C is larger. When all
+    rates are 1/2, T = 4 has less than 30.
+(e) No log with a set of K users has more privacy than K, and groups that never mix have K. Their C is the least in
+    (d).
+
+Idea. (a) All sets of available users are counted, by their number; polynomials of degree N that agree at N + 1 points
+are equal. (b) Exact values on a grid. (d) The number of complete batches is a sum of independent bits, whose law is
+computed batch by batch. (e) The set itself has K users, and disjoint sets have no combination about fewer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, pairwise
+from math import comb, prod
+
+import numpy as np
+
+from secagg_spec.ledger import Finding, Report, Tally
+
+CLAIMS = ("MRS-EQ7", "MRS-THM1C", "MRS-REM5", "MRS-FIG3", "MRS-OBS1", "MRS-OBS2")
+GRID = tuple(Fraction(j, 100) for j in (1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99))
+LARGE = ((120, 12), (120, 60), (60, 12), (120, 96))
+N, K = 120, 12
+PAPER = (1, 3, 4, 6, 12)
+GROUPS = ((4, 2), (6, 3), (8, 4), (8, 2), (9, 3))
+
+
+def formula(users: int, chosen: int, T: int, p: Fraction) -> Fraction:
+    """Return C as theorem 1 has it."""
+    M, k, q = users // T, chosen // T, 1 - (1 - p) ** T
+    skipped = (comb(M, i) * q**i * (1 - q) ** (M - i) for i in range(M - k + 1, M + 1))
+    return chosen * (1 - sum(skipped, Fraction(0)))
+
+
+def sizes(users: int, chosen: int) -> Iterator[int]:
+    """Yield the numbers that divide both."""
+    return (T for T in range(1, chosen + 1) if users % T == chosen % T == 0)
+
+
+def counted(users: int, chosen: int, T: int) -> list[int]:
+    """Return, for each number of available users, how many sets of so many let a round take place."""
+    available = (np.arange(1 << users)[:, None] >> np.arange(users)) & 1
+    takes_place = available.reshape(len(available), -1, T).all(axis=2).sum(axis=1) >= chosen // T
+    return [int(count) for count in np.bincount(available.sum(axis=1)[takes_place], minlength=users + 1)]
+
+
+def at_least(chances: Iterable[Fraction], k: int) -> Fraction:
+    """Return the probability that k or more of independent events happen."""
+    law = [Fraction(1)]
+    for c in chances:
+        law = [low * c + high * (1 - c) for low, high in zip([Fraction(0), *law], [*law, Fraction(0)], strict=True)]
+    return sum(law[k:], Fraction(0))
+
+
+def cardinality(rates: Sequence[Fraction], T: int) -> Fraction:
+    """Return the mean number of users of the paper's N and K, with batches in the order of users."""
+    chances = (Fraction(prod(1 - p for p in rates[b : b + T])) for b in range(0, N, T))
+    return K * at_least(chances, K // T)
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide (a) to (e)."""
+    return {**theorem(), "MRS-REM5": falls(report), "MRS-FIG3": figure(), **observations(report)}
+
+
+def theorem() -> dict[str, Finding]:
+    """Decide (a)."""
+    tally = Tally()
+    for chosen, users in combinations_with_replacement(range(1, 13), 2):
+        for T in sizes(users, chosen):
+            counts = counted(users, chosen, T)
+            points = [Fraction(j, users + 2) for j in range(1, users + 2)]
+            exact = [sum(n * (1 - p) ** a * p ** (users - a) for a, n in enumerate(counts)) for p in points]
+            holds = all(chosen * each == formula(users, chosen, T, p) for each, p in zip(exact, points, strict=True))
+            tally.add({"N": users, "K": chosen, "T": T}, holds)
+    return {
+        "MRS-EQ7": Finding(tally.verdict, "K times the probability that a round takes place"),
+        "MRS-THM1C": Finding(tally.verdict, "equal for all p", tally.against, {"parameters": tally.cases}),
+    }
+
+
+def falls(report: Report) -> Finding:
+    """Decide (b)."""
+    tally, equal = Tally(), 0
+    small = [(users, chosen) for users in range(1, 25) for chosen in range(1, users + 1)]
+    for (users, chosen), p in ((pair, p) for pair in [*small, *LARGE] for p in GRID):
+        for T, after in pairwise(sizes(users, chosen)):
+            low, high = formula(users, chosen, after, p), formula(users, chosen, T, p)
+            tally.add({"N": users, "K": chosen, "T": [T, after], "p": str(p)}, low <= high)
+            equal += low == high
+            report.check((low == high) == (chosen == users), f"(b) equal for K = N alone: {users, chosen, T, after}")
+    report.say(f"C does not grow with T in {tally.held} of {tally.cases} cases; it stays in {equal}, all with K = N")
+    return Finding(tally.verdict, "it stays for K = N", tally.against, {"cases": tally.cases, "equal": equal})
+
+
+def figure() -> Finding:
+    """Decide (c)."""
+    table = {f"p = {p}": [f"{float(formula(N, K, T, p)):.3f}" for T in sizes(N, K)] for p in GRID[1:6]}
+    apart = all(a != b for a, b in combinations(table.values(), 2))
+    return Finding("imprecise" if apart else "confirmed", "C for T = 1, 2, 3, 4, 6, 12", None, table)
+
+
+def observations(report: Report) -> dict[str, Finding]:
+    """Decide (d) and (e)."""
+    mixed = [Fraction(1 + user % 5, 10) for user in range(N)]
+    C = {T: cardinality(mixed, T) for T in PAPER}
+    report.check(all(cardinality([p] * N, T) == formula(N, K, T, p) for T in PAPER for p in GRID[1:6]), "equal rates")
+    report.say(f"C for rates .1 to .5 in turn: { {T: round(float(c), 3) for T, c in C.items()} }")
+    half = {T: formula(N, K, T, Fraction(1, 2)) for T in PAPER}
+    report.check(half[4] < Fraction(3, 10) * half[1], "(d) not so when all rates are 1/2")
+    close = C[3] > Fraction(999, 1000) * C[1] and C[4] > Fraction(97, 100) * C[1]
+    numbers = {f"T = {T}": f"{float(c):.3f}" for T, c in C.items()}
+    by_rate = {f"T = {T}, by rate": f"{float(cardinality(sorted(mixed), T)):.3f}" for T in (6, 12)}
+    all_half = {f"T = {T}, rates 1/2": f"{float(c):.3f}" for T, c in half.items()}
+    least = min(C, key=lambda T: C[T]) == K and all(
+        disjoint_weight(users, chosen) == chosen for users, chosen in GROUPS
+    )
+    return {
+        "MRS-OBS1": Finding(
+            "confirmed" if close else "refuted", "for rates that differ", None, {**numbers, **by_rate, **all_half}
+        ),
+        "MRS-OBS2": Finding("confirmed" if least else "refuted", "privacy 12, and the least C"),
+    }
+
+
+def disjoint_weight(users: int, chosen: int) -> int:
+    """Return the least number of users in a combination of disjoint groups, with coefficients from -2 to 2."""
+    M = users // chosen
+    z = np.stack(np.meshgrid(*[np.arange(-2, 3)] * M), axis=-1).reshape(-1, M)
+    weights = (z @ np.kron(np.eye(M, dtype=int), np.ones(chosen, dtype=int)) != 0).sum(axis=1)
+    return int(weights[weights > 0].min())

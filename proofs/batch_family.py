@@ -1,0 +1,155 @@
+"""The family of all unions of batches has privacy T exactly, whatever is computed from sums of the same models.
+
+Statement. N users in batches of T, which divides N and K; the family has all unions of K/T batches.
+(a) It has C(N/T, K/T) sets: all sets of K users for T = 1, N/K disjoint ones for T = K; six for N = 8, K = 4, T = 2.
+(b) Its strong and weak privacy are T when K < N. With K = N there is one set, and both are N.
+(c) For N = 120, K = 12: C(120, 12), about 10^16, for T = 1; 10 for T = 12, 190 for T = 6, 4060 for T = 4, and 91390
+    for T = 3, where the table has no number.
+(d) For models that do not change, all sums of the family tell the sums over batches, and nothing else: two inputs
+    give the same sums exactly when they have the same sums over batches. So no computation on the sums splits a
+    batch. What the sum of a batch says by itself remains: if entries are bounded, a sum at the bound tells each of
+    them.
+(e) When models change the guarantee need not become stronger. If all models of all rounds are unknowns of their own,
+    each combination is about K users or more. If one user of a batch changes alone, the difference of two sums over
+    this batch is his change; if a model is multiplied by a number that is known, two sums tell it.
+
+Idea. (b) Batches are classes when K < N, and sums over k of M batches, 1 <= k < M, span all vectors over batches. (d)
+All inputs with three values are listed. (e) The sums are linear in the unknowns; unit vectors in their span are what
+is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from math import comb
+from typing import TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic.companions import companions
+from secagg_spec.ledger import Finding, Report, Tally, package
+
+CLAIMS = ("MRS-RBP", "MRS-EX1", "MRS-THM1P", "MRS-TAB1", "MRS-REM3", "MRS-REM7")
+Rows: TypeAlias = list[list[int]]
+TABLE = {12: 10, 6: 190, 4: 4060}
+CUBES = ((4, 2, 2), (4, 4, 2), (6, 2, 2), (6, 4, 2), (6, 3, 3), (8, 4, 4), (8, 4, 2), (6, 3, 1))
+
+
+def cases(largest: int) -> Iterator[tuple[int, int, int]]:
+    """Yield N, K and T, where T divides both."""
+    for N in range(1, largest + 1):
+        for K in range(1, N + 1):
+            yield from ((N, K, T) for T in range(1, K + 1) if N % T == K % T == 0)
+
+
+def family(N: int, K: int, T: int) -> Rows:
+    """Return the sets as rows: those of K users in which each batch is whole or missing."""
+    some = (chosen for chosen in combinations(range(N), K))
+    whole = (chosen for chosen in some if all(u // T * T + v in chosen for u in chosen for v in range(T)))
+    return [[int(user in chosen) for user in range(N)] for chosen in whole]
+
+
+def rank(rows: Sequence[Sequence[int]]) -> int:
+    """Return the rank over the rationals."""
+    return int(package("flint").fmpz_mat([list(row) for row in rows]).rank())
+
+
+def strong(rows: Rows) -> int:
+    """Return the least number of users in a class."""
+    return min(map(len, companions([frozenset(u for u, bit in enumerate(row) if bit) for row in rows])))
+
+
+def weak(rows: Rows) -> int:
+    """Return the least number of users in a combination that is not 0: those that vanish outside lower the rank."""
+    N, full = len(rows[0]), rank(rows)
+    for size in range(1, N):
+        for kept in combinations(range(N), size):
+            if rank([[row[j] for j in range(N) if j not in kept] for row in rows]) < full:
+                return size
+    return N
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide (a) to (e)."""
+    counts, privacy = Tally(), Tally()
+    for N, K, T in cases(9):
+        rows, case = family(N, K, T), {"N": N, "K": K, "T": T}
+        counts.add(case, len(rows) == comb(N // T, K // T))
+        found = (strong(rows), weak(rows))
+        report.check(found == ((T, T) if K < N else (N, N)), f"(b) {case}: strong and weak privacy are {found}")
+        privacy.add({**case, "privacy": found}, min(found) >= T)
+    report.check(
+        all(comb(N, K) == comb(N // 1, K // 1) and comb(N // K, 1) == N // K for N, K, _ in cases(9)), "(a) extremes"
+    )
+    report.say(f"{privacy.cases} families of up to 9 users: strong and weak privacy are T, or N when K = N")
+    example = family(8, 4, 2)
+    as_stated = len(example) == 6 and strong(example) == weak(example) == 2
+    return {
+        "MRS-RBP": Finding(counts.verdict, "C(N/T, K/T) sets", counts.against, {"families": counts.cases}),
+        "MRS-EX1": Finding("confirmed" if as_stated else "refuted", "6 sets, privacy 2"),
+        "MRS-THM1P": Finding(privacy.verdict, "T exactly when K < N", privacy.against),
+        "MRS-TAB1": table(),
+        "MRS-REM3": changing(report),
+        "MRS-REM7": nothing_else(report),
+    }
+
+
+def table() -> Finding:
+    """Decide (c)."""
+    sizes = {T: comb(120 // T, 12 // T) for T in (1, 3, 4, 6, 12)}
+    right = all(sizes[T] == stated for T, stated in TABLE.items()) and round(sizes[1], -16) == 10**16
+    numbers = {f"T = {T}": str(size) for T, size in sizes.items()}
+    return Finding("imprecise" if right and 3 not in TABLE else "refuted", "right, and T = 3 is missing", None, numbers)
+
+
+def nothing_else(report: Report) -> Finding:
+    """Decide (d)."""
+    tally = Tally()
+    for N, K, T in CUBES:
+        inputs = np.array(list(product(range(3), repeat=N)))
+        seen = inputs @ np.array(family(N, K, T)).T
+        batches = inputs.reshape(len(inputs), -1, T).sum(axis=2)
+        told = batches if K < N else batches.sum(axis=1, keepdims=True)
+        tally.add({"N": N, "K": K, "T": T}, groups(seen) == groups(told))
+        ways = Counter(sum(values) for values in product(range(3), repeat=T))
+        single = [total for total, count in ways.items() if count == 1]
+        report.check(T == 1 or single == [0, 2 * T], "(d) the sums at the bounds, and no others, tell each entry")
+    report.say("inputs of three values with equal sums over the family have equal sums over batches, and the reverse")
+    return Finding(tally.verdict, "two inputs are told apart exactly by sums over batches", tally.against)
+
+
+def groups(rows: np.ndarray) -> list[list[int]]:
+    """Return the places of equal rows."""
+    found: dict[bytes, list[int]] = {}
+    for at, row in enumerate(rows):
+        found.setdefault(row.tobytes(), []).append(at)
+    return list(found.values())
+
+
+def changing(report: Report) -> Finding:
+    """Decide (e) for batches of T users: what the sums of two rounds tell, as rows over the unknowns."""
+    tally = Tally()
+    for M, k, T in ((2, 1, 2), (3, 2, 2), (2, 1, 3), (3, 1, 3)):
+        N = M * T
+        rows = family(N, k * T, T)
+        for first, second in product(rows, repeat=2):
+            apart = [first + [0] * N, [0] * N + second]
+            case = {"users": N, "T": T, "sets": [members(first), members(second)]}
+            tally.add({**case, "told": "the sums"}, weak(apart) >= k * T)
+            changed = [[*first, 0], [*second, second[0]]]
+            tally.add({**case, "told": "the change of x_0"}, not unit(changed, N), condition=False)
+            doubled = [first, [2 * second[0], *second[1:]]]
+            tally.add({**case, "told": "x_0, which is doubled"}, not unit(doubled, 0), condition=False)
+    return Finding(tally.verdict, "stronger only if models of different rounds are unrelated", tally.against)
+
+
+def members(row: Sequence[int]) -> list[int]:
+    """Return the users of a row."""
+    return [user for user, bit in enumerate(row) if bit]
+
+
+def unit(rows: Rows, place: int) -> bool:
+    """Return whether a combination is 1 at one unknown and 0 at the others."""
+    return rank([*rows, [int(j == place) for j in range(len(rows[0]))]]) == rank(rows)

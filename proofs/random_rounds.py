@@ -1,0 +1,163 @@
+"""Random selection tells all models after about N rounds; the probabilities that are stated need more than is said.
+
+Statement. In each round K of N users are drawn, and the server has the sums. All models are told when the rank is N.
+(a) For N up to 6 the probability after N rounds is counted. It is 1/2 or less there, but for N = 1.
+(b) If K of the *available* users are drawn, and rounds with fewer are skipped, then for the dropout rate 1/2 and K =
+    3N/4 all models are told after N rounds with a probability of at most 2^-N, although min(N - K, K) = N/4. So no
+    constant c' has 1 - 2 e^(-c' N) as a lower bound for all N. If rounds that take place are counted, this is a
+    statement on random matrices, which no finite number of cases decides, as c' is not given.
+(c) If each available user takes part with the probability K/(N(1 - p)), each user does so with K/N, and all models
+    are told after N rounds with a probability of at most (1 - (1 - K/N)^N)^N. For K = 2 that goes to 0: for N = 120
+    it is below 10^-7. So K has to grow; and the probability is one only for K <= N(1 - p).
+(d) The same bound holds for rounds of K users exactly. For N = 120, K = 12 and rates .1 to .5 the rank is 120 after
+    120 or a few more rounds, in all samples.
+(e) For N = 24 and K = 12 all models are told after 24 rounds, in all samples; for K = 4 the first one after 21 to 25,
+    and all after 24 to 47.
+
+Idea. (a) A matrix of N different rows has N! orders. (b) Each of N rounds has to take place. (c), (d) Each user has
+to take part once. Users who take part or not are independent in (c), and negatively associated in (d), so that the
+product bounds the probability. (d), (e) Rounds are drawn with bits of SHAKE-256, so that each run is the same. A rank
+modulo a prime is never above the one over the rationals. User i is told when the reduced form has the row e_i.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from hashlib import shake_256
+from itertools import combinations, product
+from math import comb, factorial
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.ledger import Finding, Report, Tally, package
+
+CLAIMS = ("MRS-REM2A", "MRS-REM2B", "MRS-REM11")
+PRIME = 2**31 - 1
+SAMPLES = 20
+
+
+def fixed(N: int, K: int) -> Fraction:
+    """Return the probability that N rounds of K users have the rank N."""
+    rows = np.array([[int(user in some) for user in range(N)] for some in combinations(range(N), K)])
+    chosen = np.array(list(combinations(range(len(rows)), N)), dtype=int).reshape(-1, N)
+    regular = int((np.abs(np.linalg.det(rows[chosen])) > 0.5).sum()) if len(chosen) else 0
+    return Fraction(factorial(N) * regular, comb(N, K) ** N)
+
+
+def independent(N: int) -> Fraction:
+    """Return the same when each user takes part with the probability 1/2: all matrices of zeros and ones."""
+    matrices = np.array(list(product((0, 1), repeat=N * N))).reshape(-1, N, N)
+    return Fraction(int((np.abs(np.linalg.det(matrices)) > 0.5).sum()), len(matrices))
+
+
+def takes_place(N: int, K: int, p: Fraction) -> Fraction:
+    """Return the probability that K or more of N users are available."""
+    return sum((comb(N, i) * (1 - p) ** i * p ** (N - i) for i in range(K, N + 1)), Fraction(0))
+
+
+def everybody(N: int, K: int) -> Fraction:
+    """Return the bound of (c)."""
+    return (1 - (1 - Fraction(K, N)) ** N) ** N
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide (a) to (e)."""
+    table = {(N, K): fixed(N, K) for N in range(1, 7) for K in range(1, N + 1)}
+    report.say(f"all are told after N rounds: { {f'{N}, {K}': f'{float(p):.3f}' for (N, K), p in table.items()} }")
+    report.check(all(2 * p <= 1 + (N == 1) for (N, _), p in table.items()), "(a)")
+    report.check([independent(N) * 2 ** (N * N) for N in (2, 3, 4)] == [6, 174, 22560], "regular matrices of 0 and 1")
+    thresholds(report)
+    return {"MRS-REM2A": available(report), "MRS-REM2B": bernoulli(report), "MRS-REM11": full_rank(report)}
+
+
+def available(report: Report) -> Finding:
+    """Decide (b)."""
+    tally = Tally()
+    for N in range(8, 65, 4):
+        K, p = 3 * N // 4, Fraction(1, 2)
+        bound = takes_place(N, K, p) ** N
+        report.check(bound <= Fraction(1, 2**N) and min(N - K, K) * 4 == N, f"(b) N = {N}")
+        tally.add(
+            {"N": N, "K": K, "p": str(p), "c": "1/4", "at most": f"{float(bound):.2g}"}, bound > Fraction(1, 2**N)
+        )
+    return Finding(tally.verdict, "rounds that are skipped tell nothing", tally.against)
+
+
+def bernoulli(report: Report) -> Finding:
+    """Decide (c)."""
+    bounds = [everybody(N, 2) for N in (10, 20, 40, 80, 120)]
+    report.check(bounds == sorted(bounds, reverse=True) and bounds[-1] < Fraction(1, 10**7), "(c) K = 2")
+    for N in (2, 3, 4):
+        report.check(independent(N) <= (1 - Fraction(1, 2**N)) ** N, f"(c) the bound holds for N = {N}")
+    against = {"N": 120, "K": 2, "at most": f"{float(bounds[-1]):.2g}"}
+    return Finding("imprecise" if bounds[-1] < Fraction(1, 2) else "confirmed", "K must grow with N", against)
+
+
+class Bits:
+    """A stream of numbers from 0 up to 1 that is the same in each run."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.block, self.left = name, 0, np.zeros(0)
+
+    def draw(self, count: int) -> Any:
+        """Return the next numbers."""
+        while len(self.left) < count:
+            drawn = np.frombuffer(shake_256(f"{self.name} {self.block}".encode()).digest(1 << 14), "<u4") / 2.0**32
+            self.left, self.block = np.concatenate([self.left, drawn]), self.block + 1
+        taken, self.left = self.left[:count], self.left[count:]
+        return taken
+
+
+def rounds(bits: Bits, count: int, N: int, K: int) -> list[list[int]]:
+    """Return rounds of K users drawn from the available ones, with rates from .1 to .5, as rows."""
+    rates = np.array([(1 + user % 5) / 10 for user in range(N)])
+    found: list[list[int]] = []
+    while len(found) < count:
+        here = bits.draw(N) >= rates
+        order = np.argsort(bits.draw(N) + 2.0 * ~here)
+        if here.sum() >= K:
+            found.append(np.isin(np.arange(N), order[:K]).astype(int).tolist())
+    return found
+
+
+def full_rank(report: Report) -> Finding:
+    """Decide (d)."""
+    tally, latest = Tally(), 0
+    for sample in range(SAMPLES):
+        rows = rounds(Bits(f"rank {sample}"), 140, 120, 12)
+        first = next((t for t in range(120, 141) if modular_rank(rows[:t]) == 120), 141)
+        latest = max(first, latest)
+        tally.add({"N": 120, "K": 12, "rank 120 after": first}, first <= 140)
+    report.say(f"N = 120, K = 12: the rank is 120 after at most {latest} rounds that take place, in {SAMPLES} samples")
+    bound = everybody(120, 2)
+    tally.add({"N": 120, "K": 2, "t": 120, "at most": f"{float(bound):.2g}"}, bound > Fraction(1, 2), condition=False)
+    return Finding(
+        tally.verdict, "right for K = 12, not for K = 2", tally.against, {"latest": latest, "samples": SAMPLES}
+    )
+
+
+def modular_rank(rows: list[list[int]]) -> int:
+    """Return the rank modulo a prime."""
+    return int(package("flint").nmod_mat(len(rows), len(rows[0]), [bit for row in rows for bit in row], PRIME).rank())
+
+
+def told(rows: list[list[int]]) -> int:
+    """Return how many users are told."""
+    reduced, rank = package("flint").fmpq_mat(package("flint").fmpz_mat(rows)).rref()
+    return sum(sum(reduced[row, user] != 0 for user in range(len(rows[0]))) == 1 for row in range(rank))
+
+
+def thresholds(report: Report) -> None:
+    """Decide (e)."""
+    found = {}
+    for K in (4, 12):
+        some, every = [], []
+        for sample in range(SAMPLES):
+            rows = rounds(Bits(f"told {K} {sample}"), 60, 24, K)
+            counts = [told(rows[:t]) for t in range(1, 61)]
+            some.append(1 + next(at for at, count in enumerate(counts) if count))
+            every.append(1 + counts.index(24))
+        found[K] = (min(some), max(some), min(every), max(every))
+    report.say(f"N = 24: the first user is told after, and all users after, at least and at most: {found}")
+    report.check(found == {4: (21, 25, 24, 47), 12: (23, 24, 24, 24)}, "(e)")

@@ -1,0 +1,162 @@
+"""The selection rule as printed may name a user whom no set of the family can have; the least complete batch exists.
+
+Statement. Batches of T users, of which K/T are chosen from those that are complete, as users are available.
+(a) K users cannot always be selected when K or more are available, as beside (3), unless T = 1: no batch need be
+    complete.
+(b) The printed rule takes a row of B(t) with an available user of the least frequency. There is one exactly when K/T
+    batches are complete and one of these has an available user of the least frequency of all available users.
+(c) With complete batches in the place of available users there is a row whenever B(t) has one.
+(d) For N = 120, K = 12 and rates .1 to .5, user i having the rate of place i modulo 5, the printed rule names nobody
+    who can be chosen in two of five rounds that could take place, or more, for T = 3, 4, 6, 12, and in none for T =
+    1.
+(e) The frequencies f^(t) count the rounds before t. The rule takes f^(t-1), which leaves out round t - 1, and is not
+    defined in round 0: two batches that are always complete are then chosen in runs, and not in turn.
+(f) "K users at random from the available users with the minimum frequency" do not exist when these are fewer than K.
+
+Idea. (b), (c): all frequencies up to 2 and all sets of available users, for six users; what the rule can take is
+listed row by row. (d) Rounds are drawn, with bits of SHAKE-256, so that each run is the same; in rounds where the
+rule is not defined the one of (c) goes on. (a), (e), (f): the smallest examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import shake_256
+from itertools import combinations, product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from secagg_spec.ledger import Finding, Report, Tally
+
+CLAIMS = ("MRS-EQ3", "MRS-COMP2", "MRS-FREQ", "MRS-WEIGHTED")
+Users: TypeAlias = frozenset[int]
+N, K, ROUNDS = 120, 12, 400
+PAPER = (1, 3, 4, 6, 12)
+
+
+def family(users: int, chosen: int, T: int) -> list[Users]:
+    """Return all unions of batches with so many users."""
+    batches = [range(b, b + T) for b in range(0, users, T)]
+    return [Users(u for batch in some for u in batch) for some in combinations(batches, chosen // T)]
+
+
+def fitting(rows: Iterable[Users], available: Users) -> list[Users]:
+    """Return B(t): the sets whose users are all available."""
+    return [row for row in rows if row <= available]
+
+
+def named(frequencies: Sequence[int], users: Iterable[int]) -> Users:
+    """Return those of the users who have the least frequency among them."""
+    among = list(users)
+    return Users(u for u in among if frequencies[u] == min(frequencies[each] for each in among))
+
+
+def prove(report: Report) -> dict[str, Finding]:
+    """Decide (a) to (f)."""
+    skip, rule = Tally(), Tally()
+    for T, chosen in ((1, 2), (1, 4), (2, 2), (2, 4), (3, 3), (2, 6)):
+        rows = family(6, chosen, T)
+        for available, by_batch in product(everybody(6), product(range(3), repeat=6 // T)):
+            left = fitting(rows, available)
+            case = {"N": 6, "K": chosen, "T": T, "available": sorted(available), "frequencies": list(by_batch)}
+            frequencies = [f for f in by_batch for _ in range(T)]
+            if len(available) >= chosen:
+                skip.add({name: case[name] for name in ("N", "K", "T", "available")}, bool(left), condition=T == 1)
+            if left:
+                rule.add(case, defined(report, frequencies, available, T, left), condition=T == 1)
+    report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
+    return {
+        "MRS-EQ3": Finding(skip.verdict, "K available users are enough for T = 1 alone", skip.against),
+        "MRS-COMP2": Finding(
+            "imprecise" if rule.against else "confirmed", "the user's batch may lack one", rule.against, often(report)
+        ),
+        "MRS-FREQ": lagging(),
+        "MRS-WEIGHTED": too_few(),
+    }
+
+
+def everybody(users: int) -> list[Users]:
+    """Return all sets of users."""
+    return [Users(some) for size in range(users + 1) for some in combinations(range(users), size)]
+
+
+def defined(report: Report, frequencies: Sequence[int], available: Users, T: int, left: list[Users]) -> bool:
+    """Return whether a row has a user that the rule names, and check (b) and (c)."""
+    complete = [u for u in available if {*range(u // T * T, u // T * T + T)} <= available]
+    found = any(row & named(frequencies, available) for row in left)
+    report.check(found == bool(named(frequencies, available) & {*complete}), f"(b) {sorted(available)}, {frequencies}")
+    report.check(any(row & named(frequencies, complete) for row in left), f"(c) {sorted(available)}, {frequencies}")
+    return found
+
+
+class Bits:
+    """A stream of 32-bit numbers that is the same in each run."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.block, self.left = name, 0, np.zeros(0, np.uint32)
+
+    def below_one(self, count: int) -> np.ndarray:
+        """Return the next numbers, from 0 up to 1."""
+        while len(self.left) < count:
+            drawn = np.frombuffer(shake_256(f"{self.name} {self.block}".encode()).digest(1 << 14), "<u4")
+            self.left, self.block = np.concatenate([self.left, drawn]), self.block + 1
+        taken, self.left = self.left[:count], self.left[count:]
+        return np.asarray(taken / 2.0**32)
+
+
+def often(report: Report) -> dict[str, list[int]]:
+    """Decide (d): for each T the rounds that could take place, and those of them in which the rule is not defined."""
+    rates = np.array([(1 + user % 5) / 10 for user in range(N)])
+    counts = {}
+    for T in PAPER:
+        bits, frequency = Bits(f"selection {T}"), np.zeros(N // T)
+        could, undefined = 0, 0
+        for _ in range(ROUNDS):
+            available = (bits.below_one(N) >= rates).reshape(-1, T)
+            complete = available.all(axis=1)
+            if complete.sum() < K // T:
+                continue
+            least = frequency[available.any(axis=1)].min()
+            could += 1
+            undefined += not (frequency[complete] == least).any()
+            frequency[chosen(frequency, complete, bits, K // T)] += 1
+        counts[f"T = {T}"] = [could, undefined]
+    report.say(f"of {ROUNDS} rounds: could take place, and of these the printed rule is not defined: {counts}")
+    report.check(counts.pop("T = 1")[1] == 0, "(d) always defined for T = 1")
+    report.check(all(5 * bad > 2 * could for could, bad in counts.values()), "(d) in two of five rounds or more")
+    return counts
+
+
+def chosen(frequency: np.ndarray, complete: Any, bits: Bits, count: int) -> np.ndarray:
+    """Return one complete batch of the least frequency and others at random."""
+    order = bits.below_one(len(complete)) + 2.0 * ~complete
+    low = np.flatnonzero(complete & (frequency == frequency[complete].min()))
+    order[low[np.argmin(order[low])]] = -1.0
+    return np.argsort(order)[:count]
+
+
+def lagging() -> Finding:
+    """Decide (e): two batches, both complete; what is chosen with the round before counted, and without."""
+    runs = {}
+    for name, lag in (("f(t)", 0), ("f(t-1)", 1)):
+        history = [0]
+        for t in range(1, 9):
+            known = history[: t - lag]
+            history.append(min((0, 1), key=known.count))
+        runs[name] = "".join(map(str, history))
+    alternate = runs["f(t)"] == "01" * 4 + "0"
+    return Finding(
+        "imprecise" if alternate and runs["f(t-1)"] != runs["f(t)"] else "confirmed", f"batches by round: {runs}", runs
+    )
+
+
+def too_few() -> Finding:
+    """Decide (f): three users, of whom two were in the first round."""
+    frequencies = [1, 1, 0]
+    low = sorted(named(frequencies, range(3)))
+    return Finding(
+        "imprecise" if len(low) < 2 else "confirmed",
+        "one user has the least frequency",
+        {"N": 3, "K": 2, "frequencies": frequencies, "least": low},
+    )

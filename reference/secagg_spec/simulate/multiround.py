@@ -1,0 +1,235 @@
+"""``secagg-spec simulate multiround``: a session of Multi-RoundSecAgg, batch by batch, and a server that lies."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lgamma, log
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.companions import companions
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
+from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
+from secagg_spec.errors import InconsistentSets, ParameterError
+from secagg_spec.protocols import lightsecagg, multi_round, secagg
+from secagg_spec.protocols.multi_round import BASES, BaseParameters, Parameters
+from secagg_spec.protocols.multi_round_runs import Outcome, Turn, run_session
+from secagg_spec.protocols.shape import SERVER, Event, Network, Role
+from secagg_spec.selection import batches, strategies
+from secagg_spec.simulate.inputs import refuse_large, seed_bytes
+from secagg_spec.simulate.narration import counted, shown, users_in_words
+
+DEFAULTS = {"users": "24"}
+_PROTOCOLS = {base.name: kind for kind, base in BASES.items()}
+_TITLES = {"secagg": "SecAgg", "lightsecagg": "LightSecAgg"}
+_STRATEGIES = [name for name in strategies.STRATEGIES if name not in {"random", "weighted"}]
+"""Those with batches: without, there is nothing that a user could hold the server to (MRA-17)."""
+_SHARE_ELEMENTS = 37
+"""What one pair of shares weighs against elements of a vector, in bytes."""
+
+
+def add_options(parser: Any) -> None:
+    """Add what this protocol has beyond the options of all."""
+    add = parser.add_argument
+    add("--chosen", type=int, default=12, metavar="K", help="users of one round (12)")
+    add("--batch", type=int, default=4, metavar="T", help="users of a batch (4)")
+    add("--colluders", type=int, default=2, metavar="c", help="users that may collude with the server (2)")
+    add("--rounds", type=int, default=6, metavar="J", help="rounds of the session (6)")
+    add("--strategy", choices=_STRATEGIES, default="fair", help="how users are chosen (fair)")
+    add("--protocol", dest="base", choices=[*_PROTOCOLS], default="secagg", help="the protocol of a round (secagg)")
+    add("--away", type=float, default=0.03, metavar="p", help="how likely a user is not available in a round (0.03)")
+    add("--lost", type=float, default=0.03, metavar="p", help="how likely a chosen user drops out in a round (0.03)")
+    parser.set_defaults(users=24)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when all sums were right and users refused the lie, 1 when no round had a sum."""
+    if options.profile != "semi-honest":
+        raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of sessions")
+    p, seed = _parameters(options), seed_bytes(options.seed)
+    chances = {name: _chance(name, getattr(options, name)) for name in ("away", "lost")}
+    rounds = options.rounds
+    turns = [_turn(p, SeededSource(seed, f"round {number}"), chances) for number in range(rounds)]
+    source = SeededSource(seed, "session")
+    outcomes = run_session(p, turns, strategy=options.strategy, source=source)
+    print("\n".join(_heading(p, options.strategy)), end="\n\n")
+    for number, (turn, outcome) in enumerate(zip(turns, outcomes, strict=True)):
+        print("\n".join(_told(p, number, turn, outcome)))
+    print("\n" + "\n".join(_log(p, outcomes)))
+    summed = [outcome for outcome in outcomes if outcome.survivors]
+    if not summed:
+        return 1
+    print("\n" + "\n".join(_lie(p, summed[-1].chosen, rounds, turns[-1], source)))
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------- parameters
+
+
+def _parameters(options: argparse.Namespace) -> Parameters:
+    """Return the parameters; one batch is enough for a sum."""
+    selection = batches.Parameters(options.users, options.chosen, options.batch)
+    numbers = multi_round.Numbers(selection.N, selection.K, selection.T, options.colluders)
+    d, K, D = validate.integer("length", options.length, 1), numbers.K, numbers.K - numbers.T
+    rounds = validate.integer("rounds", options.rounds, 1, 1000)
+    each = numbers.N * d + K * K * _SHARE_ELEMENTS
+    refuse_large("rounds * (users * length + chosen * chosen * shares)", rounds * each)
+    base: BaseParameters
+    if options.base == "secagg":
+        base = secagg.Parameters(R=2**32, N=K, D=D, T=numbers.c, t=numbers.c + 2, k=K - 1, d=d)
+    else:
+        base = lightsecagg.Parameters(q=DEFAULT_PRIME, N=K, D=D, U=numbers.c + 1, T=numbers.c, d=d)
+    strategies.STRATEGIES[options.strategy].check(selection)
+    return Parameters(selection, base)
+
+
+def _chance(name: str, value: float) -> float:
+    if not 0 <= value < 1:
+        raise ParameterError(name, value, "at least 0 and below 1")
+    return value
+
+
+def _ring(p: Parameters) -> Ring:
+    return p.round.ring if isinstance(p.round, secagg.Parameters) else p.round.field
+
+
+def _turn(p: Parameters, source: SeededSource, chances: Mapping[str, float]) -> Turn:
+    """Draw the inputs of a round, who is available, and who drops out in which phase."""
+    N, phases = p.selection.N, p.base.phases
+    updates = draw_elements(source, _ring(p), (N, p.round.d))
+    away, lost, when = (draw_rounding(source, N) for _ in range(3))
+    available = np.flatnonzero(away >= chances["away"]).tolist()
+    fates = {user: phases[int(when[user] * len(phases))] for user in np.flatnonzero(lost < chances["lost"]).tolist()}
+    return Turn(updates, available, {name: [user for user in fates if fates[user] == name] for name in phases})
+
+
+# ------------------------------------------------------------------------------------------------- what is told
+
+
+def _heading(p: Parameters, strategy: str) -> list[str]:
+    s, c = p.selection, p.numbers.c
+    among = f"N = {s.N} users in {_count(s.batches)} of T = {s.T}, K = {s.K} of them in a round"
+    return [
+        f"Multi-RoundSecAgg: {among}, c = {c} may collude",
+        f"strategy {strategy}; the family has {_family(s)} sets of {_count(s.per_round)}",
+        f"rounds of {_TITLES[p.base.name]} among the chosen users; draws, inputs and dropouts from the seed",
+    ]
+
+
+def _count(number: int) -> str:
+    return "1 batch" if number == 1 else f"{number} batches"
+
+
+def _family(s: batches.Parameters) -> str:
+    """Return how many sets there are; of many, the power of ten."""
+    if s.batches <= 100:
+        return f"{batches.family_size(s):,}"
+    n, m = s.batches, s.per_round
+    return f"about 10**{round((lgamma(n + 1) - lgamma(m + 1) - lgamma(n - m + 1)) / log(10))}"
+
+
+def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]:
+    """Tell one round: who was away, who was chosen, who dropped out, whose sum it is."""
+    away = sorted(set(range(p.selection.N)) - set(turn.available))
+    lines = [f"round {number}: {f'not available: {users_in_words(away)}' if away else 'everybody is available'}"]
+    if not outcome.chosen:
+        return [*lines, f"  fewer than {_count(p.selection.per_round)} complete: no round"]
+    lines.append(f"  chosen: {_batches(p, outcome.chosen)}")
+    for phase, users in turn.dropouts.items():
+        gone = sorted(set(users) & set(outcome.chosen))
+        lines += [f"  before {phase} there drop out: {users_in_words(gone)}"] if gone else []
+    if outcome.aggregate is None:
+        return [*lines, "  too few users are left: no sum"]
+    left = sorted(set(outcome.chosen) - set(outcome.survivors))
+    lines += [f"  left out: {_batches(p, left)}"] if left else []
+    _compare(p, turn, outcome)
+    total = shown(outcome.aggregate, most=3)
+    return [*lines, f"  in the sum: {_batches(p, outcome.survivors)}; {total} is the plain sum"]
+
+
+def _batches(p: Parameters, users: Collection[int]) -> str:
+    named = sorted({user // p.selection.T for user in users})
+    return ("batch " if len(named) == 1 else "batches ") + ", ".join(map(str, named))
+
+
+def _compare(p: Parameters, turn: Turn, outcome: Outcome) -> None:
+    assert outcome.aggregate is not None
+    plain = _ring(p).sum(turn.updates[list(outcome.survivors)])
+    assert np.array_equal(plain, outcome.aggregate), "the round did not give the plain sum"
+
+
+def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
+    """Say what all the sums tell together."""
+    sets = [frozenset(outcome.survivors) for outcome in outcomes]
+    together = companions(sets)
+    counts = np.array([sum(user in members for members in sets) for user in range(p.selection.N)])
+    rounds = f"{sum(map(bool, sets))} of {counted(len(sets), 'round')} with a sum"
+    lines = [f"the log: {rounds}; each user is in {counts.min()} to {counts.max()} sums"]
+    if not together:
+        return lines
+    fewest = min(map(len, together))
+    return [
+        *lines,
+        f"whatever the server makes of the sums, at least {fewest} users are always together (T = {p.selection.T});",
+        f"with {p.numbers.c} of them on its side, {fewest - p.numbers.c} are",
+    ]
+
+
+# ------------------------------------------------------------------------------------------- a server that lies
+
+
+@dataclass(frozen=True)
+class _Lie:
+    """A round in which the server asks for the survivors but one."""
+
+    p: Parameters
+    network: Network
+
+    def take(self, row: int, party: int, sampled: Mapping[int, Any]) -> Event:
+        """Let a party take a row."""
+        step = self.network.table[row]
+        return self.network.take(step, party, {name: sampled[party][name] for name in step.randomness})
+
+    def refusals(self, row: int) -> list[str]:
+        """Return what each user says when it is asked for all but user 0 of the round, or for all but user 1."""
+        found = []
+        for user in range(self.p.selection.K):
+            [request] = self.network.mail(self.network.table[row], user)
+            found += self._refusal(row, user, request, missing=int(user == 0))
+        return found
+
+    def _refusal(self, row: int, user: int, request: Any, missing: int) -> list[str]:
+        named = tuple(other for other in range(self.p.selection.K) if other != missing)
+        changed: dict[str, Any] = {self.p.base.named: named}
+        if isinstance(request, secagg.UnmaskRequest):
+            changed["dropped"] = (missing,)
+        step = self.network.table[row]
+        try:
+            step.run(self.network.states[user], (replace(request, **changed),), randomness={})
+        except InconsistentSets as error:
+            return [str(error)]
+        return []
+
+
+def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source: SeededSource) -> list[str]:
+    """Play one more round, in which everybody takes part and the server leaves one user out of what it asks for."""
+    lie = _Lie(p, multi_round.open_round(p, chosen, turn.updates[list(chosen)], round=number))
+    sampled = multi_round.draw_randomness(p, dict.fromkeys(range(len(chosen)), source))
+    rows = [(step.phase, step.role) for step in p.base.table].index((p.base.releases, Role.USER))
+    for row, step in enumerate(p.base.table[:rows]):
+        for party in (SERVER,) if step.role is Role.SERVER else range(len(chosen)):
+            lie.take(row, party, sampled)
+    said = lie.refusals(rows)
+    assert len(said) == len(chosen), "a user answered for part of a batch"
+    first, second = chosen[:2]
+    refused = f"{len(said)} of {len(chosen)} users refuse and blame the server. User {chosen[-1]}: {said[-1]}"
+    return [
+        f"one more round, of {_batches(p, chosen)}: all inputs come, and the server asks for the sum without one user,",
+        f"user {first} (and of this one for that without user {second}), which beside that of all tells a model:",
+        *wrap(refused, 110, initial_indent="  ", subsequent_indent="  "),
+    ]
