@@ -174,7 +174,7 @@ class Asked:
 
 def colluding(draw: Any, *, fewest: int = 1, spare: int = 0) -> tuple[Numbers, int]:
     """Draw numbers of a session with colluders, and how many these are."""
-    T = draw(st.integers(3, 6))
+    T = draw(st.integers(3, 5))
     return numbers(draw, T, fewest=fewest, spare=spare), draw(st.integers(1, T - 2))
 
 

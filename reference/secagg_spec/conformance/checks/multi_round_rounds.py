@@ -288,6 +288,23 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
     return name, wrong[name]
 
 
+@check(f"{REQUEST}/others", "MRA-21", operations=(REQUEST,), examples=40)
+def request_others(draw: Any, call: Caller) -> None:
+    """A user refuses survivors that do not ascend, or that it is not among, whole batches or not."""
+    scene = asked(draw, fewest=2)
+    own = scene.chosen.index(scene.user) // scene.numbers.T
+    others = scene.numbers.users([batch for batch in range(scene.numbers.per_round) if batch != own])
+    wrong = {
+        "survivors that descend": list(scene.survivors[::-1]),
+        "survivors of whom the first stands last": [*scene.survivors[1:], scene.survivors[0]],
+        "survivors without the user": others,
+        "no survivors": [],
+    }
+    name = draw(st.sampled_from(sorted(wrong)))
+    why = f"there are {name}: {wrong[name]}, asked of user {scene.user} of {list(scene.chosen)}"
+    call.refused(REQUEST, scene.params(survivors=wrong[name]), CHOICE, why)
+
+
 @check(f"{REQUEST}/numbers", "MRA-01", "MRA-17", operations=(REQUEST,), examples=60)
 def request_numbers(draw: Any, call: Caller) -> None:
     """N, K, T and c that do not go together are refused."""
