@@ -9,13 +9,14 @@ import pytest
 from flint import nmod_mat
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import dependence
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from tests.strategies import arrays
 
-PRIMES = (10007, 2**31 - 1)
+PRIMES = (101, 2**31 - 1)
 
 
 @st.composite
@@ -37,7 +38,22 @@ def test_a_lightest_set_is_found_unless_a_part_of_it_is_dependent(
 ) -> None:
     field, matrix, size = system
     count = matrix.shape[1]
-    weights = np.sort(np.array(data.draw(st.lists(st.integers(1, 4), min_size=count, max_size=count)), dtype=np.int64))
+    weights = data.draw(st.lists(st.integers(1, 4), min_size=count, max_size=count))
+    check(field, matrix, size, np.sort(np.array(weights, dtype=np.int64)))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_lightest_set_is_found_among_several(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for size in (2, 3, 4):
+        for field in map(PrimeField, PRIMES):
+            matrix = generator.integers(0, 4, (size, 9), dtype=np.uint64)
+            check(field, matrix, size, np.sort(generator.integers(1, 9, 9)))
+
+
+def check(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> None:
+    """Compare with all sets."""
+    count = matrix.shape[1]
     found = dependence.lightest(field, matrix, size, weights)
     circuits = [
         columns

@@ -748,8 +748,8 @@ CALLS: dict[str, Call] = {
        pairwise_call(heterosag, heterosag_calls.CASE, test_secagg.stage(heterosag_calls.CASE, row), row)
        for row, step in enumerate(heterosag.TABLE)},
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
-    **{name: Call(*parts) for name, parts in metric_calls.CALLS.items()},
     **{name: Call(*parts) for name, parts in selection_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in metric_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -862,8 +862,8 @@ MODULES: tuple[ModuleType, ...] = (
     agreement,
     *basa_calls.MODULES,
     *heterosag_calls.MODULES,
-    *metric_calls.MODULES,
     *selection_calls.MODULES,
+    *metric_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,

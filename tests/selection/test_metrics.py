@@ -17,7 +17,7 @@ from secagg_spec.selection import metrics
 from secagg_spec.selection.batches import Parameters, complete, family
 from secagg_spec.selection.metrics import Log
 
-RATES = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(1)])
+RATES = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10), Fraction(1)])
 
 
 def table(N: int, rounds: Sequence[Sequence[int]]) -> Log:

@@ -132,6 +132,25 @@ def test_all_sets_of_a_family_have_weak_privacy_of_a_batch(one: Parameters) -> N
     assert found.low == found.high == one.T == metrics.strong_privacy(log)
 
 
+@pytest.mark.requirement("MRA-14")
+@pytest.mark.parametrize("seed", range(3))
+def test_users_who_are_in_no_set_do_not_count(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    log = np.zeros((9, 60), dtype=bool)
+    log[:, generator.permutation(60)[:12]] = generator.random((9, 12)) < 0.5
+    found = least_weight(log, effort=0)
+    assert found.low == found.high == least_weight(log).high
+    check_witness(log, found.users, found.high)
+
+
+@pytest.mark.requirement("MRA-13", "MRA-14")
+@given(logs(3), st.integers(0, 40))
+def test_rounds_may_be_many_more_than_users(log: Log, more: int) -> None:
+    """The sets come again and again, and the last of all is new."""
+    many = np.concatenate([log[:-1]] * (more + 1) + [log[-1:]])
+    assert least_weight(many).low == least_weight(many).high == weak(log)
+
+
 def drawn(seed: int, rounds: int, N: int = 120, K: int = 12) -> Log:
     generator = np.random.default_rng(seed)
     log = np.zeros((rounds, N), dtype=bool)
@@ -182,11 +201,28 @@ def test_a_range_is_shown_as_one() -> None:
     assert str(found) == f"{found.low}..{found.high}"
 
 
-def test_another_prime_is_taken_where_the_first_does_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Modulo 2 the triangle has rank 2, and modulo 3 another log too."""
-    monkeypatch.setattr(dependence, "MODULI", 4)
-    triangle = table(3, [[0, 1], [1, 2], [0, 2]])
-    assert [bounds.high for bounds in least_weights(triangle)] == [2, 2, 1]
+OTHERS = [[user for user in range(6) if user != out] for out in range(6)]
+
+
+@pytest.mark.parametrize(("N", "rounds", "number"), [(6, OTHERS, 1), (7, [[*OTHERS[0], 6], *OTHERS[1:]], 2)])
+def test_another_prime_is_taken_where_the_first_does_not_do(
+    N: int, rounds: list[list[int]], number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modulo 5 the first log has a lower rank, and in the second the sum of all rounds holds user 6 alone."""
+    monkeypatch.setattr(dependence, "MODULI", 6)
+    found = least_weight(table(N, rounds))
+    assert (found.low, found.high) == (number, number)
+
+
+@pytest.mark.requirement("MRA-13")
+@given(logs(10))
+@example(table(5, [[0, 2, 3, 4], [1, 2, 3, 4]]))
+def test_by_bases_it_is_between_the_numbers(log: Log) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(words, "EXACT_USERS", 0)
+        patch.setattr(words.Code, "_cost_of_columns", lambda code, weight: 10**12)
+        found = least_weight(log, effort=10**9)
+    assert found.low <= weak(log) <= found.high
 
 
 def test_bad_input_is_refused() -> None:

@@ -27,7 +27,7 @@ class _Unlucky(Exception):
 
 def cost(columns: int, size: int) -> int:
     """Return how many columns `lightest` compares, about."""
-    return comb(columns, max(size - 1, 1))
+    return comb(columns, max(size - 1, 1)) if size else 0
 
 
 def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> tuple[int, ...] | None:
@@ -131,7 +131,7 @@ def _reduced(field: PrimeField, a: UintArray) -> UintArray:
 
 
 def _parallel(field: PrimeField, states: UintArray, chosen: _Sets, start: int) -> Iterator[_Sets]:
-    """Yield the sets with two more columns, which are parallel; those that are zero are passed over."""
+    """Yield the sets with two more columns, which are parallel."""
     if not states.size:
         return
     ratios = _ratios(field, states[:, 0], states[:, 1])
@@ -150,13 +150,12 @@ def _equal(ratios: UintArray, chosen: _Sets, start: int) -> _Sets:
 
 
 def _ratios(field: PrimeField, x: UintArray, y: UintArray) -> UintArray:
-    """Return y/x, and where both are zero numbers of which no two of a row are equal."""
+    """Return y/x, and 0 where both are zero."""
     zero = x == 0
     if (zero & (y != 0)).any():
         raise _Unlucky
-    quotients = _reduced(field, _inverse(field, np.where(zero, np.uint64(1), x).ravel()).reshape(x.shape) * y)
-    unlike = np.arange(x.shape[1], dtype=np.uint64) + np.uint64(MODULI)
-    return np.where(zero, unlike, quotients)
+    inverse = _inverse(field, np.where(zero, np.uint64(1), x).ravel()).reshape(x.shape)
+    return _reduced(field, inverse * y)
 
 
 def _inverse(field: PrimeField, a: UintArray) -> UintArray:

@@ -29,7 +29,6 @@ Source: spec/multi-round.md, section 4 (MRA-13, MRA-14).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from math import comb, inf
 
 import flint
@@ -50,7 +49,7 @@ _Log = NDArray[np.bool_]
 
 def code_of(log: _Log) -> Code:
     """Return the code of a log, modulo the first prime that does as well as the rationals."""
-    for modulus in count(dependence.MODULI - 1, -2):
+    for modulus in range(dependence.MODULI - 1, 2, -2):
         if is_prime(modulus):
             try:
                 return Code(log, PrimeField(modulus))
@@ -91,7 +90,7 @@ class Code:
         self.field = field
         self.members = _classes(log)
         self.weights = np.array([len(users) for users in self.members], dtype=np.int64)
-        self.rows = np.unique(log[:, [int(users[0]) for users in self.members]], axis=0)
+        self.rows = _different(log[:, [int(users[0]) for users in self.members]])
         self.rank = _rank(self.rows)
         self.base = self._echelon(np.arange(len(self.weights)))
         if len(self.base.inside) < self.rank:
@@ -175,11 +174,13 @@ class Code:
             self.low = max(self.low, min(self.high, int(lightest[size])))
         if self._seen == len(kernel):
             self._note(np.arange(len(kernel) + 1))
-            self.low = self.high
 
     # -- by bases
 
     def _by_bases(self, weight: int, effort: int) -> None:
+        least = self.rank * (weight - 1) // int(self.weights.sum())
+        if dependence.cost(self.rank, least) > effort:
+            return
         packing = min(self._all_packings(), key=lambda packing: self._cost_of_bases(packing, weight))
         if self._cost_of_bases(packing, weight) > effort:
             return
@@ -271,6 +272,13 @@ def _classes(log: _Log) -> list[_Items]:
     """Return the users who are in the same sets, and in at least one, the smallest classes first."""
     found = [np.array(users, dtype=np.intp) for users in classes(log)]
     return sorted(found, key=len)
+
+
+def _different(rows: _Log) -> _Log:
+    """Return each row once, in their order; of many only the first, when all columns are independent on them."""
+    different = rows[np.sort(np.unique(np.packbits(rows, axis=1), axis=0, return_index=True)[1])]
+    first = different[: 2 * rows.shape[1]]
+    return first if len(first) < len(different) and _rank(first) == rows.shape[1] else different
 
 
 def _rank(rows: _Log) -> int:

@@ -1,0 +1,69 @@
+"""A session as its server sees it: who is in which round, and the sums that SecAgg tells, nothing else.
+
+Source: spec/multi-round.md, sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.crypto.entropy import SeededSource, draw_below
+from secagg_spec.errors import OutOfRange
+from secagg_spec.privacy.reconstruction import Integers, Log
+from secagg_spec.protocols import secagg
+from secagg_spec.protocols.shape import Randomness
+from secagg_spec.selection.batches import Parameters
+from secagg_spec.selection.strategies import choose, ranges
+
+MODULUS = 2**32
+LEAST_USERS = 3
+"""The fewest users of a round of SecAgg (SAG-01)."""
+
+
+def draw_log(parameters: Parameters, strategy: str, rounds: int, seed: bytes) -> Log:
+    """Return who is in which of some rounds to which all users are available, (rounds, N)."""
+    source = SeededSource(seed, f"selection {strategy}")
+    available = np.ones(parameters.N, dtype=bool)
+    log = np.zeros((validate.integer("rounds", rounds, 0), parameters.N), dtype=bool)
+    for row in range(rounds):
+        frequencies = log[:row].sum(axis=0, dtype=np.int64)
+        bounds = ranges(parameters, strategy, frequencies, available)
+        assert bounds is not None, "all users are available"
+        chosen = choose(parameters, strategy, frequencies, available, draw_below(source, bounds))
+        log[row, list(chosen or ())] = True
+    return log
+
+
+def secure_sum(models: Integers, *, seed: bytes, round: int) -> Integers:
+    """Return the sum of the integer models (K, d) of a round's users, by a round of SecAgg modulo 2**32.
+
+    Raises
+    ------
+    OutOfRange
+        A number is so large that K of them do not fit the modulus (QNT-04).
+    """
+    ring, K = Ring(MODULUS), len(models)
+    largest = int(np.abs(models).max(initial=0))
+    if largest * K > (MODULUS - 1) // 2:
+        raise OutOfRange("models", largest, f"at most {(MODULUS - 1) // 2 // K} in magnitude, for sums of {K}")
+    result = secagg.run_round(
+        _parameters(K, models.shape[1]),
+        np.stack([ring.encode_signed(model) for model in models]),
+        randomness=_randomness(K, models.shape[1], seed, round),
+        round=round,
+    )
+    return ring.decode_signed(result.aggregate)
+
+
+@cache
+def _parameters(K: int, d: int) -> secagg.Parameters:
+    return secagg.Parameters(R=MODULUS, N=K, D=0, T=1, t=LEAST_USERS, k=K - 1, d=d)
+
+
+def _randomness(K: int, d: int, seed: bytes, round: int) -> dict[int, Randomness]:
+    sources = {user: SeededSource(seed, f"round {round}, user {user}") for user in range(K)}
+    return secagg.draw_randomness(_parameters(K, d), sources)

@@ -1,0 +1,91 @@
+"""Images of handwritten digits: those bundled with scikit-learn, or MNIST from a folder."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import ParameterError
+
+_CHUNK = 4096
+_ROUNDING = 1e-9
+_IMAGES, _LABELS = "mnist/train-images-idx3-ubyte.gz", "mnist/train-labels-idx1-ubyte.gz"
+
+
+@dataclass(frozen=True, eq=False)
+class Digits:
+    """Square images (n, side, side), their largest value, and the digit on each (n,)."""
+
+    name: str
+    raw: NDArray[np.generic]
+    largest: float
+    labels: NDArray[np.int64]
+
+    @property
+    def side(self) -> int:
+        """How many pixels an image is high, and wide."""
+        return int(self.raw.shape[1])
+
+    def images(self, chosen: NDArray[np.intp]) -> RealArray:
+        """Return some images, with values in [0, 1]."""
+        return self.raw[chosen].astype(np.float64) / self.largest
+
+    def squares(self, image: RealArray) -> RealArray:
+        """Return the sum of the squared differences of an image from each of the data, but for rounding."""
+        flat = self.raw.reshape(len(self.raw), -1)
+        lengths, products = np.empty(len(flat)), np.empty(len(flat))
+        for start in range(0, len(flat), _CHUNK):
+            part = flat[start : start + _CHUNK].astype(np.float64) / self.largest
+            lengths[start : start + _CHUNK] = np.square(part).sum(axis=1)
+            products[start : start + _CHUNK] = part @ image.ravel()
+        return np.asarray(lengths - 2 * products + np.square(image).sum() + _ROUNDING)
+
+    def mean(self) -> RealArray:
+        """Return the mean of all images, in [0, 1]."""
+        return np.asarray(self.raw.mean(axis=0) / self.largest, dtype=np.float64)
+
+
+def bundled() -> Digits:
+    """Return the 1797 images of 8x8 pixels that come with scikit-learn, an extra (``secagg-spec[train]``)."""
+    from sklearn.datasets import load_digits  # noqa: PLC0415
+
+    found = load_digits()
+    return Digits("scikit-learn's digits", found.images, 16.0, found.target.astype(np.int64))
+
+
+def holds_mnist(folder: Path) -> bool:
+    """Return whether a folder has the training images of MNIST."""
+    return all((folder / name).is_file() for name in (_IMAGES, _LABELS))
+
+
+def mnist(folder: Path) -> Digits:
+    """Return the 60,000 training images of MNIST, 28x28 pixels, from a folder's ``mnist/*.gz``.
+
+    Raises
+    ------
+    ParameterError
+        The files are not there, or they are not such files.
+    """
+    images, labels = (_read(folder / name, axes) for name, axes in ((_IMAGES, 3), (_LABELS, 1)))
+    if len(images) != len(labels) or images.shape[1] != images.shape[2]:
+        raise ParameterError("data", str(folder), "a folder with square images and as many labels")
+    return Digits("MNIST", images, 255.0, labels.astype(np.int64))
+
+
+def _read(path: Path, axes: int) -> NDArray[np.uint8]:
+    """Return the array of bytes in an IDX file: two zeros, the type 8, the number of axes, their lengths, the data."""
+    try:
+        data = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError) as error:
+        raise ParameterError("data", str(path), f"a gzip file that can be read ({error})") from None
+    start = 4 + 4 * axes
+    shape = tuple(int(length) for length in np.frombuffer(data[4 : max(4, start)][: 4 * axes], dtype=">u4"))
+    if data[:4] != bytes((0, 0, 8, axes)) or len(data) != start + math.prod(shape):
+        raise ParameterError("data", str(path), f"an IDX file of bytes with {axes} axes")
+    return np.frombuffer(data, dtype=np.uint8, offset=start).reshape(shape)

@@ -1,0 +1,199 @@
+"""How a server gets single models out of the sums of many rounds, exactly, and why it cannot.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+P(J)                  `log`, truth values (J, N): who was in the sum of which round
+X P(J)^T              the sums, `aggregates`, transposed
+z                     `Combination`, rounds with their numbers
+====================  ==========================================
+
+Source: Multi-RoundSecAgg, sections 3.2 and 6; spec/multi-round.md, section 4 (MRA-10, MRA-11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any, TypeAlias
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import LengthMismatch, ParameterError
+
+Log: TypeAlias = NDArray[np.bool_]
+Integers: TypeAlias = NDArray[np.int64]
+Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
+"""Rounds, ascending, with the number that the sum of each is multiplied by, which is not 0."""
+
+
+def combination(log: Log, *users: int) -> Combination | None:
+    """Return how the sums of the earliest rounds make the sum over some users, of one user its model.
+
+    Parameters
+    ----------
+    log : bool array (J, N)
+        Who was in the sum of which round.
+    *users : int
+        Distinct users in [0, N).
+
+    Returns
+    -------
+    Combination, or None
+        Numbers z with ``sum z_t log[t]`` = 1 for the users and 0 for all others; the last round is the first after
+        which there are such. None when there are none.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch
+        The log is no array of truth values with two axes.
+    UnknownUser, DuplicateUser
+        A user is outside [0, N), or named twice.
+
+    Source: spec/multi-round.md, section 4 (MRA-10, MRA-11).
+    """
+    found = _solution(_checked(log).T.astype(int), _indicator(log, users))
+    return None if found is None else _terms(found)
+
+
+def mildest(log: Log, *users: int) -> Combination | None:
+    """Return the combination that `combination` looks for whose numbers have the least sum of squares, of all rounds.
+
+    When models drift, errors of many rounds level out in it. The arguments and errors are those of `combination`.
+    """
+    rounds = _checked(log).astype(int)
+    found = _solution(rounds.T @ rounds, _indicator(log, users))
+    if found is None:
+        return None
+    weights = np.array(found, dtype=object)
+    return _terms([Fraction(weights[row].sum()) for row in log])
+
+
+def recovered(combination: Combination, aggregates: Integers) -> NDArray[np.object_]:
+    """Return the combination of integer sums (J, d), exactly: d fractions.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch
+        The sums are no int64 array with two axes, or a round has none.
+    """
+    validate.array_shape("aggregates", validate.signed("aggregates", aggregates), (None, None))
+    _check_rounds(combination, len(aggregates))
+    common = lcm(*(number.denominator for _, number in combination)) if combination else 1
+    total = np.zeros(aggregates.shape[1], dtype=object)
+    for round, number in combination:
+        total = total + aggregates[round].astype(object) * int(number * common)
+    return np.array([Fraction(entry, common) for entry in total], dtype=object)
+
+
+def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
+    """Return the combination of real sums (J, d), in binary64.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch, OutOfRange
+        The sums are no float64 array with two axes and finite entries, or a round has none.
+    """
+    validate.reals("aggregates", aggregates, (None, None))
+    _check_rounds(combination, len(aggregates))
+    rounds, numbers = [round for round, _ in combination], [float(number) for _, number in combination]
+    return np.array(numbers, dtype=np.float64) @ aggregates[rounds]
+
+
+def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> Fraction:
+    """Return by how much a combination is off at most when no model is further than `delta` from a fixed one.
+
+    It is ``delta * sum |z_t| |S_t|``, in the norm that `delta` is in, and attained.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch
+        The log is no array of truth values with two axes, or has no such round.
+
+    Source: spec/multi-round.md, section 4.
+    """
+    _check_rounds(combination, len(_checked(log)))
+    return Fraction(delta) * sum(abs(number) * int(log[round].sum()) for round, number in combination)
+
+
+def witness(log: Log, user: int) -> Integers | None:
+    """Return what can be added to the models so that no sum changes, and the user's model does; or None.
+
+    Parameters
+    ----------
+    log : bool array (J, N)
+    user : int
+        A user in [0, N).
+
+    Returns
+    -------
+    int64 array (N,), or None
+        A vector v that is orthogonal to every round, with ``v[user] != 0``: 1 for the user and -1 for another one
+        that is in the same rounds, where there is one. None exactly when there is a `combination`.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch, UnknownUser
+        The arguments are not of these types or ranges.
+    """
+    unit = np.array(_indicator(_checked(log), (user,)), dtype=np.int64)
+    if not log[:, user].any():
+        return unit
+    twins = np.flatnonzero((log == log[:, [user]]).all(axis=0) & (unit == 0))
+    if twins.size:
+        unit[twins[0]] = -1
+        return unit
+    return _orthogonal(log, user)
+
+
+def _orthogonal(log: Log, user: int) -> Integers | None:
+    """Return a vector of the null space that is not 0 at the user."""
+    basis, count = flint.fmpz_mat(log.astype(int).tolist()).nullspace()
+    for column in range(count):
+        vector = [int(basis[row, column]) for row in range(log.shape[1])]
+        if vector[user]:
+            return np.array(vector, dtype=np.int64)
+    return None
+
+
+def _solution(matrix: NDArray[Any], right: Sequence[int]) -> list[Fraction] | None:
+    """Return the x with matrix x = right that is 0 but at the first independent columns, None where there is none."""
+    columns = matrix.shape[1]
+    augmented = np.column_stack([matrix, np.array(right)]).tolist()
+    reduced, denominator, rank = flint.fmpz_mat(augmented).rref()
+    found = [Fraction(0)] * columns
+    for row in range(rank):
+        pivot = next(column for column in range(columns + 1) if reduced[row, column])
+        if pivot == columns:
+            return None
+        found[pivot] = Fraction(int(reduced[row, columns]), int(denominator))
+    return found
+
+
+def _terms(numbers: Sequence[Fraction]) -> Combination:
+    return tuple((round, number) for round, number in enumerate(numbers) if number)
+
+
+def _checked(log: Log) -> Log:
+    if not isinstance(log, np.ndarray) or log.dtype != np.bool_:
+        raise ParameterError("log", log, "a numpy array of dtype bool")
+    validate.array_shape("log", log, (None, None))
+    return log
+
+
+def _indicator(log: Log, users: Sequence[int]) -> list[int]:
+    """Return 1 for each of the users and 0 for the others."""
+    chosen = set(validate.users("users", users, log.shape[1]))
+    return [int(user in chosen) for user in range(log.shape[1])]
+
+
+def _check_rounds(combination: Combination, count: int) -> None:
+    """Refuse a combination of rounds that are not there."""
+    last = max((round for round, _ in combination), default=-1)
+    if last >= count:
+        raise LengthMismatch("rounds", count, f"at least {last + 1}, which the combination takes")

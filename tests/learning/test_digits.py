@@ -1,0 +1,73 @@
+"""Images of digits: what is read is what stands in the files, and files that are none are refused."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secagg_spec.errors import ParameterError
+from secagg_spec.learning import digits
+
+IMAGES = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3) * 15
+
+
+def idx(array: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> bytes:
+    lengths = b"".join(length.to_bytes(4, "big") for length in array.shape)
+    return bytes((0, 0, 8, array.ndim)) + lengths + array.tobytes()
+
+
+def folder(tmp_path: Path, images: bytes, labels: bytes) -> Path:
+    (tmp_path / "mnist").mkdir()
+    for name, data in (("images-idx3", images), ("labels-idx1", labels)):
+        (tmp_path / "mnist" / f"train-{name}-ubyte.gz").write_bytes(gzip.compress(data))
+    return tmp_path
+
+
+def test_the_files_of_mnist_are_read(tmp_path: Path) -> None:
+    where = folder(tmp_path, idx(IMAGES), idx(np.array([7, 2], dtype=np.uint8)))
+    assert digits.holds_mnist(where)
+    found = digits.mnist(where)
+    assert (found.side, found.labels.tolist()) == (3, [7, 2])
+    assert np.array_equal(found.images(np.array([1])), IMAGES[1:] / 255)
+    assert np.allclose(found.mean(), IMAGES.mean(axis=0) / 255)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels"),
+    [
+        (idx(IMAGES)[:-1], b"\0\0\x08\x01\0\0\0\x02\0\0"),
+        (idx(IMAGES), idx(np.array([7], dtype=np.uint8))),
+        (idx(IMAGES[:, :2]), idx(np.array([7, 2], dtype=np.uint8))),
+        (b"", idx(np.array([7, 2], dtype=np.uint8))),
+        (b"\0\0\x0d\x03" + idx(IMAGES)[4:], idx(np.array([7, 2], dtype=np.uint8))),
+    ],
+)
+def test_other_files_are_refused(images: bytes, labels: bytes, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=r"^data = "):
+        digits.mnist(folder(tmp_path, images, labels))
+
+
+def test_files_that_are_missing_or_no_gzip_are_refused(tmp_path: Path) -> None:
+    assert not digits.holds_mnist(tmp_path)
+    with pytest.raises(ParameterError, match="a gzip file that can be read"):
+        digits.mnist(tmp_path)
+    where = folder(tmp_path, idx(IMAGES), b"")
+    (where / "mnist" / "train-images-idx3-ubyte.gz").write_bytes(b"no gzip")
+    with pytest.raises(ParameterError, match="a gzip file that can be read"):
+        digits.mnist(where)
+
+
+def test_squares_are_those_of_the_differences() -> None:
+    data = digits.Digits("some", IMAGES, 255.0, np.array([7, 2]))
+    image = np.linspace(0, 1, 9).reshape(3, 3)
+    assert np.allclose(data.squares(image), np.square(IMAGES / 255 - image).sum(axis=(1, 2)))
+
+
+def test_the_images_of_scikit_learn_are_there() -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is in the extra `train`")
+    found = digits.bundled()
+    assert (len(found.labels), found.side, found.mean().shape) == (1797, 8, (8, 8))
+    assert 0 <= found.images(np.arange(9)).min() <= found.images(np.arange(9)).max() == 1

@@ -1,0 +1,86 @@
+"""The second way to bound a weight, by bases, against all sets of columns with few of a base among them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import flint
+import numpy as np
+import pytest
+
+from secagg_spec.selection import words
+from secagg_spec.selection.metrics import Log
+from secagg_spec.selection.words import Code, code_of
+
+
+def rank(rows: Log) -> int:
+    return int(flint.fmpz_mat(rows.astype(int).tolist()).rank()) if rows.size else 0
+
+
+def drawn(seed: int) -> Code:
+    """The code of a small log, some users of which are always together, with fewer words than all."""
+    generator = np.random.default_rng(seed)
+    while True:
+        rows = generator.random((generator.integers(2, 7), 9)) < generator.choice([0.3, 0.5])
+        rows[0, 0] = True
+        code = code_of(np.repeat(rows, generator.choice([1, 1, 2], 9), axis=1))
+        if code.rank < len(code.weights):
+            return code
+
+
+def lightest(code: Code, base: words._Base, most: int) -> int:
+    """The least weight of words with at most that many columns of a base, by trying all sets of columns."""
+    found = [int(code.weights.sum()) + 1]
+    for size in range(1, len(code.weights) + 1):
+        for places in combinations(range(len(code.weights)), size):
+            if len(np.intersect1d(places, base.inside)) <= most:
+                weight = int(code.weights[list(places)].sum())
+                if weight < min(found) and rank(np.delete(code.rows, places, axis=1)) < code.rank:
+                    found.append(weight)
+    return min(found)
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(25))
+def test_pairs_of_rows_are_all_looked_at(seed: int) -> None:
+    code = drawn(seed)
+    code.high = int(code.weights.sum()) + 1
+    code._note_rows(code.base)
+    assert code.high == lightest(code, code.base, 1)
+    code._note_pairs(code.base)
+    assert code.high == lightest(code, code.base, 2)
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("most", [2, 3, 4])
+def test_what_is_said_not_to_be_there_is_not(seed: int, most: int) -> None:
+    code = drawn(seed)
+    true = lightest(code, code.base, most)
+    for weight in range(1, true + 3):
+        if weight <= code.high and code._cost_of_base(code.base, weight, most) < 10**9:
+            assert not code._has_no_word(code.base, weight, most) or weight <= true
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(10))
+def test_each_base_is_independent_and_each_user_in_few(seed: int) -> None:
+    code = drawn(seed)
+    for packing in code._all_packings():
+        used = np.bincount(np.concatenate([base.inside for base in packing.bases]), minlength=len(code.weights))
+        assert (used <= packing.shared * code.weights).all()
+        for base in packing.bases:
+            assert rank(code.rows[:, base.inside]) == len(base.inside) == code.rank
+            assert sorted([*base.inside.tolist(), *base.outside.tolist()]) == list(range(len(code.weights)))
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_are_independent_on_columns_when_all_sets_of_them_are(seed: int) -> None:
+    code, generator = drawn(seed), np.random.default_rng(seed)
+    base, most = code.base, min(3, code.rank, len(code.base.outside))
+    part = np.sort(generator.permutation(len(base.outside))[: generator.integers(most, len(base.outside) + 1)])
+    sets = (rows for size in range(1, most + 1) for rows in combinations(range(code.rank), size))
+    modulus = code.field.modulus
+    ranks = ((flint.nmod_mat(base.rest[list(rows)][:, part].tolist(), modulus).rank(), len(rows)) for rows in sets)
+    assert code._independent(base, part, most) == all(rank == count for rank, count in ranks)
