@@ -92,7 +92,7 @@ def strong(draw: Any, call: Caller) -> None:
 
 @check(f"{AUDIT}/weak", "MRA-13", "MRA-14", operations=(AUDIT,))
 def weak(draw: Any, call: Caller) -> None:
-    """The weak privacy lies between the two numbers, which are equal when there are few users in the log."""
+    """The weak privacy is between the two numbers, which are equal for few users and not below the strong privacy."""
     _judge_weak(call, logs.log(draw))
 
 
