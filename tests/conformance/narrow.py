@@ -18,7 +18,9 @@ from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.sdk.secagg_adapter import FORMS, OPERATIONS, Reject, check_form, form
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import AdapterUnusable, Answer
-from secagg_spec.crypto.entropy import SeededSource, draw_coefficients, draw_elements, draw_rounding
+from secagg_spec.crypto.entropy import SeededSource, draw_below, draw_coefficients, draw_elements, draw_rounding
+from secagg_spec.selection import batches
+from secagg_spec.selection import strategies as selection
 
 Answerer = Callable[[Any], dict[str, Any]]
 _FRESH = count()
@@ -207,6 +209,8 @@ def _sampled(op: str, params: dict[str, Any], seed: bytes) -> dict[str, Any]:
 
 def _drawn(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -> dict[str, Any]:
     """Return a value under each name, drawn one after the other."""
+    if names == ("draws",):
+        return {"draws": list(draw_below(source, _bounds_of_draws(params)))}
     if "box_key" in names:
         return {"box_key": source.take(32).hex()}
     if "timeouts" in params and names == ("roundings",):
@@ -235,6 +239,14 @@ def _drawn(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -
         "roundings": lambda: [draw_rounding(source, params["K"]).tobytes().hex() for _ in range(_SOME)],
     }
     return {name: draws[name]() for name in names}
+
+
+def _bounds_of_draws(params: dict[str, Any]) -> Sequence[int]:
+    """Return the number that each draw of a choice is below; none where there is no round."""
+    available = np.zeros(params["N"], dtype=np.bool_)
+    available[params["available"]] = True
+    parameters = batches.Parameters(params["N"], params["K"], params["T"])
+    return selection.ranges(parameters, params["strategy"], np.array(params["frequencies"]), available) or ()
 
 
 def _positioned(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -> dict[str, Any]:

@@ -132,6 +132,7 @@ NO_VECTOR = {
         ("KEY-05", "KEY-06", "SEA-05", "SEA-06", "SEA-07"),
         "it is about operations that draw keys in every call",
     ),
+    "MRA-07": "it is about how often sets are chosen, by an implementation that draws on its own",
     "PRG-04": "it is about how the elements of a stream are distributed, and a vector holds one stream",
     "PRG-05": "it is about the streams of two keys, and a vector holds one",
     "PRG-06": "it is about asking twice, and a vector is asked once",

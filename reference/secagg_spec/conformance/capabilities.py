@@ -31,7 +31,7 @@ _LENGTHS = ("sample.field", "prg.expand")
 HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
 UNRANGED = (
     *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
-    *(name for name in OPERATIONS if name.startswith(("basa.", "heterosag."))),
+    *(name for name in OPERATIONS if name.startswith(("basa.", "heterosag.", "select.", "audit."))),
     *("quantize.levels", "segment.plan"),
 )
 """Operations that have no ranges and no parameter sets."""

@@ -246,6 +246,11 @@ RESULTS: dict[str, dict[str, str]] = {
     "heterosag.mask": {"segments": "bytes"},
     "heterosag.unmask": {"sums": "vectors"},
     "heterosag.round": {"sums": "vectors", "aggregate": "binary64", "contributors": "users"},
+    "select.family": {"size": "decimal", "sets": "listed sets"},
+    "select.batch": {"chosen": "choice"},
+    "select.session": {"session": "bytes"},
+    "select.complete": {"survivors": "users"},
+    "audit.privacy": {"strong": "user", "weak": "users", "gap": "decimals", "cardinality": "decimals"},
 }
 """The members of the results, and their forms."""
 
@@ -254,8 +259,12 @@ _FORMS_OF_RESULTS = {
     "binary64": "a string of lowercase hex digits, 16 for each number",
     "binary32": "a string of lowercase hex digits, 8 for each number",
     "vectors": "a list of strings of lowercase hex digits, 8 for each element",
+    "user": "a JSON integer",
     "users": "a list of JSON integers",
+    "decimals": "a list of decimal strings",
     "lists of users": "a list of lists of JSON integers",
+    "listed sets": "a list of lists of JSON integers, or null",
+    "choice": "a list of JSON integers, or null",
     "decimal": "a decimal string",
     "decimals list": "a list of lists of decimal strings",
     "bytes": "a string of lowercase hex digits, 2 for each byte",
@@ -264,6 +273,8 @@ _FORMS_OF_RESULTS = {
 
 
 def _has_form(value: Any, form: str) -> bool:
+    if form in _OR_NULL:
+        return value is None or _has_form(value, _OR_NULL[form])
     if form in _LISTS:
         return isinstance(value, list) and all(_has_form(entry, _LISTS[form]) for entry in value)
     if form == "user":
@@ -274,6 +285,7 @@ def _has_form(value: Any, form: str) -> bool:
     return isinstance(value, str) and re.fullmatch(f"([0-9a-f]{{{digits}}})*", value) is not None
 
 
+_OR_NULL = {"listed sets": "lists of users", "choice": "users"}
 _LISTS = {
     "vectors": "vector",
     "users": "user",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -15,6 +14,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail, same
+from secagg_spec.conformance.checks.counting import demand_shares
 from secagg_spec.conformance.checks.valid import VALID, key
 
 _EXPAND = "prg.expand"
@@ -22,7 +22,7 @@ _SMALL = 64
 """The largest modulus whose residues are counted one by one."""
 _BIASED = 3 * 2**30
 """Modulo this, words that are reduced without rejection give a quarter of the residues twice as often as the others."""
-_MISSING_BITS, _ALARM_BITS, _EQUAL_BITS = 100, 60, 128
+_MISSING_BITS, _EQUAL_BITS = 100, 128
 _BUCKETS, _COUNTED, _LEAST = 8, 4096, 1024
 
 
@@ -137,7 +137,7 @@ def residues(draw: Any, call: Caller) -> None:
     q, drawn = draw(st.sampled_from(_few(call.caps))), _random_key(draw)
     n = max(_LEAST, _enough(q))
     counts = np.bincount(stream(call, q, drawn, n).astype(np.int64), minlength=q)
-    _demand_uniform(counts.tolist(), [1 / q] * q, f"modulo {q} the element {{}}")
+    demand_shares(counts.tolist(), [1 / q] * q, f"modulo {q} the element {{}}")
 
 
 def _enough(q: int) -> int:
@@ -154,27 +154,7 @@ def intervals(draw: Any, call: Caller) -> None:
     eighths = np.bincount((values * _BUCKETS // q).astype(np.int64), minlength=_BUCKETS)
     ends = [-(-at * q // _BUCKETS) for at in range(_BUCKETS + 1)]
     shares = [(end - start) / q for start, end in pairwise(ends)]
-    _demand_uniform(eighths.tolist(), shares, f"modulo {q} eighth {{}} of the elements")
+    demand_shares(eighths.tolist(), shares, f"modulo {q} eighth {{}} of the elements")
     low = np.bincount((values & (_BUCKETS - 1)).astype(np.int64), minlength=_BUCKETS)
     shares = [len(range(rest, q, _BUCKETS)) / q for rest in range(_BUCKETS)]
-    _demand_uniform(low.tolist(), shares, f"modulo {q} an element with the remainder {{}} by {_BUCKETS}")
-
-
-def _demand_uniform(counts: Sequence[int], shares: Sequence[float], what: str) -> None:
-    """Fail when one of some counts is too far from its share of their sum.
-
-    By Chernoff's bound a uniform stream fails with a probability below 2**-60, all counts taken together.
-    """
-    n, most = sum(counts), _ALARM_BITS + math.log2(2 * len(counts))
-    for at in sorted(range(len(counts)), key=counts.__getitem__):
-        count, share = counts[at], shares[at]
-        if _surprise(count, n, share) > most:
-            often = "never occurs" if not count else f"occurs {count} times"
-            fail(f"{what.format(at)} {often} among {n}; about {round(n * share)} are expected", round(n * share))
-
-
-def _surprise(count: int, n: int, share: float) -> float:
-    """Return n times the relative entropy of two coins, in bits: one with the seen frequency, one with the share."""
-    seen = count / n
-    terms = ((seen, share), (1 - seen, 1 - share))
-    return n * sum(p * math.log2(p / q) for p, q in terms if p > 0)
+    demand_shares(low.tolist(), shares, f"modulo {q} an element with the remainder {{}} by {_BUCKETS}")

@@ -22,6 +22,8 @@ from secagg_spec.conformance.checks import (
     heterosag_cases,
     heterosag_masking,
     heterosag_parties,
+    multi_round_cases,
+    multi_round_logs,
     neighbour_scenes,
     requests,
     rounds,
@@ -306,6 +308,8 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     **heterosag_cases.VALID,
     **heterosag_parties.VALID,
     **heterosag_masking.VALID,
+    **multi_round_cases.VALID,
+    **multi_round_logs.VALID,
     "secagg.user": _secagg_script(Role.USER),
     "secagg.server": _secagg_script(Role.SERVER),
 }

@@ -40,6 +40,7 @@ _STALENESS: Final = ("kind", "numerator", "denominator", "start")
 _STAMPED: Final = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max", *_STALENESS)
 _BASA: Final = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max", *_STALENESS, "timeouts")
 _HETEROSAG: Final = ("N", "D", "T", "t", "d", "sizes", "subgroups", "levels", "range", "matrix")
+_BATCHES: Final = ("N", "K", "T")
 _BOX: Final = (*_BASA, "session", "round", "sender", "from", "to", "purpose")
 _SIGNED: Final = ("protocol", "parameters", "session", "round", "purpose", "type", "signer", "content")
 OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -135,6 +136,12 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "heterosag.round": ((*_HETEROSAG, "clip", "x", "method", "trim", "drop"), ("rounding",)),
     "heterosag.user": ((*_HETEROSAG, "session", "round", "user", "past", "update", "steps"), _SECRETS),
     "heterosag.server": ((*_HETEROSAG, "session", "round", "past", "steps"), ()),
+    "select.family": (_BATCHES, ()),
+    "select.batch": ((*_BATCHES, "strategy", "frequencies", "available"), ("draws",)),
+    "select.session": ((*_BATCHES, "session", "round", "chosen"), ()),
+    "select.complete": ((*_BATCHES, "c", "arrived"), ()),
+    "select.request": ((*_BATCHES, "c", "user", "chosen", "survivors"), ()),
+    "audit.privacy": (("N", "rounds"), ()),
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
@@ -250,6 +257,10 @@ FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(("heterosag.round.x", "heterosag.round.rounding"), "reals list"),
     "heterosag.round.clip": "flag",
     "heterosag.round.drop": "round drop",
+    "c": "integer",
+    "strategy": "text",
+    **dict.fromkeys(("frequencies", "available", "draws", "chosen", "arrived"), "users"),
+    "rounds": "lists of users",
     "requests": "requests",
     "held": "held",
     "drop": "drop",

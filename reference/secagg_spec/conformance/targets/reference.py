@@ -23,6 +23,7 @@ from secagg_spec.conformance.targets import (
     reference_heterosag,
     reference_heterosag_round,
     reference_messages,
+    reference_multi_round,
     reference_neighbours,
     reference_pairs,
     reference_scripts,
@@ -210,6 +211,7 @@ HANDLERS: dict[str, Handler] = {
     **reference_basa_scripts.HANDLERS,
     **reference_heterosag.HANDLERS,
     **reference_heterosag_round.HANDLERS,
+    **reference_multi_round.HANDLERS,
 }
 
 

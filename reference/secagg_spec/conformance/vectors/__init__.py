@@ -32,6 +32,7 @@ AREAS = (
     "basa_scripts",
     "heterosag",
     "heterosag_scripts",
+    "multi_round",
 )
 """The modules that make vectors, one file each."""
 

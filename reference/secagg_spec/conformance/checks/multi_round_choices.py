@@ -1,0 +1,288 @@
+"""Checks of who is chosen for a round, ``select.batch`` (spec/multi-round.md, section 3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import sha256
+from itertools import pairwise, product
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import multi_round_oracles as oracles
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    LENGTH,
+    MALFORMED,
+    OUTSIDE,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+)
+from secagg_spec.conformance.checks.counting import demand_shares
+from secagg_spec.conformance.checks.multi_round_cases import (
+    BATCH,
+    Choice,
+    choice,
+    few_sets,
+    numbers,
+    per_round,
+    strategy_numbers,
+    with_draws,
+    wrong_numbers,
+)
+from secagg_spec.conformance.checks.multi_round_oracles import SEPARATE, STRATEGIES
+
+NUMBERS = BAD_PARAM | MALFORMED
+DRAWS = FREQUENCIES = BAD_PARAM | LENGTH
+USERS = OUTSIDE | TWICE | NUMBERS
+"""The codes of the table of spec/adapter.md, section 5."""
+
+_MANY = 1000
+_FEW_SETS = 5
+
+
+def _explicit(caps: Capabilities) -> bool:
+    return caps.grade(BATCH) == "explicit"
+
+
+def _drawing(caps: Capabilities) -> bool:
+    return not _explicit(caps)
+
+
+def _repeatable(caps: Capabilities) -> bool:
+    return caps.grade(BATCH) != "none"
+
+
+# ------------------------------------------------------------------------------------------------ who is chosen
+
+
+def _exact(strategy: str) -> None:
+    @check(f"{BATCH}/{strategy}", "MRA-05", operations=(BATCH,), applies=_explicit)
+    def exact(draw: Any, call: Caller) -> None:
+        """The choice is that of the text for these draws."""
+        made = choice(draw, strategy)
+        got, want = _chosen(call, made), made.users()
+        if got != want:
+            fail(f"{_told(made)} with the draws {list(made.draws)} is {got}, must be {want}", want)
+
+
+for _strategy in STRATEGIES:
+    _exact(_strategy)
+
+
+@check(f"{BATCH}/fits", "MRA-03", "MRA-05", operations=(BATCH,))
+def fits(draw: Any, call: Caller) -> None:
+    """The choice is a set of the family of available users to which some draws lead."""
+    made = choice(draw)
+    got = _chosen(call, made)
+    if got is None:
+        fail(f"{_told(made)} is none, although there is one")
+    fault = oracles.fault(*made.rest, got)
+    if fault:
+        fail(f"{_told(made)} is {got}: {fault}")
+
+
+@check(f"{BATCH}/no-round", "MRA-04", operations=(BATCH,))
+def no_round(draw: Any, call: Caller) -> None:
+    """There is no round when too few users or batches are there, and one when just enough are."""
+    made = choice(draw, lack=draw(st.integers(1, 2)))
+    got = _chosen(call, made)
+    if got is not None:
+        missing = f"of {made.numbers.per_round} batches {len(made.numbers.complete(made.available))} are complete"
+        fail(f"{_told(made)} is {got}, although {missing}, so that there is no round")
+
+
+@check(f"{BATCH}/just-enough", "MRA-04", operations=(BATCH,))
+def just_enough(draw: Any, call: Caller) -> None:
+    """When just as many batches are complete as make a round, these are chosen."""
+    made = choice(draw)
+    p = made.numbers
+    kept = p.users(cases.subset(draw, p.complete(made.available), p.per_round, p.per_round))
+    others = [user for user in made.available if user not in kept]
+    partial = [user for user in others if p.T > 1 and user % p.T]
+    here = tuple(cases.shuffled(draw, [*kept, *partial]))
+    just = with_draws(draw, Choice(p, made.strategy, made.frequencies, here))
+    got = _chosen(call, just)
+    if got != kept:
+        fail(f"{_told(just)} is {got}, must be {kept}, all that is there", kept)
+
+
+@check(f"{BATCH}/order", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=60)
+def order(draw: Any, call: Caller) -> None:
+    """In which order the available users are named does not matter."""
+    made = choice(draw)
+    other = Choice(made.numbers, made.strategy, made.frequencies, tuple(sorted(made.available)), made.draws)
+    got, want = _chosen(call, made), _chosen(call, other)
+    if got != want:
+        fail(f"{_told(made)} is {got}, and {want} when the available users are named in ascending order", want)
+
+
+@check(f"{BATCH}/no-memory", "MRA-06", operations=(BATCH,), applies=_repeatable, examples=40)
+def no_memory(draw: Any, call: Caller) -> None:
+    """A choice is the same again after another one."""
+    made, between = choice(draw), choice(draw)
+    first = _chosen(call, made)
+    _chosen(call, between)
+    again = _chosen(call, made)
+    if again != first:
+        fail(f"{_told(made)} is {first}, and {again} after another choice", first)
+
+
+# -------------------------------------------------------------------------------------------------- own draws
+
+
+def _often(strategy: str) -> None:
+    @check(f"{BATCH}/often-{strategy}", "MRA-07", operations=(BATCH,), applies=_drawing, examples=3)
+    def often(draw: Any, call: Caller) -> None:
+        """Each set comes as often as uniform draws lead to it, and after each other as often as after any.
+
+        A right implementation fails with a probability below 2**-59 a case: twice that of `demand_shares`.
+        """
+        made = few_sets(draw, strategy, _FEW_SETS)
+        seed = draw(st.integers(0, 2**32))
+        likely = sorted(oracles.odds(*made.rest).items())
+        sets = [list(users) for users, _ in likely]
+        met = [_place(made, sets, _chosen(call, made, _seed(seed, at))) for at in range(_MANY)]
+        shares = [float(share) for _, share in likely]
+        named = f"{_told(made)}: the set number {{}} of {sets}"
+        counts = Counter(met)
+        demand_shares([counts[at] for at in range(len(sets))], shares, named)
+        pairs = Counter(zip(met[::2], met[1::2], strict=True))
+        both = list(product(range(len(sets)), range(len(sets))))
+        after = f"{_told(made)}, two choices after each other: the pair number {{}} of {both} of the sets {sets}"
+        demand_shares([pairs[pair] for pair in both], [shares[a] * shares[b] for a, b in both], after)
+
+
+for _strategy in STRATEGIES:
+    _often(_strategy)
+
+
+def _seed(seed: int, at: int) -> int:
+    return int.from_bytes(sha256(f"{seed} {at}".encode()).digest(), "little")
+
+
+def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:
+    if got not in sets:
+        fail(f"{_told(made)} is {got}, must be one of {sets}", sets)
+    return sets.index(got)
+
+
+# --------------------------------------------------------------------------------------------- what is refused
+
+
+@check(f"{BATCH}/draws", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
+def draws(draw: Any, call: Caller) -> None:
+    """Draws that are more or fewer than the choice takes are refused, also where there is no round."""
+    made = choice(draw, lack=draw(st.sampled_from((0, 0, 1))))
+    more = [*made.draws, draw(st.sampled_from((0, 1)))]
+    wrong = more if not made.draws or draw(st.booleans()) else list(made.draws[:-1])
+    why = f"{_told(made)} takes {len(made.draws)} draws, and {len(wrong)} are given"
+    call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
+
+
+@check(f"{BATCH}/draw-range", "MRA-08", operations=(BATCH,), applies=_explicit, examples=60)
+def draw_range(draw: Any, call: Caller) -> None:
+    """A draw that is negative, or not below what is left to draw from, is refused."""
+    made = choice(draw, draw(st.sampled_from(("random", "uniform", "fair", "partition"))))
+    bounds = oracles.bounds(*made.rest)
+    at = draw(st.integers(0, len(bounds) - 1))
+    wrong = list(made.draws)
+    wrong[at] = draw(st.sampled_from((bounds[at], -1, bounds[at] + 1, -bounds[at], 2**31 - 1)))
+    why = f"the draws {wrong} must be below {bounds}"
+    call.refused(BATCH, made.params(), DRAWS, why, made.rand(wrong))
+
+
+@check(f"{BATCH}/batch-size", "MRA-09", operations=(BATCH,), examples=60)
+def batch_size(draw: Any, call: Caller) -> None:
+    """A strategy for batches of another size is refused."""
+    strategy = draw(st.sampled_from((*SEPARATE, "partition")))
+    fewest = 2 if strategy == "partition" else 1
+    p = numbers(draw, draw(st.integers(1 if strategy == "partition" else 2, 4)), fewest=fewest)
+    _refused(call, Choice(p, strategy, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"T = {p.T} does not fit {strategy}")
+
+
+@check(f"{BATCH}/frequencies", "MRA-09", operations=(BATCH,), examples=60)
+def frequencies(draw: Any, call: Caller) -> None:
+    """A frequency too many or too few, or outside its range, is refused."""
+    made = choice(draw)
+    wrong = list(made.frequencies)
+    kind = draw(st.sampled_from(("more", "fewer", "negative", "large")))
+    at = draw(st.integers(0, len(wrong) - 1))
+    if kind == "more":
+        wrong.append(0)
+    elif kind == "fewer":
+        wrong.pop()
+    else:
+        wrong[at] = -1 if kind == "negative" else 2**32
+    why = f"there is a frequency {kind}" if len(wrong) != len(made.frequencies) else f"a frequency is {wrong[at]}"
+    call.refused(BATCH, made.params(frequencies=wrong), FREQUENCIES, why, _rand(call, made))
+
+
+@check(f"{BATCH}/available", "MRA-09", operations=(BATCH,), examples=60)
+def available(draw: Any, call: Caller) -> None:
+    """A user that is named twice, or is not on the roster, is refused."""
+    made = choice(draw)
+    wrong = draw(st.sampled_from((draw(st.sampled_from(made.available)), made.numbers.N, -1, 2**31 - 1)))
+    at = draw(st.integers(0, len(made.available)))
+    named = [*made.available[:at], wrong, *made.available[at:]]
+    why = f"the available users are {named}, of {made.numbers.N} users"
+    call.refused(BATCH, made.params(available=named), USERS, why, _rand(call, made))
+
+
+@check(f"{BATCH}/strategy", "ADP-40", operations=(BATCH,), examples=20)
+def strategy(draw: Any, call: Caller) -> None:
+    """A strategy that the text does not have is refused."""
+    p = strategy_numbers(draw, draw(st.sampled_from(STRATEGIES)))
+    name = draw(st.sampled_from(("", "Random", "Uniform", "batch", "fairest", "weighted ", "none", "0")))
+    _refused(call, Choice(p, name, (0,) * p.N, tuple(range(p.N))), NUMBERS, f"there is no strategy {name!r}")
+
+
+@check(f"{BATCH}/numbers", "MRA-01", operations=(BATCH,), examples=60)
+def wrong_n_k_t(draw: Any, call: Caller) -> None:
+    """N, K and T that do not go together are refused."""
+    wrong = wrong_numbers(numbers(draw))
+    name = draw(st.sampled_from(sorted(wrong)))
+    N = max(wrong[name]["N"], 0)
+    params = {**wrong[name], "strategy": "uniform", "frequencies": [0] * N, "available": list(range(N))}
+    rand = call.randomness(BATCH, {"draws": [0] * per_round(wrong[name])})
+    call.refused(BATCH, params, NUMBERS, f"there is {name}: {wrong[name]}", rand)
+
+
+def _refused(call: Caller, made: Choice, codes: frozenset[str], why: str) -> None:
+    """Demand a refusal, with draws that would do if the rule were not there."""
+    draws = (0,) * len(oracles.bounds(*made.rest))
+    call.refused(BATCH, made.params(), codes, why, _rand(call, Choice(*made.rest, draws)))
+
+
+# ------------------------------------------------------------------------------------------------------- asking
+
+
+def _rand(call: Caller, made: Choice, seed: int = 1) -> dict[str, Any] | None:
+    return call.randomness(BATCH, made.rand(), seed)
+
+
+def _chosen(call: Caller, made: Choice, seed: int = 1) -> list[int] | None:
+    """Ask for a choice."""
+    got = call.result(BATCH, made.params(), _rand(call, made, seed))
+    users: Any = got.get("chosen", "missing")
+    if users is not None and not _ascends(users):
+        raise CheckFailed(
+            "protocol", f"{BATCH}: chosen is {str(users)[:80]}, no list of users, ascending, and not null"
+        )
+    return None if users is None else list(users)
+
+
+def _ascends(users: Any) -> bool:
+    listed = isinstance(users, list) and all(type(user) is int for user in users)
+    return listed and all(a < b for a, b in pairwise(users))
+
+
+def _told(made: Choice) -> str:
+    p = made.numbers
+    about = f"N = {p.N}, K = {p.K}, T = {p.T}, frequencies {list(made.frequencies)}, available {list(made.available)}"
+    return f"the {made.strategy} choice for {about}"

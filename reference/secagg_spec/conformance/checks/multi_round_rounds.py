@@ -1,0 +1,315 @@
+"""Checks of the family, of the session id of a round, and of who survives (spec/multi-round.md, sections 2 and 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.checks import multi_round_oracles as oracles
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    LENGTH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+    fail,
+)
+from secagg_spec.conformance.checks.multi_round_cases import (
+    COMPLETE,
+    FAMILY,
+    REQUEST,
+    SESSION,
+    Asked,
+    arrived,
+    asked,
+    colluding,
+    numbers,
+    set_of_family,
+    wrong_colluders,
+    wrong_numbers,
+)
+from secagg_spec.conformance.checks.multi_round_choices import NUMBERS, USERS
+from secagg_spec.conformance.checks.multi_round_oracles import LISTED, Numbers
+from secagg_spec.conformance.checks.requests import inserted
+from secagg_spec.conformance.checks.rounds import ROUNDS, session_id
+
+CHOICE = BAD_PARAM | OUTSIDE | TWICE | TOO_FEW
+HEADER = BAD_PARAM | LENGTH
+"""The codes of the table of spec/adapter.md, section 5."""
+
+_MANY = (
+    (1000, 1),
+    (1001, 1),
+    (45, 2),
+    (46, 2),
+    (1000, 999),
+    (1001, 1000),
+    (19, 3),
+    (20, 3),
+    (14, 4),
+    (120, 60),
+    (40, 20),
+)
+"""Numbers of batches, and of those of a round: about 1,000 sets, and very many."""
+
+
+# ---------------------------------------------------------------------------------------------------- the family
+
+
+@check(f"{FAMILY}/sets", "MRA-02", operations=(FAMILY,))
+def sets(draw: Any, call: Caller) -> None:
+    """The family has all unions of K/T batches, each once, and no other set."""
+    p = numbers(draw)
+    _judge(call, p)
+
+
+@check(f"{FAMILY}/many", "MRA-02", operations=(FAMILY,), examples=25)
+def many(draw: Any, call: Caller) -> None:
+    """A family of more than 1,000 sets is counted and not listed."""
+    batches, per_round = draw(st.sampled_from(_MANY))
+    T = draw(st.integers(1, 3)) if batches <= 120 else 1
+    _judge(call, Numbers(batches * T, per_round * T, T))
+
+
+def _judge(call: Caller, p: Numbers) -> None:
+    got, size = call.result(FAMILY, p.members()), oracles.family_size(p)
+    if got.get("size") != str(size):
+        fail(f"the family for {p} has {str(got.get('size'))[:80]} sets, must have {size}", str(size))
+    listed: Any = got.get("sets", "missing")
+    if size > LISTED:
+        if listed is not None:
+            fail(f"the family for {p} has {size} sets, and sets is {str(listed)[:80]}, must be null")
+        return
+    _judge_sets(p, listed)
+
+
+def _judge_sets(p: Numbers, listed: Any) -> None:
+    want = oracles.family(p)
+    if not isinstance(listed, list) or not all(isinstance(users, list) for users in listed):
+        fail(f"sets for {p} is {str(listed)[:80]}, must be a list of {len(want)} lists")
+    unknown = next((users for users in listed if tuple(users) not in want), None)
+    if unknown is not None:
+        fail(f"the family for {p} has {unknown}, which is no union of {p.per_round} batches, its users ascending")
+    if sorted(map(tuple, listed)) != sorted(want):
+        fail(f"the family for {p} has {len(listed)} sets in the list, must have each of {len(want)} once")
+
+
+@check(f"{FAMILY}/numbers", "MRA-01", operations=(FAMILY,), examples=60)
+def family_numbers(draw: Any, call: Caller) -> None:
+    """N, K and T that do not go together are refused."""
+    wrong = wrong_numbers(numbers(draw))
+    name = draw(st.sampled_from(sorted(wrong)))
+    call.refused(FAMILY, wrong[name], NUMBERS, f"there is {name}: {wrong[name]}")
+
+
+# ------------------------------------------------------------------------------------------- the session of a round
+
+
+def _round(draw: Any) -> tuple[Numbers, bytes, int, list[int]]:
+    p = numbers(draw)
+    return p, session_id(draw), draw(st.sampled_from(ROUNDS) | st.integers(0, 2**32 - 1)), set_of_family(draw, p)
+
+
+def _params(p: Numbers, session: bytes, round: int, chosen: list[int]) -> dict[str, Any]:
+    return {**p.members(), "session": session.hex(), "round": str(round), "chosen": chosen}
+
+
+@check(f"{SESSION}/exact", "MRA-19", operations=(SESSION,))
+def session_exact(draw: Any, call: Caller) -> None:
+    """The session id of a round is the hash of the text."""
+    p, session, round, chosen = _round(draw)
+    got = call.result(SESSION, _params(p, session, round, chosen)).get("session")
+    want = oracles.session_of_round(p, session, round, chosen).hex()
+    if got != want:
+        fail(f"the session id of round {round} with {chosen} for {p} is {str(got)[:80]}, must be {want}", want)
+
+
+@check(f"{SESSION}/choice", "MRA-19", operations=(SESSION,), examples=60)
+def session_choice(draw: Any, call: Caller) -> None:
+    """A choice that is no set of the family, or does not ascend, is refused."""
+    p, session, round, chosen = _round(draw)
+    name, wrong = _wrong_choice(draw, p, chosen)
+    call.refused(SESSION, _params(p, session, round, wrong), CHOICE, f"the choice {wrong} has {name}, for {p}")
+
+
+@check(f"{SESSION}/bound", "MRA-19", operations=(SESSION,), examples=20)
+def session_bound(draw: Any, call: Caller) -> None:
+    """A round outside its range, or a session id of another length, is refused."""
+    p, session, round, chosen = _round(draw)
+    changes = ({"round": str(2**32)}, {"round": "-1"}, {"session": session[:-1].hex()}, {"session": ""})
+    wrong = {**changes[draw(st.integers(0, len(changes) - 1))]}
+    call.refused(SESSION, {**_params(p, session, round, chosen), **wrong}, HEADER, f"there is {wrong}")
+
+
+@check(f"{SESSION}/numbers", "MRA-01", operations=(SESSION,), examples=40)
+def session_numbers(draw: Any, call: Caller) -> None:
+    """N, K and T that do not go together are refused."""
+    wrong = wrong_numbers(numbers(draw))
+    name = draw(st.sampled_from(sorted(wrong)))
+    params = {**wrong[name], "session": session_id(draw).hex(), "round": "0"}
+    chosen = list(range(max(wrong[name]["K"], 0)))
+    call.refused(SESSION, {**params, "chosen": chosen}, NUMBERS | CHOICE, f"there is {name}: {wrong[name]}")
+
+
+def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[int]]:
+    """Draw a choice that is none, and what is wrong with it."""
+    others = [user for user in range(p.N) if user not in chosen]
+    wrong = {
+        "a user too few": chosen[:-1],
+        "a user twice": sorted([*chosen, chosen[draw(st.integers(0, len(chosen) - 1))]]),
+        "a user that is not on the roster": [*chosen[:-1], p.N],
+        "a negative user": [-1, *chosen[1:]],
+        "nobody": [],
+    }
+    if p.per_round > 1:
+        wrong["a batch too few"] = chosen[: -p.T]
+    if p.K > 1:
+        wrong["users that do not ascend"] = [*chosen[1:], chosen[0]]
+        wrong["users that descend"] = chosen[::-1]
+        wrong["a user twice in place of another one"] = sorted([*chosen[1:], chosen[-1]])
+    if others:
+        other = others[draw(st.integers(0, len(others) - 1))]
+        wrong["a user too many"] = sorted([*chosen, other])
+        wrong["a batch too many"] = p.users({user // p.T for user in (*chosen, other)})  # type: ignore[arg-type]
+    if others and p.T > 1:
+        wrong["a user of a batch that is not in it"] = sorted([*chosen[1:], other])
+    name = draw(st.sampled_from(sorted(wrong)))
+    return name, wrong[name]
+
+
+# ---------------------------------------------------------------------------------------------------- survivors
+
+
+@check(f"{COMPLETE}/exact", "MRA-18", operations=(COMPLETE,))
+def complete(draw: Any, call: Caller) -> None:
+    """The survivors are the users of the batches of which each masked input came."""
+    p, c = colluding(draw)
+    here = arrived(draw, p)
+    got = call.result(COMPLETE, {**p.members(), "c": c, "arrived": here}).get("survivors")
+    want = p.users([batch for batch in p.complete(here) if batch < p.per_round])
+    if got != want:
+        fail(f"of {here}, whose masked inputs came, {str(got)[:80]} survive for {p}, must be {want}", want)
+
+
+@check(f"{COMPLETE}/users", "MRA-18", operations=(COMPLETE,), examples=40)
+def complete_users(draw: Any, call: Caller) -> None:
+    """A user that is named twice, or is not in the round, is refused."""
+    p, c = colluding(draw, spare=draw(st.integers(0, 1)))
+    here = [*arrived(draw, p)] or [0]
+    wrong = draw(st.sampled_from((draw(st.sampled_from(here)), p.K, -1)))
+    named = inserted(draw, here, wrong)
+    why = f"masked inputs came of {named}, of {p.K} users of the round"
+    call.refused(COMPLETE, {**p.members(), "c": c, "arrived": named}, USERS, why)
+
+
+@check(f"{COMPLETE}/numbers", "MRA-01", "MRA-17", operations=(COMPLETE,), examples=60)
+def complete_numbers(draw: Any, call: Caller) -> None:
+    """N, K, T and c that do not go together are refused."""
+    p, c = colluding(draw)
+    name, wrong = _wrong_session(draw, p, c)
+    call.refused(COMPLETE, {**wrong, "arrived": []}, NUMBERS, f"there is {name}: {wrong}")
+
+
+def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
+    """Draw numbers of a session that do not go together, and what is wrong with them."""
+    wrong = {name: {**changed, "c": c} for name, changed in wrong_numbers(p).items()}
+    wrong |= {name: {**p.members(), **changed} for name, changed in wrong_colluders(p).items()}
+    name = draw(st.sampled_from(sorted(wrong_colluders(p))) | st.sampled_from(sorted(wrong)))
+    return name, wrong[name]
+
+
+# ----------------------------------------------------------------------------------------------------- requests
+
+
+@check(f"{REQUEST}/answered", "MRA-20", "MRA-21", operations=(REQUEST,))
+def answered(draw: Any, call: Caller) -> None:
+    """A user joins with a choice that it is in, and answers for survivors that are whole batches of the round."""
+    scene = asked(draw, fewest=draw(st.integers(1, 3)))
+    got = call.result(REQUEST, scene.params())
+    if got:
+        fail(f"the result of {REQUEST} is {str(got)[:80]}, must be {{}}", {})
+
+
+@check(f"{REQUEST}/choice", "MRA-20", operations=(REQUEST,), examples=80)
+def request_choice(draw: Any, call: Caller) -> None:
+    """A user refuses a choice that is no set of the family, or does not ascend."""
+    scene = asked(draw)
+    name, wrong = _wrong_choice(draw, scene.numbers, list(scene.chosen))
+    why = f"the choice {wrong} has {name}, for {scene.numbers}"
+    call.refused(REQUEST, scene.params(chosen=wrong, **_all(scene)), CHOICE, why)
+
+
+def _all(scene: Asked) -> dict[str, Any]:
+    """Return as survivors everybody in the round: so nothing else is wrong."""
+    return {"survivors": list(range(scene.numbers.K))}
+
+
+@check(f"{REQUEST}/without-user", "MRA-20", operations=(REQUEST,), examples=40)
+def without_user(draw: Any, call: Caller) -> None:
+    """A user refuses a choice that it is not in."""
+    scene = asked(draw, spare=1)
+    others = [user for user in range(scene.numbers.N) if user not in scene.chosen]
+    user = draw(st.sampled_from(others))
+    why = f"user {user} is not in the choice {list(scene.chosen)}"
+    call.refused(REQUEST, scene.params(user=user, **_all(scene)), CHOICE, why)
+
+
+@check(f"{REQUEST}/survivors", "MRA-21", operations=(REQUEST,), examples=100)
+def request_survivors(draw: Any, call: Caller) -> None:
+    """A user refuses survivors that have a part of a batch, however many they are."""
+    scene = asked(draw, fewest=draw(st.integers(1, 3)))
+    p, place = scene.numbers, scene.chosen.index(scene.user)
+    name, wrong = _parted(draw, scene, place)
+    why = f"the survivors {wrong} have {name}, in batches of {p.T} users of {p.K}"
+    call.refused(REQUEST, scene.params(survivors=wrong), CHOICE, why)
+
+
+def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
+    """Draw survivors, the user and T - 1 others at least among them, that are no union of batches."""
+    p = scene.numbers
+    own = p.users([place // p.T])
+    outside = [user for user in range(p.K) if user not in scene.survivors]
+    wrong = {"users that are not in the round": [*range(p.K), *range(p.K, p.K + p.T)]}
+    lost = draw(st.sampled_from([user for user in range(p.K) if user != place]))
+    if p.per_round > 1:
+        wrong["all but one"] = [user for user in range(p.K) if user != lost]
+        others = cases.subset(draw, [user for user in range(p.K) if user not in own], p.T - 1, p.T - 1)
+        wrong["one of the user's batch alone"] = sorted([place, *others])
+    if outside:
+        some = cases.subset(draw, outside, 1, p.T - 1)
+        wrong["a part of another batch"] = sorted([*scene.survivors, *some])
+        left = [user for user in own if user != (own[0] if own[0] != place else own[1])]
+        wrong["a user of another batch for one of its own"] = sorted([*left, outside[0]])
+    name = draw(st.sampled_from(sorted(wrong)))
+    return name, wrong[name]
+
+
+@check(f"{REQUEST}/others", "MRA-21", operations=(REQUEST,), examples=40)
+def request_others(draw: Any, call: Caller) -> None:
+    """A user refuses survivors that do not ascend, or that it is not among, whole batches or not."""
+    scene = asked(draw, fewest=2)
+    own = scene.chosen.index(scene.user) // scene.numbers.T
+    others = scene.numbers.users([batch for batch in range(scene.numbers.per_round) if batch != own])
+    wrong = {
+        "survivors that descend": list(scene.survivors[::-1]),
+        "survivors of whom the first stands last": [*scene.survivors[1:], scene.survivors[0]],
+        "survivors without the user": others,
+        "no survivors": [],
+    }
+    name = draw(st.sampled_from(sorted(wrong)))
+    why = f"there are {name}: {wrong[name]}, asked of user {scene.user} of {list(scene.chosen)}"
+    call.refused(REQUEST, scene.params(survivors=wrong[name]), CHOICE, why)
+
+
+@check(f"{REQUEST}/numbers", "MRA-01", "MRA-17", operations=(REQUEST,), examples=60)
+def request_numbers(draw: Any, call: Caller) -> None:
+    """N, K, T and c that do not go together are refused."""
+    p, c = colluding(draw)
+    name, wrong = _wrong_session(draw, p, c)
+    everybody = list(range(max(wrong["K"], 0)))
+    params = {**wrong, "user": 0, "chosen": everybody, "survivors": everybody}
+    call.refused(REQUEST, params, NUMBERS | CHOICE, f"there is {name}: {wrong}")

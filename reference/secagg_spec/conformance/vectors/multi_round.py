@@ -1,0 +1,741 @@
+"""Vectors of Multi-RoundSecAgg, one function at a time: families, choices, session ids, survivors, audits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from secagg_spec.conformance.checks import multi_round_oracles as oracles
+from secagg_spec.conformance.checks.multi_round_cases import (
+    BATCH,
+    COMPLETE,
+    FAMILY,
+    MAX_FREQUENCY,
+    REQUEST,
+    SESSION,
+    Asked,
+    Choice,
+    per_round,
+    wrong_colluders,
+    wrong_numbers,
+)
+from secagg_spec.conformance.checks.multi_round_choices import DRAWS, FREQUENCIES, NUMBERS, USERS
+from secagg_spec.conformance.checks.multi_round_logs import AUDIT
+from secagg_spec.conformance.checks.multi_round_oracles import Numbers
+from secagg_spec.conformance.checks.multi_round_rounds import CHOICE, HEADER
+from secagg_spec.conformance.vectors.base import (
+    BASIC,
+    EDGE_CASE,
+    MISSING_STEP,
+    OVERFLOW,
+    WRONG_ORDER,
+    Book,
+    drawn,
+    drawn_bytes,
+)
+
+_TINY = Numbers(12, 6, 3)
+_PRESETS = {"tiny": _TINY, "default": Numbers(24, 12, 4), "paper": Numbers(120, 12, 6)}
+
+_WRONG = {name: wrong for name, wrong in wrong_numbers(_TINY).items() if wrong["N"]}
+"""Numbers that do not go together, and of which some would, were they moved."""
+
+_FLAGS = (
+    (
+        "Family",
+        BASIC,
+        "The sets that may be chosen are other ones, or batches have other users.",
+        "sums that tell about fewer than T users, or users that disagree on their batches",
+        "MRA-02",
+        "family-without-the-last-set",
+        "family-of-any-users",
+        "family-of-disjoint-sets",
+        "batches-dealt-out",
+    ),
+    (
+        "FamilySize",
+        OVERFLOW,
+        "A large number of sets is counted in floating point.",
+        "a wrong number of sets",
+        "MRA-02",
+        "family-counted-in-floating-point",
+    ),
+    (
+        "Remainder",
+        MISSING_STEP,
+        "T need not divide N and K.",
+        "users that are never chosen, or rounds of other sizes",
+        "MRA-01",
+        "batches-that-do-not-fit",
+    ),
+    (
+        "Sizes",
+        MISSING_STEP,
+        "A K above N, or a T below 1 or above K, is moved to where it is allowed.",
+        "parties that disagree on the batches",
+        "MRA-01",
+        "numbers-moved-to-what-is-allowed",
+    ),
+    (
+        "Drawn",
+        BASIC,
+        "Draws are taken otherwise than the text says, or not at all.",
+        "choices that are not uniform, or that nobody can repeat",
+        "MRA-05",
+        "drawn-with-replacement",
+        "drawn-without-changing-places",
+        "drawn-from-the-end",
+        "draws-counted-from-zero",
+        "first-batches-taken",
+    ),
+    (
+        "Seldom",
+        BASIC,
+        "Batches of the least frequency are not preferred, or more than one is, or their frequency is another.",
+        "users that take part less often than others",
+        "MRA-05",
+        "batch-frequency-is-the-largest",
+        "batch-frequency-is-the-sum",
+        "batch-frequency-is-of-the-first",
+        "fair-from-the-most-frequent",
+        "fair-is-uniform",
+        "all-of-the-least-frequencies",
+        "weighted-draws-of-all",
+        "least-in-one-place-only",
+    ),
+    (
+        "SeldomAndIncomplete",
+        EDGE_CASE,
+        "The user of the least frequency is asked for although its batch is not complete.",
+        "rounds that do not take place",
+        "MRA-05",
+        "least-of-all-available-users",
+    ),
+    (
+        "Ties",
+        EDGE_CASE,
+        "Of users of one frequency that do not all fit the first ones are taken.",
+        "users that take part less often than others",
+        "MRA-05",
+        "weighted-takes-the-first-of-equals",
+    ),
+    (
+        "FewOfTheLeast",
+        EDGE_CASE,
+        "Only users of the least frequency are taken, of whom there are fewer than K.",
+        "rounds that do not take place",
+        "MRA-04",
+        "weighted-of-the-least-frequency-only",
+    ),
+    (
+        "Incomplete",
+        EDGE_CASE,
+        "A batch is taken for complete although a user is missing.",
+        "a user that is chosen and not there, so that its batch is lost",
+        "MRA-03",
+        "batch-with-one-user-missing",
+    ),
+    (
+        "JustEnough",
+        EDGE_CASE,
+        "There is no round although enough batches are complete.",
+        "rounds that do not take place",
+        "MRA-04",
+        "round-only-with-a-batch-to-spare",
+        "round-only-when-all-are-there",
+    ),
+    (
+        "TooFew",
+        EDGE_CASE,
+        "There is a round of fewer batches than a round has.",
+        "sums of fewer users than were agreed on",
+        "MRA-04",
+        "smaller-round-of-what-is-there",
+    ),
+    (
+        "Named",
+        WRONG_ORDER,
+        "The order in which available users are named matters.",
+        "choices that nobody can repeat",
+        "MRA-06",
+        "drawn-in-the-order-of-the-list",
+    ),
+    (
+        "DrawRange",
+        MISSING_STEP,
+        "A draw that is not in its range is reduced.",
+        "choices that are not uniform",
+        "MRA-08",
+        "draws-reduced",
+    ),
+    (
+        "DrawCount",
+        MISSING_STEP,
+        "Draws are cut, or made up.",
+        "choices that are not uniform",
+        "MRA-08",
+        "draws-fitted",
+    ),
+    (
+        "StrategyBatch",
+        MISSING_STEP,
+        "A strategy is taken with batches that it is not for.",
+        "parties that disagree on what protects them",
+        "MRA-09",
+        "any-batch-for-a-strategy",
+    ),
+    (
+        "FrequencyList",
+        MISSING_STEP,
+        "Frequencies are cut, made up, or moved into their range.",
+        "users that take part less often than others",
+        "MRA-09",
+        "frequencies-fitted",
+    ),
+    (
+        "AvailableUsers",
+        MISSING_STEP,
+        "Available users that nobody knows, or that are named twice, are passed over.",
+        "a server that errs goes on",
+        "MRA-09",
+        "strangers-not-available",
+    ),
+    (
+        "Strategy",
+        MISSING_STEP,
+        "A strategy that nobody knows is taken for another one.",
+        "a fairness that is not there",
+        "ADP-40",
+        "unknown-strategy-is-uniform",
+    ),
+    (
+        "RoundId",
+        BASIC,
+        "The session id of a round is made of other fields, or not of all.",
+        "messages that are replayed in another round, or users that disagree",
+        "MRA-19",
+        "round-id-without-n",
+        "round-id-without-t",
+        "round-id-without-the-choice",
+        "round-id-of-batches",
+        "round-id-of-the-session",
+        "round-id-of-descending-users",
+        "round-id-with-the-highest-byte-first",
+    ),
+    (
+        "RoundIdChoice",
+        MISSING_STEP,
+        "A choice that is no set of the family, or does not ascend, is mended.",
+        "users that think of different choices, and do not notice",
+        "MRA-19",
+        "round-id-of-any-choice",
+    ),
+    (
+        "RoundIdForm",
+        MISSING_STEP,
+        "A session id of another length, or a round number that is too large, is made to fit.",
+        "sessions and rounds that share an id",
+        "MRA-19",
+        "round-id-of-a-fitted-session",
+    ),
+    (
+        "Colluders",
+        MISSING_STEP,
+        "The number of colluders is moved to where it is allowed.",
+        "a batch in which one honest user is alone",
+        "MRA-17",
+        "colluders-not-looked-at",
+    ),
+    (
+        "Survivors",
+        BASIC,
+        "Other users survive than those of the batches of which everything came.",
+        "sums that tell about fewer than T users, or no sum",
+        "MRA-18",
+        "survivors-of-any-batch",
+        "survivors-of-most-of-a-batch",
+        "survivors-only-of-all-batches",
+        "survivors-with-the-missing-ones",
+        "survivors-in-the-order-of-arrival",
+    ),
+    (
+        "ArrivedUsers",
+        MISSING_STEP,
+        "Masked inputs of users that are not in the round, or second ones, are passed over.",
+        "a sender that errs is not noticed",
+        "MRA-18",
+        "inputs-of-strangers-passed-over",
+    ),
+    (
+        "NotChosen",
+        MISSING_STEP,
+        "A user joins a round that it was not chosen for.",
+        "a user that masks with the wrong users",
+        "MRA-20",
+        "joins-without-being-chosen",
+    ),
+    (
+        "AnyChoice",
+        MISSING_STEP,
+        "A user joins with users that are no set of the family.",
+        "sums that tell about fewer than T users",
+        "MRA-20",
+        "joins-any-k-users",
+        "joins-its-own-batch",
+        "joins-whole-batches",
+    ),
+    (
+        "ChoiceOrder",
+        MISSING_STEP,
+        "A user joins with a choice that does not ascend.",
+        "users that disagree on their numbers in the round",
+        "MRA-20",
+        "joins-in-any-order",
+    ),
+    (
+        "PartOfABatch",
+        MISSING_STEP,
+        "A user answers for survivors that have a part of a batch.",
+        "the server learns the sum of a few users, or the input of one",
+        "MRA-21",
+        "survivors-not-looked-at",
+        "a-lone-member-survives",
+        "a-batch-survives-without-one",
+        "as-many-as-batches-survive",
+        "survivors-outside-the-round",
+    ),
+    (
+        "WholeBatches",
+        EDGE_CASE,
+        "A user refuses survivors that are whole batches of the round.",
+        "rounds that end although nothing is wrong",
+        "MRA-21",
+        "only-everybody-survives",
+        "survivors-by-numbers-of-the-session",
+    ),
+    (
+        "Recoverable",
+        BASIC,
+        "A user is said to come out in another round, or not at all.",
+        "a model that is known, and nobody is told",
+        "MRA-10",
+        "recoverable-one-round-late",
+        "recoverable-in-the-end",
+        "recoverable-from-single-rounds",
+        "rank-modulo-2",
+    ),
+    (
+        "Combination",
+        BASIC,
+        "The combination that is given is not the user's model.",
+        "an audit that cannot be checked",
+        "MRA-11",
+        "combination-without-signs",
+        "combination-without-halves",
+        "combination-in-floating-point",
+        "combination-of-later-rounds",
+        "combination-with-zeros",
+    ),
+    (
+        "Strong",
+        BASIC,
+        "The strong privacy is another number of the log.",
+        "a privacy that is not there, or fears without reason",
+        "MRA-12",
+        "absent-users-are-a-class",
+        "strong-privacy-is-the-weak",
+        "strong-privacy-of-the-smallest-round",
+    ),
+    (
+        "Weak",
+        BASIC,
+        "The weak privacy is another number of the log, or is left open.",
+        "a privacy that is not there, or fears without reason",
+        "MRA-13",
+        "weak-privacy-is-the-strong",
+        "weak-privacy-of-single-rounds",
+        "weak-privacy-of-two-rounds",
+        "weak-privacy-left-open",
+    ),
+    (
+        "LogUsers",
+        MISSING_STEP,
+        "A log that names a user twice, or somebody who is not on the roster, is mended.",
+        "an audit of another log",
+        "MRA-15",
+        "log-mended",
+    ),
+    (
+        "Figures",
+        BASIC,
+        "Users that never took part, or rounds without a sum, do not count; or numbers are rounded.",
+        "wrong figures of fairness and of convergence",
+        "MRA-16",
+        "gap-of-those-who-took-part",
+        "gap-in-rounds",
+        "cardinality-of-rounds-that-took-place",
+        "fairness-gap-of-rounds-that-took-place",
+        "cardinality-in-floating-point",
+    ),
+)
+
+
+def book() -> Book:
+    """Make the vectors of this area."""
+    made = Book("multi_round", "Multi-RoundSecAgg, one function at a time: choices, rounds, and audits of logs.")
+    made.add_flags(_FLAGS)
+    _families(made)
+    _choices(made)
+    _refused_choices(made)
+    _session_ids(made)
+    _survivors(made)
+    _requests(made)
+    _audits(made)
+    return made
+
+
+# ------------------------------------------------------------------------------------------------------ the family
+
+
+def _families(made: Book) -> None:
+    for name, p in _PRESETS.items():
+        made.valid(
+            f"family-{name}", FAMILY, p.members(),
+            clauses=["MRA-02"], flags=["Family"], comment=f"the parameters {name} of section 2",
+        )  # fmt: skip
+    for N, K, T, comment in (
+        (6, 3, 1, "batches of one user: all sets of three"),
+        (8, 4, 4, "rounds of one batch: two groups that never mix"),
+        (6, 6, 2, "everybody, in every round"),
+        (1, 1, 1, "one user"),
+        (6, 4, 2, "all but one batch"),
+    ):
+        made.valid(
+            f"family-{N}-{K}-{T}", FAMILY, Numbers(N, K, T).members(),
+            clauses=["MRA-02"], flags=["Family"], comment=comment,
+        )  # fmt: skip
+    for N, K, T in ((120, 60, 1), (240, 120, 2), (46, 2, 1), (1001, 1000, 1)):
+        size = oracles.family_size(Numbers(N, K, T))
+        made.valid(
+            f"family-large-{N}-{K}-{T}", FAMILY, Numbers(N, K, T).members(),
+            clauses=["MRA-02"], flags=["FamilySize" if size > 2**60 else "Family"],
+            comment=f"{size} sets, which are not listed",
+        )  # fmt: skip
+    for name, wrong in _WRONG.items():
+        id = f"family-refused-{name.replace(' ', '-').lower()}"
+        made.invalid(
+            id, FAMILY, wrong,
+            codes=NUMBERS, clauses=["MRA-01"], flags=[_kind(wrong)], comment=f"there is {name}",
+        )  # fmt: skip
+
+
+def _kind(wrong: dict[str, int]) -> str:
+    fits = 1 <= wrong["T"] <= wrong["K"] <= wrong["N"]
+    return "Remainder" if fits else "Sizes"
+
+
+# --------------------------------------------------------------------------------------------------------- choices
+
+
+def _below(id: str, name: str, bound: int) -> int:
+    """Draw an integer at least 0 and below a bound."""
+    return int(drawn(id, name, bound, 1)[0]) if bound > 1 else 0
+
+
+def _drawn_choice(
+    id: str, p: Numbers, strategy: str, frequencies: Sequence[int] = (), missing: Iterable[int] = ()
+) -> Choice:
+    """Draw a choice: its frequencies, where none are given, the order of the available users, and its draws."""
+    often = tuple(frequencies) or tuple(drawn(id, "frequencies", 3, p.N).tolist())
+    here = [user for user in range(p.N) if user not in set(missing)]
+    steps = [_below(id, f"place {at}", len(here) - at) for at in range(len(here))]
+    order = iter(steps)
+    named = tuple(oracles.drawn(here, len(here), lambda bound: next(order)))
+    bounds = oracles.bounds(p, strategy, often, named)
+    draws = [_below(id, f"draw {at}", bound) for at, bound in enumerate(bounds)]
+    return Choice(p, strategy, often, named, tuple(draws))
+
+
+def _choose(made: Book, id: str, chosen: Choice, clauses: Sequence[str], flags: Sequence[str], comment: str) -> None:
+    made.valid(id, BATCH, chosen.params(), chosen.rand(), clauses=clauses, flags=flags, comment=comment)
+
+
+_Ints = tuple[int, ...]
+_WEIGHTED: tuple[tuple[str, _Ints, _Ints, str, str], ...] = (
+    ("ties", (0, 0, 0, 0, 0), (4, 2), "Ties", "all users have one frequency"),
+    ("one-more-drawn", (1, 0, 1, 1, 1), (3,), "Ties", "one user has the least frequency, and one more is drawn"),
+    ("few-of-the-least", (0, 1, 2, 2, 2), (), "FewOfTheLeast", "one user for each of the two least frequencies"),
+)
+"""Choices of two of five users: the name, frequencies, draws, flag, and what is said."""
+
+
+def _choices(made: Book) -> None:
+    four = Numbers(8, 4, 2)
+    for strategy in oracles.STRATEGIES:
+        p = (
+            Numbers(12, 5, 1)
+            if strategy in oracles.SEPARATE
+            else Numbers(12, 3, 3)
+            if strategy == "partition"
+            else _TINY
+        )
+        for number in range(4):
+            id = f"choice-{strategy}-{number}"
+            flags = ["Drawn"] if strategy in ("random", "uniform") else ["Seldom"]
+            _choose(made, id, _drawn_choice(id, p, strategy), ["MRA-05"], flags, f"{strategy}, with all users")
+    for name, p in _PRESETS.items():
+        for strategy in ("uniform", "fair", "least"):
+            id = f"choice-{strategy}-{name}"
+            missing = [p.T, p.N - 1]
+            chosen = _drawn_choice(id, p, strategy, missing=missing)
+            _choose(made, id, chosen, ["MRA-05"], ["Drawn"], f"the parameters {name}; two batches are not complete")
+    for name, strategy, often in (
+        ("least-of-a-batch", "fair", (9, 0, 3, 3, 1, 4, 2, 2)),
+        ("one-batch-first", "fair", (0, 0, 1, 1, 2, 2, 0, 0)),
+        ("all-places-by-frequency", "least", (0, 0, 1, 1, 2, 2, 1, 1)),
+        ("least-of-a-batch-in-all-places", "least", (9, 2, 3, 3, 1, 4, 9, 0)),
+        ("largest-frequencies", "fair", (MAX_FREQUENCY,) * 6 + (MAX_FREQUENCY - 1,) * 2),
+    ):
+        id, comment = f"choice-{name}", f"frequencies {list(often)}"
+        _choose(made, id, _drawn_choice(id, four, strategy, often), ["MRA-05"], ["Seldom"], comment)
+    all_least = Choice(four, "fair", (0, 0, 1, 1, 2, 2, 0, 0), tuple(range(8)), (0, 1))
+    comment = "two batches of the least frequency: one of them is first, and then one of all others"
+    _choose(made, "choice-others-of-any-frequency", all_least, ["MRA-05"], ["Seldom"], comment)
+    id = "choice-least-is-incomplete"
+    chosen = _drawn_choice(id, four, "fair", (0, 9, 1, 1, 2, 2, 3, 3), [1])
+    comment = "the user of the least frequency is in a batch that is not complete"
+    _choose(made, id, chosen, ["MRA-05", "MRA-04"], ["SeldomAndIncomplete"], comment)
+    for name, seldom, draws, flag, comment in _WEIGHTED:
+        weighted = Choice(Numbers(5, 2, 1), "weighted", seldom, (4, 3, 0, 1, 2), draws)
+        clause = "MRA-04" if flag == "FewOfTheLeast" else "MRA-05"
+        _choose(made, f"choice-weighted-{name}", weighted, [clause], [flag], comment)
+    _rounds_or_none(made, four)
+
+
+def _rounds_or_none(made: Book, p: Numbers) -> None:
+    for strategy in ("uniform", "fair", "least"):
+        id, comment = f"choice-{strategy}-just-enough", "just as many batches are complete as make a round"
+        chosen = _drawn_choice(id, p, strategy, missing=[1, 4])
+        _choose(made, id, chosen, ["MRA-04", "MRA-03"], ["JustEnough", "Incomplete"], comment)
+        id, comment = f"choice-{strategy}-none", "one batch is complete, and a round has two"
+        chosen = _drawn_choice(id, p, strategy, missing=[1, 4, 7])
+        _choose(made, id, chosen, ["MRA-04"], ["TooFew" if strategy == "uniform" else "Incomplete"], comment)
+    turned = Choice(p, "uniform", (0,) * 8, tuple(range(7, -1, -1)), (1, 0))
+    comment = "the available users are named in descending order"
+    _choose(made, "choice-named-from-the-end", turned, ["MRA-06"], ["Named"], comment)
+    nobody = Choice(p, "uniform", (0,) * 8, ())
+    _choose(made, "choice-nobody-is-there", nobody, ["MRA-04"], ["TooFew"], "nobody is available")
+
+
+def _refused_choices(made: Book) -> None:
+    right = Choice(Numbers(8, 4, 2), "uniform", (0,) * 8, tuple(range(8)), (3, 1))
+
+    def refuse(name: str, clause: str, flag: str, codes: frozenset[str], draws: Sequence[int], **changed: Any) -> None:
+        made.invalid(
+            f"choice-refused-{name}", BATCH, right.params(**changed), right.rand(draws),
+            codes=codes, clauses=[clause], flags=[flag], comment=f"there is {name.replace('-', ' ')}",
+        )  # fmt: skip
+
+    draws: tuple[int, ...]
+    for name, draws in (("a-draw-too-large", (4, 1)), ("a-later-draw-too-large", (3, 3)), ("a-negative-draw", (-1, 1))):
+        refuse(name, "MRA-08", "DrawRange", DRAWS, draws)
+    for name, draws in (("a-draw-too-many", (3, 1, 0)), ("a-draw-too-few", (3,)), ("no-draw", ())):
+        refuse(name, "MRA-08", "DrawCount", DRAWS, draws)
+    refuse("a-draw-without-a-round", "MRA-08", "DrawCount", DRAWS, (0,), available=[0, 1, 2])
+    for name, wrong in (("a-frequency-too-few", (0,) * 7), ("a-frequency-too-many", (0,) * 9)):
+        refuse(name, "MRA-09", "FrequencyList", FREQUENCIES, (3, 1), frequencies=list(wrong))
+    refuse("a-negative-frequency", "MRA-09", "FrequencyList", FREQUENCIES, (3, 1), frequencies=[0] * 7 + [-1])
+    refuse("a-frequency-of-2-to-the-32", "MRA-09", "FrequencyList", FREQUENCIES, (3, 1), frequencies=[2**32] + [0] * 7)
+    for name, user in (("a-user-twice", 5), ("a-stranger", 8), ("a-negative-user", -1)):
+        refuse(name, "MRA-09", "AvailableUsers", USERS, (3, 1), available=[*range(8), user])
+    for strategy, draws in (("random", (3, 1)), ("weighted", (3, 1)), ("partition", (3, 1))):
+        name = f"batches-of-two-for-{strategy}"
+        refuse(name, "MRA-09", "StrategyBatch", NUMBERS, draws, strategy=strategy)
+    for name, strategy in (("no-strategy", ""), ("another-case", "Uniform"), ("another-name", "fairest")):
+        refuse(name, "ADP-40", "Strategy", NUMBERS, (3, 1), strategy=strategy)
+    for name, numbers in _WRONG.items():
+        N = max(numbers["N"], 0)
+        given = {"strategy": "uniform", "frequencies": [0] * N, "available": list(range(N))}
+        if _kind(numbers) == "Sizes":
+            made.invalid(
+                f"choice-refused-{name.replace(' ', '-').lower()}", BATCH, {**numbers, **given},
+                {"draws": [0] * per_round(numbers)},
+                codes=NUMBERS, clauses=["MRA-01"], flags=["Sizes"], comment=f"there is {name}",
+            )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------- a round
+
+
+def _session_ids(made: Book) -> None:
+    rounds = {"tiny": 0, "default": 256, "paper": 2**32 - 1}
+    for name, p in _PRESETS.items():
+        id = f"round-id-{name}"
+        chosen = p.users(sorted(_some_batches(id, p)))
+        params = {**p.members(), "session": drawn_bytes(id, "session", 16).hex(), "round": str(rounds[name])}
+        made.valid(
+            id, SESSION, {**params, "chosen": chosen},
+            clauses=["MRA-19"], flags=["RoundId"], comment=f"the parameters {name}, in round {rounds[name]}",
+        )  # fmt: skip
+    for name, chosen in (
+        ("descending", [11, 10, 9, 2, 1, 0]),
+        ("other-batch-first", [9, 10, 11, 0, 1, 2]),
+        ("user-less", [0, 1, 2, 9, 10]),
+        ("part-of-a-batch", [0, 1, 2, 8, 9, 10]),
+        ("batch-more", [0, 1, 2, 3, 4, 5, 9, 10, 11]),
+        ("user-twice", [0, 1, 2, 9, 10, 10]),
+        ("stranger", [0, 1, 2, 12, 13, 14]),
+    ):
+        _refused_id(made, f"round-id-refused-{name}", "RoundIdChoice", CHOICE, f"the choice is {chosen}", chosen=chosen)
+    for name, changed in (
+        ("session-of-15", {"session": drawn_bytes("round-id-refused-session-of-15", "session", 15).hex()}),
+        ("session-of-17", {"session": drawn_bytes("round-id-refused-session-of-17", "session", 17).hex()}),
+        ("round", {"round": str(2**32)}),
+    ):
+        _refused_id(made, f"round-id-refused-{name}", "RoundIdForm", HEADER, f"there is {changed}", **changed)
+    for name, numbers in _WRONG.items():
+        if (_kind(numbers) == "Sizes" and numbers["N"] > numbers["K"] > 0) or name.startswith("a round larger"):
+            chosen = list(range(min(numbers["K"], numbers["N"])))
+            id = f"round-id-refused-{name.replace(' ', '-').lower()}"
+            _refused_id(made, id, "Sizes", NUMBERS | CHOICE, f"there is {name}", "MRA-01", **numbers, chosen=chosen)
+
+
+def _refused_id(
+    made: Book, id: str, flag: str, codes: frozenset[str], comment: str, clause: str = "MRA-19", **changed: Any
+) -> None:
+    params = {**_TINY.members(), "session": drawn_bytes(id, "session", 16).hex(), "round": "3"}
+    params |= {"chosen": [0, 1, 2, 9, 10, 11], **changed}
+    made.invalid(id, SESSION, params, codes=codes, clauses=[clause], flags=[flag], comment=comment)
+
+
+def _some_batches(id: str, p: Numbers) -> list[int]:
+    """Draw the batches of a round."""
+    steps = iter([_below(id, f"batch {at}", p.batches - at) for at in range(p.per_round)])
+    return oracles.drawn(range(p.batches), p.per_round, lambda bound: next(steps))
+
+
+_SESSION = Numbers(15, 9, 3)
+"""Three batches of three users in a round."""
+
+
+def _survivors(made: Book) -> None:
+    for name, arrived, comment in (
+        ("all", range(9), "everything came"),
+        ("one-missing", (8, 7, 6, 5, 4, 3, 2, 1), "one masked input did not come"),
+        ("two-missing", (0, 1, 2, 4, 5, 6, 7), "two batches lack a masked input"),
+        ("out-of-order", (5, 0, 4, 2, 3, 8), "one batch is complete, its users in another order"),
+        ("none", (0, 3, 6), "one user of each batch is there"),
+        ("nobody", (), "nothing came"),
+    ):
+        params = {**_SESSION.members(), "c": 1, "arrived": list(arrived)}
+        made.valid(
+            f"survivors-{name}", COMPLETE, params, clauses=["MRA-18"], flags=["Survivors"], comment=comment
+        )  # fmt: skip
+    for name, user in (("twice", 4), ("another-round", 9), ("negative", -1)):
+        params = {**_SESSION.members(), "c": 1, "arrived": [*range(9), user]}
+        made.invalid(
+            f"survivors-refused-{name}", COMPLETE, params,
+            codes=USERS, clauses=["MRA-18"], flags=["ArrivedUsers"], comment=f"a masked input came of user {user} too",
+        )  # fmt: skip
+    for name, changed in wrong_colluders(_SESSION).items():
+        params = {**_SESSION.members(), **changed, "arrived": list(range(9))}
+        made.invalid(
+            f"survivors-refused-{name.replace(' ', '-').replace('+', 'plus')}", COMPLETE, params,
+            codes=NUMBERS, clauses=["MRA-17"], flags=["Colluders"], comment=f"there is {name}",
+        )  # fmt: skip
+
+
+def _requests(made: Book) -> None:
+    chosen = (3, 4, 5, 6, 7, 8, 12, 13, 14)
+    right = Asked(_SESSION, 1, 7, chosen, tuple(range(9)))
+
+    def answered(name: str, survivors: Sequence[int], comment: str) -> None:
+        made.valid(
+            f"asked-{name}", REQUEST, right.params(survivors=list(survivors)),
+            clauses=["MRA-20", "MRA-21"], flags=["WholeBatches"], comment=comment,
+        )  # fmt: skip
+
+    answered("everybody", range(9), "all users of the round survive")
+    answered("own-batch", (3, 4, 5), "the user's batch alone survives")
+    answered("two-batches", (3, 4, 5, 6, 7, 8), "a batch is lost")
+
+    def refuse(name: str, clause: str, flag: str, comment: str, **changed: Any) -> None:
+        made.invalid(
+            f"asked-refused-{name}", REQUEST, right.params(**changed),
+            codes=CHOICE, clauses=[clause], flags=[flag], comment=comment,
+        )  # fmt: skip
+
+    for name, survivors in (
+        ("one-less", (0, 1, 2, 3, 4, 5, 6, 7)),
+        ("a-lone-one", (3, 4, 5, 8)),
+        ("own-part", (0, 1, 2, 3, 4)),
+        ("alone-among-others", (0, 1, 2, 4)),
+        ("as-many-as-a-batch", (0, 4, 8)),
+        ("outside", tuple(range(12))),
+    ):
+        refuse(name, "MRA-21", "PartOfABatch", f"the survivors are {list(survivors)}", survivors=list(survivors))
+    for name, wrong in (
+        ("part-of-a-batch", (3, 4, 5, 6, 7, 8, 11, 12, 13)),
+        ("own-batch-whole", (2, 3, 4, 6, 7, 8, 12, 13, 14)),
+        ("fewer-batches", (3, 4, 5, 6, 7, 8)),
+        ("more-batches", (0, 1, 2, *chosen)),
+    ):
+        refuse(name, "MRA-20", "AnyChoice", f"the choice is {list(wrong)}", chosen=list(wrong))
+    for name, wrong in (("descending", chosen[::-1]), ("batch-order", (6, 7, 8, 3, 4, 5, 12, 13, 14))):
+        refuse(name, "MRA-20", "ChoiceOrder", f"the choice is {list(wrong)}", chosen=list(wrong))
+    for user in (0, 11):
+        refuse(f"not-chosen-{user}", "MRA-20", "NotChosen", f"user {user} is not in the choice", user=user)
+    for name, numbers in wrong_colluders(_SESSION).items():
+        made.invalid(
+            f"asked-refused-{name.replace(' ', '-').replace('+', 'plus')}", REQUEST, right.params(**numbers),
+            codes=NUMBERS, clauses=["MRA-17"], flags=["Colluders"], comment=f"there is {name}",
+        )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------ the audit
+
+_Rounds = Sequence[Sequence[int]]
+_LINES = ((0, 1, 2), (0, 3, 4), (0, 5, 6), (1, 3, 5), (1, 4, 6), (2, 3, 6), (2, 4, 5))
+"""The lines of the plane of seven points: users come out by sixths."""
+_ALL_FLAGS = ("Recoverable", "Combination", "Strong", "Weak", "Figures")
+
+
+_LOGS: tuple[tuple[str, int, _Rounds, str], ...] = (
+    ("no-rounds", 3, (), "no rounds"),
+    ("empty-rounds", 3, ((), ()), "two rounds without a sum"),
+    ("one-round", 4, ((0, 1, 2),), "one round, and a user that is in none"),
+    ("triangle", 4, ((0, 1), (1, 2), (0, 2), (0, 1)), "three users come out by halves, after three rounds"),
+    ("difference", 4, ((0, 1, 2), (), (0, 1)), "the second sum less than the first by one user"),
+    ("alone", 3, ((1,), (0, 2), (1,)), "a user is alone, twice"),
+    ("chain", 3, ((0, 1), (1, 2)), "weak privacy 2 and strong privacy 1"),
+    ("all-but-one", 4, ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)), "by thirds"),
+    ("cube", 5, ((0, 1, 2), (0, 1, 3), (0, 1), (2, 3, 4)), "users in the end, and one class of two"),
+    ("plane", 7, _LINES, "seven users, three in each round, each two together once: by sixths"),
+    ("plane-in-part", 8, _LINES[:5], "five rounds of these, and a user that is in none"),
+    ("path", 6, ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5,)), "all come out in the last round"),
+    ("odd-circle", 5, ((0, 1), (1, 2), (2, 3), (3, 4), (0, 4)), "a circle of odd length, by halves"),
+    ("even-circle", 4, ((0, 1), (1, 2), (2, 3), (0, 3)), "a circle of even length tells nothing"),
+    ("batches", 12, ((0, 1, 2, 3, 4, 5), (0, 1, 2, 6, 7, 8), (3, 4, 5, 6, 7, 8)), "whole batches of three"),
+    ("batch-in-part", 12, ((0, 1, 2, 3, 4, 5), (0, 1, 3, 4, 5)), "one user of a batch drops out of a second round"),
+    ("growing", 6, ((0, 1), (0, 1, 2), (0, 2, 3), (1, 3, 4), (2, 4, 5), (0, 5)), "factors that are not 1"),
+)
+_BAD_LOGS: tuple[tuple[str, _Rounds], ...] = (
+    ("twice", ((0, 1), (1, 2, 2))),
+    ("stranger", ((0, 1), (2, 4))),
+    ("negative", ((-1, 1), (2, 3))),
+    ("all-twice", ((0, 0), (1, 1))),
+)
+
+
+def _audits(made: Book) -> None:
+    """Add logs whose rounds are independent up to the last one that matters, so that there is one combination."""
+    for name, N, rounds, comment in _LOGS:
+        made.valid(
+            f"audit-{name}", AUDIT, {"N": N, "rounds": [list(users) for users in rounds]},
+            clauses=[f"MRA-1{at}" for at in (0, 1, 2, 3, 4, 6)], flags=_ALL_FLAGS, comment=comment,
+        )  # fmt: skip
+    for name, rounds in _BAD_LOGS:
+        made.invalid(
+            f"audit-refused-{name}", AUDIT, {"N": 4, "rounds": [list(users) for users in rounds]},
+            codes=USERS, clauses=["MRA-15"], flags=["LogUsers"], comment=f"the rounds {[list(r) for r in rounds]}",
+        )  # fmt: skip
