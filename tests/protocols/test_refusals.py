@@ -80,7 +80,15 @@ from secagg_spec.protocols.lightsecagg import (
 )
 from secagg_spec.protocols.shape import SERVER, Network
 from secagg_spec.simulate.visits import visits
-from tests.protocols import basa_calls, buffered, cost_calls, heterosag_calls, test_secagg, test_secagg_active
+from tests.protocols import (
+    basa_calls,
+    buffered,
+    cost_calls,
+    heterosag_calls,
+    metric_calls,
+    test_secagg,
+    test_secagg_active,
+)
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -739,6 +747,7 @@ CALLS: dict[str, Call] = {
        pairwise_call(heterosag, heterosag_calls.CASE, test_secagg.stage(heterosag_calls.CASE, row), row)
        for row, step in enumerate(heterosag.TABLE)},
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in metric_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -849,6 +858,7 @@ MODULES: tuple[ModuleType, ...] = (
     agreement,
     *basa_calls.MODULES,
     *heterosag_calls.MODULES,
+    *metric_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,

@@ -1,0 +1,170 @@
+"""Which few columns of a matrix modulo a prime are dependent: all sets of a size, looked at many at a time.
+
+A set of k columns is dependent exactly when, modulo k - 2 of them, the two others are parallel. So sets of k - 2
+columns are gone through, and the later columns modulo them, two numbers each, are compared by their ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+
+MODULI = 2**31
+"""Moduli are below this, so that the sum of two products fits into 64 bits."""
+_MOST_STATES = 2**13
+_Sets = NDArray[np.intp]
+
+
+class _Unlucky(Exception):
+    """The rows that were mixed hide something: mix them again."""
+
+
+def cost(columns: int, size: int) -> int:
+    """Return how many columns `lightest` compares, about."""
+    return comb(columns, max(size - 1, 1))
+
+
+def lightest(field: PrimeField, matrix: UintArray, size: int, weights: NDArray[np.int64]) -> tuple[int, ...] | None:
+    """Return a lightest dependent set of `size` columns, or None when no set without a dependent part is.
+
+    Sets with a dependent part may be found or not.
+
+    Parameters
+    ----------
+    field : PrimeField
+        Its modulus is below `MODULI`.
+    matrix : uint64 array (d, n), d >= size
+    size : int
+        At least 1.
+    weights : int64 array (n,)
+        Ascending. The weight of a set is their sum.
+    """
+    assert field.modulus < MODULI
+    assert matrix.shape[0] >= size >= 1
+    for seed in range(1, 100):
+        try:
+            found = _lightest(field, field.matmul(_mixer(field, size, matrix.shape[0], seed), matrix), weights)
+        except _Unlucky:
+            continue
+        if found is None or field.rank(np.ascontiguousarray(matrix[:, found])) < size:
+            return found
+    raise AssertionError("mixing goes wrong once in a million times")
+
+
+def _mixer(field: PrimeField, rows: int, columns: int, seed: int) -> UintArray:
+    """Return numbers that have nothing to do with a matrix: high powers of a number, scrambled by squares."""
+    steps = np.arange(1, rows * columns + 1, dtype=np.uint64) + np.uint64(seed * 1_000_003)
+    for _ in range(5):
+        steps = (steps * steps + np.uint64(0x9E3779B9)) % np.uint64(field.modulus)
+    return steps.reshape(rows, columns)
+
+
+def _lightest(field: PrimeField, mixed: UintArray, weights: NDArray[np.int64]) -> tuple[int, ...] | None:
+    best: tuple[int, tuple[int, ...]] | None = None
+    for sets in _dependent(field, mixed):
+        sums = weights[sets].sum(axis=1)
+        at = int(np.argmin(sums))
+        if best is None or sums[at] < best[0]:
+            best = int(sums[at]), tuple(sets[at].tolist())
+    return None if best is None else best[1]
+
+
+def _dependent(field: PrimeField, rows: UintArray) -> Iterator[_Sets]:
+    """Yield dependent sets of k columns of k rows, ascending, many at a time."""
+    size, count = rows.shape
+    if count < size:
+        return
+    if size == 1:
+        zero = np.flatnonzero(rows[0] == 0)
+        yield from [zero[:, None]] if zero.size else []
+    elif comb(count, max(size - 3, 0)) > _MOST_STATES:
+        for first in range(count):
+            if rows[:, first].any():
+                later = _modulo(field, rows[None, :, first + 1 :], rows[None, :, first])[0]
+                found = _dependent(field, later)
+                yield from (np.insert(sets + first + 1, 0, first, axis=1) for sets in found)
+    else:
+        yield from _breadth_first(field, rows)
+
+
+def _breadth_first(field: PrimeField, rows: UintArray) -> Iterator[_Sets]:
+    size, count = rows.shape
+    states, chosen = rows[None], np.empty((1, 0), dtype=np.intp)
+    for depth in range(size - 3):
+        parts = [_children(field, states, chosen, column, 0) for column in range(depth, count)]
+        states, chosen = np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    if size == 2:
+        yield from _parallel(field, states, chosen, 0)
+        return
+    for column in range(size - 3, count - 2):
+        children, sets = _children(field, states, chosen, column, column + 1)
+        yield from _parallel(field, children, sets, column + 1)
+
+
+def _children(field: PrimeField, states: UintArray, chosen: _Sets, column: int, start: int) -> tuple[UintArray, _Sets]:
+    """Return the columns from `start` on, modulo those of each set that `column` is later than, and modulo it."""
+    earlier = chosen[:, -1] < column if chosen.shape[1] else np.ones(1, dtype=bool)
+    there = earlier & states[:, :, column].any(axis=1)
+    kept = states[there]
+    sets = np.column_stack([chosen[there], np.full(len(kept), column, dtype=np.intp)])
+    return _modulo(field, kept[:, :, start:], kept[:, :, column]), sets
+
+
+def _modulo(field: PrimeField, states: UintArray, column: UintArray) -> UintArray:
+    """Return the columns of each state, (B, k, n), modulo one that is not zero, (B, k): (B, k - 1, n)."""
+    if not column[:, 0].all():
+        raise _Unlucky
+    products = states[:, 1:] * column[:, :1, None]
+    products += np.uint64(field.modulus) ** np.uint64(2) - states[:, :1] * column[:, 1:, None]
+    return _reduced(field, products)
+
+
+def _reduced(field: PrimeField, a: UintArray) -> UintArray:
+    quotient: UintArray = a // np.uint64(field.modulus)
+    return a - quotient * np.uint64(field.modulus)
+
+
+def _parallel(field: PrimeField, states: UintArray, chosen: _Sets, start: int) -> Iterator[_Sets]:
+    """Yield the sets with two more columns, which are parallel; those that are zero are passed over."""
+    if not states.size:
+        return
+    ratios = _ratios(field, states[:, 0], states[:, 1])
+    ordered = np.sort(ratios, axis=1)
+    with_equal = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if with_equal.any():
+        yield _equal(ratios[with_equal], chosen[with_equal], start)
+
+
+def _equal(ratios: UintArray, chosen: _Sets, start: int) -> _Sets:
+    """Return the sets with two columns of one ratio, the earliest of each ratio among them."""
+    order = np.argsort(ratios, axis=1, kind="stable")
+    ordered = np.take_along_axis(ratios, order, axis=1)
+    state, place = np.nonzero(ordered[:, 1:] == ordered[:, :-1])
+    return np.column_stack([chosen[state], start + order[state, place], start + order[state, place + 1]])
+
+
+def _ratios(field: PrimeField, x: UintArray, y: UintArray) -> UintArray:
+    """Return y/x, and where both are zero numbers of which no two of a row are equal."""
+    zero = x == 0
+    if (zero & (y != 0)).any():
+        raise _Unlucky
+    quotients = _reduced(field, _inverse(field, np.where(zero, np.uint64(1), x).ravel()).reshape(x.shape) * y)
+    unlike = np.arange(x.shape[1], dtype=np.uint64) + np.uint64(MODULI)
+    return np.where(zero, unlike, quotients)
+
+
+def _inverse(field: PrimeField, a: UintArray) -> UintArray:
+    """Return the inverses of many elements by those of products of two."""
+    if a.size < 32:
+        return field.inverse(a)
+    half = a.size // 2
+    left, right = a[:half], a[half : 2 * half]
+    both = _inverse(field, _reduced(field, left * right))
+    inverses = [_reduced(field, both * right), _reduced(field, both * left), field.inverse(a[2 * half :])]
+    return np.concatenate(inverses)

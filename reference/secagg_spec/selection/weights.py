@@ -1,0 +1,184 @@
+"""The weak privacy of a log: how few users a combination of its rounds can hold, between two certified numbers.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+P(t)                  `log`, or its first rounds
+P(t)^T z              a word
+T(t)                  between `Bounds.low` and `Bounds.high`
+====================  ==========================================
+
+The words are a linear code over the rationals, of which this is the least weight (spec/multi-round.md, section 4);
+`selection.words` says how it is bounded. In the rounds of one log T(t) never increases, so each bound holds for other
+rounds: a word for those after it, and the weight of all words for those before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import gcd
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
+from secagg_spec.selection.metrics import Log, check_log
+from secagg_spec.selection.words import Code, code_of
+
+EFFORT = 3_000_000
+"""Columns to compare for one bound: some tenths of a second."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The weak privacy lies in [low, high]; `users` are `high` users outside of which some word is zero."""
+
+    low: int
+    high: int
+    users: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return str(self.low) if self.low == self.high else f"{self.low}..{self.high}"
+
+
+NOTHING = Bounds(0, 0, ())
+
+
+def least_weight(log: Log, *, effort: int = EFFORT) -> Bounds:
+    """Return two numbers with the weak privacy of a log between them (MRA-13), equal for at most 12 users (MRA-14).
+
+    Parameters
+    ----------
+    log : bool array (J, N)
+        Who was in the sum of each round.
+    effort : int
+        How many columns may be compared for one bound, at least 0.
+
+    Raises
+    ------
+    ParameterError, LengthMismatch
+        The arguments are not of these types, or the log is not a table.
+    """
+    log, effort = check_log(log), validate.integer("effort", effort, 0)
+    if not log.any():
+        return NOTHING
+    code = code_of(log)
+    while code.low < code.high and code.raise_to(code.low + 1, effort):
+        pass
+    return _bounds(code)
+
+
+def least_weights(log: Log, *, effort: int = EFFORT) -> list[Bounds]:
+    """Return the bounds of `least_weight`, or closer ones, for the first t + 1 rounds of a log, for each t.
+
+    The arguments and errors are those of `least_weight`.
+    """
+    log, effort = check_log(log), validate.integer("effort", effort, 0)
+    start = int(np.argmax(log.any(axis=1))) if log.any() else len(log)
+    return [NOTHING] * start + (_Course(log, start).bounds(effort) if start < len(log) else [])
+
+
+def witness(log: Log, users: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return integers z for the rounds and the combination of the rounds with them, which is zero outside some users.
+
+    Parameters
+    ----------
+    log : bool array (J, N)
+    users : sequence of int
+        Outside of which the combination is zero; it has no common factor and is not zero.
+
+    Raises
+    ------
+    ParameterError
+        The log is no such array, or there is no such combination.
+    UnknownUser, DuplicateUser
+        A user is not in the log, or named twice.
+    """
+    log = check_log(log)
+    inside = set(validate.users("users", users, log.shape[1]))
+    outside = [user for user in range(log.shape[1]) if user not in inside]
+    for z in _zero_on(log[:, outside]):
+        word = [sum(step for step, there in zip(z, column, strict=True) if there) for column in log.T]
+        if any(word):
+            factor = gcd(*word)
+            return _over(z, factor, word)
+    raise ParameterError("users", list(users), "users outside of which some combination that is not zero is zero")
+
+
+def _over(z: list[int], factor: int, word: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    factor = gcd(factor, *z)
+    return tuple(step // factor for step in z), tuple(value // factor for value in word)
+
+
+def _zero_on(columns: NDArray[np.bool_]) -> Iterator[list[int]]:
+    """Yield integers for the rounds, a basis of those whose combination is zero on some columns."""
+    rounds, count = columns.shape
+    if not count:
+        yield from np.eye(rounds, dtype=int).tolist()
+        return
+    kernel, nullity = flint.fmpz_mat(columns.T.astype(int).tolist()).nullspace()
+    for at in range(nullity):
+        yield [int(kernel[row, at]) for row in range(rounds)]
+
+
+# ------------------------------------------------------------------------------------------- all rounds of a log
+
+
+class _Course:
+    """The bounds of all rounds of a log, none of which increases from one round to the next."""
+
+    def __init__(self, log: Log, start: int) -> None:
+        self.codes = list(_codes(log, start))
+        self.low = [code.low for code in self.codes]
+        self.best = [_bounds(code) for code in self.codes]
+        self._spread()
+
+    def bounds(self, effort: int) -> list[Bounds]:
+        for weight in range(self.best[0].high, 1, -1):
+            self._last_with(weight, effort)
+        return [Bounds(low, best.high, best.users) for low, best in zip(self.low, self.best, strict=True)]
+
+    def _last_with(self, weight: int, effort: int) -> None:
+        """Look for the last round for which it can be shown that each word has that weight."""
+        first = sum(low >= weight for low in self.low)
+        last = sum(best.high >= weight for best in self.best) - 1
+        at = last
+        while first <= at <= last:
+            code = self.codes[at]
+            if code.raise_to(weight, effort):
+                first = at + 1
+            else:
+                last = at - 1
+            self._note(at)
+            last = min(last, sum(best.high >= weight for best in self.best) - 1)
+            at = (first + last) // 2
+
+    def _note(self, at: int) -> None:
+        self.low[at], self.best[at] = self.codes[at].low, min(self.best[at], _bounds(self.codes[at]), key=_high)
+        self._spread()
+
+    def _spread(self) -> None:
+        for at in range(1, len(self.best)):
+            self.best[at] = min(self.best[at - 1], self.best[at], key=_high)
+        for at in reversed(range(len(self.low) - 1)):
+            self.low[at] = max(self.low[at], self.low[at + 1])
+
+
+def _bounds(code: Code) -> Bounds:
+    return Bounds(code.low, code.high, code.users)
+
+
+def _high(bounds: Bounds) -> int:
+    return bounds.high
+
+
+def _codes(log: Log, start: int) -> Iterator[Code]:
+    """Yield the code of the first rounds, up to each from `start` on; one that stays the same is not made again."""
+    code: Code | None = None
+    for last in range(start, len(log)):
+        if code is None or not code.holds(log[last]):
+            code = code_of(log[: last + 1])
+        yield code

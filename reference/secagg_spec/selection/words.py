@@ -1,0 +1,299 @@
+"""Combinations of the rounds of a log as words of a code, and how few users such a word can have.
+
+The combinations of a log are a linear code over the rationals, whose least weight is the weak privacy. Users
+who are in the same sets are one column with a weight, so the code has m columns, and some rank r.
+
+All is computed modulo a prime p below 2**31 for which the rank of the log is that over the rationals, which flint
+decides. Then a rational word, made integral and free of common factors, is a word modulo p that is not zero and has no
+more users. So what holds of all words modulo p holds of all rational ones, and bounds from below are certain. A word
+that is found modulo p counts when it is there over the rationals too: when the columns outside it have a lower rank.
+
+There are two ways to show that each word has the weight w or more. Both come down to finding dependent columns of a
+matrix (`arithmetic.dependence`).
+
+1. *Columns.* The columns of a kernel matrix, (m - r, m), at the places of a word are dependent, and dependent ones hold
+   a word. When no k of them are dependent, each word has k + 1 columns, so at least the k + 1 lightest weights. With
+   k = m - r all words have been seen, so that this ends with the least weight.
+2. *Bases.* Let there be q bases, sets of r independent columns, of which each user is in at most c. A word of fewer
+   than w users has at most s = c(w - 1)/q of them in some base, so at most s columns. In the reduced echelon form of
+   that base it is a combination of at most s rows. It has few other columns, so when these are parted in more groups
+   than that, it is zero on a group: the s rows are dependent on the group. Where no such rows are, there is no such
+   word.
+
+Each way is taken only as far as it compares at most `effort` columns, so results do not depend on the machine; the
+first, for at most 12 users, always.
+
+Source: spec/multi-round.md, section 4 (MRA-13, MRA-14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+from math import comb, inf
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import dependence
+from secagg_spec.arithmetic.modular import PrimeField, is_prime
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.selection.metrics import classes
+
+EXACT_USERS = 12
+_SHARED = (1, 2, 3)
+_SPLITS = 3
+_Items = NDArray[np.intp]
+_Log = NDArray[np.bool_]
+
+
+def code_of(log: _Log) -> Code:
+    """Return the code of a log, modulo the first prime that does as well as the rationals."""
+    for modulus in count(dependence.MODULI - 1, -2):
+        if is_prime(modulus):
+            try:
+                return Code(log, PrimeField(modulus))
+            except _Another:
+                continue
+    raise AssertionError("finitely many primes divide a minor of the log")
+
+
+class _Another(Exception):
+    """Modulo this prime the log is not as over the rationals."""
+
+
+@dataclass(frozen=True)
+class _Base:
+    """The reduced echelon form for independent columns: the identity at `inside`, and `rest` at `outside`."""
+
+    inside: _Items
+    outside: _Items
+    rest: UintArray
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """Bases of which each user is in at most `shared`."""
+
+    bases: tuple[_Base, ...]
+    shared: int
+
+    def most(self, weight: int) -> int:
+        """Return how many columns some base has at most of a word of less than that weight."""
+        return self.shared * (weight - 1) // len(self.bases)
+
+
+class Code:
+    """The words of a log, on columns that differ, are not zero and have ascending weights."""
+
+    def __init__(self, log: _Log, field: PrimeField) -> None:
+        self.field = field
+        self.members = _classes(log)
+        self.weights = np.array([len(users) for users in self.members], dtype=np.int64)
+        self.rows = np.unique(log[:, [int(users[0]) for users in self.members]], axis=0)
+        self.rank = _rank(self.rows)
+        self.base = self._echelon(np.arange(len(self.weights)))
+        if len(self.base.inside) < self.rank:
+            raise _Another
+        self.low, self.high, self.places = int(self.weights[0]), int(self.weights.sum()) + 1, np.arange(0)
+        self._note_rows(self.base)
+        self._note_sets()
+        self._seen = 0
+        self._packings: list[_Packing] | None = None
+
+    @property
+    def users(self) -> tuple[int, ...]:
+        """Users outside of which the lightest word that is known is zero."""
+        return tuple(sorted(int(user) for place in self.places for user in self.members[place]))
+
+    def holds(self, users: NDArray[np.bool_]) -> bool:
+        """Return whether each union of classes is a word, and some users are one."""
+        if self.rank < len(self.weights):
+            return False
+        inside = sum(len(members) for members in self.members if users[members].all())
+        return inside == int(users.sum())
+
+    def raise_to(self, weight: int, effort: int) -> bool:
+        """Look whether each word has that weight; False when one has not, or it would take more than the effort."""
+        if self.low < weight <= self.high:
+            if sum(map(len, self.members)) <= EXACT_USERS or self._cost_of_columns(weight) <= effort:
+                self._by_columns(weight)
+            elif self.rank < len(self.weights):
+                self._by_bases(weight, effort)
+        return self.low >= weight
+
+    def _echelon(self, order: _Items) -> _Base:
+        """Return the base that takes columns in that order while they are independent."""
+        matrix = flint.nmod_mat(self.rows[:, order].astype(int).tolist(), self.field.modulus)
+        reduced, rank = matrix.rref()
+        entries = np.array([int(entry) for entry in reduced.entries()], dtype=np.uint64)
+        form = entries.reshape(len(self.rows), len(order))[:rank]
+        pivots = np.argmax(form != 0, axis=1)
+        inside = np.sort(order[pivots])
+        outside = np.setdiff1d(order, inside)
+        rows, columns = np.argsort(order[pivots]), np.argsort(order)[outside]
+        return _Base(inside, outside, form[np.ix_(rows, columns)])
+
+    def _note_rows(self, base: _Base) -> None:
+        sums = self.weights[base.inside] + (base.rest != 0) @ self.weights[base.outside]
+        row = int(np.argmin(sums))
+        self._note(np.append(base.outside[base.rest[row] != 0], base.inside[row]))
+
+    def _note_sets(self) -> None:
+        sums = self.rows @ self.weights
+        sums[sums == 0] = self.weights.sum() + 1
+        self._note(np.flatnonzero(self.rows[int(np.argmin(sums))]))
+
+    def _note(self, places: _Items) -> None:
+        """Take a word modulo the prime that is zero outside some places, when it is the lightest so far."""
+        weight = int(self.weights[places].sum())
+        if weight < self.high:
+            if _rank(np.delete(self.rows, places, axis=1)) == self.rank:
+                raise _Another
+            self.high, self.places = weight, np.sort(places)
+
+    # -- by columns
+
+    def _columns(self, weight: int) -> int:
+        """Return how many columns have to be independent for each word to have that weight; m - r at most."""
+        lightest = np.cumsum(self.weights)
+        return min(int(np.searchsorted(lightest, weight)), len(self.base.outside))
+
+    def _cost_of_columns(self, weight: int) -> int:
+        sizes = range(self._seen + 1, self._columns(weight) + 1)
+        return sum(dependence.cost(len(self.weights), size) for size in sizes)
+
+    def _by_columns(self, weight: int) -> None:
+        kernel = _kernel(self.field, self.base)
+        lightest = np.cumsum(self.weights)
+        for size in range(self._seen + 1, self._columns(weight) + 1):
+            found = dependence.lightest(self.field, kernel, size, self.weights)
+            if found is not None:
+                self._note(np.array(found))
+            self._seen = size
+            self.low = max(self.low, min(self.high, int(lightest[size])))
+        if self._seen == len(kernel):
+            self._note(np.arange(len(kernel) + 1))
+            self.low = self.high
+
+    # -- by bases
+
+    def _by_bases(self, weight: int, effort: int) -> None:
+        packing = min(self._all_packings(), key=lambda packing: self._cost_of_bases(packing, weight))
+        if self._cost_of_bases(packing, weight) > effort:
+            return
+        if all(self._has_no_word(base, weight, packing.most(weight)) for base in packing.bases):
+            self.low = max(self.low, min(weight, self.high))
+
+    def _all_packings(self) -> list[_Packing]:
+        if self._packings is None:
+            self._packings = [self._packing(shared) for shared in _SHARED]
+        return self._packings
+
+    def _packing(self, shared: int) -> _Packing:
+        """Return bases, each of the columns that earlier ones left most users of."""
+        left, bases = shared * self.weights, [self.base]
+        left[self.base.inside] -= 1
+        while len(bases) < shared * self.high:
+            base = self._echelon(np.argsort(-left, kind="stable"))
+            if not left[base.inside].all():
+                break
+            bases.append(base)
+            self._note_rows(base)
+            left[base.inside] -= 1
+        return _Packing(tuple(bases), shared)
+
+    def _cost_of_bases(self, packing: _Packing, weight: int) -> float:
+        most = packing.most(weight)
+        return sum(self._cost_of_base(base, weight, most) for base in packing.bases)
+
+    def _cost_of_base(self, base: _Base, weight: int, most: int) -> float:
+        total = comb(self.rank, 2) * len(base.outside) if most > 1 else 0
+        for size in range(3, min(most, self.rank) + 1):
+            groups = self._groups(base, weight, size)
+            if groups * size > len(base.outside):
+                return inf
+            total += groups * sum(dependence.cost(self.rank, fewer) for fewer in range(1, size + 1))
+        return total
+
+    def _groups(self, base: _Base, weight: int, size: int) -> int:
+        """Return of how many groups a word of less weight and that many columns of the base is zero on one; or 0."""
+        left = weight - 1 - int(self.weights[base.inside[:size]].sum())
+        return 0 if left < 0 else left // int(self.weights[base.outside].min()) + 1
+
+    def _has_no_word(self, base: _Base, weight: int, most: int) -> bool:
+        """Return whether it is sure that no word of less weight has at most that many columns of the base."""
+        if most > 1:
+            self._note_pairs(base)
+        sizes = range(3, min(most, self.rank) + 1)
+        return self.high >= weight and all(
+            any(self._zero_on_none(base, size, weight, split) for split in range(_SPLITS)) for size in sizes
+        )
+
+    def _note_pairs(self, base: _Base) -> None:
+        """Note the lightest of the combinations of two rows, each zero where most of their ratios are the same."""
+        there = base.rest != 0
+        for row in range(self.rank - 1):
+            later = base.rest[row + 1 :]
+            ratios = self.field.multiply(later, np.broadcast_to(_inverse(self.field, base.rest[row]), later.shape))
+            for second, ratio in enumerate(ratios, start=row + 1):
+                either = there[row] | there[second]
+                zero = _most_frequent(ratio, self.weights[base.outside])
+                self._note(np.concatenate([base.inside[[row, second]], base.outside[either & ~zero]]))
+
+    def _zero_on_none(self, base: _Base, size: int, weight: int, split: int) -> bool:
+        """Return whether any `size` rows are independent on each of the groups."""
+        groups = self._groups(base, weight, size)
+        place = np.arange(len(base.outside))
+        group = np.remainder(place + split * (place // max(groups, 1)), max(groups, 1))
+        return all(self._independent(base, np.flatnonzero(group == at), size) for at in range(groups))
+
+    def _independent(self, base: _Base, part: _Items, most: int) -> bool:
+        """Return whether any `most` rows are independent on some columns; where they are not, note a word."""
+        columns = np.ascontiguousarray(base.rest[:, part].T)
+        for size in range(1, most + 1):
+            found = dependence.lightest(self.field, columns, size, self.weights[base.inside])
+            if found is not None:
+                self._note_combination(base, columns, np.array(found))
+                return False
+        return True
+
+    def _note_combination(self, base: _Base, columns: UintArray, found: _Items) -> None:
+        """Note the combination of rows that is zero on some columns."""
+        kernel, _ = flint.nmod_mat(columns[:, found].tolist(), self.field.modulus).nullspace()
+        steps = np.array([[int(kernel[row, 0]) for row in range(len(found))]], dtype=np.uint64)
+        word = self.field.matmul(steps, np.ascontiguousarray(base.rest[found]))[0]
+        self._note(np.concatenate([base.inside[found[steps[0] != 0]], base.outside[word != 0]]))
+
+
+def _classes(log: _Log) -> list[_Items]:
+    """Return the users who are in the same sets, and in at least one, the smallest classes first."""
+    found = [np.array(users, dtype=np.intp) for users in classes(log)]
+    return sorted(found, key=len)
+
+
+def _rank(rows: _Log) -> int:
+    return int(flint.fmpz_mat(rows.astype(int).tolist()).rank()) if rows.size else 0
+
+
+def _most_frequent(values: UintArray, weights: NDArray[np.int64]) -> _Log:
+    """Return where the value other than 0 is that has the greatest weight."""
+    of = np.unique(values, return_inverse=True)[1]
+    sums = np.bincount(of, weights=weights * (values != 0))
+    most: _Log = of == np.argmax(sums)
+    most &= values != 0
+    return most
+
+
+def _inverse(field: PrimeField, a: UintArray) -> UintArray:
+    """Return the inverses, and 0 for 0."""
+    return np.where(a == 0, np.uint64(0), field.inverse(np.where(a == 0, np.uint64(1), a)))
+
+
+def _kernel(field: PrimeField, base: _Base) -> UintArray:
+    """Return the (m - r, m) matrix whose columns at some places are dependent exactly when a word is zero elsewhere."""
+    kernel = np.zeros((len(base.outside), len(base.outside) + len(base.inside)), dtype=np.uint64)
+    kernel[:, base.inside] = field.subtract(np.zeros_like(base.rest), base.rest).T
+    kernel[np.arange(len(base.outside)), base.outside] = 1
+    return kernel

@@ -1,0 +1,72 @@
+"""Dependent columns against trying all sets, with the ranks of python-flint."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from flint import nmod_mat
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import dependence
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from tests.strategies import arrays
+
+PRIMES = (10007, 2**31 - 1)
+
+
+@st.composite
+def systems(draw: st.DrawFn) -> tuple[PrimeField, UintArray, int]:
+    """Small matrices, most of small entries, so that many of their columns are dependent, and a size."""
+    q, size = draw(st.sampled_from(PRIMES)), draw(st.integers(1, 5))
+    shape = (draw(st.integers(size, 6)), draw(st.integers(1, 9)))
+    return PrimeField(q), draw(arrays(draw(st.sampled_from([2, 3, q])), *shape)), size
+
+
+def dependent(field: PrimeField, matrix: UintArray, columns: tuple[int, ...]) -> bool:
+    some = matrix[:, columns]
+    return int(nmod_mat(some.tolist(), field.modulus).rank()) < len(columns)
+
+
+@given(systems(), st.data())
+def test_a_lightest_set_is_found_unless_a_part_of_it_is_dependent(
+    system: tuple[PrimeField, UintArray, int], data: st.DataObject
+) -> None:
+    field, matrix, size = system
+    count = matrix.shape[1]
+    weights = np.sort(np.array(data.draw(st.lists(st.integers(1, 4), min_size=count, max_size=count)), dtype=np.int64))
+    found = dependence.lightest(field, matrix, size, weights)
+    circuits = [
+        columns
+        for columns in combinations(range(count), size)
+        if dependent(field, matrix, columns)
+        and not any(dependent(field, matrix, fewer) for fewer in combinations(columns, size - 1))
+    ]
+    if found is not None:
+        assert list(found) == sorted(set(found))
+        assert len(found) == size
+        assert dependent(field, matrix, found)
+    for columns in circuits:
+        assert found is not None
+        assert weights[list(found)].sum() <= weights[list(columns)].sum()
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+@pytest.mark.parametrize("states", [1, 2**13])
+def test_one_set_among_many_is_found(size: int, states: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dependence, "_MOST_STATES", states)
+    field, generator = PrimeField(2**31 - 1), np.random.default_rng(size)
+    matrix = generator.integers(0, field.modulus, (7, 40), dtype=np.uint64)
+    weights = np.ones(40, dtype=np.int64)
+    assert dependence.lightest(field, matrix, size, weights) is None
+    chosen = np.sort(generator.permutation(40)[:size])
+    steps = generator.integers(1, field.modulus, (size - 1, 1), dtype=np.uint64)
+    matrix[:, chosen[-1]] = field.matmul(np.ascontiguousarray(matrix[:, chosen[:-1]]), steps)[:, 0]
+    assert dependence.lightest(field, matrix, size, weights) == tuple(chosen.tolist())
+
+
+def test_cost_is_what_is_compared() -> None:
+    assert [dependence.cost(120, size) for size in (1, 2, 3, 4)] == [120, 120, 7140, 280840]
