@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from secagg_spec import __version__, claims_command, segments_command, simulate
+from secagg_spec import __version__, audit_command, claims_command, segments_command, simulate
 from secagg_spec.conformance import command as conform
 from secagg_spec.conformance import power, replay
 from secagg_spec.conformance.vectors import command as vectors
@@ -51,6 +51,7 @@ def parser() -> argparse.ArgumentParser:
     promote.add_parser(commands)
     simulate.add_parser(commands)
     segments_command.add_parser(commands)
+    audit_command.add_parser(commands)
     return top
 
 

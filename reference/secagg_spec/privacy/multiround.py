@@ -317,20 +317,33 @@ def _combinations(log: Mask, recoveries: Sequence[Recovery]) -> dict[int, Combin
 
 
 def _solved(log: Mask, group: Sequence[Recovery]) -> dict[int, Combination]:
-    """Return the combinations of recoveries of one round, from a linear system for all."""
-    at = sorted({row for recovery in group for row in recovery.combined})
-    rows = log[at]
+    """Return the combinations of recoveries of one round, from a linear system for all.
+
+    They are of the rows that the residues name. If a factor is a multiple of the prime, its row is not among these; then
+    they are looked for among all independent ones.
+    """
+    first, prime = group[0].rounds, group[0].prime
+    found = _from_rows(log, group, sorted({row for recovery in group for row in recovery.combined}))
+    if found is None:
+        found = _from_rows(log, group, rationals.independent_columns(np.ascontiguousarray(log[:first].T), prime))
+    if found is None:
+        raise _UnluckyPrimeError
+    return found
+
+
+def _from_rows(log: Mask, group: Sequence[Recovery], at: Sequence[int]) -> dict[int, Combination] | None:
+    """Return the combinations of some rows, independent ones, that are what the recoveries say, if all are."""
+    rows = log[list(at)]
     columns = rationals.independent_columns(rows, group[0].prime)
     units = [[int(column == recovery.user) for column in columns] for recovery in group]
     factors = rationals.solve_all(np.ascontiguousarray(rows[:, columns].T), units)
-    return {one.user: _exact(rows, at, one, numbers) for one, numbers in zip(group, factors, strict=True)}
-
-
-def _exact(rows: Mask, at: Sequence[int], recovery: Recovery, numbers: Sequence[Fraction]) -> Combination:
-    """Return rows with their numbers, but for those that are 0, when they are what the recovery says."""
-    if not _makes(rows, recovery.user, numbers):
-        raise _UnluckyPrimeError
-    return tuple((row, number) for row, number in zip(at, numbers, strict=True) if number)
+    pairs = list(zip(group, factors, strict=True))
+    if not all(_makes(rows, recovery.user, numbers) for recovery, numbers in pairs):
+        return None
+    return {
+        recovery.user: tuple((row, number) for row, number in zip(at, numbers, strict=True) if number)
+        for recovery, numbers in pairs
+    }
 
 
 def _small(log: Mask, recovery: Recovery) -> Combination | None:

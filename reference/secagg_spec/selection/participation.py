@@ -25,7 +25,7 @@ from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 
 Mask = NDArray[np.bool_]
 Whole = NDArray[np.int64]
-MAX_ENTRIES = 2**30
+MAX_ENTRIES = 2**28
 """The most truth values that the sets of a log may take, one for each user of each set."""
 
 
