@@ -76,8 +76,6 @@ _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
     "minItems": lambda error: "must not be empty",
     "not": lambda error: "must not be given here",
     "oneOf": _one_of,
-    "minimum": lambda error: f"must be at least {error.validator_value}, and is {shown(error.instance)}",
-    "maximum": lambda error: f"must be at most {error.validator_value}, and is {shown(error.instance)}",
     "minLength": lambda error: "must not be empty",
     "uniqueItems": lambda error: "names something twice",
 }

@@ -319,8 +319,8 @@ def _combinations(log: Mask, recoveries: Sequence[Recovery]) -> dict[int, Combin
 def _solved(log: Mask, group: Sequence[Recovery]) -> dict[int, Combination]:
     """Return the combinations of recoveries of one round, from a linear system for all.
 
-    They are of the rows that the residues name. If a factor is a multiple of the prime, its row is not among these; then
-    they are looked for among all independent ones.
+    They are of the rows that the residues name. If a factor is a multiple of the prime, its row is not among these;
+    then they are looked for among all independent ones.
     """
     first, prime = group[0].rounds, group[0].prime
     found = _from_rows(log, group, sorted({row for recovery in group for row in recovery.combined}))
