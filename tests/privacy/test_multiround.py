@@ -139,3 +139,66 @@ def test_only_recoverable_users_have_a_combination() -> None:
         found.combination(0)
     with pytest.raises(ParameterError, match="user = 2"):
         found.not_before(2)
+
+
+def test_hidden_users_have_a_witness_however_their_models_hang_together() -> None:
+    """Models that are differences of two free ones, of all pairs of numbers that a regular choice might make equal."""
+    for distance in (1, 61, 97, 127, 128):
+        log = np.zeros((2 * distance, 3 * distance + 1), dtype=bool)
+        for at in range(distance):
+            log[2 * at, [at, distance + 1, distance + 1 + at]] = True
+            log[2 * at + 1, [distance + 1, 2 * distance]] = True
+        found = audit(log)
+        assert all(found.not_before(user)[user] for user in range(log.shape[1]) if user not in found.recoveries)
+        assert not any(weighed(log, found.witness))
+
+
+def test_many_hidden_users_have_a_witness() -> None:
+    """Chains of rounds with three users: a thousand models, each a sum of many others."""
+    random = np.random.default_rng(5)
+    log = np.zeros((1000, 1500), dtype=bool)
+    for row in log:
+        row[random.choice(1500, 3, replace=False)] = True
+    found = audit(log)
+    assert all(found.witness[user] for user in range(1500) if user not in found.recoveries)
+    assert not any(weighed(log, found.witness))
+
+
+def test_many_users_and_few_rounds() -> None:
+    log = np.random.default_rng(6).random((12, 40_000)) < 0.5
+    found = audit(log)
+    assert not found.recoveries
+    assert all(found.witness)
+    assert not any(log @ np.array(found.witness))
+
+
+@pytest.mark.parametrize("extra", [1, 4, 30])
+def test_users_are_certified_beside_others_who_stay_hidden(extra: int) -> None:
+    """A dense log in which some users came late, and are not told from each other yet."""
+    random = np.random.default_rng(extra)
+    users, late = 60, extra + 1
+    log = np.zeros((users + extra + 1, users + late), dtype=bool)
+    log[:, :users] = random.random((len(log), users)) < 0.4
+    log[-extra - 1 :, users:] = random.random((extra + 1, late)) < 0.5
+    found = audit(log[:-1])
+    told = found.combinations(list(found.recoveries)[::7])
+    for user, combination in told.items():
+        total = [sum(factor for at, factor in combination if log[at, member]) for member in range(users + late)]
+        assert total == [int(member == user) for member in range(users + late)]
+    assert not any(weighed(log[:-1], found.witness))
+
+
+def test_a_claim_that_holds_modulo_the_prime_alone_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 7 for a prime, users of a component that is not whole seem recoverable, and are not."""
+    monkeypatch.setattr(multiround, "_small", lambda *_: None)
+    random = np.random.default_rng(3)
+    for _ in range(30):
+        log = random.random((7, 8)) < 0.5
+        expected = first_rounds(log)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(multiround, "PRIMES", (2, 3, 5, 7, *row_space.PRIMES))
+            found = audit(log)
+        assert {user: recovery.rounds for user, recovery in found.recoveries.items()} == expected
+        for user, combination in found.combinations(list(expected)).items():
+            total = [sum(factor for at, factor in combination if log[at, member]) for member in range(8)]
+            assert total == [int(member == user) for member in range(8)]
