@@ -59,7 +59,9 @@ def test_cells_are_those_of_the_plan(gone: list[set[int]]) -> None:
     assert (log.first, log.rounds, log.cells, len(log.segments)) == (3, len(rounds), True, TINY.count)
     for segment, sums in enumerate(log.segments):
         cells = [cell.members for cell in TINY.parts if cell.segment == segment]
-        expected = [(at, cell & set(users)) for at, users in enumerate(rounds) for cell in cells if cell & set(users)]
+        expected = [
+            (at, set(cell) & set(users)) for at, users in enumerate(rounds) for cell in cells if cell & set(users)
+        ]
         found = [
             (at, set(np.flatnonzero(row).tolist())) for at, row in zip(sums.rounds.tolist(), sums.sets, strict=True)
         ]
@@ -89,7 +91,7 @@ def test_a_user_of_a_cell_comes_out_when_it_alone_is_missing() -> None:
     assert list(found.found) == [TINY.N - 1]
     assert found.found[TINY.N - 1].at == 1
     [one] = found.combined([TINY.N - 1])
-    assert [(term.at, term.factor) for term in one.terms] == [(0, 1), (1, -1)]
+    assert [(term.at, int(term.factor)) for term in one.terms] == [(0, 1), (1, -1)]
     assert set(one.terms[0].users) - set(one.terms[1].users) == {TINY.N - 1}
 
 

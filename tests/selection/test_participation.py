@@ -302,7 +302,7 @@ def test_rosters_refuse_names_that_stand_twice(tmp_path: Path) -> None:
         logs.read_roster(table(tmp_path, "a\nb\na\n", "roster.txt"))
     with pytest.raises(ParameterError, match=r"roster.txt = no names: must be one name a line"):
         logs.read_roster(table(tmp_path, "\n\n", "roster.txt"))
-    with pytest.raises(DuplicateUser, match="roster = 'a'"):
+    with pytest.raises(DuplicateUser, match="names = 'a'"):
         Roster.named(["a", "a"])
 
 

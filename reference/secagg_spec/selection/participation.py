@@ -54,14 +54,15 @@ class Roster:
         DuplicateUser
             A name stands twice.
         """
-        for name in validate.sequence("roster", names, "names"):
-            if not isinstance(name, str) or not name:
-                raise ParameterError("roster", name, "names that are not empty")
         seen = set[str]()
-        for name in names:
+        for name in validate.sequence("names", names, "names"):
+            if not isinstance(name, str) or not name:
+                raise ParameterError("names", name, "text that is not empty")
             if name in seen:
-                raise DuplicateUser("roster", name, "a name that stands once")
+                raise DuplicateUser("names", name, "a name that stands once")
             seen.add(name)
+        if closed and not seen:
+            raise ParameterError("names", names, "at least one")
         return cls(len(names), tuple(names), closed)
 
     def name(self, user: int) -> str:
@@ -76,10 +77,13 @@ class Roster:
         ------
         UnknownUser
             Nobody has it (MRA-26).
+        ParameterError
+            It is no text.
         """
+        validate.instance("name", name, str)
         found = self._numbers.get(name, -1) if self.names is not None else whole_number(name)
         if found is None or not 0 <= found < self.count or self.name(found) != name:
-            raise UnknownUser("user", name, self.allowed)
+            raise UnknownUser("name", name, self.allowed)
         return found
 
     @property
@@ -96,7 +100,8 @@ class Roster:
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that some digits are, at most 18 of them; None when they are something else."""
+    """Return the number that some digits are, at most 18 of them; None when a text is something else."""
+    validate.instance("text", text, str)
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
 
 
