@@ -32,7 +32,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import ParameterError
 
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
-_TRIES = 8
+_TRIES = 10
 
 
 class _UnluckyPrimeError(Exception):
@@ -223,9 +223,9 @@ class _Screen:
         """Return models that all rounds do not see, not 0 for each user that is not recoverable."""
         free = np.setdiff1d(np.arange(self.space.columns), self.space.pivots)
         hidden = np.setdiff1d(np.arange(self.space.columns), self.space.units())
-        for step in range(1, _TRIES + 1):
+        for step in range(_TRIES):
             values = np.zeros(self.space.columns, dtype=np.uint64)
-            values[free] = np.random.default_rng(step).integers(1, 2 ** (3 * step + 4), len(free), dtype=np.uint64)
+            values[free] = np.random.default_rng(step).integers(1, 2 ** (3 * step + 1), len(free), dtype=np.uint64)
             values[self.space.pivots] = self._answering(free, values[free])
             if values[hidden].all():
                 vector = list(self._certified(len(self.log), values, self.independent, self.space.pivots))

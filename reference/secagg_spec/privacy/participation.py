@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from math import gcd
 
 import numpy as np
 
@@ -174,7 +175,9 @@ class Account:
         same = np.flatnonzero((sets == column[:, np.newaxis]).all(axis=0))
         if len(same) > 1:
             return {user: 1, int(same[same != user][0]): -1}
-        return {other: change for other, change in enumerate(one.not_before(user)) if change}
+        changes = one.not_before(user)
+        common = gcd(*changes) * (1 if changes[user] > 0 else -1)
+        return {other: change // common for other, change in enumerate(changes) if change}
 
 
 def _members(sums: Sums, at: int) -> tuple[int, ...]:
