@@ -134,3 +134,14 @@ def test_long_numbers_are_written_as_they_are(number: int, below: int) -> None:
         piece = top.lstrip("-")[start : start + 4000]
         value = value * 10 ** len(piece) + int(piece)
     assert Fraction(-value if top[0] == "-" else value, int(bottom or 1)) == Fraction(number, below)
+
+
+@given(ROUNDS)
+def test_the_weak_privacy_of_many_users_is_between_plain_bounds(rounds: list[list[int]]) -> None:
+    log = of_sets(Roster(5), rounds)
+    close = account(log).weak
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(participation, "_MOST_CLASSES", 0)
+        plain = account(log).weak
+    assert plain.low <= close.low == close.high <= plain.high
+    assert plain.high <= max(1, min((len(users) for users in rounds if users), default=1))

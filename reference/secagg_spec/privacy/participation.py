@@ -24,8 +24,11 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.multiround import Audit, audit
 from secagg_spec.protocols.heterosag_plan import Parameters
 from secagg_spec.selection import metrics, weights
-from secagg_spec.selection.participation import MAX_ENTRIES, Log, Sums
+from secagg_spec.selection.participation import MAX_ENTRIES, Log, Mask, Sums
 from secagg_spec.selection.weights import Bounds
+
+_MOST_CLASSES = 4096
+"""Up to how many classes of users the weak privacy is bounded closely, which takes long for more."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,7 @@ class Account:
         """Two numbers with the weak privacy between them (MRA-13)."""
         if self.found:
             return Bounds(1, 1, (next(iter(self.found)),))
-        bounds = [weights.least_weight(sums.sets) for sums in self.log.segments]
+        bounds = [_weight(sums.sets) for sums in self.log.segments]
         seen = [bound for bound in bounds if bound.high]
         if not seen:
             return Bounds(0, 0, ())
@@ -184,6 +187,16 @@ def _members(sums: Sums, at: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(sums.sets[at]).tolist())
 
 
+def _weight(sets: Mask) -> Bounds:
+    """Return bounds of the weak privacy; where users are too many to look closer, by the smallest class and set."""
+    classes = metrics.classes(sets)
+    if len(classes) <= _MOST_CLASSES:
+        return weights.least_weight(sets)
+    sizes = sets.sum(axis=1)
+    smallest = int(np.argmin(np.where(sizes > 0, sizes, sets.shape[1] + 1)))
+    return Bounds(min(map(len, classes)), int(sizes[smallest]), tuple(np.flatnonzero(sets[smallest]).tolist()))
+
+
 def account(log: Log) -> Account:
     """Return what a log tells: each segment is audited on its own, as no sum is over two."""
     return Account(log, tuple(audit(sums.sets) for sums in log.segments))
@@ -221,7 +234,7 @@ def expand(log: Log, parameters: Parameters) -> Log:
     )
 
 
-def _cells(rows: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], parameters: Parameters, segment: int) -> Sums:
+def _cells(rows: Mask, parameters: Parameters, segment: int) -> Sums:
     """Return the survivors of each cell of a segment, round by round."""
     cells = [sorted(cell.members) for cell in parameters.parts if cell.segment == segment]
     inside = np.zeros((len(cells), parameters.N), dtype=bool)
