@@ -195,3 +195,29 @@ def test_a_claim_that_holds_modulo_the_prime_alone_is_not_believed(monkeypatch: 
         for user, combination in found.combinations(list(expected)).items():
             total = [sum(factor for at, factor in combination if log[at, member]) for member in range(8)]
             assert total == [int(member == user) for member in range(8)]
+
+
+def test_a_factor_that_the_prime_divides_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """User 3 is made of four rounds, one of them twice: modulo 2, of three."""
+    log = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 1], [0, 1, 1, 0]], dtype=bool)
+    monkeypatch.setattr(multiround, "PRIMES", (2,))
+    assert [(at, int(factor)) for at, factor in audit(log).combination(3)] == [(0, -2), (1, 1), (2, 1), (3, 1)]
+
+
+def test_what_is_no_combination_but_modulo_the_prime_is_seen_in_what_the_rounds_hide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first three rounds hide (1, -1, -1, 2), which modulo 2 leaves user 3 alone; with the fourth all come out."""
+    log = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]], dtype=bool)
+    monkeypatch.setattr(multiround, "PRIMES", (2, row_space.PRIMES[0]))
+    assert {user: recovery.rounds for user, recovery in audit(log).recoveries.items()} == dict.fromkeys(range(4), 4)
+    monkeypatch.setattr(multiround, "PRIMES", (2,))
+    with pytest.raises(ParameterError, match="decidable modulo one of"):
+        audit(log)
+
+
+def test_a_class_whose_first_user_would_have_nothing_left() -> None:
+    log = np.array([[1, 1, 1, 0], [0, 0, 1, 1]], dtype=bool)
+    found = audit(log)
+    assert all(found.witness)
+    assert not any(weighed(log, found.witness))

@@ -14,7 +14,7 @@ from secagg_spec.privacy import participation
 from secagg_spec.privacy.participation import account, expand, written
 from secagg_spec.protocols.heterosag import check_cells, check_past
 from secagg_spec.protocols.heterosag_plan import PRESETS
-from secagg_spec.selection.participation import Roster, of_sets
+from secagg_spec.selection.participation import Log, Roster, Sums, of_sets
 
 TINY = PRESETS["tiny"]
 ROUNDS = st.lists(st.lists(st.integers(0, 4), unique=True, max_size=4), max_size=6)
@@ -145,3 +145,11 @@ def test_the_weak_privacy_of_many_users_is_between_plain_bounds(rounds: list[lis
         plain = account(log).weak
     assert plain.low <= close.low == close.high <= plain.high
     assert plain.high <= max(1, min((len(users) for users in rounds if users), default=1))
+
+
+def test_a_user_of_several_segments_is_told_where_it_comes_out_first() -> None:
+    late = Sums(np.array([[True, True], [False, True]]), np.array([0, 1]))
+    early = Sums(np.array([[True, False], [True, True]]), np.array([0, 1]))
+    for segments, where in (((late, early), 1), ((early, late), 0)):
+        found = account(Log(Roster(2), 4, 2, segments, True)).found
+        assert [(one.user, one.at, one.segment) for one in found.values()] == [(0, 0, where), (1, 1, 0)]
