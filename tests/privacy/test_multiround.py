@@ -221,3 +221,24 @@ def test_a_class_whose_first_user_would_have_nothing_left() -> None:
     found = audit(log)
     assert all(found.witness)
     assert not any(weighed(log, found.witness))
+
+
+def test_a_user_that_comes_out_later_does_not_modulo_two_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is certified besides holds with 2 for a prime, but for what the rounds hide."""
+    rows = ["1010011", "1001110", "1100111", "0111101", "0011000", "0011110", "0111010", "1010011", "0111111"]
+    log = np.array([[digit == "1" for digit in row] for row in rows])
+    monkeypatch.setattr(multiround, "PRIMES", (2, row_space.PRIMES[0]))
+    assert {user: recovery.rounds for user, recovery in audit(log).recoveries.items()} == first_rounds(log)
+
+
+def test_what_rounds_hide_decides_a_claim_over_the_rationals() -> None:
+    """Three rounds hide (1, -1, -1, 2): modulo 2 user 3 comes out, and over the rationals it does not."""
+    log = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]], dtype=bool)
+    screen = multiround._Screen(log, 2)
+    assert [screen.space.add(row) for row in screen.rows] == [True] * 3
+    screen.independent = [0, 1, 2]
+    assert screen.space.units().tolist() == [3]
+    claim = multiround.Recovery(3, 3, (), (0, 1, 2), screen.space.origins[-1], 2)
+    with pytest.raises(multiround._UnluckyPrimeError):
+        screen._check({3: claim})
+    screen._check({})
