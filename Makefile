@@ -67,6 +67,7 @@ bench: $(VENV)/core  ## speeds as ratios within one run
 	$(BIN)/python -m tests.benchmarks.heterosag
 	$(BIN)/python -m tests.benchmarks.selection
 	$(BIN)/python tests/benchmarks/privacy.py
+	$(BIN)/python tests/benchmarks/participation.py
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .secagg-spec build dist site repro .hypothesis .pytest_cache .mypy_cache .ruff_cache

@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from secagg_spec import (
     __version__,
+    audit_command,
     claims_command,
     reconstruct_command,
     segments_command,
@@ -60,6 +61,7 @@ def parser() -> argparse.ArgumentParser:
     segments_command.add_parser(commands)
     reconstruct_command.add_parser(commands)
     selection_command.add_parser(commands)
+    audit_command.add_parser(commands)
     return top
 
 

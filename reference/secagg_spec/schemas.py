@@ -50,6 +50,18 @@ def _count(error: ValidationError) -> str:
     return f"has {len(error.instance)} fields; at least {least} and at most {most} are allowed"
 
 
+def _one_of(error: ValidationError) -> str:
+    """Say which members exclude each other, or what is wrong by the choice that fits farthest."""
+    if all("required" in choice for choice in error.validator_value):
+        names = ", ".join(choice["required"][0] for choice in error.validator_value)
+        return f"must have exactly one of the members {names}"
+    if not error.context:
+        return f"fits several forms, and is {shown(error.instance)}"
+    closest = max(error.context, key=lambda one: len(one.absolute_path))
+    inside = "".join(f"[{part!r}]" for part in closest.relative_path)
+    return f"{inside} {_said(closest)}" if inside else " or ".join(dict.fromkeys(map(_said, error.context)))
+
+
 _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
     "type": lambda error: f"must be of type {error.validator_value}, and is {shown(error.instance)}",
     "enum": lambda error: f"{shown(error.instance)} is not one of {', '.join(map(str, error.validator_value))}",
@@ -63,9 +75,8 @@ _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {
     "maxProperties": _count,
     "minItems": lambda error: "must not be empty",
     "not": lambda error: "must not be given here",
-    "oneOf": lambda error: (
-        f"must have exactly one of the members {', '.join(choice['required'][0] for choice in error.validator_value)}"
-    ),
+    "oneOf": _one_of,
+    "minLength": lambda error: "must not be empty",
     "uniqueItems": lambda error: "names something twice",
 }
 

@@ -139,3 +139,106 @@ def test_only_recoverable_users_have_a_combination() -> None:
         found.combination(0)
     with pytest.raises(ParameterError, match="user = 2"):
         found.not_before(2)
+
+
+@pytest.mark.parametrize("free", [5, 99, 200])
+def test_hidden_users_have_a_witness_however_their_models_hang_together(free: int) -> None:
+    """Models that are minus a free one, and models that are differences of two free ones, of many pairs."""
+    pairs = [(at, at + step) for step in (1, 61, 97, 127, 128) for at in range(free - step)]
+    log = np.zeros((len(pairs) + free, len(pairs) + 2 * free), dtype=bool)
+    minus, plus = len(pairs), len(pairs) + free
+    for row, (one, other) in enumerate(pairs):
+        log[row, [row, plus + one, minus + other]] = True
+    for at in range(free):
+        log[len(pairs) + at, [minus + at, plus + at]] = True
+    found = audit(log)
+    assert not found.recoveries
+    assert all(found.witness)
+    assert not any(weighed(log, found.witness))
+
+
+def test_many_users_and_few_rounds() -> None:
+    log = np.random.default_rng(6).random((12, 40_000)) < 0.5
+    found = audit(log)
+    assert not found.recoveries
+    assert all(found.witness)
+    assert not any(log @ np.array(found.witness))
+
+
+@pytest.mark.parametrize("extra", [1, 4, 30])
+def test_users_are_certified_beside_others_who_stay_hidden(extra: int) -> None:
+    """A dense log in which some users came late, and are not told from each other yet."""
+    random = np.random.default_rng(extra)
+    users, late = 60, extra + 1
+    log = np.zeros((users + extra + 1, users + late), dtype=bool)
+    log[:, :users] = random.random((len(log), users)) < 0.4
+    log[-extra - 1 :, users:] = random.random((extra + 1, late)) < 0.5
+    found = audit(log[:-1])
+    told = found.combinations(list(found.recoveries)[::7])
+    for user, combination in told.items():
+        total = [sum(factor for at, factor in combination if log[at, member]) for member in range(users + late)]
+        assert total == [int(member == user) for member in range(users + late)]
+    assert not any(weighed(log[:-1], found.witness))
+
+
+def test_a_claim_that_holds_modulo_the_prime_alone_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 7 for a prime, users of a component that is not whole seem recoverable, and are not."""
+    monkeypatch.setattr(multiround, "_small", lambda *_: None)
+    random = np.random.default_rng(3)
+    for _ in range(30):
+        log = random.random((7, 8)) < 0.5
+        expected = first_rounds(log)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(multiround, "PRIMES", (2, 3, 5, 7, *row_space.PRIMES))
+            found = audit(log)
+        assert {user: recovery.rounds for user, recovery in found.recoveries.items()} == expected
+        for user, combination in found.combinations(list(expected)).items():
+            total = [sum(factor for at, factor in combination if log[at, member]) for member in range(8)]
+            assert total == [int(member == user) for member in range(8)]
+
+
+def test_a_factor_that_the_prime_divides_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """User 3 is made of four rounds, one of them twice: modulo 2, of three."""
+    log = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 1, 1], [0, 1, 1, 0]], dtype=bool)
+    monkeypatch.setattr(multiround, "PRIMES", (2,))
+    assert [(at, int(factor)) for at, factor in audit(log).combination(3)] == [(0, -2), (1, 1), (2, 1), (3, 1)]
+
+
+def test_what_is_no_combination_but_modulo_the_prime_is_seen_in_what_the_rounds_hide(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first three rounds hide (1, -1, -1, 2), which modulo 2 leaves user 3 alone; with the fourth all come out."""
+    log = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1], [1, 0, 0, 0]], dtype=bool)
+    monkeypatch.setattr(multiround, "PRIMES", (2, row_space.PRIMES[0]))
+    assert {user: recovery.rounds for user, recovery in audit(log).recoveries.items()} == dict.fromkeys(range(4), 4)
+    monkeypatch.setattr(multiround, "PRIMES", (2,))
+    with pytest.raises(ParameterError, match="decidable modulo one of"):
+        audit(log)
+
+
+def test_a_class_whose_first_user_would_have_nothing_left() -> None:
+    log = np.array([[1, 1, 1, 0], [0, 0, 1, 1]], dtype=bool)
+    found = audit(log)
+    assert all(found.witness)
+    assert not any(weighed(log, found.witness))
+
+
+def test_a_user_that_comes_out_later_does_not_modulo_two_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is certified besides holds with 2 for a prime, but for what the rounds hide."""
+    rows = ["1010011", "1001110", "1100111", "0111101", "0011000", "0011110", "0111010", "1010011", "0111111"]
+    log = np.array([[digit == "1" for digit in row] for row in rows])
+    monkeypatch.setattr(multiround, "PRIMES", (2, row_space.PRIMES[0]))
+    assert {user: recovery.rounds for user, recovery in audit(log).recoveries.items()} == first_rounds(log)
+
+
+def test_what_rounds_hide_decides_a_claim_over_the_rationals() -> None:
+    """Three rounds hide (1, -1, -1, 2): modulo 2 user 3 comes out, and over the rationals it does not."""
+    log = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 1, 1]], dtype=bool)
+    screen = multiround._Screen(log, 2)
+    assert [screen.space.add(row) for row in screen.rows] == [True] * 3
+    screen.independent = [0, 1, 2]
+    assert screen.space.units().tolist() == [3]
+    claim = multiround.Recovery(3, 3, (), (0, 1, 2), screen.space.origins[-1], 2)
+    with pytest.raises(multiround._UnluckyPrimeError):
+        screen._check({3: claim})
+    screen._check({})

@@ -86,6 +86,7 @@ from tests.protocols import (
     cost_calls,
     heterosag_calls,
     metric_calls,
+    participation_calls,
     selection_calls,
     test_secagg,
     test_secagg_active,
@@ -750,6 +751,7 @@ CALLS: dict[str, Call] = {
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
     **{name: Call(*parts) for name, parts in selection_calls.CALLS.items()},
     **{name: Call(*parts) for name, parts in metric_calls.CALLS.items()},
+    **{name: Call(*parts) for name, parts in participation_calls.CALLS.items()},
     "key_ring": Call(attribute_boxes.key_ring, {"alpha": 3, "beta": 5}),
     "AttributeBoxes.seal": Call(
         attribute_boxes.ATTRIBUTE_BOXES.seal,
@@ -864,6 +866,7 @@ MODULES: tuple[ModuleType, ...] = (
     *heterosag_calls.MODULES,
     *selection_calls.MODULES,
     *metric_calls.MODULES,
+    *participation_calls.MODULES,
     basa_buffers,
     basecagg,
     buffers,

@@ -48,14 +48,20 @@ def solve(matrix: Numbers, right: Sequence[int]) -> tuple[Fraction, ...]:
     ParameterError
         The matrix is not invertible.
     """
-    if not len(right):
-        return ()
+    return solve_all(matrix, [right])[0]
+
+
+def solve_all(matrix: Numbers, rights: Sequence[Sequence[int]]) -> list[tuple[Fraction, ...]]:
+    """Return x with matrix x = right for each of some right sides, as `solve` does for one, in less time together."""
+    if not len(matrix) or not rights:
+        return [() for _ in rights]
     left = flint.fmpz_mat(matrix.astype(np.int64).tolist())
     try:
-        found = left.solve(flint.fmpz_mat([[int(number)] for number in right]))
+        found = left.solve(flint.fmpz_mat([[int(number) for number in row] for row in zip(*rights, strict=True)]))
     except ZeroDivisionError:
         raise ParameterError("matrix", "a singular one", "invertible") from None
-    return tuple(Fraction(int(found[at, 0].p), int(found[at, 0].q)) for at in range(len(right)))
+    entry = ((found[row, at] for row in range(len(matrix))) for at in range(len(rights)))
+    return [tuple(Fraction(int(number.p), int(number.q)) for number in column) for column in entry]
 
 
 def small_fractions(residues: UintArray, prime: int) -> tuple[Fraction, ...] | None:

@@ -51,7 +51,7 @@ def main(options: argparse.Namespace) -> int:
     """Run the command; 0 when the round gave the right sums, 1 when it ended without them."""
     if options.profile != "semi-honest":
         raise ParameterError("--profile", options.profile, "semi-honest: the text has no other profile of HeteroSAg")
-    p = _parameters(options)
+    p = read_parameters(options)
     dropouts = read_dropouts(options.drop, heterosag.PHASES)
     check_dropouts(heterosag.TABLE, range(p.N), dropouts)
     byzantine = byzantine_users(p, validate.integer("byzantine", options.byzantine, 0, p.N - 1))
@@ -105,15 +105,16 @@ def _compare(p: Parameters, inputs: Inputs, sums: Sequence[CellSum], survivors: 
 # ------------------------------------------------------------------------------------------------- parameters
 
 
-def _parameters(options: argparse.Namespace) -> Parameters:
-    """Return those of the preset, but for what the options say."""
+def read_parameters(options: argparse.Namespace, run: bool = True) -> Parameters:
+    """Return those of the preset, but for what the options say; refuse those too large for a round to be run."""
     base = PRESETS[options.preset]
     N = base.N if options.users is None else validate.integer("users", options.users, 3, 2**16)
     levels, subgroups = (_list(name, getattr(options, name)) for name in ("levels", "subgroups"))
     sizes = _sizes(base, N, _groups(options.groups, base, levels, subgroups))
     groups = len(sizes)
     d = base.d if options.length is None else validate.integer("length", options.length, 1)
-    refuse_large("users * users * shares + users * length", N * N * _SHARE_ELEMENTS + N * d)
+    if run:
+        refuse_large("users * users * shares + users * length", N * N * _SHARE_ELEMENTS + N * d)
     T = base.T if options.colluders is None else options.colluders
     D = min(base.D if base.N == N else N // 5, max(0, N - T - 2)) if options.dropouts is None else options.dropouts
     t = _threshold(base, N, T, D) if options.threshold is None else options.threshold

@@ -1,0 +1,329 @@
+"""Reads logs of sessions from files: comma-separated values in three forms, and JSON.
+
+Source: spec/multi-round.md, section 7 (MRA-24 to MRA-26); spec/participation.schema.json.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from secagg_spec import resources, schemas
+from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
+from secagg_spec.selection.participation import Log, Roster, Spot, Table, Words, whole_number
+
+FORMS = (("round", "users"), ("round", "user"), ("round", "segment", "users"))
+"""The headers of a log of comma-separated values."""
+_FORMS_SAID = ", ".join(f"'{','.join(form)}'" for form in FORMS)
+_LARGEST_FIELD = 2**31 - 1
+_ROUND = "a whole number, as 0 or 17"
+Document: TypeAlias = Any
+
+
+def read(path: Path, roster: Roster | None = None) -> Log:
+    """Return the log in a file.
+
+    Parameters
+    ----------
+    path : Path
+        JSON when its name ends with ``.json`` or it begins with a brace, else comma-separated values.
+    roster : Roster, optional
+        The users; without it those of the log's own roster, or, where it has none, those that it names.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ParameterError
+        It is not a log: the line or place, what stands there, and what is allowed.
+    DuplicateUser, UnknownUser
+        A user is named twice in a round (MRA-25), or is not on the roster (MRA-26).
+    """
+    try:
+        if path.suffix.lower() == ".json" or _begins_with_brace(path):
+            return _from_json(path, roster)
+        return _from_table(path, roster)
+    except UnicodeDecodeError:
+        raise _not_text(path) from None
+
+
+def read_roster(path: Path) -> Roster:
+    """Return the users whose names are the lines of a file, in their order; empty lines are left out.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ParameterError
+        It is not UTF-8, or holds no name.
+    DuplicateUser
+        A name stands twice.
+    """
+    known: dict[str, int] = {}
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for at, line in enumerate(file, start=1):
+                name = line.strip()
+                if name in known:
+                    allowed = f"a name that stands once; it is in line {known[name]} too"
+                    raise DuplicateUser(f"{path.name}, line {at}, name", name, allowed)
+                if name:
+                    known[name] = at
+    except UnicodeDecodeError:
+        raise _not_text(path) from None
+    if not known:
+        raise ParameterError(str(path.name), Words("no names"), "one name a line")
+    return Roster.named(list(known))
+
+
+def _not_text(path: Path) -> ParameterError:
+    """Return the error of a file that is not UTF-8, with its first such line."""
+    with path.open("rb") as file:
+        for at, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return ParameterError(f"{path.name}, line {at}", line[error.start : error.start + 4], "text in UTF-8")
+    raise AssertionError("the file was no text a moment ago")
+
+
+def _begins_with_brace(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"["))
+
+
+class _Seats:
+    """Gives names their numbers: those of a roster, or, without one, in the order in which they come."""
+
+    def __init__(self, roster: Roster | None, spot: str) -> None:
+        self.given = roster
+        self.spot = spot
+        self.known: dict[str, int] = {}
+
+    def numbers(self, names: Sequence[str], at: Spot) -> list[int]:
+        """Return the numbers of the users of a line."""
+        known = self.known
+        try:
+            return [known[name] for name in names]
+        except KeyError:
+            return [known[name] if name in known else self._new(name, at) for name in names]
+
+    def _new(self, name: str, at: Spot) -> int:
+        if self.given is None:
+            found = len(self.known)
+        else:
+            try:
+                found = self.given.number(name)
+            except UnknownUser as error:
+                raise UnknownUser(f"{_spot(self.spot, at)}, user", name, error.allowed) from None
+        self.known[name] = found
+        return found
+
+    def settle(self, table: Table) -> Log:
+        """Return the log of a table whose users have these numbers; without a roster, by their numbers or names."""
+        if self.given is None:
+            names = self._sorted()
+            place = {name: at for at, name in enumerate(names)}
+            table.rename(Roster.named(names, closed=False), [place[name] for name in self.known])
+        return table.log()
+
+    def _sorted(self) -> list[str]:
+        numbers = {name: whole_number(name) for name in self.known}
+        if any(number is None for number in numbers.values()):
+            return sorted(self.known)
+        held: dict[int | None, str] = {}
+        for name, number in numbers.items():
+            if held.setdefault(number, name) != name:
+                allowed = f"one way to write a user; {held[number]!r} is the same number"
+                raise ParameterError(f"{self.spot}, user", name, allowed)
+        return [held[number] for number in sorted(held, key=lambda number: number or 0)]
+
+
+def _table(path: Path, roster: Roster, several: bool, cells: bool) -> Table:
+    return Table(roster, several, cells, lambda at: _spot(path.name, at))
+
+
+def _spot(file: str, at: Spot) -> str:
+    return f"{file}, line {at}" if isinstance(at, int) else f"{file}, {at}"
+
+
+# -------------------------------------------------------------------------------------- comma-separated values
+
+
+def _from_table(path: Path, roster: Roster | None) -> Log:
+    with path.open(encoding="utf-8-sig", newline="") as file, _long_fields():
+        reader = csv.reader(file, strict=True)
+        lines = _lines(reader, path.name)
+        form = _form(lines, path.name)
+        table = _table(path, roster or Roster(0, (), closed=False), several=form != FORMS[0], cells=form == FORMS[2])
+        seats = _Seats(roster, path.name)
+        for at, fields in lines:
+            _take(table, seats, form, at, fields)
+    return seats.settle(table)
+
+
+@contextlib.contextmanager
+def _long_fields() -> Iterator[None]:
+    """Let a field be as long as it is: one of `round,users` holds all users of a round."""
+    before = csv.field_size_limit(_LARGEST_FIELD)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(reader: Any, file: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines that are not empty, with their number; of a line with breaks in quotes, that of its last."""
+    at = 0
+    try:
+        for fields in reader:
+            at = reader.line_num
+            if fields:
+                yield at, fields
+    except csv.Error as error:
+        raise ParameterError(_spot(file, at + 1), Words(str(error)), "comma-separated values") from None
+
+
+def _form(lines: Iterator[tuple[int, list[str]]], file: str) -> tuple[str, ...]:
+    at, header = next(lines, (1, []))
+    form = tuple(field.strip().lower() for field in header)
+    if not form:
+        raise ParameterError(file, Words("an empty file"), f"a log; its first line is one of {_FORMS_SAID}")
+    if form not in FORMS:
+        hint = "" if len(form) > 1 else "; fields are separated by commas"
+        raise ParameterError(f"{_spot(file, at)}, header", ",".join(header), f"one of {_FORMS_SAID}{hint}")
+    return form
+
+
+def _take(table: Table, seats: _Seats, form: tuple[str, ...], at: int, fields: list[str]) -> None:
+    """Put a line into the table."""
+    if len(fields) != len(form):
+        hint = ", and users are separated by spaces" if "users" in form else ""
+        raise ParameterError(
+            f"{_spot(seats.spot, at)}, fields", Words(str(len(fields))), f"{len(form)}: {','.join(form)}{hint}"
+        )
+    names = fields[-1].split() if form[-1] == "users" else [fields[-1].strip()] if fields[-1].strip() else []
+    number = _whole(seats.spot, at, "round", fields[0])
+    segment = _whole(seats.spot, at, "segment", fields[1]) if len(form) == 3 else 0
+    table.add(at, number, segment, seats.numbers(names, at))
+
+
+def _whole(file: str, at: int, name: str, text: str) -> int:
+    found = whole_number(text.strip())
+    if found is None:
+        raise ParameterError(f"{_spot(file, at)}, {name}", text, _ROUND)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------- JSON
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    return schemas.load(resources.root("spec") / "participation.schema.json")
+
+
+def _from_json(path: Path, roster: Roster | None) -> Log:
+    document = _document(path)
+    for where, fault in schemas.faults(_abbreviated(document), _schema()):
+        raise ParameterError(f"{path.name}, {_place(where)}", Words(fault), "as in participation.schema.json")
+    own = _own_roster(path, document["users"], roster)
+    parts = document.get("segments")
+    table = _table(path, own, several=parts is not None, cells=parts is not None)
+    seats = _Seats(own, path.name)
+    for at, row in enumerate(document["rounds"]):
+        for segment, place, cell in _cells(path, at, row, parts):
+            table.add(place, at, segment, seats.numbers(_names(seats, place, cell), place))
+    return seats.settle(table)
+
+
+def _document(path: Path) -> Document:
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ParameterError(f"{path.name}, line {error.lineno}", Words(error.msg), "JSON") from None
+    except (RecursionError, _BadValueError) as error:
+        what = str(error) if isinstance(error, _BadValueError) else "lists in lists, too deep"
+        raise ParameterError(path.name, Words(what), "JSON as in participation.schema.json") from None
+    except UnicodeDecodeError:
+        raise
+    except ValueError:
+        raise ParameterError(path.name, Words("a number of thousands of digits"), "JSON with short numbers") from None
+
+
+class _BadValueError(Exception):
+    """Something that JSON, or this reader, does not know."""
+
+
+def _no_constant(name: str) -> None:
+    raise _BadValueError(name)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
+        raise _BadValueError(f"the field {twice!r} twice")
+    return found
+
+
+def _abbreviated(document: Document) -> Document:
+    """Return a document without what fits the schema at sight, for the schema would take long over each user."""
+    if not isinstance(document, dict) or not isinstance(document.get("rounds"), list):
+        return document
+    return document | {"rounds": [[] if _plain(row) else row for row in document["rounds"]]}
+
+
+def _plain(row: object) -> bool:
+    """Return whether something is a list of distinct whole numbers, or of distinct names."""
+    if not isinstance(row, list):
+        return False
+    sound = all(type(user) is int and user >= 0 for user in row) or all(type(user) is str and user for user in row)
+    return sound and len(set(row)) == len(row)
+
+
+def _place(where: schemas.Where) -> str:
+    """Return a place in a document, as ``rounds[3][0]``."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in where)
+    return "".join(parts).lstrip(".") or "the document"
+
+
+def _own_roster(path: Path, users: int | float | list[str], given: Roster | None) -> Roster:
+    """Return the roster of a document; one that was given besides must be the same."""
+    own = Roster.named(users) if isinstance(users, list) else Roster(int(users))
+    if given is not None and given != own:
+        said = f"{own.count} {'numbers' if own.names is None else 'names'}"
+        raise ParameterError(f"{path.name}, users", Words(said), "the roster that was given besides")
+    return own
+
+
+def _cells(path: Path, at: int, row: list[Any], parts: int | None) -> Iterator[tuple[int, str, list[Any]]]:
+    """Yield the segment, place and users of each cell of a round; one without users stands for a segment without."""
+    nested = any(isinstance(item, list) for item in row)
+    if parts is None:
+        if nested:
+            raise ParameterError(f"{path.name}, rounds[{at}]", row, "a list of users, as there is no field 'segments'")
+        yield 0, f"rounds[{at}]", row
+        return
+    if row and (not nested or len(row) != int(parts)):
+        raise ParameterError(f"{path.name}, rounds[{at}]", row, f"a list of {parts} segments, each a list of cells")
+    for segment in range(int(parts)):
+        cells = [(place, cell) for place, cell in enumerate(row[segment] if row else []) if cell]
+        yield from ((segment, f"rounds[{at}][{segment}][{place}]", cell) for place, cell in cells)
+        if not cells:
+            yield segment, f"rounds[{at}]", []
+
+
+def _names(seats: _Seats, place: str, users: list[Any]) -> list[str]:
+    """Return users as they are looked up: numbers where the roster has numbers, else names."""
+    numbers = seats.given is not None and seats.given.names is None
+    for user in users:
+        if isinstance(user, str) == numbers:
+            allowed = seats.given.allowed if seats.given else ""
+            raise UnknownUser(f"{_spot(seats.spot, place)}, user", user, allowed)
+    return [user if isinstance(user, str) else str(int(user)) for user in users]

@@ -1,0 +1,348 @@
+"""Logs of sessions: whose models each sum was over.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+N                     `count` of a `Roster`
+J, P                  `rounds` of a `Log`, `sets` of its `Sums`
+====================  ==========================================
+
+Source: spec/multi-round.md, sections 4 and 7 (MRA-15, MRA-24 to MRA-26).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
+
+Mask = NDArray[np.bool_]
+Whole = NDArray[np.int64]
+MAX_ENTRIES = 2**28
+"""The most truth values that the sets of a log may take, one for each user of each set."""
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The users of a session: `count` of them, with their names, or numbered from 0.
+
+    `closed` is whether it was given; else it is whoever the log names, and users in no round are not known.
+    """
+
+    count: int
+    names: tuple[str, ...] | None = None
+    closed: bool = True
+
+    def __post_init__(self) -> None:
+        validate.integer("users", self.count, 0 if not self.closed else 1, validate.MAX_COUNT)
+
+    @classmethod
+    def named(cls, names: Sequence[str], closed: bool = True) -> Roster:
+        """Return the users with some names, in their order.
+
+        Raises
+        ------
+        ParameterError
+            There is no name, or one is no text, or empty.
+        DuplicateUser
+            A name stands twice.
+        """
+        seen = set[str]()
+        for name in validate.sequence("names", names, "names"):
+            if not isinstance(name, str) or not name:
+                raise ParameterError("names", name, "text that is not empty")
+            if name in seen:
+                raise DuplicateUser("names", name, "a name that stands once")
+            seen.add(name)
+        if closed and not seen:
+            raise ParameterError("names", names, "at least one")
+        return cls(len(names), tuple(names), closed)
+
+    def name(self, user: int) -> str:
+        """Return the name of a user in [0, count)."""
+        validate.integer("user", user, 0, self.count - 1)
+        return str(user) if self.names is None else self.names[user]
+
+    def number(self, name: str) -> int:
+        """Return the user with a name.
+
+        Raises
+        ------
+        UnknownUser
+            Nobody has it (MRA-26).
+        ParameterError
+            It is no text.
+        """
+        validate.instance("name", name, str)
+        found = self._numbers.get(name, -1) if self.names is not None else whole_number(name)
+        if found is None or not 0 <= found < self.count or self.name(found) != name:
+            raise UnknownUser("name", name, self.allowed)
+        return found
+
+    @property
+    def allowed(self) -> str:
+        """Which users there are, in words."""
+        if self.names is None:
+            return f"a user of the roster, a whole number in [0, {self.count})"
+        shown = ", ".join(self.names[:3]) + (", …" if self.count > 3 else "")
+        return f"a user of the roster, one of {self.count} names ({shown})"
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: user for user, name in enumerate(self.names or ())}
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that some digits are, at most 18 of them; None when a text is something else."""
+    validate.instance("text", text, str)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The sums that were seen, of all elements or of one segment: whom each is over, and in which round.
+
+    `sets` are (S, N) truth values; `rounds` counts from 0 at the first round of the log, and ascends.
+    """
+
+    sets: Mask
+    rounds: Whole
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """The rounds of a session, from the number `first` on, and their sums: one in each round, or cells of segments."""
+
+    roster: Roster
+    first: int
+    rounds: int
+    segments: tuple[Sums, ...]
+    cells: bool = False
+
+    def number(self, at: int) -> int:
+        """Return the log's own number of the round that is the `at`-th from 0."""
+        return self.first + int(at)
+
+    @cached_property
+    def taking_part(self) -> Mask:
+        """Who is in a sum of each round, (J, N) truth values."""
+        if not self.cells:
+            return self.segments[0].sets
+        found = np.zeros((self.rounds, self.roster.count), dtype=bool)
+        for sums in self.segments:
+            for at, members in zip(sums.rounds.tolist(), sums.sets, strict=True):
+                found[at] |= members
+        return found
+
+
+def of_sets(roster: Roster, rounds: Sequence[Sequence[int]], first: int = 0) -> Log:
+    """Return the log of some rounds, each the users in its sum.
+
+    Parameters
+    ----------
+    roster : Roster
+        The users.
+    rounds : sequence of sequences of int
+        The users of each round, in any order; none when it had no sum.
+    first : int
+        The number of the first round.
+
+    Raises
+    ------
+    DuplicateUser, UnknownUser
+        A round names a user twice, or one that is not on the roster (MRA-15).
+    ParameterError
+        Something is not of its type.
+    """
+    validate.instance("roster", roster, Roster)
+    validate.integer("first", first, 0, 10**18)
+    table = Table(roster)
+    for at, members in enumerate(validate.sequence("rounds", rounds, "lists of users")):
+        table.add(f"rounds[{at}]", at, 0, validate.users(f"rounds[{at}]", members, roster.count))
+    found = table.log()
+    return Log(roster, first, found.rounds, found.segments)
+
+
+Spot = int | str
+
+
+class Table:
+    """Lines of a log, each a set of users of a round, or of one segment of a round, or a part of such a set.
+
+    Parameters
+    ----------
+    roster : Roster
+        The users.
+    several : bool
+        Whether a round may have several lines.
+    cells : bool
+        Whether lines are cells of segments.
+    spot : callable
+        How a line is named in an error.
+    """
+
+    def __init__(
+        self,
+        roster: Roster,
+        several: bool = False,
+        cells: bool = False,
+        spot: Callable[[Spot], str] = str,
+    ) -> None:
+        self.roster = roster
+        self.several = several
+        self.cells = cells
+        self.spot = spot
+        self._spots: list[Spot] | array[int] = array("q")
+        self._rounds, self._segments, self._lengths, self._users = (array("q") for _ in range(4))
+
+    def add(self, spot: Spot, round: int, segment: int, users: Iterable[int]) -> None:
+        """Take a line."""
+        if isinstance(spot, str) and isinstance(self._spots, array):
+            self._spots = list(self._spots)
+        self._spots.append(spot)  # type: ignore[arg-type]
+        self._rounds.append(round)
+        self._segments.append(segment)
+        before = len(self._users)
+        self._users.extend(users)
+        self._lengths.append(len(self._users) - before)
+
+    def rename(self, roster: Roster, order: Sequence[int]) -> None:
+        """Take another roster, in which user i is `order[i]`."""
+        self.roster = roster
+        self._users = array("q", np.array(order, dtype=np.int64)[np.array(self._users, dtype=np.int64)].tobytes())
+
+    def log(self) -> Log:
+        """Return the log that the lines are.
+
+        Raises
+        ------
+        ParameterError
+            A round or a segment is missing (MRA-24), or stands twice, or is said to be empty and is not (MRA-25).
+        DuplicateUser
+            A user stands twice in a round, or in a segment of a round (MRA-25).
+        """
+        rounds, segments, lengths, users = (
+            np.array(column, dtype=np.int64) for column in (self._rounds, self._segments, self._lengths, self._users)
+        )
+        first = int(rounds.min()) if rounds.size else 0
+        rounds = rounds - first
+        self._check_gaps(rounds, first)
+        count, parts = (int(rounds.max()) + 1 if rounds.size else 0), (int(segments.max()) + 1 if segments.size else 1)
+        self._check_segments(rounds, segments, count, parts, first)
+        places = rounds * parts + segments
+        self._check_empty(places, lengths, rounds, segments, first)
+        self._check_size(len(lengths) if self.cells else count)
+        lines = np.repeat(np.arange(len(lengths)), lengths)
+        self._check_users(places[lines], users, lines, first, parts)
+        if not self.cells:
+            whole = np.zeros((count, self.roster.count), dtype=bool)
+            whole[rounds[lines], users] = True
+            return Log(self.roster, first, count, (Sums(whole, np.arange(count)),))
+        sums = tuple(self._sums(part, rounds, segments, lengths, lines, users) for part in range(parts))
+        return Log(self.roster, first, count, sums, True)
+
+    def _sums(self, part: int, rounds: Whole, segments: Whole, lengths: Whole, lines: Whole, users: Whole) -> Sums:
+        """Return the cells of one segment, by rounds."""
+        own = np.flatnonzero((segments == part) & (lengths > 0))
+        own = own[np.argsort(rounds[own], kind="stable")]
+        row = np.full(len(lengths), -1)
+        row[own] = np.arange(len(own))
+        sets = np.zeros((len(own), self.roster.count), dtype=bool)
+        here = row[lines] >= 0
+        sets[row[lines[here]], users[here]] = True
+        return Sums(sets, rounds[own])
+
+    def _check_gaps(self, rounds: Whole, first: int) -> None:
+        there = np.unique(rounds)
+        before = np.flatnonzero(np.diff(there) > 1)
+        if before.size:
+            gaps = [(first + int(there[at]) + 1, first + int(there[at + 1]) - 1) for at in before[:5]]
+            named = ", ".join(str(low) if low == high else f"{low} to {high}" for low, high in gaps)
+            raise ParameterError(
+                self.spot("missing rounds"),
+                Words(named + (", …" if len(before) > 5 else "")),
+                f"none: each round from the first, {first}, to the last, {first + int(there[-1])}, has a line, "
+                "without a user if it had no sum",
+            )
+
+    def _check_segments(self, rounds: Whole, segments: Whole, count: int, parts: int, first: int) -> None:
+        if not self.cells:
+            return
+        there = np.unique(segments)
+        missing = _first_missing(there, parts)
+        if missing is not None:
+            raise ParameterError(self.spot("missing segment"), missing, f"none: segments are 0 to {parts - 1}")
+        missing = _first_missing(np.unique(rounds * parts + segments), count * parts)
+        if missing is not None:
+            at, segment = divmod(missing, parts)
+            raise ParameterError(
+                self.spot(f"missing segment of round {first + at}"),
+                segment,
+                f"none: each round has a line for each of the segments 0 to {parts - 1}",
+            )
+
+    def _check_empty(self, places: Whole, lengths: Whole, rounds: Whole, segments: Whole, first: int) -> None:
+        """Refuse a second line where there may be one, and a line without users where there are others."""
+        order = np.argsort(places, kind="stable")
+        again = order[1:][places[order[1:]] == places[order[:-1]]]
+        if self.several:
+            empty = np.isin(places, places[again]) & (lengths == 0)
+            again = again[np.isin(places[again], places[empty])]
+        if again.size:
+            line = int(again.min())
+            before = _short(self._spots[int(np.flatnonzero(places == places[line])[0])])
+            name = f"{first + int(rounds[line])}" + (f", segment {segments[line]}" if self.cells else "")
+            both = f"in lines with users or in one line without; {before} is another of it"
+            allowed = both if self.several else f"one that has no line yet; {before} is of it"
+            raise ParameterError(f"{self.spot(self._spots[line])}, round", Words(name), allowed)
+
+    def _check_size(self, sets: int) -> None:
+        if sets * self.roster.count > MAX_ENTRIES:
+            size = f"{sets} sets of {self.roster.count} users"
+            raise ParameterError(self.spot("log"), Words(size), f"at most {MAX_ENTRIES} truth values, sets times users")
+
+    def _check_users(self, places: Whole, users: Whole, lines: Whole, first: int, parts: int) -> None:
+        keys = places * self.roster.count + users
+        order = np.argsort(keys, kind="stable")
+        again = order[1:][keys[order[1:]] == keys[order[:-1]]]
+        if again.size:
+            at = int(again.min())
+            before = int(np.flatnonzero(keys == keys[at])[0])
+            number, segment = divmod(int(places[at]), parts)
+            where = f"round {first + number}" + (f", segment {segment}" if self.cells else "")
+            other = _short(self._spots[lines[before]])
+            seen = "" if lines[at] == lines[before] else f"; {other} has it too"
+            raise DuplicateUser(
+                self.spot(self._spots[lines[at]]) + ", user",
+                self.roster.name(int(users[at])),
+                f"named once in {where}{seen}",
+            )
+
+
+class Words:
+    """Words that an error shows as they are."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _short(spot: Spot) -> str:
+    return f"line {spot}" if isinstance(spot, int) else spot
+
+
+def _first_missing(there: Whole, count: int) -> int | None:
+    """Return the least number below `count` that is not among some, which ascend."""
+    if len(there) == count:
+        return None
+    off = np.flatnonzero(there != np.arange(len(there)))
+    return int(off[0]) if off.size else len(there)

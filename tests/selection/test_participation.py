@@ -1,0 +1,313 @@
+"""Logs of participation: the forms that say the same, and one clear line for whatever is no log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec import resources
+from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
+from secagg_spec.selection import logs, participation
+from secagg_spec.selection.participation import Log, Roster, of_sets
+
+SETS = st.lists(st.lists(st.integers(0, 5), unique=True, max_size=4), max_size=6)
+CELLS = st.integers(1, 3).flatmap(
+    lambda parts: st.lists(st.lists(st.permutations(range(5)), min_size=parts, max_size=parts), min_size=1, max_size=4)
+)
+
+
+def table(folder: Path, text: str, name: str = "log.csv") -> Path:
+    """A file with some text."""
+    path = folder / name
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def members(log: Log) -> list[list[list[list[str]]]]:
+    """The names of the users of each cell, by segments and rounds."""
+    return [
+        [
+            [
+                [log.roster.name(int(user)) for user in np.flatnonzero(sums.sets[at])]
+                for at in np.flatnonzero(sums.rounds == number)
+            ]
+            for number in range(log.rounds)
+        ]
+        for sums in log.segments
+    ]
+
+
+def as_users(rounds: Sequence[Sequence[int]], first: int) -> str:
+    return "round,users\n" + "".join(f"{first + at},{' '.join(map(str, users))}\n" for at, users in enumerate(rounds))
+
+
+def as_user(rounds: Sequence[Sequence[int]], first: int) -> str:
+    lines = [f"{first + at},{user}" for at, users in enumerate(rounds) for user in (map(str, users) if users else [""])]
+    return "\n".join(["round,user", *lines]) + "\n"
+
+
+@given(SETS, st.integers(0, 20), st.randoms(use_true_random=False))
+def test_the_forms_say_the_same(
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[int]], first: int, random: object
+) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+    right = of_sets(Roster(6), rounds, first)
+    assert [sorted(users) for users in rounds] == [np.flatnonzero(row).tolist() for row in right.segments[0].sets]
+    header, *lines = as_user(rounds, first).splitlines()
+    random.shuffle(lines)  # type: ignore[attr-defined]
+    texts = [as_users(rounds, first), as_user(rounds, first), "\n".join([header, *lines])]
+    for text in [*texts, "\ufeff" + texts[0], texts[1].replace("\n", "\r\n"), texts[0].replace("\n", "\n\n")]:
+        read = logs.read(table(folder, text), Roster(6))
+        assert (read.rounds, read.first if rounds else first) == (len(rounds), first)
+        assert (read.segments[0].sets == right.segments[0].sets).all()
+    read = logs.read(table(folder, json.dumps({"users": 6, "rounds": rounds})))
+    assert (read.segments[0].sets == right.segments[0].sets).all()
+
+
+@given(CELLS, st.data())
+def test_cells_are_read_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[list[int]]], data: st.DataObject
+) -> None:
+    cut = [[[cell for cell in (sorted(users[:2]), sorted(users[2:4])) if cell] for users in row] for row in rounds]
+    lines = [
+        f"{at},{segment},{' '.join(map(str, cell))}"
+        for at, row in enumerate(cut)
+        for segment, cells in enumerate(row)
+        for cell in cells
+    ]
+    text = "\n".join(["round,segment,users", *data.draw(st.permutations(lines))])
+    folder = tmp_path_factory.mktemp("logs")
+    read = logs.read(table(folder, text), Roster(5))
+    document = {"users": 5, "segments": len(rounds[0]), "rounds": cut}
+    other = logs.read(table(folder, json.dumps(document), "log.json"))
+    for log in (read, other):
+        assert log.cells
+        found = [[sorted([int(user) for user in cell] for cell in cells) for cells in row] for row in members(log)]
+        assert found == [[sorted(row[segment]) for row in cut] for segment in range(len(rounds[0]))]
+        assert (
+            log.taking_part == np.array([[any(u in c for s in row for c in s) for u in range(5)] for row in cut])
+        ).all()
+
+
+def test_without_a_roster_the_users_are_those_seen(tmp_path: Path) -> None:
+    read = logs.read(table(tmp_path, "round,users\n0,10 9\n1,2\n"))
+    assert read.roster == Roster(3, ("2", "9", "10"), closed=False)
+    assert read.segments[0].sets.tolist() == [[False, True, True], [True, False, False]]
+    read = logs.read(table(tmp_path, 'round,user\n0,"de Vries, B."\n0, Anna \n'))
+    assert read.roster.names == ("Anna", "de Vries, B.")
+
+
+def test_a_roster_is_read_from_a_file(tmp_path: Path) -> None:
+    roster = logs.read_roster(table(tmp_path, "\ufeffeva\r\n\r\n adam \r\n", "roster.txt"))
+    assert roster.names == ("eva", "adam")
+    read = logs.read(table(tmp_path, "round,user\n3,adam\n"), roster)
+    assert read.segments[0].sets.tolist() == [[False, True]]
+    assert read.first == 3
+
+
+def test_users_of_a_round_may_be_many(tmp_path: Path) -> None:
+    users = " ".join(map(str, range(50_000)))
+    assert logs.read(table(tmp_path, f"round,users\n0,{users}\n")).segments[0].sets.all()
+
+
+# ------------------------------------------------------------------------------------------------ requirements
+
+
+@pytest.mark.requirement("MRA-24")
+@given(st.sets(st.integers(0, 12), min_size=1), st.sampled_from(["round,users", "round,user"]))
+def test_a_log_is_refused_exactly_when_a_round_between_is_missing(
+    tmp_path_factory: pytest.TempPathFactory, numbers: set[int], header: str
+) -> None:
+    path = table(tmp_path_factory.mktemp("logs"), "\n".join([header, *(f"{at},1" for at in numbers)]))
+    missing = sorted(set(range(min(numbers), max(numbers))) - numbers)
+    if not missing:
+        assert logs.read(path).rounds == len(numbers)
+        return
+    with pytest.raises(ParameterError, match=rf"missing rounds = {missing[0]}\b.* from the first, {min(numbers)}, to"):
+        logs.read(path)
+
+
+@pytest.mark.requirement("MRA-24")
+def test_all_segments_have_to_be_in_all_rounds(tmp_path: Path) -> None:
+    lines = ["round,segment,users", "0,0,1 2", "0,1,1 2", "1,0,", "1,1,3 4"]
+    assert logs.read(table(tmp_path, "\n".join(lines))).rounds == 2
+    for gone, said in ((3, "round 1 = 0"), (4, "round 1 = 1"), (2, "round 0 = 1")):
+        with pytest.raises(ParameterError, match=f"missing segment of {said}: must be none: each round has a line"):
+            logs.read(table(tmp_path, "\n".join(lines[:gone] + lines[gone + 1 :])))
+    with pytest.raises(ParameterError, match="missing segment = 0: must be none: segments are 0 to 2"):
+        logs.read(table(tmp_path, "round,segment,users\n0,1,1\n0,2,1\n"))
+
+
+@pytest.mark.requirement("MRA-25")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("round,users\n0,1\n1,2\n0,3\n", "line 4, round = 0: must be one that has no line yet; line 2 is of it"),
+        ("round,users\n0,1 2\n1,2 3 2\n", "line 3, user = '2': must be named once in round 1"),
+        ("round,user\n0,1\n0,2\n0,1\n", "line 4, user = '1': must be named once in round 0; line 2 has it too"),
+        ("round,user\n0,1\n0,\n", "line 3, round = 0: must be in lines with users or in one line without; line 2"),
+        ("round,user\n0,\n0,\n", "line 3, round = 0: must be in lines with users or in one line without; line 2"),
+        (
+            "round,segment,users\n0,0,1 2\n0,0,2 3\n",
+            "line 3, user = '2': must be named once in round 0, segment 0; line 2",
+        ),
+        ("round,segment,users\n0,0,\n0,0,2 3\n", "line 3, round = 0, segment 0: must be in lines with users or in one"),
+    ],
+)
+def test_lines_that_repeat_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        logs.read(table(tmp_path, text))
+    assert said in str(caught.value)
+    assert isinstance(caught.value, DuplicateUser) == ("user =" in said)
+
+
+@pytest.mark.requirement("MRA-26")
+@given(SETS, st.integers(1, 6))
+def test_a_log_is_refused_exactly_when_a_user_is_not_on_the_roster(
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[int]], count: int
+) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+    path, roster = table(folder, as_user(rounds, 0)), Roster(count)
+    other = table(
+        folder,
+        json.dumps(
+            {"users": [f"u{at}" for at in range(count)], "rounds": [[f"u{at}" for at in users] for users in rounds]}
+        ),
+        "x.json",
+    )
+    if all(user < count for users in rounds for user in users):
+        assert logs.read(path, roster).roster == roster
+        assert logs.read(other).roster.count == count
+        return
+    with pytest.raises(UnknownUser, match=r"log.csv, line \d+, user = '\d': must be a user of the roster"):
+        logs.read(path, roster)
+    with pytest.raises(UnknownUser, match=r"x.json, rounds\[\d\], user = 'u\d': must be a user of the roster"):
+        logs.read(other)
+
+
+@pytest.mark.requirement("MRA-15")
+@given(st.lists(st.lists(st.integers(-1, 4), max_size=4), max_size=4))
+def test_sets_are_refused_exactly_when_a_user_is_there_twice_or_not_on_the_roster(rounds: list[list[int]]) -> None:
+    unknown = any(user not in range(4) for users in rounds for user in users)
+    twice = any(len(set(users)) < len(users) for users in rounds)
+    if unknown or twice:
+        with pytest.raises((UnknownUser, DuplicateUser), match=r"rounds\[\d\]"):
+            of_sets(Roster(4), rounds)
+    else:
+        assert of_sets(Roster(4), rounds).rounds == len(rounds)
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "log.csv = an empty file: must be a log; its first line is one of 'round,users', 'round,user', 'round,"),
+        ("rounds,users\n0,1\n", "log.csv, line 1, header = 'rounds,users': must be one of 'round,users', 'round,user'"),
+        (
+            "round;users\n0;1\n",
+            "header = 'round;users': must be one of 'round,users', 'round,user', 'round,segment,users'; ",
+        ),
+        ("round,users\n0,1,2\n", "line 2, fields = 3: must be 2: round,users, and users are separated by spaces"),
+        ("round,user\n0\n", "line 2, fields = 1: must be 2: round,user"),
+        ("round,users\n-1,1\n", "line 2, round = '-1': must be a whole number, as 0 or 17"),
+        ("round,users\n1.0,1\n", "line 2, round = '1.0': must be a whole number"),
+        ("round,users\n\u0661,1\n", "line 2, round = '\u0661': must be a whole number"),
+        ("round,users\n" + "9" * 5000 + ",1\n", "line 2, round = '99999"),
+        ("round,segment,users\n0,x,1\n", "line 2, segment = 'x': must be a whole number"),
+        ('round,users\n0,"1 2\n', "line 2 = unexpected end of data: must be comma-separated values"),
+        ('round,users\n0,"1"2\n', "line 2 = ',' expected after '\"': must be comma-separated values"),
+        ("round,users\n0,7 07\n", "log.csv, user = '07': must be one way to write a user; '7' is the same number"),
+        (f"round,segment,users\n0,{10**17},1\n{10**17},0,1\n", "missing rounds = 1 to 99999999999999999: must be none"),
+        (f"round,segment,users\n0,{10**17},1\n0,0,1\n", "missing segment = 1: must be none"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        logs.read(table(tmp_path, text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"round,users\n0,a\n1,J\xfcrgen\n")
+    with pytest.raises(ParameterError, match=r"log.csv, line 3 = b'\\xfcrge': must be text in UTF-8"):
+        logs.read(path)
+    with pytest.raises(ParameterError, match="line 3"):
+        logs.read_roster(path)
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ("[", "log.json, line 1 = Expecting value: must be JSON"),
+        ("[]", "log.json, the document = must be of type object, and is []"),
+        ('{"users": 3}', "log.json, rounds = is missing"),
+        ('{"users": 0, "rounds": []}', "log.json, users = 0 is less than the minimum of 1"),
+        ('{"users": 3, "rounds": [[0, -1]]}', "log.json, rounds[0] = [1] -1 is less than the minimum of 0"),
+        ('{"users": 3, "rounds": [[0, 0]]}', "log.json, rounds[0] = "),
+        ('{"users": 3, "rounds": [[0, true]]}', "log.json, rounds[0] = [1] "),
+        (
+            '{"users": 3, "rounds": [[0], [3]]}',
+            "rounds[1], user = '3': must be a user of the roster, a whole number in [0, 3)",
+        ),
+        ('{"users": 3, "rounds": [["a"]]}', "rounds[0], user = 'a': must be a user of the roster"),
+        ('{"users": ["a"], "rounds": [[0]]}', "rounds[0], user = 0: must be a user of the roster, one of 1 names (a)"),
+        ('{"users": ["a", "a"], "rounds": []}', "log.json, users = "),
+        (
+            '{"users": 3, "rounds": [[[[0]]]]}',
+            "rounds[0] = [[[0]]]: must be a list of users, as there is no field 'segments'",
+        ),
+        ('{"users": 3, "segments": 2, "rounds": [[0]]}', "rounds[0] = [0]: must be a list of 2 segments, each a list"),
+        ('{"users": 3, "segments": 2, "rounds": [[[[0]]]]}', "rounds[0] = [[[0]]]: must be a list of 2 segments"),
+        ('{"users": 3, "segments": 1, "rounds": [[[[0], [0]]]]}', "rounds[0][0][1], user = '0': must be named once in"),
+        ('{"users": 3, "rounds": [], "rounds": []}', "the field 'rounds' twice"),
+        ('{"users": NaN, "rounds": []}', "log.json = NaN: must be JSON as in"),
+        ('{"users": ' + "9" * 5000 + ', "rounds": []}', "a number of thousands of digits"),
+        ("[" * 100_000, "lists in lists, too deep"),
+        ('{"users": 4294967295, "rounds": [[0]]}', "log.json, log = 1 sets of 4294967295 users: must be at most"),
+    ],
+)
+def test_what_does_not_fit_the_schema_is_refused_in_one_line(tmp_path: Path, document: str, said: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        logs.read(table(tmp_path, document, "log.json"))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_round_without_a_sum_is_an_empty_list(tmp_path: Path) -> None:
+    read = logs.read(table(tmp_path, '{"users": 3.0, "segments": 2, "rounds": [[], [[[0, 1]], []]]}', "log.json"))
+    assert (read.rounds, [sums.rounds.tolist() for sums in read.segments]) == (2, [[1], []])
+
+
+def test_a_second_roster_has_to_be_the_same(tmp_path: Path) -> None:
+    path = table(tmp_path, '{"users": 3, "rounds": []}', "log.json")
+    assert logs.read(path, Roster(3)).roster == Roster(3)
+    with pytest.raises(ParameterError, match=r"users = 3 numbers: must be the roster that was given besides"):
+        logs.read(path, Roster(4))
+
+
+def test_rosters_refuse_names_that_stand_twice(tmp_path: Path) -> None:
+    with pytest.raises(
+        DuplicateUser, match=r"roster.txt, line 3, name = 'a': must be a name that stands once; it is in line 1"
+    ):
+        logs.read_roster(table(tmp_path, "a\nb\na\n", "roster.txt"))
+    with pytest.raises(ParameterError, match=r"roster.txt = no names: must be one name a line"):
+        logs.read_roster(table(tmp_path, "\n\n", "roster.txt"))
+    with pytest.raises(DuplicateUser, match="names = 'a'"):
+        Roster.named(["a", "a"])
+
+
+def test_the_headers_are_those_of_the_text() -> None:
+    text = (resources.root("spec") / "multi-round.md").read_text(encoding="utf-8")
+    for form in logs.FORMS:
+        assert f"| `{','.join(form)}` |" in text
+    assert participation.MAX_ENTRIES == 2**28
