@@ -26,7 +26,6 @@ from secagg_spec.learning import digits
 from secagg_spec.privacy.reconstruction import (
     Combination,
     Integers,
-    Log,
     combination,
     drift_bound,
     mildest,
@@ -34,6 +33,7 @@ from secagg_spec.privacy.reconstruction import (
     witness,
 )
 from secagg_spec.selection.batches import Parameters
+from secagg_spec.selection.metrics import Log
 
 LENGTH = 3
 LARGEST = 99

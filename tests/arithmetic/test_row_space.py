@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import rationals
-from secagg_spec.arithmetic.row_space import PRIMES, Mask, RowSpace
+from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import ParameterError
 
 
-def logs(most_rows: int = 8, most_columns: int = 7) -> st.SearchStrategy[Mask]:
+def logs(most_rows: int = 8, most_columns: int = 7) -> st.SearchStrategy[BoolArray]:
     """Matrices of truth values."""
     sizes = st.tuples(st.integers(0, most_rows), st.integers(1, most_columns))
     return sizes.flatmap(
@@ -26,7 +27,7 @@ def logs(most_rows: int = 8, most_columns: int = 7) -> st.SearchStrategy[Mask]:
 
 
 @given(logs(), st.sampled_from((2, 3, 7, PRIMES[0])))
-def test_the_basis_is_reduced_and_made_of_the_independent_rows(log: Mask, prime: int) -> None:
+def test_the_basis_is_reduced_and_made_of_the_independent_rows(log: BoolArray, prime: int) -> None:
     space, kept = RowSpace(log.shape[1], prime), []
     for row in log:
         if space.add(row):
@@ -41,7 +42,7 @@ def test_the_basis_is_reduced_and_made_of_the_independent_rows(log: Mask, prime:
 
 
 @given(logs())
-def test_units_and_rank_are_those_over_the_rationals_for_small_matrices(log: Mask) -> None:
+def test_units_and_rank_are_those_over_the_rationals_for_small_matrices(log: BoolArray) -> None:
     space = RowSpace(log.shape[1])
     for row in log:
         space.add(row)
@@ -70,7 +71,7 @@ _big = st.integers(-(2**200), 2**200)
 
 
 @given(logs(6, 5), st.data())
-def test_products_with_large_numbers_are_exact(log: Mask, data: st.DataObject) -> None:
+def test_products_with_large_numbers_are_exact(log: BoolArray, data: st.DataObject) -> None:
     numbers = data.draw(st.lists(st.one_of(_big, st.just(0)), min_size=log.shape[1], max_size=log.shape[1]))
     expected = tuple(sum(n for hit, n in zip(row, numbers, strict=True) if hit) for row in log)
     assert rationals.multiply(log, numbers) == expected
@@ -90,7 +91,7 @@ def test_a_residue_that_is_no_small_fraction_is_told() -> None:
 
 
 @given(logs(5, 5), st.lists(_big, min_size=5, max_size=5))
-def test_solutions_solve(log: Mask, right: list[int]) -> None:
+def test_solutions_solve(log: BoolArray, right: list[int]) -> None:
     size = min(log.shape)
     matrix = log[:size, :size]
     if rationals.rank(matrix) < size:
@@ -102,7 +103,7 @@ def test_solutions_solve(log: Mask, right: list[int]) -> None:
 
 
 @given(logs())
-def test_independent_columns_are_the_first_ones(log: Mask) -> None:
+def test_independent_columns_are_the_first_ones(log: BoolArray) -> None:
     exact = sympy.Matrix(*log.shape, log.astype(int).ravel().tolist())
     assert rationals.independent_columns(log, PRIMES[0]) == list(exact.rref()[1])
 

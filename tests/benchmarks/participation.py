@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from secagg_spec.arithmetic import rationals
-from secagg_spec.arithmetic.row_space import Mask
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.privacy.multiround import audit
 from secagg_spec.privacy.participation import account
 from secagg_spec.selection import logs
@@ -31,7 +31,7 @@ def main() -> None:
         whole(random_log(10_000, 1000))
 
 
-def random_log(rounds: int, users: int) -> Mask:
+def random_log(rounds: int, users: int) -> BoolArray:
     """Return a log of rounds of one user in ten, at random."""
     random = np.random.default_rng(users)
     log = np.zeros((rounds, users), dtype=bool)
@@ -40,14 +40,14 @@ def random_log(rounds: int, users: int) -> Mask:
     return log
 
 
-def beside_ranks(log: Mask) -> None:
+def beside_ranks(log: BoolArray) -> None:
     """Time the audit in turn with a rank over the integers of each prefix, which does not even say who comes out."""
     times = [(seconds(lambda: audit(log)), seconds(lambda: ranks(log))) for _ in range(RUNS)]
     ratio = statistics.median(naive / ours for ours, naive in times)
     print(f"audit of {len(log)} rounds, {log.shape[1]} users: ranks of all prefixes take {ratio:.1f} times as long")
 
 
-def ranks(log: Mask) -> list[int]:
+def ranks(log: BoolArray) -> list[int]:
     """Return the rank of the first t + 1 rounds, for each t."""
     return [rationals.rank(log[: at + 1]) for at in range(len(log))]
 
@@ -59,7 +59,7 @@ def seconds(run: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def whole(log: Mask) -> None:
+def whole(log: BoolArray) -> None:
     """Time reading, audit, and ten combinations, in processor time, and say how much memory they took."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.csv"

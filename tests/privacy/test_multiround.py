@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import row_space
-from secagg_spec.arithmetic.row_space import Mask
+from secagg_spec.arithmetic.companions import class_labels
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import multiround
-from secagg_spec.privacy.multiround import audit, class_labels
+from secagg_spec.privacy.multiround import audit
 from tests.arithmetic.test_row_space import logs
 
 
-def first_rounds(log: Mask) -> dict[int, int]:
+def first_rounds(log: BoolArray) -> dict[int, int]:
     """Oracle: how many rounds it takes to recover each user, by ranks over the rationals."""
     rounds, users = log.shape
     found: dict[int, int] = {}
@@ -31,14 +32,14 @@ def first_rounds(log: Mask) -> dict[int, int]:
     return found
 
 
-def weighed(log: Mask, vector: tuple[int, ...]) -> list[int]:
+def weighed(log: BoolArray, vector: tuple[int, ...]) -> list[int]:
     """The sums that the server sees of models of one number each."""
     return [sum(number for hit, number in zip(row, vector, strict=True) if hit) for row in log]
 
 
 @pytest.mark.requirement("MRA-10")
 @given(logs(9, 6))
-def test_users_are_recovered_in_the_first_round_that_does_it(log: Mask) -> None:
+def test_users_are_recovered_in_the_first_round_that_does_it(log: BoolArray) -> None:
     found = audit(log)
     assert {user: recovery.rounds for user, recovery in found.recoveries.items()} == first_rounds(log)
     assert list(found.recoveries) == sorted(found.recoveries)
@@ -46,7 +47,7 @@ def test_users_are_recovered_in_the_first_round_that_does_it(log: Mask) -> None:
 
 @pytest.mark.requirement("MRA-11")
 @given(logs(9, 6))
-def test_combinations_are_unit_vectors(log: Mask) -> None:
+def test_combinations_are_unit_vectors(log: BoolArray) -> None:
     found = audit(log)
     for user, recovery in found.recoveries.items():
         total = [Fraction(0)] * log.shape[1]
@@ -61,7 +62,7 @@ def test_combinations_are_unit_vectors(log: Mask) -> None:
 
 
 @given(logs(9, 6))
-def test_witnesses_are_not_seen_by_the_rounds_before(log: Mask) -> None:
+def test_witnesses_are_not_seen_by_the_rounds_before(log: BoolArray) -> None:
     found = audit(log)
     for user in range(log.shape[1]):
         rounds = found.recoveries[user].rounds - 1 if user in found.recoveries else len(log)
@@ -111,7 +112,7 @@ def test_an_unlucky_prime_is_left_for_the_next(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(logs(8, 6))
-def test_whatever_small_prime_is_tried_first_the_audit_is_the_same(log: Mask) -> None:
+def test_whatever_small_prime_is_tried_first_the_audit_is_the_same(log: BoolArray) -> None:
     expected = {user: recovery.rounds for user, recovery in audit(log).recoveries.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(multiround, "PRIMES", (2, 3, 5, 7, *row_space.PRIMES))
@@ -119,7 +120,7 @@ def test_whatever_small_prime_is_tried_first_the_audit_is_the_same(log: Mask) ->
 
 
 @given(logs(8, 6))
-def test_class_labels_tell_users_with_different_columns(log: Mask) -> None:
+def test_class_labels_tell_users_with_different_columns(log: BoolArray) -> None:
     labels = class_labels(log).tolist()
     for one in range(log.shape[1]):
         assert (labels[one] == -1) == (not log[:, one].any())

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from secagg_spec.errors import DuplicateUser, LengthMismatch, OutOfRange, ParameterError, UnknownUser
 from secagg_spec.privacy import reconstruction
-from secagg_spec.privacy.reconstruction import Combination, Log, combination, drift_bound, mildest, recovered, witness
+from secagg_spec.privacy.reconstruction import Combination, combination, drift_bound, mildest, recovered, witness
+from secagg_spec.selection.metrics import Log
 
 NUMBERS = st.integers(-(2**40), 2**40)
 

@@ -795,6 +795,7 @@ CORES = {
     "draw_randomness",
     "usable_words",
     "integers_below",
+    "class_labels",
     "elements_of",
     "octets",
     "check_request",

@@ -16,9 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import resources
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
-from secagg_spec.selection.batches import Mask, Parameters
+from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.strategies import STRATEGIES, Counts, choose, ranges
 from tests.quick import some
 from tests.strategies import fewer
@@ -36,7 +37,7 @@ class Scene:
     frequencies: tuple[int, ...]
     available: tuple[bool, ...]
 
-    def given(self) -> tuple[Parameters, str, Counts, Mask]:
+    def given(self) -> tuple[Parameters, str, Counts, BoolArray]:
         """The arguments of a choice, but for the draws."""
         frequencies = np.array(self.frequencies, dtype=np.int64)
         return self.parameters, self.strategy, frequencies, np.array(self.available, dtype=np.bool_)

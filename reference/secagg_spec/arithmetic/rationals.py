@@ -13,8 +13,7 @@ import flint
 import numpy as np
 from numpy.typing import NDArray
 
-from secagg_spec.arithmetic.row_space import Mask
-from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
 Numbers = NDArray[np.generic]
@@ -98,7 +97,7 @@ def integers(numbers: Sequence[Fraction]) -> tuple[tuple[int, ...], int]:
     return tuple(number.numerator * (common // number.denominator) for number in numbers), common
 
 
-def multiply(matrix: Mask, numbers: Sequence[int]) -> tuple[int, ...]:
+def multiply(matrix: BoolArray, numbers: Sequence[int]) -> tuple[int, ...]:
     """Return matrix x for an (m, n) matrix of zeros and ones and n integers of any size; exact."""
     total = np.zeros(len(matrix), dtype=object)
     for place in reversed(_places(matrix, numbers)):
@@ -106,7 +105,7 @@ def multiply(matrix: Mask, numbers: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(number) for number in total)
 
 
-def in_kernel(matrix: Mask, numbers: Sequence[int]) -> bool:
+def in_kernel(matrix: BoolArray, numbers: Sequence[int]) -> bool:
     """Return whether matrix x = 0, as of `multiply`."""
     carry = np.zeros(len(matrix), dtype=np.int64)
     for place in _places(matrix, numbers):
@@ -117,7 +116,7 @@ def in_kernel(matrix: Mask, numbers: Sequence[int]) -> bool:
     return not carry.any()
 
 
-def _places(matrix: Mask, numbers: Sequence[int]) -> list[NDArray[np.int64]]:
+def _places(matrix: BoolArray, numbers: Sequence[int]) -> list[NDArray[np.int64]]:
     """Return the product of a matrix of zeros and ones with each 32-bit place of the numbers, the lowest first.
 
     The product is one of floating point, and exact: fewer than 2**21 columns times less than 2**32.

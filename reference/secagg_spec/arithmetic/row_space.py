@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.errors import ParameterError
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 
 PRIMES = (2**31 - 1, 2**31 - 19, 2**31 - 61, 2**31 - 69)
-Mask = NDArray[np.bool_]
 
 
 class RowSpace:
@@ -55,7 +53,7 @@ class RowSpace:
         """How each basis row is made of the independent rows, (rank, rank): basis = origins @ rows modulo the prime."""
         return self._origins[: self.rank, : self.rank]
 
-    def add(self, row: Mask) -> bool:
+    def add(self, row: BoolArray) -> bool:
         """Take a row, and return whether it is independent of those before, modulo the prime.
 
         If so, `column` is what the other basis rows had before in the new pivot's column.
@@ -65,9 +63,7 @@ class RowSpace:
         ParameterError
             Not a numpy array of truth values, or of another length.
         """
-        if not isinstance(row, np.ndarray) or row.dtype != np.bool_:
-            raise ParameterError("row", row, "a numpy array of dtype bool")
-        validate.array_shape("row", row, (self.columns,))
+        validate.truths("row", row, (self.columns,))
         hits = np.flatnonzero(row[self.pivots])
         rest = self._less(row.astype(np.uint64), self.basis[hits])
         places = np.flatnonzero(rest)

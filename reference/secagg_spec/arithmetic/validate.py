@@ -12,6 +12,7 @@ from secagg_spec.errors import DuplicateUser, LengthMismatch, NonCanonical, OutO
 
 UintArray: TypeAlias = NDArray[np.uint64]
 RealArray: TypeAlias = NDArray[np.float64]
+BoolArray: TypeAlias = NDArray[np.bool_]
 _Class = TypeVar("_Class")
 MAX_COUNT = 2**32 - 1
 """The most users, and the most elements of a vector: what a count of 32 bits holds."""
@@ -112,6 +113,22 @@ def signed(name: str, value: object) -> NDArray[np.int64]:
     """
     if not isinstance(value, np.ndarray) or value.dtype != np.int64:
         raise ParameterError(name, _kind(value), "a numpy array of dtype int64")
+    return value
+
+
+def truths(name: str, value: object, shape: tuple[int | None, ...]) -> BoolArray:
+    """Return `value` when it is an array of truth values of the given shape, where ``None`` fits every length.
+
+    Raises
+    ------
+    ParameterError
+        Not a numpy array of dtype bool.
+    LengthMismatch
+        The shape does not fit.
+    """
+    if not isinstance(value, np.ndarray) or value.dtype != np.bool_:
+        raise ParameterError(name, _kind(value), "a numpy array of dtype bool")
+    array_shape(name, value, shape)
     return value
 
 

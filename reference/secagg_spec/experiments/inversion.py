@@ -40,13 +40,13 @@ from secagg_spec.learning.digits import Digits
 from secagg_spec.privacy.reconstruction import (
     Combination,
     Integers,
-    Log,
     combination,
     drift_bound,
     mildest,
     recovered,
 )
 from secagg_spec.selection.batches import Parameters
+from secagg_spec.selection.metrics import Log
 from secagg_spec.selection.strategies import draw
 
 CLASSES = 10

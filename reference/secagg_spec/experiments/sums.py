@@ -13,10 +13,11 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import OutOfRange
-from secagg_spec.privacy.reconstruction import Integers, Log
+from secagg_spec.privacy.reconstruction import Integers
 from secagg_spec.protocols import secagg
 from secagg_spec.protocols.shape import Randomness
 from secagg_spec.selection.batches import Parameters
+from secagg_spec.selection.metrics import Log
 from secagg_spec.selection.strategies import choose, ranges
 
 MODULUS = 2**32

@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import rationals, validate
-from secagg_spec.arithmetic.row_space import PRIMES, Mask, RowSpace
-from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.companions import class_labels
+from secagg_spec.arithmetic.row_space import PRIMES, RowSpace
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
@@ -62,7 +63,7 @@ class Audit:
     `recoveries` are by user; `witness` is of the whole log, and is not 0 for all users that are not recoverable.
     """
 
-    log: Mask
+    log: BoolArray
     recoveries: Mapping[int, Recovery]
     witness: tuple[int, ...]
 
@@ -94,7 +95,7 @@ class Audit:
         return self.witness if found is None else found.witness
 
 
-def audit(log: Mask) -> Audit:
+def audit(log: BoolArray) -> Audit:
     """Return who is recoverable from a log, from which round on, with certificates (MRA-10, MRA-11).
 
     Parameters
@@ -107,9 +108,7 @@ def audit(log: Mask) -> Audit:
     ParameterError
         Not a numpy array of truth values with two axes.
     """
-    if not isinstance(log, np.ndarray) or log.dtype != np.bool_:
-        raise ParameterError("log", log, "a numpy array of dtype bool")
-    validate.array_shape("log", log, (None, None))
+    validate.truths("log", log, (None, None))
     for prime in PRIMES:
         try:
             return _Screen(log, prime).audit()
@@ -118,17 +117,10 @@ def audit(log: Mask) -> Audit:
     raise ParameterError("log", f"{log.shape[0]} rounds of {log.shape[1]} users", f"decidable modulo one of {PRIMES}")
 
 
-def class_labels(log: Mask) -> NDArray[np.intp]:
-    """Return a number for each user, equal for those in the same rounds; -1 for those in none."""
-    columns = np.ascontiguousarray(np.packbits(log, axis=0).T)
-    numbers: dict[bytes, int] = {bytes(columns.shape[1]): -1}
-    return np.array([numbers.setdefault(column.tobytes(), len(numbers) - 1) for column in columns], dtype=np.intp)
-
-
 class _Screen:
     """The walk through a log modulo a prime. Users of one class are one column, its first user's."""
 
-    def __init__(self, log: Mask, prime: int) -> None:
+    def __init__(self, log: BoolArray, prime: int) -> None:
         labels = class_labels(log)
         firsts = np.unique(labels, return_index=True)[1]
         self.log = log
@@ -194,7 +186,7 @@ class _Screen:
             elif len(free) and any(unseen[column] for unseen in self._unseen(rows, members, free) for column in inside):
                 raise _UnluckyPrimeError
 
-    def _free(self, rows: Mask, members: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _free(self, rows: BoolArray, members: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return, of the columns of a component that differ, those that have no pivot."""
         labels = class_labels(rows[:, members])
         taken = labels[np.isin(members, self.space.pivots)]
@@ -202,7 +194,7 @@ class _Screen:
         return members[others[np.unique(labels[others], return_index=True)[1]]]
 
     def _unseen(
-        self, rows: Mask, members: NDArray[np.intp], free: NDArray[np.intp]
+        self, rows: BoolArray, members: NDArray[np.intp], free: NDArray[np.intp]
     ) -> Iterator[Mapping[int, Fraction]]:
         """Yield, for each free column of a component, what the pivots' columns are when it is -1 and the others 0."""
         pivots = np.intersect1d(self.space.pivots, members)
@@ -291,7 +283,7 @@ class _Screen:
         return tuple(vector)
 
 
-def _component(rows: Mask, column: int) -> NDArray[np.intp]:
+def _component(rows: BoolArray, column: int) -> NDArray[np.intp]:
     """Return the columns that hang together with one, by rows that have both."""
     members = np.zeros(rows.shape[1], dtype=bool)
     members[column] = True
@@ -301,7 +293,7 @@ def _component(rows: Mask, column: int) -> NDArray[np.intp]:
     return np.flatnonzero(members)
 
 
-def _combinations(log: Mask, recoveries: Sequence[Recovery]) -> dict[int, Combination]:
+def _combinations(log: BoolArray, recoveries: Sequence[Recovery]) -> dict[int, Combination]:
     """Return the exact combination of each recovery by its user; those of one round are found together."""
     found: dict[int, Combination] = {}
     left: dict[int, list[Recovery]] = {}
@@ -316,7 +308,7 @@ def _combinations(log: Mask, recoveries: Sequence[Recovery]) -> dict[int, Combin
     return {recovery.user: found[recovery.user] for recovery in recoveries}
 
 
-def _solved(log: Mask, group: Sequence[Recovery]) -> dict[int, Combination]:
+def _solved(log: BoolArray, group: Sequence[Recovery]) -> dict[int, Combination]:
     """Return the combinations of recoveries of one round, from a linear system for all.
 
     They are of the rows that the residues name. If a factor is a multiple of the prime, its row is not among these;
@@ -331,7 +323,7 @@ def _solved(log: Mask, group: Sequence[Recovery]) -> dict[int, Combination]:
     return found
 
 
-def _from_rows(log: Mask, group: Sequence[Recovery], at: Sequence[int]) -> dict[int, Combination] | None:
+def _from_rows(log: BoolArray, group: Sequence[Recovery], at: Sequence[int]) -> dict[int, Combination] | None:
     """Return the combinations of some rows, independent ones, that are what the recoveries say, if all are."""
     rows = log[list(at)]
     columns = rationals.independent_columns(rows, group[0].prime)
@@ -346,7 +338,7 @@ def _from_rows(log: Mask, group: Sequence[Recovery], at: Sequence[int]) -> dict[
     }
 
 
-def _small(log: Mask, recovery: Recovery) -> Combination | None:
+def _small(log: BoolArray, recovery: Recovery) -> Combination | None:
     """Return the combination of a recovery when small fractions stand for its residues."""
     numbers = rationals.small_fractions(recovery.residues, recovery.prime)
     if numbers is None or not _makes(log[list(recovery.combined)], recovery.user, numbers):
@@ -354,7 +346,7 @@ def _small(log: Mask, recovery: Recovery) -> Combination | None:
     return tuple(zip(recovery.combined, numbers, strict=True))
 
 
-def _makes(rows: Mask, user: int, numbers: Sequence[Fraction]) -> bool:
+def _makes(rows: BoolArray, user: int, numbers: Sequence[Fraction]) -> bool:
     """Return whether rows, times numbers, are together exactly the unit vector of a user."""
     tops, common = rationals.integers(numbers)
     total = rationals.multiply(np.ascontiguousarray(rows.T), tops)

@@ -20,11 +20,12 @@ from math import gcd
 
 import numpy as np
 
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.multiround import Audit, audit
 from secagg_spec.protocols.heterosag_plan import Parameters
 from secagg_spec.selection import metrics, weights
-from secagg_spec.selection.participation import MAX_ENTRIES, Log, Mask, Sums
+from secagg_spec.selection.participation import MAX_ENTRIES, Log, Sums
 from secagg_spec.selection.weights import Bounds
 
 _MOST_CLASSES = 4096
@@ -187,7 +188,7 @@ def _members(sums: Sums, at: int) -> tuple[int, ...]:
     return tuple(np.flatnonzero(sums.sets[at]).tolist())
 
 
-def _weight(sets: Mask) -> Bounds:
+def _weight(sets: BoolArray) -> Bounds:
     """Return bounds of the weak privacy; where users are too many to look closer, by the smallest class and set."""
     classes = metrics.classes(sets)
     if len(classes) <= _MOST_CLASSES:
@@ -234,7 +235,7 @@ def expand(log: Log, parameters: Parameters) -> Log:
     )
 
 
-def _cells(rows: Mask, parameters: Parameters, segment: int) -> Sums:
+def _cells(rows: BoolArray, parameters: Parameters, segment: int) -> Sums:
     """Return the survivors of each cell of a segment, round by round."""
     cells = [sorted(cell.members) for cell in parameters.parts if cell.segment == segment]
     inside = np.zeros((len(cells), parameters.N), dtype=bool)

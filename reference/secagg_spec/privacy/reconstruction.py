@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.errors import LengthMismatch
+from secagg_spec.selection.metrics import Log
 
-Log: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
 """Rounds, ascending, with the number that the sum of each is multiplied by, which is not 0."""
@@ -180,10 +180,7 @@ def _terms(numbers: Sequence[Fraction]) -> Combination:
 
 
 def _checked(log: Log) -> Log:
-    if not isinstance(log, np.ndarray) or log.dtype != np.bool_:
-        raise ParameterError("log", log, "a numpy array of dtype bool")
-    validate.array_shape("log", log, (None, None))
-    return log
+    return validate.truths("log", log, (None, None))
 
 
 def _indicator(log: Log, users: Sequence[int]) -> list[int]:

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import ParameterError
 
 MAX_USERS = 2**32 - 1
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,6 @@ def whole_batches(parameters: Parameters, users: Collection[int]) -> tuple[int, 
     return tuple(user for user in sorted(here) if here.issuperset(parameters.members(user // parameters.T)))
 
 
-def complete(parameters: Parameters, available: Mask) -> NDArray[np.intp]:
+def complete(parameters: Parameters, available: BoolArray) -> NDArray[np.intp]:
     """Return, ascending, the batches all of whose users are available; `available` is u(t), N truth values."""
     return np.flatnonzero(available.reshape(parameters.batches, parameters.T).all(axis=1))

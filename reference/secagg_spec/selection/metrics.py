@@ -22,13 +22,14 @@ from itertools import accumulate, product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.companions import class_labels
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.batches import Parameters
 
-Log = NDArray[np.bool_]
+Log = BoolArray
 """A row for each round, a column for each user: who was in the sum."""
 MOST_SETS = 2**16
 Rate = Fraction | float | int
@@ -44,10 +45,7 @@ def check_log(log: Log) -> Log:
     LengthMismatch
         Not of two axes.
     """
-    if not isinstance(log, np.ndarray) or log.dtype != np.bool_:
-        raise ParameterError("log", log, "a numpy array of dtype bool")
-    validate.array_shape("log", log, (None, None))
-    return log
+    return validate.truths("log", log, (None, None))
 
 
 # --------------------------------------------------------------------------------------------------- of one log
@@ -65,12 +63,11 @@ def classes(log: Log) -> list[tuple[int, ...]]:
     ParameterError, LengthMismatch
         It is no such array.
     """
-    users = np.flatnonzero(check_log(log).any(axis=0))
-    if not users.size:
-        return []
-    of = np.unique(np.packbits(log[:, users], axis=0), axis=1, return_inverse=True)[1].ravel()
-    parts = np.split(users[np.argsort(of, kind="stable")], np.cumsum(np.bincount(of))[:-1])
-    return sorted(tuple(part.tolist()) for part in parts)
+    found: dict[int, list[int]] = {}
+    for user, label in enumerate(class_labels(check_log(log)).tolist()):
+        if label >= 0:
+            found.setdefault(label, []).append(user)
+    return [tuple(users) for users in found.values()]
 
 
 def strong_privacy(log: Log) -> int:

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 
-Mask = NDArray[np.bool_]
 Whole = NDArray[np.int64]
 MAX_ENTRIES = 2**28
 """The most truth values that the sets of a log may take, one for each user of each set."""
@@ -112,7 +112,7 @@ class Sums:
     `sets` are (S, N) truth values; `rounds` counts from 0 at the first round of the log, and ascends.
     """
 
-    sets: Mask
+    sets: BoolArray
     rounds: Whole
 
 
@@ -131,7 +131,7 @@ class Log:
         return self.first + int(at)
 
     @cached_property
-    def taking_part(self) -> Mask:
+    def taking_part(self) -> BoolArray:
         """Who is in a sum of each round, (J, N) truth values."""
         if not self.cells:
             return self.segments[0].sets

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
-from secagg_spec.selection.batches import Mask, Parameters, complete
+from secagg_spec.selection.batches import Parameters, complete
 
 MAX_FREQUENCY = 2**32
 Counts = NDArray[np.int64]
@@ -67,13 +68,13 @@ def draw(items: _Items, draws: Sequence[int]) -> _Items:
 # ----------------------------------------------------------------------------------------------- the strategies
 
 
-def uniform(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def uniform(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     """Draw K/T of the complete batches: Multi-RoundSecAgg for equal dropout rates, and for T = 1 random selection."""
     batches = complete(parameters, available)
     return _drawn(batches, parameters.per_round) if len(batches) >= parameters.per_round else None
 
 
-def least(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def least(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     """Take complete batches by ascending frequency, and draw among those of the first one that do not all fit."""
     batches = complete(parameters, available)
     count = parameters.per_round
@@ -88,7 +89,7 @@ def least(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool 
     return Pool(taken, level, missing)
 
 
-def fair(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def fair(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     """Draw one complete batch of the least frequency, then others: Multi-RoundSecAgg as the paper has it, repaired."""
     batches = complete(parameters, available)
     if len(batches) < parameters.per_round:
@@ -112,7 +113,7 @@ class Strategy:
     """A way to choose; `batch` is the T that it asks for, given K, or None when any will do."""
 
     name: str
-    pool: Callable[[Parameters, Counts, Mask], Pool | None]
+    pool: Callable[[Parameters, Counts, BoolArray], Pool | None]
     batch: Callable[[int], int] | None = None
 
     def check(self, parameters: Parameters) -> None:
@@ -142,7 +143,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
 # -------------------------------------------------------------------------------------------------- the choice
 
 
-def ranges(parameters: Parameters, strategy: str, frequencies: Counts, available: Mask) -> tuple[int, ...] | None:
+def ranges(parameters: Parameters, strategy: str, frequencies: Counts, available: BoolArray) -> tuple[int, ...] | None:
     """Return the number that each draw of a choice is below, or None when there is no round.
 
     The arguments and errors are those of `choose`.
@@ -152,7 +153,7 @@ def ranges(parameters: Parameters, strategy: str, frequencies: Counts, available
 
 
 def choose(
-    parameters: Parameters, strategy: str, frequencies: Counts, available: Mask, draws: Sequence[int]
+    parameters: Parameters, strategy: str, frequencies: Counts, available: BoolArray, draws: Sequence[int]
 ) -> tuple[int, ...] | None:
     """Return the users of a round, ascending, or None when there is no round (MRA-03 to MRA-06).
 
@@ -186,7 +187,7 @@ def choose(
     return parameters.users(np.sort(pool.choose(draws)).tolist())
 
 
-def _pool(parameters: Parameters, strategy: str, frequencies: Counts, available: Mask) -> Pool | None:
+def _pool(parameters: Parameters, strategy: str, frequencies: Counts, available: BoolArray) -> Pool | None:
     if not isinstance(strategy, str) or strategy not in STRATEGIES:
         raise ParameterError("strategy", strategy, "one of " + ", ".join(STRATEGIES))
     validate.instance("parameters", parameters, Parameters)
@@ -196,9 +197,7 @@ def _pool(parameters: Parameters, strategy: str, frequencies: Counts, available:
     if outside.any():
         at = int(np.argmax(outside))
         raise OutOfRange(f"frequencies[{at}]", int(frequencies[at]), f"in [0, {MAX_FREQUENCY})")
-    if not isinstance(available, np.ndarray) or available.dtype != np.bool_:
-        raise ParameterError("available", available, "a numpy array of dtype bool")
-    validate.array_shape("available", available, (parameters.N,))
+    validate.truths("available", available, (parameters.N,))
     return STRATEGIES[strategy].pool(parameters, frequencies, available)
 
 

@@ -37,17 +37,16 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import dependence
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
-from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.selection.metrics import classes
 
 EXACT_USERS = 12
 _SHARED = (1, 2, 3)
 _SPLITS = 3
 _Items = NDArray[np.intp]
-_Log = NDArray[np.bool_]
 
 
-def code_of(log: _Log) -> Code:
+def code_of(log: BoolArray) -> Code:
     """Return the code of a log, modulo the first prime that does as well as the rationals."""
     for modulus in range(dependence.MODULI - 1, 2, -2):
         if is_prime(modulus):
@@ -86,7 +85,7 @@ class _Packing:
 class Code:
     """The words of a log, on columns that differ, are not zero and have ascending weights."""
 
-    def __init__(self, log: _Log, field: PrimeField) -> None:
+    def __init__(self, log: BoolArray, field: PrimeField) -> None:
         self.field = field
         self.members = _classes(log)
         self.weights = np.array([len(users) for users in self.members], dtype=np.int64)
@@ -268,28 +267,28 @@ class Code:
         self._note(np.concatenate([base.inside[found[steps[0] != 0]], base.outside[word != 0]]))
 
 
-def _classes(log: _Log) -> list[_Items]:
+def _classes(log: BoolArray) -> list[_Items]:
     """Return the users who are in the same sets, and in at least one, the smallest classes first."""
     found = [np.array(users, dtype=np.intp) for users in classes(log)]
     return sorted(found, key=len)
 
 
-def _different(rows: _Log) -> _Log:
+def _different(rows: BoolArray) -> BoolArray:
     """Return each row once, in their order; of many only the first, when all columns are independent on them."""
     different = rows[np.sort(np.unique(np.packbits(rows, axis=1), axis=0, return_index=True)[1])]
     first = different[: 2 * rows.shape[1]]
     return first if len(first) < len(different) and _rank(first) == rows.shape[1] else different
 
 
-def _rank(rows: _Log) -> int:
+def _rank(rows: BoolArray) -> int:
     return int(flint.fmpz_mat(rows.astype(int).tolist()).rank()) if rows.size else 0
 
 
-def _most_frequent(values: UintArray, weights: NDArray[np.int64]) -> _Log:
+def _most_frequent(values: UintArray, weights: NDArray[np.int64]) -> BoolArray:
     """Return where the value other than 0 is that has the greatest weight."""
     of = np.unique(values, return_inverse=True)[1]
     sums = np.bincount(of, weights=weights * (values != 0))
-    most: _Log = of == np.argmax(sums)
+    most: BoolArray = of == np.argmax(sums)
     most &= values != 0
     return most
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.mutants.multi_round_witness import Function, batch, family, one_by_one
 from secagg_spec.conformance.mutants.wrapped import BUILD, changing
@@ -19,14 +20,14 @@ from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.targets.reference_multi_round import counts
 from secagg_spec.selection import batches, strategies
-from secagg_spec.selection.batches import Mask, Parameters
+from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.strategies import Counts, Pool
 
 _BATCHES, _STRATEGIES = "secagg_spec.selection.batches", "secagg_spec.selection.strategies"
 _TABLE = f"{_STRATEGIES}:STRATEGIES"
 _BATCH = "select.batch"
 _NUMBERED = ("select.family", _BATCH, "select.session", "select.complete", "select.request")
-Chooses = Callable[[Parameters, Counts, Mask], Pool | None]
+Chooses = Callable[[Parameters, Counts, BoolArray], Pool | None]
 
 
 # ------------------------------------------------------------------------------------------------------ the family
@@ -151,7 +152,7 @@ _HALF = (0, *range(2, 8))
     lambda: batch("fair", (0, 9, 1, 1, 2, 2, 3, 3), _HALF, (0, 0)),
     also=("MRA-04",),
 )
-def _least_available(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _least_available(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.fair(parameters, frequencies, available)
     if pool is None:
         return None
@@ -165,7 +166,7 @@ def _by(name: str, effect: str, of: Callable[[Any], Any]) -> None:
     """Register a mutant with another frequency of a batch."""
 
     @_strategy(name, "MRA-05", effect, "fair partition", lambda: batch("fair", (9, 0, 3, 3, 1, 4, 2, 2), draws=(0, 0)))
-    def other(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    def other(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
         often = of(frequencies.reshape(parameters.batches, parameters.T))
         return strategies.fair(parameters, np.repeat(often, parameters.T), available)
 
@@ -190,7 +191,7 @@ _by(
     "fair partition",
     lambda: batch("fair", (0, 0, 1, 1, 2, 2, 3, 3), draws=(0, 0)),
 )
-def _most(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _most(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.fair(parameters, frequencies.max() - frequencies, available)
 
 
@@ -201,7 +202,7 @@ def _most(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool 
     "fair partition",
     lambda: batch("fair", (3, 3, 1, 1, 2, 2, 0, 0), draws=(0, 0)),
 )
-def _uniform(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _uniform(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.fair(parameters, np.zeros_like(frequencies), available)
 
 
@@ -212,7 +213,7 @@ def _uniform(parameters: Parameters, frequencies: Counts, available: Mask) -> Po
     "fair",
     lambda: batch("fair", (0, 0, 1, 1, 2, 2, 0, 0), draws=(0, 1)),
 )
-def _all_least(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _all_least(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.fair(parameters, frequencies, available)
     if pool is None or pool.least is None or len(pool.least) < parameters.per_round:
         return pool
@@ -227,7 +228,7 @@ def _all_least(parameters: Parameters, frequencies: Counts, available: Mask) -> 
     lambda: one_by_one("weighted", (0, 1, 1, 1, 1), (0,)),
     also=("MRA-05",),
 )
-def _minimum_only(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _minimum_only(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.fair(parameters, frequencies, available)
     if pool is None or pool.least is None or len(pool.least) < parameters.per_round:
         return None
@@ -241,7 +242,7 @@ def _minimum_only(parameters: Parameters, frequencies: Counts, available: Mask) 
     "weighted least",
     lambda: one_by_one("weighted"),
 )
-def _first_of_equals(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _first_of_equals(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     there = batches.complete(parameters, available)
     if len(there) < parameters.per_round:
         return None
@@ -257,7 +258,7 @@ def _first_of_equals(parameters: Parameters, frequencies: Counts, available: Mas
     "weighted least",
     lambda: one_by_one("weighted", (1, 0, 1, 1, 1), (0,)),
 )
-def _draws_all(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _draws_all(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.uniform(parameters, frequencies, available)
 
 
@@ -269,7 +270,7 @@ def _draws_all(parameters: Parameters, frequencies: Counts, available: Mask) -> 
     lambda: batch("uniform", draws=(1, 0)),
     also=("MRA-08",),
 )
-def _first_batches(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _first_batches(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.uniform(parameters, frequencies, available)
     return pool and Pool(pool.drawn[: pool.draws], pool.drawn[:0], 0)
 
@@ -281,7 +282,7 @@ def _first_batches(parameters: Parameters, frequencies: Counts, available: Mask)
     "weighted least",
     lambda: batch("least", (0, 0, 1, 1, 2, 2, 1, 1), draws=(1,)),
 )
-def _one_place(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+def _one_place(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.fair(parameters, frequencies, available)
 
 
@@ -310,7 +311,7 @@ _NAMES = "random weighted partition uniform fair least"
     lambda: batch("uniform", available=range(4)),
 )
 def _to_spare(right: Chooses) -> Chooses:
-    def wrong(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    def wrong(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
         many = len(batches.complete(parameters, available)) > parameters.per_round
         return right(parameters, frequencies, available) if many else None
 
@@ -334,7 +335,7 @@ def _all_there(right: Chooses) -> Chooses:
     lambda: batch("uniform", available=range(2), draws=()),
 )
 def _smaller(right: Chooses) -> Chooses:
-    def wrong(parameters: Parameters, frequencies: Counts, available: Mask) -> Pool | None:
+    def wrong(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
         there = batches.complete(parameters, available)
         few = 0 < len(there) < parameters.per_round
         return Pool(there, there[:0], 0) if few else right(parameters, frequencies, available)
@@ -350,7 +351,7 @@ def _smaller(right: Chooses) -> Chooses:
     lambda: batch("uniform", available=_HALF, draws=(0, 0)),
 )
 def _one_missing(right: Function) -> Function:
-    def wrong(parameters: Parameters, available: Mask) -> Any:
+    def wrong(parameters: Parameters, available: BoolArray) -> Any:
         here = available.reshape(parameters.batches, parameters.T).sum(axis=1)
         return np.flatnonzero(here >= max(parameters.T - 1, 1))
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.conformance.targets import readers
 from secagg_spec.errors import InconsistentSets, OutOfRange
 from secagg_spec.privacy import multiround
@@ -92,7 +93,7 @@ def _audit(*, N: int, rounds: Sequence[Sequence[int]]) -> dict[str, Any]:
     }
 
 
-def table(N: int, rounds: Sequence[Sequence[int]]) -> batches.Mask:
+def table(N: int, rounds: Sequence[Sequence[int]]) -> BoolArray:
     """Return a log as truth values, (J, N)."""
     log = np.zeros((len(rounds), validate.integer("N", N, 1, batches.MAX_USERS)), dtype=np.bool_)
     for t, users in enumerate(rounds):
