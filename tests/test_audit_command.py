@@ -49,7 +49,7 @@ def test_the_first_line_is_the_verdict(capsys: pytest.CaptureFixture[str], log: 
     assert lines[0] == "3 of 6 users are recoverable; the first, user 0, after round 3"
     assert "log: 5 rounds, 1 to 5, 1 without a sum: 4; 6 users" in lines
     assert "in no sum: user 5" in lines
-    assert "strong privacy: 1, fewest users that are in the same sums: user 0" in lines
+    assert "strong privacy: 1, fewest users that are in the same sums: such as user 0" in lines
     assert "weak privacy: 1, fewest users in a combination of sums" in lines
     assert "fairness gap: 2/5 (about 0.4), cardinality: 8/5 (about 1.6)" in lines
     assert "     0      3      3  x[0] = 1/2 s[1] - 1/2 s[2] + 1/2 s[3]" in lines
@@ -82,8 +82,18 @@ def test_verdicts_and_exit_codes(
     found, out, err = call(capsys, path, *arguments)
     assert (found, err) == (code, "")
     assert verdict in out.splitlines()[0]
-    assert ("below --privacy 3: users 0, 1\n" in out) == ("3" in arguments)
+    assert ("below --privacy 3: such as users 0, 1\n" in out) == ("3" in arguments)
     assert ("who never took part is unknown" in out) == ("--users" not in arguments)
+
+
+def test_a_log_without_users_says_why_it_fails(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("round,users\n4,\n", encoding="utf-8")
+    code, out, _ = call(capsys, path, "--users", 2, "--privacy", 2)
+    assert code == 1
+    assert "the strong privacy is 0, below --privacy 2: there is no sum with users\n" in out
+    assert "\nlog: 1 round, 4, 1 without a sum: 4; 2 users\n" in out
+    assert "\nstrong privacy: 0, fewest users that are in the same sums: there is no sum with users\n" in out
 
 
 def test_a_user_is_told_in_full(capsys: pytest.CaptureFixture[str], log: Path) -> None:
@@ -109,7 +119,7 @@ def test_names_are_those_of_the_roster(capsys: pytest.CaptureFixture[str], tmp_p
     path.write_text("round,user\n0,Ann\n0,Bob\n0,Eve Smith\n1,Bob\n1,Eve Smith\n", encoding="utf-8")
     _, out, _ = call(capsys, path, "--roster", roster, "--privacy", 2)
     assert out.startswith(
-        "1 of 3 users is recoverable after round 1\nthe strong privacy is 1, below --privacy 2: user Ann\n"
+        "1 of 3 users is recoverable after round 1\nthe strong privacy is 1, below --privacy 2: such as user Ann\n"
     )
     assert "x[Ann] = s[0] - s[1]" in out
     _, out, _ = call(capsys, path, "--roster", roster, "--user", "Eve Smith")
@@ -179,7 +189,7 @@ def test_logs_of_cells_are_audited_as_they_are(capsys: pytest.CaptureFixture[str
     code, out, _ = call(capsys, path, "--user", 1)
     assert code == 1
     assert out.startswith("1 of 4 users is recoverable after round 1\n")
-    assert "strong privacy: 1, fewest users that are in the same sums: user 0, in segment 1" in out
+    assert "strong privacy: 1, fewest users that are in the same sums: such as user 0, in segment 1" in out
     assert "no sum of the log, in segment 0 changes" in out
     _, out, _ = call(capsys, path)
     assert "x[0] = s[0]{0, 1, 2, 3} - s[1]{1, 2, 3}" in out

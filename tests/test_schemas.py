@@ -71,3 +71,10 @@ def test_every_schema_of_the_text_is_a_schema() -> None:
     assert paths
     for path in paths:
         Draft202012Validator.check_schema(schemas.load(path))
+
+
+def test_a_form_whose_types_fit_is_the_one_that_is_told() -> None:
+    numbers = {"type": "array", "uniqueItems": True, "items": {"type": "integer"}}
+    schema = {"oneOf": [numbers, {"type": "array", "items": numbers}]}
+    assert list(schemas.faults([1, 1], schema)) == [((), "names something twice")]
+    assert list(schemas.faults([[1], [2, 2]], schema)) == [((), "[1] names something twice")]

@@ -60,7 +60,14 @@ def test_equal_rates_and_no_partition_are_told(capsys: pytest.CaptureFixture[str
     assert "no partition: 8 does not divide 20" in out
     assert "\nPartition" not in out
     _, out, _ = call(capsys, "--users", "7", "--per-round", "1", "--privacy", "1", "--rounds", "2")
-    assert "each to 1 to 2 of them" in out
+    assert "each to 1 or 2 of them" in out
+
+
+def test_a_scheme_without_a_round_is_said_to_have_no_sum(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("--users", "20", "--per-round", "4", "--privacy", "2", "--rounds", "3", "--dropout")
+    note = "\nprivacy 0: no round took place, so there is no sum\n"
+    assert note in call(capsys, *given, "1")[1]
+    assert note not in call(capsys, *given, "0")[1]
 
 
 def test_json_holds_all_numbers_of_all_rounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_it_shows_a_whole_session(capsys: pytest.CaptureFixture[str], base: str,
     assert f"at least {min(together)} users are always together (T = 4)" in out
     assert f"with 2 of them on its side, {min(together) - 2} are" in out
     assert "12 of 12 users refuse and blame the server" in out
+    assert "in numbers of the round: the survivors [1, 2, 3" in out
     assert all(len(line) <= 120 for line in out.splitlines())
 
 
@@ -64,7 +65,7 @@ def test_a_session_without_rounds_says_so(capsys: pytest.CaptureFixture[str]) ->
     code, out, _ = call(capsys, "--away", "0.9")
     assert code == 1
     assert out.count("fewer than 3 batches complete: no round") == 6
-    assert "the log: 0 of 6 rounds with a sum; each user is in 0 to 0 sums" in out
+    assert "the log: 0 of 6 rounds with a sum; each user is in 0 sums" in out
     assert "refuse" not in out
 
 
@@ -72,6 +73,17 @@ def test_a_round_with_too_few_users_says_so(capsys: pytest.CaptureFixture[str]) 
     code, out, _ = call(capsys, "--lost", "0.9", "--away", "0", "--rounds", "2")
     assert code == 1
     assert out.count("too few users are left: no sum") == 2
+
+
+def test_one_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "--users", "12", "--batch", "12", "--rounds", "1", "--lost", "0", "--away", "0")
+    assert "the family has 1 set of 1 batch\n" in out
+    assert "the log: 1 of 1 round with a sum; each user is in 1 sum\n" in out
+
+
+def test_many_users_that_are_away_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = call(capsys, "--users", "200", "--rounds", "1", "--length", "1", "--away", "0.2")
+    assert re.search(r"^round 0: not available: [2-6]\d users$", out, re.M)
 
 
 def test_large_families_are_told_by_their_power_of_ten(capsys: pytest.CaptureFixture[str]) -> None:

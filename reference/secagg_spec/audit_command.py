@@ -173,15 +173,15 @@ def _verdict(found: Account) -> str:
 
 
 def _below(found: Account, least: int | None) -> Iterator[str]:
-    if least is not None and found.strong < least and found.smallest is not None:
+    if least is not None and found.strong < least:
         yield f"the strong privacy is {found.strong}, below --privacy {least}: {_fewest(found)}"
 
 
 def _fewest(found: Account) -> str:
     """Return the smallest class in words."""
     if found.smallest is None:
-        return "nobody"
-    return _who(found.log.roster, found.smallest.users) + _where(found, found.smallest.segment)
+        return "there is no sum with users"
+    return "such as " + _who(found.log.roster, found.smallest.users) + _where(found, found.smallest.segment)
 
 
 def _where(found: Account, segment: int) -> str:
@@ -195,8 +195,7 @@ def _about(found: Account) -> Iterator[str]:
         yield "users: those that the log names; who never took part is unknown (give --users or --roster)"
     elif found.absent:
         yield f"in no sum: {_who(log.roster, found.absent)}"
-    if found.smallest is not None:
-        yield f"strong privacy: {found.strong}, fewest users that are in the same sums: {_fewest(found)}"
+    yield f"strong privacy: {found.strong}, fewest users that are in the same sums: {_fewest(found)}"
     low, high = found.weak.low, found.weak.high
     yield f"weak privacy: {low if low == high else f'between {low} and {high}'}, fewest users in a combination of sums"
     taking = log.taking_part
@@ -208,7 +207,8 @@ def _rounds(found: Account) -> str:
     log = found.log
     if not log.rounds:
         return "no rounds"
-    count = f"{log.rounds} rounds, {log.number(0)} to {log.number(log.rounds - 1)}"
+    first, last = log.number(0), log.number(log.rounds - 1)
+    count = f"{log.rounds} rounds, {first} to {last}" if log.rounds > 1 else f"1 round, {first}"
     if not found.empty:
         return count
     return f"{count}, {len(found.empty)} without a sum: {wording.runs([log.number(at) for at in found.empty])}"

@@ -101,6 +101,9 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     work = rounds * K * K
     if work > MOST_WORK:
         raise ParameterError("rounds * per-round**2", work, f"at most {MOST_WORK}, so fewer --rounds or --per-round")
+    for count, option in ((K, "--per-round"), (N, "--users")):
+        if divmod(count, T)[1]:
+            raise ParameterError("--privacy", T, f"a divisor of {option} = {count}")
     return Parameters(N, K, T)
 
 
@@ -201,7 +204,8 @@ def _recovered(session: Session, users: Sequence[int]) -> Iterator[str]:
     yield from _wrapped(f"x_{chosen} = {formula(taken)}", "  ")
     yield f"  which is {_vector(recovered(taken, session.sums))}; user {chosen} has {_vector(session.models[chosen])}"
     yield ""
-    yield "  user   after   from   comes out as               its model             off by     at most"
+    yield "         after    from"
+    yield "  user   rounds   sums   comes out as               its model             off by     at most"
     worst = [_line(session, user) for user in users]
     yield from (line for line, _ in worst[:_FEW])
     if len(users) > _FEW:
@@ -219,7 +223,7 @@ def _line(session: Session, user: int) -> tuple[str, Fraction]:
     bound = drift_bound(session.log, taken, session.drift)
     assert off <= bound
     numbers = f"{_vector(found):24}   {_vector(session.models[user]):18}   {_number(off):>6}   {_number(bound):>9}"
-    return f"  {user:4}   {session.after(user):5}   {len(taken):4}   {numbers}", off
+    return f"  {user:4}   {session.after(user):6}   {len(taken):4}   {numbers}", off
 
 
 def formula(taken: Combination) -> str:

@@ -57,9 +57,11 @@ def _one_of(error: ValidationError) -> str:
         return f"must have exactly one of the members {names}"
     if not error.context:
         return f"fits several forms, and is {shown(error.instance)}"
-    closest = max(error.context, key=lambda one: len(one.absolute_path))
+    mistyped = {one.schema_path[0] for one in error.context if one.validator == "type"}
+    told = [one for one in error.context if one.schema_path[0] not in mistyped] or error.context
+    closest = max(told, key=lambda one: len(one.absolute_path))
     inside = "".join(f"[{part!r}]" for part in closest.relative_path)
-    return f"{inside} {_said(closest)}" if inside else " or ".join(dict.fromkeys(map(_said, error.context)))
+    return f"{inside} {_said(closest)}" if inside else " or ".join(dict.fromkeys(map(_said, told)))
 
 
 _PHRASES: Mapping[str, Callable[[ValidationError], str]] = {

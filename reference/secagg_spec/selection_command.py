@@ -155,10 +155,12 @@ def _told(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
     yield from _table(courses)
     if all(course.scheme.name != "Partition" for course in courses):
         yield f"no partition: {settings.per_round} does not divide {settings.users}"
+    if any(not course.strong for course in courses):
+        yield "privacy 0: no round took place, so there is no sum"
     yield ""
     yield "statements of the paper, in this run:"
     for verdict in selection.verdicts(courses):
-        text = f"{'holds   ' if verdict.holds else 'DOES NOT'}  {verdict.claim}  {verdict.statement} ({verdict.shown})"
+        text = f"{'holds   ' if verdict.holds else 'FAILS   '}  {verdict.claim}  {verdict.statement} ({verdict.shown})"
         yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent=" " * 12)
 
 
@@ -168,7 +170,7 @@ def _rates(settings: Settings) -> Iterator[str]:
         yield f"each user drops out with the probability {float(settings.rates[0]):g}, in each round anew"
         return
     few, more = divmod(settings.users, len(settings.rates))
-    each = f"{few} to {few + 1}" if more else f"{few}"
+    each = f"{few} or {few + 1}" if more else f"{few}"
     yield f"each user drops out with its own probability, in each round anew: {shown},"
     yield f"given to users in random order, each to {each} of them"
 

@@ -87,6 +87,10 @@ def test_every_check_of_the_operations_runs_on_the_reference() -> None:
     assert set(judged(narrow.adapter(hello(randomness="none")), "select.batch/*", cases=1)) >= OFTEN
 
 
+def test_failures_tell_the_numbers_as_requests_do() -> None:
+    assert str(oracles.Numbers(12, 6, 3)) == "N=12 K=6 T=3"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_operations_have_no_ranges(name: str) -> None:
     with pytest.raises(Exception, match="no ranged parameter 'N'"):

@@ -100,7 +100,8 @@ def _verdict(result: Result) -> Iterator[str]:
     T, users = result.settings.parameters.T, len(result.rows)
     alone, as_one, among = (sum(_seen(_parts(row)[at]) for row in result.rows) for at in range(3))
     yield "verdict, where an image is found when none of the data is nearer to what comes out than the user's own:"
-    yield f"  random selection: the images of {alone} of {users} users are found, and it is known whose they are"
+    known = ", and it is known whose they are" if alone else ""
+    yield f"  random selection: the images of {alone} of {users} users are found{known}"
     yield f"  batch partitioning, the sum taken for one user's update: those of {as_one} of {users}, at best"
     yield "    (of all labels and starts the nearest is taken, which the server cannot tell from the others)"
     yield f"  batch partitioning, the sum taken for {T} updates: those of {among} of {users}"
@@ -174,14 +175,14 @@ def _come_out(axes: Any, found: Found | None) -> None:
 def _image(axes: Any, image: RealArray | None, below: str, colour: str) -> None:
     if image is not None:
         axes.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation="nearest")
-    axes.set(xticks=[], yticks=[])
+    axes.set(xticks=[], yticks=[], anchor="N")
     axes.set_xlabel(below, color=colour, fontweight="bold")
     for side in axes.spines.values():
         side.set(color=colour, linewidth=2)
 
 
 def tiled(images: RealArray) -> RealArray:
-    """Return images (n, side, side) as one, black on white, in a square of as many places as are needed."""
+    """Return images (n, side, side) as one, black on white, in rows as long as those of a square that holds them."""
     across = isqrt(len(images) - 1) + 1
     scale = max(1, _TILE // images.shape[1])
     size = images.shape[1] * scale + _GAP

@@ -18,8 +18,8 @@ _PROTOCOLS = {
 }
 _DEFAULTS = {"users": "8", "length": "6"}
 _EXIT_CODES = """exit codes:
-  0  the round gave the right sum, or every model was the right one
-  1  the round or epoch ended without a sum: too few users were left, or a timeout made it void
+  0  each sum was the right one, and each model
+  1  there was no sum, of several rounds in none: too few users were left, or a timeout made the epoch void
   2  wrong usage, or parameters that the text refuses"""
 
 

@@ -29,6 +29,8 @@ _PROTOCOLS = {base.name: kind for kind, base in BASES.items()}
 _TITLES = {"secagg": "SecAgg", "lightsecagg": "LightSecAgg"}
 _STRATEGIES = [name for name in strategies.STRATEGIES if name not in {"random", "weighted"}]
 """Those with batches: without, there is nothing that a user could hold the server to (MRA-17)."""
+_NAMED = 12
+"""How many users that are away are named; of more, their number is told."""
 _SHARE_ELEMENTS = 37
 """What one pair of shares weighs against elements of a vector, in bytes."""
 
@@ -116,7 +118,7 @@ def _heading(p: Parameters, strategy: str) -> list[str]:
     among = f"N = {s.N} users in {_count(s.batches)} of T = {s.T}, K = {s.K} of them in a round"
     return [
         f"Multi-RoundSecAgg: {among}, c = {c} may collude",
-        f"strategy {strategy}; the family has {_family(s)} sets of {_count(s.per_round)}",
+        f"strategy {strategy}; the family has {_family(s)} of {_count(s.per_round)}",
         f"rounds of {_TITLES[p.base.name]} among the chosen users; draws, inputs and dropouts from the seed",
     ]
 
@@ -128,15 +130,17 @@ def _count(number: int) -> str:
 def _family(s: batches.Parameters) -> str:
     """Return how many sets there are; of many, the power of ten."""
     if s.batches <= 100:
-        return f"{batches.family_size(s):,}"
+        size = batches.family_size(s)
+        return "1 set" if size == 1 else f"{size:,} sets"
     n, m = s.batches, s.per_round
-    return f"about 10**{round((lgamma(n + 1) - lgamma(m + 1) - lgamma(n - m + 1)) / log(10))}"
+    return f"about 10**{round((lgamma(n + 1) - lgamma(m + 1) - lgamma(n - m + 1)) / log(10))} sets"
 
 
 def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]:
     """Tell one round: who was away, who was chosen, who dropped out, whose sum it is."""
     away = sorted(set(range(p.selection.N)) - set(turn.available))
-    lines = [f"round {number}: {f'not available: {users_in_words(away)}' if away else 'everybody is available'}"]
+    missing = users_in_words(away) if len(away) <= _NAMED else f"{len(away)} users"
+    lines = [f"round {number}: {f'not available: {missing}' if away else 'everybody is available'}"]
     if not outcome.chosen:
         return [*lines, f"  fewer than {_count(p.selection.per_round)} complete: no round"]
     lines.append(f"  chosen: {_batches(p, outcome.chosen)}")
@@ -169,7 +173,9 @@ def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
     together = companions(sets)
     counts = np.array([sum(user in members for members in sets) for user in range(p.selection.N)])
     rounds = f"{sum(map(bool, sets))} of {counted(len(sets), 'round')} with a sum"
-    lines = [f"the log: {rounds}; each user is in {counts.min()} to {counts.max()} sums"]
+    least, most = counts.min(), counts.max()
+    often = f"{least} to {most} sums" if least < most else counted(most, "sum")
+    lines = [f"the log: {rounds}; each user is in {often}"]
     if not together:
         return lines
     fewest = min(map(len, together))
@@ -227,9 +233,14 @@ def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source
     said = lie.refusals(rows)
     assert len(said) == len(chosen), "a user answered for part of a batch"
     first, second = chosen[:2]
-    refused = f"{len(said)} of {len(chosen)} users refuse and blame the server. User {chosen[-1]}: {said[-1]}"
+    refused = f"{len(said)} of {len(chosen)} users refuse and blame the server."
     return [
         f"one more round, of {_batches(p, chosen)}: all inputs come, and the server asks for the sum without one user,",
         f"user {first} (and of this one for that without user {second}), which beside that of all tells a model:",
-        *wrap(refused, 110, initial_indent="  ", subsequent_indent="  "),
+        *wrap(
+            f"{refused} User {chosen[-1]}, in numbers of the round: {said[-1]}",
+            110,
+            initial_indent="  ",
+            subsequent_indent="  ",
+        ),
     ]

@@ -250,7 +250,7 @@ def wrong_n_k_t(draw: Any, call: Caller) -> None:
     N = max(wrong[name]["N"], 0)
     params = {**wrong[name], "strategy": "uniform", "frequencies": [0] * N, "available": list(range(N))}
     rand = call.randomness(BATCH, {"draws": [0] * per_round(wrong[name])})
-    call.refused(BATCH, params, NUMBERS, f"there is {name}: {wrong[name]}", rand)
+    call.refused(BATCH, params, NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}", rand)
 
 
 def _refused(call: Caller, made: Choice, codes: frozenset[str], why: str) -> None:

@@ -43,6 +43,9 @@ class Numbers:
         """How many batches make one round."""
         return self.K // self.T
 
+    def __str__(self) -> str:
+        return f"N={self.N} K={self.K} T={self.T}"
+
     def members(self) -> dict[str, int]:
         """Return the numbers as they stand in a request."""
         return {"N": self.N, "K": self.K, "T": self.T}

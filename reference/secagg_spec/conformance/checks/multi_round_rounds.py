@@ -103,7 +103,7 @@ def family_numbers(draw: Any, call: Caller) -> None:
     """N, K and T that do not go together are refused."""
     wrong = wrong_numbers(numbers(draw))
     name = draw(st.sampled_from(sorted(wrong)))
-    call.refused(FAMILY, wrong[name], NUMBERS, f"there is {name}: {wrong[name]}")
+    call.refused(FAMILY, wrong[name], NUMBERS, f"the numbers are wrong ({name}): {wrong[name]}")
 
 
 # ------------------------------------------------------------------------------------------- the session of a round
@@ -152,7 +152,8 @@ def session_numbers(draw: Any, call: Caller) -> None:
     name = draw(st.sampled_from(sorted(wrong)))
     params = {**wrong[name], "session": session_id(draw).hex(), "round": "0"}
     chosen = list(range(max(wrong[name]["K"], 0)))
-    call.refused(SESSION, {**params, "chosen": chosen}, NUMBERS | CHOICE, f"there is {name}: {wrong[name]}")
+    why = f"the numbers are wrong ({name}): {wrong[name]}"
+    call.refused(SESSION, {**params, "chosen": chosen}, NUMBERS | CHOICE, why)
 
 
 def _wrong_choice(draw: Any, p: Numbers, chosen: list[int]) -> tuple[str, list[int]]:
@@ -211,7 +212,7 @@ def complete_numbers(draw: Any, call: Caller) -> None:
     """N, K, T and c that do not go together are refused."""
     p, c = colluding(draw)
     name, wrong = _wrong_session(draw, p, c)
-    call.refused(COMPLETE, {**wrong, "arrived": []}, NUMBERS, f"there is {name}: {wrong}")
+    call.refused(COMPLETE, {**wrong, "arrived": []}, NUMBERS, f"the numbers are wrong ({name}): {wrong}")
 
 
 def _wrong_session(draw: Any, p: Numbers, c: int) -> tuple[str, dict[str, int]]:
@@ -312,4 +313,4 @@ def request_numbers(draw: Any, call: Caller) -> None:
     name, wrong = _wrong_session(draw, p, c)
     everybody = list(range(max(wrong["K"], 0)))
     params = {**wrong, "user": 0, "chosen": everybody, "survivors": everybody}
-    call.refused(REQUEST, params, NUMBERS | CHOICE, f"there is {name}: {wrong}")
+    call.refused(REQUEST, params, NUMBERS | CHOICE, f"the numbers are wrong ({name}): {wrong}")
