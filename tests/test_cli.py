@@ -351,7 +351,9 @@ def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
-@pytest.mark.parametrize("command", ["simulate multiround --rounds 1", "reconstruct --rounds 1", "selection --rounds 1"])
+@pytest.mark.parametrize(
+    "command", ["simulate multiround --rounds 1", "reconstruct --rounds 1", "selection --rounds 1"]
+)
 def test_output_that_cannot_be_written_is_one_line(command: str) -> None:
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(

@@ -720,6 +720,12 @@ _LOGS: tuple[tuple[str, int, _Rounds, str], ...] = (
     ("batch-in-part", 12, ((0, 1, 2, 3, 4, 5), (0, 1, 3, 4, 5)), "one user of a batch drops out of a second round"),
     ("growing", 6, ((0, 1), (0, 1, 2), (0, 2, 3), (1, 3, 4), (2, 4, 5), (0, 5)), "factors that are not 1"),
     (
+        "thirteen-rounds",
+        6,
+        ((0, 1, 2, 4, 5), (1, 2), (1, 2, 3), *[()] * 9, (0,)),
+        "user 0 is in the rounds 0 and 12, and users 1 and 2 are in 0, 1 and 2",
+    ),
+    (
         "hidden",
         7,
         ((), (0, 1, 2, 3, 4, 6), (1, 3, 4, 5), (0, 2, 3, 5), (0, 1, 5)),
