@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -347,3 +348,22 @@ def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> N
         return dict(content)
 
     assert judged("2") == judged("1")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+@pytest.mark.parametrize(
+    "command", ["simulate multiround --rounds 1", "reconstruct --rounds 1", "selection --rounds 1"]
+)
+def test_output_that_cannot_be_written_is_one_line(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "secagg_spec.cli", *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].endswith("standard output: No space left on device")
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr

@@ -158,6 +158,7 @@ def test_progress_is_for_terminals_only(capsys: pytest.CaptureFixture[str], monk
         (["--dropout", "nan"], "dropout = 'nan': must be probabilities in [0, 1] with commas between"),
         (["--dropout", "1e999999999"], "must be probabilities in [0, 1] with commas between"),
         (["--dropout", "1/0"], "dropout = '1/0': must be probabilities"),
+        (["--dropout", "0_1"], "dropout = '0_1': must be probabilities"),
         (["--dropout", ""], "dropout = '': must be probabilities"),
         (["--dropout", "0.1,,0.2"], "dropout = '': must be probabilities"),
         (

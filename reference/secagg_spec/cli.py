@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import os
 import signal
 import sys
 import threading
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _signals():
             code: int = options.run(options)
+            print(end="", flush=True)
     except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
         return 2
@@ -86,7 +88,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        print(f"secagg-spec {options.command}: standard output: {error.strerror}", file=sys.stderr)
+        _write_no_more()
+        return 2
     return code
+
+
+def _write_no_more() -> None:
+    """Let go of what standard output still holds, which would fail again at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager

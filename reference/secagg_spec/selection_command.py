@@ -93,7 +93,7 @@ def _whole(name: str, text: str) -> int:
 
 def _rate(text: str) -> Fraction:
     """Return a probability as it is written, exactly."""
-    if len(text) <= 20 and "e" not in text.lower():
+    if len(text) <= 20 and text.isascii() and not set("eE_") & set(text):
         try:
             return Fraction(text)
         except (ValueError, ZeroDivisionError):

@@ -112,3 +112,13 @@ def test_independent_columns_are_the_first_ones(log: BoolArray) -> None:
 def test_rows_of_another_kind_are_refused(row: object) -> None:
     with pytest.raises(ParameterError, match="row"):
         RowSpace(2).add(row)  # type: ignore[arg-type]
+
+
+def test_large_entries_are_not_reduced_and_fractions_are_refused() -> None:
+    large = np.array([[2**63 + 1, 1], [2**63 + 1, 1]], dtype=np.uint64)
+    assert rationals.rank(large) == 1
+    assert rationals.rank(large[:1] // np.uint64(1)) == 1
+    assert rationals.solve(np.array([[2**64 - 1]], dtype=np.uint64), [2**64 - 1]) == (Fraction(1),)
+    for wrong in (np.array([[0.5]]), np.array([["1"]]), np.array([1])):
+        with pytest.raises(ParameterError, match="matrix = "):
+            rationals.rank(wrong)

@@ -111,6 +111,24 @@ def test_an_unlucky_prime_is_left_for_the_next(monkeypatch: pytest.MonkeyPatch) 
         audit(log)
 
 
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        ["1111101", "0101110", "1011010", "1100010"],
+        [f"{1 << at | 1 << 200 - at:0201b}" for at in range(100)],
+        [f"{1 << 300 + at | 1 << at | 1 << at + 97:0450b}" for at in range(150)],
+    ],
+    ids=["a user hidden by three others", "pairs", "users hidden by two others each"],
+)
+def test_who_is_hidden_has_a_witness_whatever_hides_it(rounds: list[str]) -> None:
+    log = np.array([[digit == "1" for digit in row] for row in rounds])
+    found = audit(log)
+    assert not found.recoveries
+    witness = found.not_before(0)
+    assert all(number for number, column in zip(witness, log.T, strict=True) if column.any())
+    assert weighed(log, witness) == [0] * len(log)
+
+
 @given(logs(8, 6))
 def test_whatever_small_prime_is_tried_first_the_audit_is_the_same(log: BoolArray) -> None:
     expected = {user: recovery.rounds for user, recovery in audit(log).recoveries.items()}

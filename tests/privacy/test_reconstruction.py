@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,6 +177,47 @@ def test_the_bound_is_attained_by_drifts_of_the_sign_of_the_numbers(case: tuple[
     sums = [models[row].sum(axis=0) + delta * signs.get(t, 0) * int(row.sum()) for t, row in enumerate(log)]
     (value,) = recovered(found, np.array(sums, dtype=np.int64))
     assert value - int(models[user, 0]) == drift_bound(log, found, delta)
+
+
+def test_witnesses_beyond_64_bits_stay_exact() -> None:
+    log = np.random.default_rng(0).random((59, 60)) < 0.5
+    found = witness(log, 0)
+    assert found is not None
+    assert found[0]
+    assert max(map(abs, found)) > 2**63
+    assert not (log.astype(object) @ found).any()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "text"),
+    [
+        (((-1, Fraction(1)),), ParameterError, "combination = -1: must be an integer >= 0"),
+        (((True, Fraction(1)),), ParameterError, "combination = True: must be an integer >= 0"),
+        (((0, 0.5),), ParameterError, r"combination = \(0, 0.5\): must be a round and a fraction"),
+        ((0,), ParameterError, "combination = 0: must be a round and a fraction"),
+        (None, ParameterError, "combination = 'NoneType': must be a sequence"),
+    ],
+)
+def test_what_is_no_combination_is_named(wrong: Any, error: type[Exception], text: str) -> None:
+    log, sums = np.ones((2, 2), dtype=bool), np.ones((2, 1), dtype=np.int64)
+    for call in (
+        lambda: recovered(wrong, sums),
+        lambda: reconstruction.estimated(wrong, sums.astype(float)),
+        lambda: drift_bound(log, wrong, 1),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_numbers_that_are_too_large_or_none_are_named() -> None:
+    log, sums = np.ones((1, 1), dtype=bool), np.ones((1, 1))
+    with pytest.raises(OutOfRange, match="combination = 'a number of 2"):
+        reconstruction.estimated(((0, Fraction(10**400)),), sums)
+    for delta in (float("nan"), float("inf"), -1):
+        with pytest.raises(OutOfRange, match="delta = "):
+            drift_bound(log, ((0, Fraction(1)),), delta)
+    with pytest.raises(ParameterError, match="delta = '1'"):
+        drift_bound(log, ((0, Fraction(1)),), "1")  # type: ignore[arg-type]
 
 
 def test_bad_arguments_are_named() -> None:

@@ -584,6 +584,46 @@ def test_no_user_gives_both_secrets_of_one_who_was_left_out() -> None:
     refusal(step, done, [replace(request, survivors=tuple(range(8)), dropped=())], Replay)
 
 
+def answer_to(network: Network, user: int, survivors: Collection[int], K: int) -> UnmaskShares:
+    """What a user answers that is asked for some survivors, and for nothing before."""
+    asked = with_survivors(request_of(network, user), survivors, K)
+    _, [answer] = network.table[6].run(network.states[user], (asked,), randomness={})
+    assert isinstance(answer, UnmaskShares)
+    return answer
+
+
+def shares_of(user: int, answers: Sequence[UnmaskShares]) -> dict[str, dict[int, int]]:
+    """The shares of the two secrets of a user in some answers, by who gives them."""
+    found: dict[str, dict[int, int]] = {"self_seed": {}, "masking_key": {}}
+    for answer in answers:
+        name, data, users = (
+            ("self_seed", answer.seed_shares, answer.survivors)
+            if user in answer.survivors
+            else ("masking_key", answer.key_shares, answer.dropped)
+        )
+        at = 66 * users.index(user)
+        found[name][answer.sender] = int.from_bytes(data[at : at + 66], "little")
+    return found
+
+
+@pytest.mark.requirement("MRA-21")
+@pytest.mark.parametrize(("t", "both_secrets"), [(6, True), (7, False)])
+def test_two_requests_in_one_round_tell_both_secrets_of_a_user_exactly_with_few_shares(
+    t: int, both_secrets: bool
+) -> None:
+    """Some users are asked for two batches and the others for three; user 0 colludes, and answers both."""
+    p = Parameters(batches.Parameters(12, 12, 4), secagg.Parameters(R=97, N=12, D=2, T=1, t=t, k=11, d=2))
+    case = case_of(p)
+    network = case.stage(6)
+    for split in range(1, 9):
+        asked = [(0, 8), (0, 12), *((user, 8 if user < split else 12) for user in range(1, 12))]
+        answers = [answer_to(network, user, range(survivors), 12) for user, survivors in asked]
+        known = {name: shares for name, shares in shares_of(8, answers).items() if len(shares) >= t}
+        assert len(known) == 1 + (both_secrets and split in (6, 7))
+        for name, shares in known.items():
+            assert shamir.reconstruct(t, list(shares), list(shares.values())) == case.randomness[8][name]
+
+
 # ------------------------------------------------------------------------------------------------------ many rounds
 
 

@@ -20,17 +20,23 @@ Numbers = NDArray[np.generic]
 
 
 def rank(matrix: Numbers) -> int:
-    """Return the rank of an (m, n) matrix of integers."""
+    """Return the rank of an (m, n) matrix of integers or truth values.
+
+    Raises
+    ------
+    ParameterError
+        It has other entries, or not two axes.
+    """
     if not matrix.size:
         return 0
-    return int(flint.fmpz_mat(matrix.astype(np.int64).tolist()).rank())
+    return int(flint.fmpz_mat(_entries(matrix)).rank())
 
 
 def independent_columns(matrix: Numbers, prime: int) -> list[int]:
     """Return, ascending, columns that are independent modulo a prime, as many as there are, each as early as can be."""
     if not matrix.size:
         return []
-    reduced, count = flint.nmod_mat(matrix.astype(np.int64).tolist(), prime).rref()
+    reduced, count = flint.nmod_mat(_entries(matrix), prime).rref()
     columns, at = list[int](), 0
     for row in range(int(count)):
         while int(reduced[row, at]) == 0:
@@ -54,13 +60,20 @@ def solve_all(matrix: Numbers, rights: Sequence[Sequence[int]]) -> list[tuple[Fr
     """Return x with matrix x = right for each of some right sides, as `solve` does for one, in less time together."""
     if not len(matrix) or not rights:
         return [() for _ in rights]
-    left = flint.fmpz_mat(matrix.astype(np.int64).tolist())
+    left = flint.fmpz_mat(_entries(matrix))
     try:
         found = left.solve(flint.fmpz_mat([[int(number) for number in row] for row in zip(*rights, strict=True)]))
     except ZeroDivisionError:
         raise ParameterError("matrix", "a singular one", "invertible") from None
     entry = ((found[row, at] for row in range(len(matrix))) for at in range(len(rights)))
     return [tuple(Fraction(int(number.p), int(number.q)) for number in column) for column in entry]
+
+
+def _entries(matrix: Numbers) -> list[list[int]]:
+    """Return the entries of a matrix as integers; nothing is rounded or reduced."""
+    if not isinstance(matrix, np.ndarray) or matrix.dtype.kind not in "biu" or matrix.ndim != 2:
+        raise ParameterError("matrix", matrix, "an array of integers or truth values with two axes")
+    return [list(map(int, row)) for row in matrix.tolist()]
 
 
 def small_fractions(residues: UintArray, prime: int) -> tuple[Fraction, ...] | None:

@@ -33,7 +33,6 @@ from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.errors import ParameterError
 
 Combination: TypeAlias = tuple[tuple[int, Fraction], ...]
-_TRIES = 10
 
 
 class _UnluckyPrimeError(Exception):
@@ -214,23 +213,34 @@ class _Screen:
     def _last_witness(self) -> tuple[int, ...]:
         """Return models that all rounds do not see, not 0 for each user that is not recoverable."""
         free = np.setdiff1d(np.arange(self.space.columns), self.space.pivots)
-        hidden = np.setdiff1d(np.arange(self.space.columns), self.space.units())
-        for step in range(_TRIES):
-            values = np.zeros(self.space.columns, dtype=np.uint64)
-            values[free] = np.random.default_rng(step).integers(1, 2 ** (3 * step + 1), len(free), dtype=np.uint64)
-            values[self.space.pivots] = self._answering(free, values[free])
-            if values[hidden].all():
-                vector = list(self._certified(len(self.log), values, self.independent, self.space.pivots))
-                return self._with_the_rest(vector)
-        raise _UnluckyPrimeError
+        values = np.zeros(self.space.columns, dtype=np.uint64)
+        values[free], values[self.space.pivots] = self._hiding(free)
+        vector = list(self._certified(len(self.log), values, self.independent, self.space.pivots))
+        return self._with_the_rest(vector)
 
-    def _answering(self, free: NDArray[np.intp], values: UintArray) -> UintArray:
-        """Return what the pivots' columns are, when the free ones have these values, below 2**28."""
-        prime = np.uint64(self.space.prime)
-        total = np.zeros(self.space.rank, dtype=np.uint64)
-        for column, value in zip(free.tolist(), values, strict=True):
-            total = (total + self.space.basis[:, column] * value) % prime
-        return _negative(total, self.space.prime)
+    def _hiding(self, free: NDArray[np.intp]) -> tuple[UintArray, UintArray]:
+        """Return values of the free columns, none of them 0, and of the pivots' columns, 0 only where they must be.
+
+        Each value is the least one with which no pivot is 0 whose last free column this is; so it is small.
+        """
+        prime, basis = np.uint64(self.space.prime), self.space.basis[:, free]
+        given, total = np.zeros(len(free), dtype=np.uint64), np.zeros(len(basis), dtype=np.uint64)
+        last = np.array([max(np.flatnonzero(row), default=-1) for row in basis])
+        for at, factors in enumerate(basis.T):
+            ends = np.flatnonzero(last == at)
+            given[at] = self._least(total[ends], factors[ends])
+            total = (total + factors * given[at]) % prime
+        return given, _negative(total, self.space.prime)
+
+    def _least(self, totals: UintArray, factors: UintArray) -> int:
+        """Return the least number above 0 that makes no total 0, when its factor times the number is added."""
+        prime = self.space.prime
+        pairs = zip(totals.tolist(), factors.tolist(), strict=True)
+        taken = {-total * pow(factor, -1, prime) % prime for total, factor in pairs}
+        found = next(number for number in range(1, len(taken) + 2) if number not in taken)
+        if found >= prime:
+            raise _UnluckyPrimeError
+        return found
 
     def _certified(
         self, rounds: int, values: UintArray, rows: Sequence[int], places: NDArray[np.intp]

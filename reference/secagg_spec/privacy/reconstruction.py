@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from math import lcm
+from math import gcd, isfinite, lcm
 from typing import Any, TypeAlias
 
 import flint
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import LengthMismatch
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.selection.metrics import Log
 
 Integers: TypeAlias = NDArray[np.int64]
@@ -101,8 +101,12 @@ def estimated(combination: Combination, aggregates: RealArray) -> RealArray:
     """
     validate.reals("aggregates", aggregates, (None, None))
     _check_rounds(combination, len(aggregates))
-    rounds, numbers = [round for round, _ in combination], [float(number) for _, number in combination]
-    return np.array(numbers, dtype=np.float64) @ aggregates[rounds]
+    rounds = [round for round, _ in combination]
+    try:
+        numbers = np.array([float(number) for _, number in combination], dtype=np.float64)
+    except OverflowError:
+        raise OutOfRange("combination", "a number of 2**1024 or more", "numbers that binary64 has") from None
+    return numbers @ aggregates[rounds]
 
 
 def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> Fraction:
@@ -112,16 +116,21 @@ def drift_bound(log: Log, combination: Combination, delta: Fraction | float) -> 
 
     Raises
     ------
-    ParameterError, LengthMismatch
-        The log is no array of truth values with two axes, or has no such round.
+    ParameterError, LengthMismatch, OutOfRange
+        The log is no array of truth values with two axes, or has no such round, or `delta` is no finite number that is
+        at least 0.
 
     Source: spec/multi-round.md, section 4.
     """
     _check_rounds(combination, len(_checked(log)))
+    if isinstance(delta, bool) or not isinstance(delta, (Fraction, float, int)):
+        raise ParameterError("delta", delta, "a fraction or a float")
+    if not isfinite(delta) or delta < 0:
+        raise OutOfRange("delta", delta, "finite, and at least 0")
     return Fraction(delta) * sum(abs(number) * int(log[round].sum()) for round, number in combination)
 
 
-def witness(log: Log, user: int) -> Integers | None:
+def witness(log: Log, user: int) -> NDArray[np.object_] | None:
     """Return what can be added to the models so that no sum changes, and the user's model does; or None.
 
     Parameters
@@ -132,7 +141,7 @@ def witness(log: Log, user: int) -> Integers | None:
 
     Returns
     -------
-    int64 array (N,), or None
+    array of N integers of any size, or None
         A vector v that is orthogonal to every round, with ``v[user] != 0``: 1 for the user and -1 for another one
         that is in the same rounds, where there is one. None exactly when there is a `combination`.
 
@@ -141,7 +150,7 @@ def witness(log: Log, user: int) -> Integers | None:
     ParameterError, LengthMismatch, UnknownUser
         The arguments are not of these types or ranges.
     """
-    unit = np.array(_indicator(_checked(log), (user,)), dtype=np.int64)
+    unit = np.array(_indicator(_checked(log), (user,)), dtype=object)
     if not log[:, user].any():
         return unit
     twins = np.flatnonzero((log == log[:, [user]]).all(axis=0) & (unit == 0))
@@ -151,13 +160,14 @@ def witness(log: Log, user: int) -> Integers | None:
     return _orthogonal(log, user)
 
 
-def _orthogonal(log: Log, user: int) -> Integers | None:
-    """Return a vector of the null space that is not 0 at the user."""
+def _orthogonal(log: Log, user: int) -> NDArray[np.object_] | None:
+    """Return a vector of the null space that is not 0 at the user, without a common factor."""
     basis, count = flint.fmpz_mat(log.astype(int).tolist()).nullspace()
     for column in range(count):
         vector = [int(basis[row, column]) for row in range(log.shape[1])]
         if vector[user]:
-            return np.array(vector, dtype=np.int64)
+            common = gcd(*vector)
+            return np.array([number // common for number in vector], dtype=object)
     return None
 
 
@@ -190,7 +200,11 @@ def _indicator(log: Log, users: Sequence[int]) -> list[int]:
 
 
 def _check_rounds(combination: Combination, count: int) -> None:
-    """Refuse a combination of rounds that are not there."""
+    """Refuse what is no combination, or one of rounds that are not there."""
+    for term in validate.sequence("combination", combination, "rounds and fractions"):
+        if not isinstance(term, tuple) or len(term) != 2 or not isinstance(term[1], (Fraction, int)):
+            raise ParameterError("combination", term, "a round and a fraction")
+        validate.integer("combination", term[0], 0)
     last = max((round for round, _ in combination), default=-1)
     if last >= count:
         raise LengthMismatch("rounds", count, f"at least {last + 1}, which the combination takes")

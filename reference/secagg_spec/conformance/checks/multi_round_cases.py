@@ -120,11 +120,12 @@ def _here(draw: Any, p: Numbers, batch: int, complete: bool) -> list[int]:
 
 
 def frequencies(draw: Any, count: int) -> tuple[int, ...]:
-    """Draw how often each user was in a sum: all alike, few different numbers, or any."""
-    kind = draw(st.sampled_from(("few", "few", "alike", "any")))
+    """Draw how often each user was in a sum: all alike, few numbers, some with a digit more than others, or any."""
+    kind = draw(st.sampled_from(("few", "few", "digits", "alike", "any")))
     if kind == "alike":
         return (int(draw(st.sampled_from((0, 1, MAX_FREQUENCY)))),) * count
-    some = st.integers(0, 2) if kind == "few" else st.sampled_from((0, 1, 2**16, MAX_FREQUENCY - 1, MAX_FREQUENCY))
+    any_size = st.sampled_from((0, 1, 2**16, MAX_FREQUENCY - 1, MAX_FREQUENCY))
+    some = {"few": st.integers(0, 2), "digits": st.sampled_from((9, 10)), "any": any_size}[kind]
     return tuple(draw(st.lists(some, min_size=count, max_size=count)))
 
 

@@ -494,6 +494,7 @@ def _choices(made: Book) -> None:
         ("one-batch-first", "fair", (0, 0, 1, 1, 2, 2, 0, 0)),
         ("all-places-by-frequency", "least", (0, 0, 1, 1, 2, 2, 1, 1)),
         ("least-of-a-batch-in-all-places", "least", (9, 2, 3, 3, 1, 4, 9, 0)),
+        ("digits", "least", (10, 10, 9, 9, 100, 100, 9, 12)),
         ("largest-frequencies", "fair", (MAX_FREQUENCY,) * 6 + (MAX_FREQUENCY - 1,) * 2),
     ):
         id, comment = f"choice-{name}", f"frequencies {list(often)}"
@@ -718,6 +719,18 @@ _LOGS: tuple[tuple[str, int, _Rounds, str], ...] = (
     ("batches", 12, ((0, 1, 2, 3, 4, 5), (0, 1, 2, 6, 7, 8), (3, 4, 5, 6, 7, 8)), "whole batches of three"),
     ("batch-in-part", 12, ((0, 1, 2, 3, 4, 5), (0, 1, 3, 4, 5)), "one user of a batch drops out of a second round"),
     ("growing", 6, ((0, 1), (0, 1, 2), (0, 2, 3), (1, 3, 4), (2, 4, 5), (0, 5)), "factors that are not 1"),
+    (
+        "thirteen-rounds",
+        6,
+        ((0, 1, 2, 4, 5), (1, 2), (1, 2, 3), *[()] * 9, (0,)),
+        "user 0 is in the rounds 0 and 12, and users 1 and 2 are in 0, 1 and 2",
+    ),
+    (
+        "hidden",
+        7,
+        ((), (0, 1, 2, 3, 4, 6), (1, 3, 4, 5), (0, 2, 3, 5), (0, 1, 5)),
+        "users hidden by two or three others",
+    ),
 )
 _BAD_LOGS: tuple[tuple[str, _Rounds], ...] = (
     ("twice", ((0, 1), (1, 2, 2))),
