@@ -130,7 +130,7 @@ def test_a_drawn_choice_has_a_round_exactly_where_it_says(data: Any) -> None:
 def test_all_kinds_of_choices_are_drawn() -> None:
     seen: set[object] = set()
 
-    @settings(max_examples=400, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=1000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def look(data: Any) -> None:
         made = multi_round_cases.choice(data.draw)

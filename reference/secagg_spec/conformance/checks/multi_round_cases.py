@@ -121,7 +121,7 @@ def _here(draw: Any, p: Numbers, batch: int, complete: bool) -> list[int]:
 
 def frequencies(draw: Any, count: int) -> tuple[int, ...]:
     """Draw how often each user was in a sum: all alike, few numbers, some with a digit more than others, or any."""
-    kind = draw(st.sampled_from(("few", "few", "digits", "alike", "any")))
+    kind = draw(st.sampled_from(("few", "few", "few", "digits", "alike", "any")))
     if kind == "alike":
         return (int(draw(st.sampled_from((0, 1, MAX_FREQUENCY)))),) * count
     any_size = st.sampled_from((0, 1, 2**16, MAX_FREQUENCY - 1, MAX_FREQUENCY))
