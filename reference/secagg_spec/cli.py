@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _signals():
             code: int = options.run(options)
-            print(end="", flush=True)
+            sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
         return 2

@@ -7,6 +7,7 @@ from itertools import combinations
 from typing import Any
 
 import flint
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors.judge import PASS, judge
+from secagg_spec.privacy.multiround import audit
 from tests.conformance import shipped
 
 COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -203,3 +205,13 @@ def test_the_sets_of_a_family_may_stand_in_any_order_in_its_vectors() -> None:
         connection = DirectConnection(made.answer)
         caps, _ = run(connection, Settings(pattern="no such check"))
         assert (judge(connection, caps, vector).verdict == PASS) is passes
+
+
+@settings(max_examples=5, deadline=None, database=None)
+@given(st.data())
+def test_logs_with_large_factors_have_them(data: Any) -> None:
+    log, user = multi_round_logs.growing(data.draw)
+    matrix = np.array([[member in users for member in range(log.N)] for users in log.rounds])
+    found = audit(matrix)
+    assert {one.user: one.rounds for one in found.recoveries.values()} == {user: len(log.rounds)}
+    assert max(abs(factor) for _, factor in found.combination(user)) > 2**53

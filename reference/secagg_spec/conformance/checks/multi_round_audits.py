@@ -62,6 +62,17 @@ def combination(draw: Any, call: Caller) -> None:
         judge_combination(log, entry, known)
 
 
+@check(f"{AUDIT}/large-factors", "MRA-10", "MRA-11", operations=(AUDIT,), examples=4)
+def large_factors(draw: Any, call: Caller) -> None:
+    """A user who comes out of many rounds does so by factors that no binary64 number is."""
+    log, user = logs.growing(draw)
+    known = {user: len(log.rounds)}
+    found = _found(call, log).recoverable
+    if {entry.user: entry.rounds for entry in found} != known:
+        fail(f"recoverable users of {log}, and after how many rounds, must be {known}", sorted(known.items()))
+    judge_combination(log, found[0], known)
+
+
 def judge_combination(log: Log, entry: Recovered, known: Mapping[int, int]) -> None:
     """Fail when a combination is not the user, or not of rounds up to the first after which it is recoverable."""
     used = [at for at, _ in entry.combination]

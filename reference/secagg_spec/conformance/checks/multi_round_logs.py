@@ -159,6 +159,21 @@ def chain(draw: Any) -> Log:
     return Log(N, tuple(rounds[at] for at in draw(st.permutations(range(N)))))
 
 
+def growing(draw: Any) -> tuple[Log, int]:
+    """Draw a log from which one user comes out, in the last round, by factors above 2**53; return the user too.
+
+    Round t has class t and those that are 1, 3, 5, … before it; all classes are pairs but the last, which is one user.
+    """
+    steps = (0, 1, 3, 5, 7, 9, 11, 13)
+    count = draw(st.integers(90, 100))
+    first = draw(st.integers(0, 2))
+    pairs = [(first + 2 * at, first + 2 * at + 1) for at in range(count - 1)]
+    last = first + 2 * (count - 1)
+    classes = [*pairs, (last,)]
+    taken = [sorted(t - step for step in steps if t >= step) for t in range(count)]
+    return Log(last + 1, tuple(tuple(user for at in each for user in classes[at]) for each in taken)), last
+
+
 def batched(draw: Any) -> Log:
     """Draw a log of whole batches, up to 40 users."""
     return _of_batches(draw, draw(st.integers(2, 5)), draw(st.integers(1, 8)))

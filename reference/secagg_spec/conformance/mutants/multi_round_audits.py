@@ -145,6 +145,18 @@ def _binary64(self: Any, terms: Combination) -> Combination:
     return tuple((t, Fraction(float(factor))) for t, factor in terms)
 
 
+_STEPS = (0, 1, 3, 5, 7, 9, 11, 13)
+
+
+@_combining(
+    "combination-of-rounded-integers",
+    "wrong model: numerators above 2**53 are rounded",
+    *(sorted({t - step for step in _STEPS if t >= step}) for t in range(96)),
+)
+def _rounded(self: Any, terms: Combination) -> Combination:
+    return tuple((t, Fraction(int(float(factor.numerator)), factor.denominator)) for t, factor in terms)
+
+
 @_combining(
     "combination-of-later-rounds",
     "privacy: of equal rounds the last one is named, which had not taken place when the user came out",
