@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _signals():
             code: int = options.run(options)
-            sys.stdout.flush()
+            _flush()
     except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
         return 2
@@ -95,6 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write_no_more()
         return 2
     return code
+
+
+def _flush() -> None:
+    """Write what is left; there is no standard output when it was closed before the start."""
+    stream = vars(sys)["stdout"]
+    if stream is not None:
+        stream.flush()
 
 
 def _write_no_more() -> None:
