@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -367,3 +368,11 @@ def test_output_that_cannot_be_written_is_one_line(command: str) -> None:
     assert ended.stderr.splitlines()[-1].endswith("standard output: No space left on device")
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a descriptor by the shell")
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_stream_that_is_closed_before_the_start_takes_nothing_down(closed: str) -> None:
+    command = f"exec '{sys.executable}' -m secagg_spec.cli segments --groups 3 {closed}>&-"
+    ended = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

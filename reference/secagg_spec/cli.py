@@ -68,6 +68,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; every expected failure is one line on standard error."""
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with _signals():
             code: int = options.run(options)
-            _flush()
+            sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
         print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
         return 2
@@ -97,11 +98,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _flush() -> None:
-    """Write what is left; there is no standard output when it was closed before the start."""
-    stream = vars(sys)["stdout"]
-    if stream is not None:
-        stream.flush()
+def _open_what_is_closed() -> None:
+    """Let what is written go nowhere when standard output or error was closed before the start."""
+    for name in ("stdout", "stderr"):
+        if vars(sys)[name] is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _write_no_more() -> None:
