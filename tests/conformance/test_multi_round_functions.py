@@ -17,7 +17,7 @@ from secagg_spec.conformance.checks.multi_round_oracles import STRATEGIES, Numbe
 from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets import reference, reference_multi_round
 from tests.conformance import narrow
 
 NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request", "audit.privacy")
@@ -251,3 +251,12 @@ def in_turn(source: random.Random, bound: int) -> int:
 )
 def test_a_sampler_that_is_not_uniform_or_not_independent_is_found(pick: Any, strategy: str) -> None:
     assert often(sampling(pick), strategy).failure
+
+
+def test_families_of_any_size_are_counted() -> None:
+    answer = reference_multi_round.HANDLERS["select.family"](N=40_000, K=20_000, T=1)
+    assert answer["sets"] is None
+    digits = answer["size"]
+    assert len(digits) > 4300
+    assert sum(map(int, digits)) % 9 == comb(40_000, 20_000) % 9
+    assert int(digits[-18:]) == comb(40_000, 20_000) % 10**18

@@ -74,23 +74,23 @@ class Combined:
     def digits(self) -> int:
         """How many decimal digits the largest numerator or denominator has."""
         largest = max(max(abs(term.factor.numerator), term.factor.denominator) for term in self.terms)
-        return len(_decimal(largest))
+        return len(decimal(largest))
 
 
-def _decimal(number: int) -> str:
+def decimal(number: int) -> str:
     """Return the digits of a number, however long: Python writes at most 4300 at once."""
     if number.bit_length() < 10_000:
         return str(number)
     half = number.bit_length() * 301 // 2000
     high, low = divmod(number, 10**half)
-    return _decimal(high) + _decimal(low).zfill(half)
+    return decimal(high) + decimal(low).zfill(half)
 
 
 def written(number: Fraction) -> str:
     """Return an exact fraction as ``-3/2``, however long."""
     sign = "-" if number < 0 else ""
-    below = "" if number.denominator == 1 else f"/{_decimal(number.denominator)}"
-    return sign + _decimal(abs(number.numerator)) + below
+    below = "" if number.denominator == 1 else f"/{decimal(number.denominator)}"
+    return sign + decimal(abs(number.numerator)) + below
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.conformance.targets import readers
 from secagg_spec.errors import InconsistentSets, OutOfRange
 from secagg_spec.privacy import multiround
+from secagg_spec.privacy.participation import decimal
 from secagg_spec.protocols import multi_round
 from secagg_spec.selection import batches, metrics, strategies, weights
 from secagg_spec.selection.batches import Parameters
@@ -26,7 +27,7 @@ def _family(*, N: int, K: int, T: int) -> dict[str, Any]:
     parameters = Parameters(N, K, T)
     size = batches.family_size(parameters)
     sets = None if size > _LISTED else [list(users) for users in batches.family(parameters)]
-    return {"size": str(size), "sets": sets}
+    return {"size": decimal(size), "sets": sets}
 
 
 def _batch(
@@ -106,7 +107,7 @@ def _terms(combination: multiround.Combination) -> list[list[Any]]:
 
 
 def _fraction(number: Fraction) -> list[str]:
-    return [str(number.numerator), str(number.denominator)]
+    return [("-" if number < 0 else "") + decimal(abs(number.numerator)), decimal(number.denominator)]
 
 
 HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
