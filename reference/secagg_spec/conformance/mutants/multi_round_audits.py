@@ -121,7 +121,9 @@ def _combining(
         def build(right: Function) -> Function:
             return lambda self, user: change(self, right(self, user))
 
-        return mutant(name, "MRA-11", effect, _COMBINATION, lambda: audit(*(rounds or TRIANGLE)))(build)
+        shown = rounds or TRIANGLE
+        N = max(4, 1 + max(max(users) for users in shown))
+        return mutant(name, "MRA-11", effect, _COMBINATION, lambda: audit(*shown, N=N))(build)
 
     return register
 
