@@ -195,8 +195,13 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         failure=failure,
         first_failure=met.first_failure,
         timed_out=met.hanging_since < math.inf,
-        note="" if failure else "; ".join(met.limits),
+        note="" if failure else _limits(met),
     )
+
+
+def _limits(met: _Run) -> str:
+    """Return what a pass cannot see (CNF-31)."""
+    return "; ".join(met.limits)
 
 
 def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:

@@ -32,14 +32,14 @@ from secagg_spec.protocols.lightsecagg import MaskedUpdate
 _ENCODE, _SHARE, _QUANTIZE, _EXPAND = "mds.encode", "shamir.share", "quantizer.quantize", "prg.expand"
 _AGREE, _SEAL, _BATCH = "pair.agree", "pair.seal", "select.batch"
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
-LARGEST_MODULUS = 2**10
+LARGEST_MODULUS, _LARGEST_PRIME = 2**10, 1021
 _PIECE = 4096
 """Elements of one answer, where residues are counted."""
 _FINGERPRINT = chance.fingerprint_bits(chance.MOST_DRAWS)
 """Bits of what is compared, so that even 2**20 uniform draws are all different."""
 _COINS = 100
 """Numbers midway between two integers: one bit each, or a rounding error less than one."""
-_CHOSEN = {"N": 120, "K": 60, "T": 1, "strategy": "random", "frequencies": [0] * 120, "available": list(range(120))}
+_CHOSEN: Mapping[str, Any] = {"N": 120, "K": 60, "T": 1, "strategy": "random", "frequencies": [0] * 120, "available": list(range(120))}
 """A choice with C(120, 60) > 2**116 results, all equally likely."""
 
 
@@ -78,8 +78,8 @@ def demand_distinct(call: Caller, drawing: Drawing, *, seeded: bool) -> None:
     bits = chance.visible_bits(n)
     seen = math.floor(100 * chance.detection(n, bits)) / 100
     call.limits.append(
-        f"{n} draws were all different: draws cut to {bits} bits are seen so with a probability of {seen} at least, "
-        f"longer ones seldom; false alarm at most 2**-{chance.ALARM_BITS}"
+        f"{n} draws were all different: a seed cut to {bits} bits would show so with a probability of at least {seen}, "
+        f"one cut to more bits with less; false alarm at most 2**-{chance.ALARM_BITS}"
     )
 
 
@@ -311,8 +311,7 @@ _distinct(
 
 
 def _chooser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    params = _CHOSEN if call.caps.grade(_BATCH) == "explicit" else {**_CHOSEN}
-    return lambda rand: str(call.result(_BATCH, params, rand).get("chosen"))
+    return lambda rand: str(call.result(_BATCH, _CHOSEN, rand).get("chosen"))
 
 
 _distinct(
@@ -440,13 +439,16 @@ def _seeded_rand(call: Caller, operation: str, q: int, number: int) -> dict[str,
 
 
 def _small_codes(caps: Capabilities) -> list[int]:
-    return small_moduli(_listed(caps, _ENCODE, _smallest(caps, _ENCODE)["N"]))
+    return _listed(caps, _ENCODE, _smallest(caps, _ENCODE)["N"])
 
 
 def _listed(caps: Capabilities, operation: str, above: int) -> list[int]:
-    """Return prime moduli above a number that an operation declares, 1021 among them where it is."""
-    largest = [1021] if 1021 in caps.range(operation, "q") and above < 1021 else []
-    return [*_moduli(caps, operation, above), *largest]
+    """Return two prime moduli above a number that an operation declares, 1021 among them where it is declared."""
+    return small_moduli([*_moduli(caps, operation, above), *_where_declared(caps, operation, above, _LARGEST_PRIME)])
+
+
+def _where_declared(caps: Capabilities, operation: str, above: int, q: int) -> list[int]:
+    return [q] if q in caps.range(operation, "q") and above < q else []
 
 
 @check(
@@ -468,7 +470,8 @@ def noise_residues(draw: Any, call: Caller) -> None:
 
 
 def _small_streams(caps: Capabilities) -> list[int]:
-    return small_moduli(cases.moduli(caps.range(_EXPAND, "q"), prime=False))
+    declared = cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+    return small_moduli([*declared, *_where_declared(caps, _EXPAND, 1, LARGEST_MODULUS)])
 
 
 @check(
@@ -489,7 +492,7 @@ def stream_residues(draw: Any, call: Caller) -> None:
 
 
 def _small_rounds(caps: Capabilities) -> list[int]:
-    return small_moduli(_listed(caps, _LIGHT, _smallest(caps, _LIGHT)["N"]))
+    return _listed(caps, _LIGHT, _smallest(caps, _LIGHT)["N"])
 
 
 @check(
