@@ -23,6 +23,7 @@ from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
 
@@ -195,13 +196,8 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         failure=failure,
         first_failure=met.first_failure,
         timed_out=met.hanging_since < math.inf,
-        note="" if failure else _limits(met),
+        note="" if failure else chance.said(met.limits),
     )
-
-
-def _limits(met: _Run) -> str:
-    """Return what a pass cannot see (CNF-31)."""
-    return "; ".join(met.limits)
 
 
 def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:

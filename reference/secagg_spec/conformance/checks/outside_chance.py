@@ -37,9 +37,18 @@ _PIECE = 4096
 """Elements of one answer, where residues are counted."""
 _FINGERPRINT = chance.fingerprint_bits(chance.MOST_DRAWS)
 """Bits of what is compared, so that even 2**20 uniform draws are all different."""
+_SOME, _FEW = 10, 4
+"""Draws for each case where one takes long, and where it takes operations on keys."""
 _COINS = 100
 """Numbers midway between two integers: one bit each, or a rounding error less than one."""
-_CHOSEN: Mapping[str, Any] = {"N": 120, "K": 60, "T": 1, "strategy": "random", "frequencies": [0] * 120, "available": list(range(120))}
+_CHOSEN: Mapping[str, Any] = {
+    "N": 120,
+    "K": 60,
+    "T": 1,
+    "strategy": "random",
+    "frequencies": [0] * 120,
+    "available": list(range(120)),
+}
 """A choice with C(120, 60) > 2**116 results, all equally likely."""
 
 
@@ -55,6 +64,7 @@ class Drawing:
     text: Callable[[Mapping[str, Any] | None], str]
     verdict: str
     learned: str
+    each: int = chance.PER_CASE
 
 
 def own_draws(operation: str) -> Callable[[Capabilities], bool]:
@@ -73,7 +83,7 @@ def demand_distinct(call: Caller, drawing: Drawing, *, seeded: bool) -> None:
         if drawing.text(_rand(first)) == drawing.text(_rand(second)):
             _equal(drawing, f"two seeds, {how}, {first.hex()} and {second.hex()}")
         call.transcript.clear()
-    n = chance.draws(call.cases)
+    n = chance.draws(call.cases, drawing.each)
     _demand_no_collision(call, drawing, n, seeded)
     bits = chance.visible_bits(n)
     seen = math.floor(100 * chance.detection(n, bits)) / 100
@@ -122,17 +132,23 @@ def _distinct(
     build: Callable[[Caller], Callable[[Mapping[str, Any] | None], str]],
     learned: str,
     verdict: str = "leaked",
+    each: int = chance.PER_CASE,
     doc: str = "",
 ) -> None:
     """Register the check that an operation's draws are all different."""
 
     def judge(draw: Any, call: Caller) -> None:
-        drawing = Drawing(operation, what, build(call), verdict, learned)
-        seeded = operation == _EXPAND or call.caps.grade(operation) == "seeded" and operation not in (_AGREE, _SEAL)
+        drawing = Drawing(operation, what, build(call), verdict, learned, each)
+        seeded = _takes_seeds(call.caps, operation)
         demand_distinct(call, drawing, seeded=seeded)
 
     judge.__doc__ = doc or f"Distinct seeds, or calls without any, give distinct {what}."
     check(f"privacy/{operation}/seeds", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
+
+
+def _takes_seeds(caps: Capabilities, operation: str) -> bool:
+    """Return whether what is drawn follows from a seed, or a key, that is given; those of pairs draw their own."""
+    return operation == _EXPAND or (caps.grade(operation) == "seeded" and operation not in (_AGREE, _SEAL))
 
 
 _DIFFERENCE = "the server alone learns the difference of two updates that are masked so"
@@ -290,6 +306,7 @@ _distinct(
     applies=lambda caps: True,
     build=_agreed,
     learned="two users learn what two others agree on",
+    each=_FEW,
     doc="Key pairs that are drawn anew agree on other secrets each time.",
 )
 
@@ -306,6 +323,7 @@ _distinct(
     applies=lambda caps: True,
     build=_sealed,
     learned="the server alone learns that two plaintexts are equal",
+    each=_FEW,
     doc="Payloads of one plaintext under keys that are drawn anew are other ones each time.",
 )
 
@@ -321,6 +339,7 @@ _distinct(
     applies=own_draws(_BATCH),
     build=_chooser,
     learned="who takes part can be foretold by trying seeds",
+    each=_SOME,
     verdict="wrong_value",
 )
 
@@ -364,6 +383,7 @@ _distinct(
     applies=own_draws(_LIGHT),
     build=_masker,
     learned=_DIFFERENCE,
+    each=_SOME,
 )
 
 
@@ -386,6 +406,7 @@ _distinct(
     applies=own_draws(_SECAGG),
     build=_advertiser,
     learned="whoever tries the seeds learns the private keys, and all masks made of them",
+    each=_FEW,
 )
 
 

@@ -356,15 +356,22 @@ def _demand_one_secret(
         owner = both[0]
         what = f"update_{owner}"
         message = (
-            f"{operation}: user {user} released its share of the self seed of user {owner} (request {seeds[owner]}) and "
-            f"that of its masking key (request {keys[owner]}): the server alone learns {what} from t = {t} users that "
+            f"{operation}: user {user} released its share of the self seed of user {owner} (request {seeds[owner]}) "
+            f"and that of its masking key (request {keys[owner]}): the server alone learns {what} from t = {t} users that "
             "answer so, by taking the streams of both off its masked input"
         )
         seen = [f"request {seeds[owner]}: seed share of {owner}", f"request {keys[owner]}: key share of {owner}"]
         raise CheckFailed("leaked", message, _told(what, [*seen, f"masked_{owner}"]))
 
 
-@check("privacy/secagg.unmasking", "SAG-20", "SAG-25", operations=(UNMASKING,), applies=lambda caps: bool(neighbours.rosters(caps, UNMASKING, 1)), examples=16)
+@check(
+    "privacy/secagg.unmasking",
+    "SAG-20",
+    "SAG-25",
+    operations=(UNMASKING,),
+    applies=lambda caps: bool(neighbours.rosters(caps, UNMASKING, 1)),
+    examples=16,
+)
 def unmasking_once(draw: Any, call: Caller) -> None:
     """Whatever a server asks, a user does not release its shares of both secrets of one user."""
     scene = unmasking(draw, call.caps, 1)

@@ -17,6 +17,7 @@ Source: spec/conformance.md, section 5.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 ALARM_BITS = 48
@@ -24,14 +25,20 @@ ALARM_BITS = 48
 RUN_BITS = 40
 """All statistical checks of one run together do so with less than 2**-40."""
 MOST_DRAWS = 2**20
-_PER_CASE = 40
+PER_CASE = 40
+"""How many outputs are compared for each case of a run; where one takes long, fewer (`draws`)."""
 _SEEN = 2
 """A truncation is called visible when equal draws are expected `_SEEN` times, seen with 1 - exp(-2) > 0.864 then."""
 
 
-def draws(cases: int) -> int:
-    """Return how many outputs of one operation are compared in a run with some cases: 40 for each, at most 2**20."""
-    return min(MOST_DRAWS, _PER_CASE * cases)
+def draws(cases: int, each: int = PER_CASE) -> int:
+    """Return how many outputs of one operation are compared in a run: `each` for each case, at most 2**20."""
+    return min(MOST_DRAWS, each * cases)
+
+
+def said(limits: Iterable[str]) -> str:
+    """Return what a pass cannot see as one text, for its outcome (CNF-31)."""
+    return "; ".join(limits)
 
 
 # --------------------------------------------------------------------------------------------------- equal draws

@@ -79,8 +79,11 @@ class LightRound:
         """Return what a coalition may know: the sum over the surviving set, and its own updates."""
         N, d = self.numbers["N"], self.numbers["d"]
         sums = [[int(user in self.surviving and own == at) for user in range(N) for own in range(d)] for at in range(d)]
-        own = [[int((user, at) == (who, place)) for user in range(N) for at in range(d)]
-               for who in coalition for place in range(d)]
+        own = [
+            [int((user, at) == (who, place)) for user in range(N) for at in range(d)]
+            for who in coalition
+            for place in range(d)
+        ]
         return sums + own
 
     # --------------------------------------------------------------------------------------------------- forms
