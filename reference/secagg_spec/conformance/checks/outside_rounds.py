@@ -7,7 +7,7 @@ request or in two, must not give it what opens a single input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -23,6 +23,7 @@ from secagg_spec.conformance.checks import dealt, dealt_scenes
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.dealt import SESSIONS
 from secagg_spec.conformance.checks.neighbour_scenes import unmasking
+from secagg_spec.conformance.checks.outside_masks import demand_hidden
 from secagg_spec.conformance.checks.outside_probes import explicit, leaked, probed, vector
 from secagg_spec.conformance.checks.requests import shares_length, vandermonde
 from secagg_spec.conformance.checks.rounds import UserScene, user_scene
@@ -182,7 +183,7 @@ def light_once(draw: Any, call: Caller) -> None:
         f"the server alone learns {what}, since the difference of the answers of U = {numbers['U']} users that do so "
         f"are shares of the mask of user {left_out}, here {answers[0].tolist()} less {answers[1].tolist()}"
     )
-    raise CheckFailed("leaked", message, _told(what, ["answer 1", "answer 2", f"masked_{left_out}"]))
+    raise CheckFailed("leaked", message, leaks.told(what, ["answer 1", "answer 2", f"masked_{left_out}"]))
 
 
 def _answer(entry: Mapping[str, Any]) -> UintArray | None:
@@ -191,11 +192,6 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
         return None
     messages = sent(_LIGHT, entry, "recover")
     return np.asarray(only(_LIGHT, messages, AggregatedShare, "what recover sends").share) if messages else None
-
-
-def _told(what: str, seen: Sequence[str]) -> dict[str, Any]:
-    """Return a leak to the server alone for a report."""
-    return {"coalition": [], "server": True, "learns": {what: "1"}, "from": list(seen)}
 
 
 # ------------------------------------------------------------------------------------------------------------- SecAgg
@@ -217,8 +213,12 @@ def masks(draw: Any, call: Caller) -> None:
     masked = np.array(sized(_SECAGG, message.masked, _LONG, _WIDE, "the masked input"), dtype=np.uint64)
     given = vector(np.frombuffer(bytes.fromhex(scene.deal.setups[scene.party]["update"]), "<u4").tolist())
     found = _signs(Ring(_WIDE).subtract(masked, given), streams)
-    if found is not None:
-        _judge_signs(scene, found)
+    if found is None:
+        fail(
+            f"{_SECAGG}: the masked input of user {scene.party} is not its input and sums of the masks that it may have"
+        )
+    hiding = [int(name) for name, sign in found.items() if sign and name != "own"]
+    demand_hidden(_SECAGG, scene.party, hiding, bool(found["own"]), scene.deal.numbers["T"])
 
 
 def _wide(draw: Any) -> Scene:
@@ -266,31 +266,6 @@ def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] 
         if np.array_equal(total, mask):
             return dict(zip(names, signs, strict=True))
     return None
-
-
-def _judge_signs(scene: Scene, signs: Mapping[str, int]) -> None:
-    """Fail when the masks on an input can be taken off by the server and at most T users."""
-    on = sorted(int(name) for name, sign in signs.items() if sign and name != "own")
-    what = f"update_{scene.party}"
-    seen = [f"masked_{scene.party}", *(f"what user {peer} agreed on with user {scene.party}" for peer in on)]
-    if not signs["own"]:
-        message = (
-            f"{_SECAGG}: the masked input of user {scene.party} has no mask of its own: the server alone learns {what} "
-            "when it comes late, since the shares of the masking key of a user that dropped out are released"
-        )
-        raise CheckFailed("leaked", message, _told(what, [seen[0], f"the masking key of user {scene.party}"]))
-    if len(on) <= scene.deal.numbers["T"]:
-        who = f"the server with {leaks.named(on)}" if on else "the server alone"
-        message = (
-            f"{_SECAGG}: of the masks that user {scene.party} shares with its neighbours, only those with {on} are on "
-            f"its masked input: {who} learns {what}, as the self seeds of survivors are revealed"
-        )
-        raise CheckFailed("leaked", message, {**_told(what, [*seen, "the self seed"]), "coalition": on})
-
-
-Ask = Callable[[Sequence[tuple[Sequence[int], Sequence[int]]]], "list[tuple[set[int], set[int]] | None]"]
-"""Asks for (survivors, dropped) one after the other, and returns for each answer the owners of the seed shares and of
-the key shares, or None where it was refused."""
 
 
 @check(
@@ -357,11 +332,11 @@ def _demand_one_secret(
         what = f"update_{owner}"
         message = (
             f"{operation}: user {user} released its share of the self seed of user {owner} (request {seeds[owner]}) "
-            f"and that of its masking key (request {keys[owner]}): the server alone learns {what} from t = {t} users that "
-            "answer so, by taking the streams of both off its masked input"
+            f"and that of its masking key (request {keys[owner]}): the server alone learns {what} from t = {t} users "
+            "that answer so, by taking the streams of both off its masked input"
         )
         seen = [f"request {seeds[owner]}: seed share of {owner}", f"request {keys[owner]}: key share of {owner}"]
-        raise CheckFailed("leaked", message, _told(what, [*seen, f"masked_{owner}"]))
+        raise CheckFailed("leaked", message, leaks.told(what, [*seen, f"masked_{owner}"]))
 
 
 @check(

@@ -239,8 +239,15 @@ mutant(
 
 _USER = {
     **dict.fromkeys(("D", "user"), 0),
-    "q": "97", "N": 4, "U": 2, "T": 1, "d": 3,
-    "session": bytes(16).hex(), "round": "0", "channel": "plain", "update": pack(np.zeros(3, np.uint64)),
+    "q": "97",
+    "N": 4,
+    "U": 2,
+    "T": 1,
+    "d": 3,
+    "session": bytes(16).hex(),
+    "round": "0",
+    "channel": "plain",
+    "update": pack(np.zeros(3, np.uint64)),
     "steps": [{"phase": "share", "inbox": []}],
 }
 

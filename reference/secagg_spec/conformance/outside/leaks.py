@@ -85,6 +85,11 @@ class Leak:
         }
 
 
+def told(what: str, seen: Sequence[str], coalition: Sequence[int] = ()) -> dict[str, Any]:
+    """Return for a report that the server and a coalition learn a number from what they see, each by its name."""
+    return {"coalition": list(coalition), "server": True, "learns": {what: "1"}, "from": list(seen)}
+
+
 def named(users: Sequence[int]) -> str:
     """Return users in words: "user 2", "users 0 and 3"."""
     if not users:
