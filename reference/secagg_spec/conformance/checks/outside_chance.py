@@ -35,7 +35,7 @@ _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
 LARGEST_MODULUS, _LARGEST_PRIME = 2**10, 1021
 _PIECE = 4096
 """Elements of one answer, where residues are counted."""
-_FINGERPRINT = chance.fingerprint_bits(chance.MOST_DRAWS)
+FINGERPRINT = chance.fingerprint_bits(chance.MOST_DRAWS)
 """Bits of what is compared, so that even 2**20 uniform draws are all different."""
 _SOME, _FEW = 10, 4
 """Draws for each case where one takes long, and where it takes operations on keys."""
@@ -180,7 +180,7 @@ def _moduli(caps: Capabilities, operation: str, above: int) -> Sequence[int]:
 
 def _length(q: int) -> int:
     """Return how many uniform elements modulo q have the bits that are compared."""
-    return math.ceil(_FINGERPRINT / math.log2(q))
+    return math.ceil(FINGERPRINT / math.log2(q))
 
 
 def _held(call: Caller, code: Mapping[str, int], L: int, rand: Mapping[str, Any] | None) -> str:

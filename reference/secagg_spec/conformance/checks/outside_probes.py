@@ -7,6 +7,7 @@ what it sees is decided exactly (spec/conformance.md, section 5).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -185,18 +186,24 @@ def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, sp
 # ------------------------------------------------------------------------------------------------------ whole rounds
 
 
+def few_users(caps: Capabilities, operation: str) -> Capabilities:
+    """Return capabilities in which an operation has at most 6 users."""
+    declared, allowed = caps.operations[operation], caps.range(operation, "N")
+    few = {"values": [N for N in range(_FEW_USERS + 1) if N in allowed]}
+    narrow = {**declared, "ranges": {**declared.get("ranges", {}), "N": few}}
+    return replace(caps, operations={**caps.operations, operation: narrow})
+
+
 def _few(caps: Capabilities) -> bool:
-    return explicit(_ROUND)(caps) and min(cases.Space(caps, (_ROUND,)).rosters(), default=_FEW_USERS + 1) <= _FEW_USERS
+    return explicit(_ROUND)(caps) and cases.possible(few_users(caps, _ROUND), _ROUND)
 
 
 @check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4)
 def whole_round(draw: Any, call: Caller) -> None:
     """The aggregate of a round tells the sum over the contributors, and nothing else; decided by its matrix."""
-    numbers = cases.session(draw, call.caps, _ROUND)
+    numbers = cases.session(draw, few_users(call.caps, _ROUND), _ROUND)
     N = numbers["N"]
     drop = cases.dropouts(draw, N, min(numbers["D"], N - max(numbers["U"], numbers["T"] + 2)))
-    if N > _FEW_USERS:
-        return
     d = numbers["d"] = 1 + (numbers["d"] > 1)
     rows = numbers["T"] * shares_length(numbers, d)
 

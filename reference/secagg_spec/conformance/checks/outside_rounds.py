@@ -24,7 +24,7 @@ from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.dealt import SESSIONS
 from secagg_spec.conformance.checks.neighbour_scenes import unmasking
 from secagg_spec.conformance.checks.outside_masks import demand_hidden
-from secagg_spec.conformance.checks.outside_probes import explicit, leaked, probed, vector
+from secagg_spec.conformance.checks.outside_probes import explicit, few_users, leaked, probed, vector
 from secagg_spec.conformance.checks.requests import shares_length, vandermonde
 from secagg_spec.conformance.checks.rounds import UserScene, user_scene
 from secagg_spec.conformance.checks.scripts import ask, taken
@@ -46,7 +46,6 @@ from secagg_spec.protocols.secagg import MaskedInput, UnmaskRequest, UnmaskShare
 from secagg_spec.protocols.shape import Role
 
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
-_FEW_USERS = 6
 _WIDE, _LONG = 2**32, 5
 """Modulus and length with which streams of different keys cannot be mistaken for each other."""
 Refused = Mapping[str, Any]
@@ -78,17 +77,14 @@ def sized(operation: str, values: UintArray, size: int, q: int, what: str) -> li
 
 
 def _light(caps: Capabilities) -> bool:
-    least = min(cases.Space(caps, (_LIGHT,)).rosters(), default=_FEW_USERS + 1)
-    return vandermonde(caps) and explicit(_LIGHT)(caps) and least <= _FEW_USERS
+    return vandermonde(caps) and explicit(_LIGHT)(caps) and cases.possible(few_users(caps, _LIGHT), _LIGHT)
 
 
 @check("privacy/lightsecagg.user", "LSA-02", "MDS-10", "LSA-08", operations=(_LIGHT,), applies=_light, examples=4)
 def light_user(draw: Any, call: Caller) -> None:
     """The server and T users learn the sum of a round in which one user is played, and nothing else; by its matrix."""
-    scene = user_scene(draw, call.caps)
+    scene = user_scene(draw, few_users(call.caps, _LIGHT))
     numbers = dict(scene.session.numbers)
-    if numbers["N"] > _FEW_USERS:
-        return
     numbers["d"] = min(numbers["d"], 2)
     found = probed(_LIGHT, numbers["q"], lambda point: _light_sent(call, scene, numbers, point), _spans(numbers))
     played = LightRound(numbers, scene.user, found, _surviving(scene, numbers))
@@ -162,7 +158,7 @@ def _demand_only_the_sum(played: LightRound) -> None:
 @check("privacy/lightsecagg.user/once", "LSA-12", "LSA-09", operations=(_LIGHT,), applies=_light, examples=8)
 def light_once(draw: Any, call: Caller) -> None:
     """A user does not answer two requests whose difference is the share of one user's mask."""
-    scene = user_scene(draw, call.caps)
+    scene = user_scene(draw, few_users(call.caps, _LIGHT))
     numbers = scene.session.numbers
     everybody = tuple(range(numbers["N"]))
     L = shares_length(dict(numbers), numbers["d"])

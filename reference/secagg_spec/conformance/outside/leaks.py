@@ -71,7 +71,8 @@ class Leak:
         seen = readable(_row(self.weights), self.names, self.modulus)
         offset = f" - {self.constant}" if self.constant else ""
         told = readable(_row(self.learned), self.secrets, self.modulus)
-        return f"{self.who} learns {told} = {seen}{offset} modulo {self.modulus}"
+        learns = "learn" if len(self.coalition) > 1 and not self.server else "learns"
+        return f"{self.who} {learns} {told} = {seen}{offset} modulo {self.modulus}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the leak for a report: coefficients by name as decimal strings."""
