@@ -26,7 +26,6 @@ from secagg_spec.conformance.positions import MASK as POSITION
 from secagg_spec.conformance.positions import Buffer
 from secagg_spec.protocols.heterosag_plan import cells_of
 
-
 _TELLING = 40
 """So many elements for each user make all segments long enough to tell masks apart."""
 

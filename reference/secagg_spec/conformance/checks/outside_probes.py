@@ -189,7 +189,7 @@ def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, sp
 def few_users(caps: Capabilities, operation: str) -> Capabilities:
     """Return capabilities in which an operation has at most 6 users."""
     declared, allowed = caps.operations[operation], caps.range(operation, "N")
-    few = {"values": [N for N in range(_FEW_USERS + 1) if N in allowed]}
+    few = {"values": [N for N in range(1, _FEW_USERS + 1) if N in allowed] or [0]}
     narrow = {**declared, "ranges": {**declared.get("ranges", {}), "N": few}}
     return replace(caps, operations={**caps.operations, operation: narrow})
 
