@@ -19,6 +19,7 @@ PAGES = (
     "heterosag.md",
     "multi-round.md",
     "adapter.md",
+    "conformance.md",
 )
 """The pages of the text, in reading order."""
 

@@ -49,7 +49,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
     parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only checks whose id or clause matches")
+    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only checks and vectors whose id, clause, or operation of the vector, matches")
     parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
     parser.add_argument("--fuzz", type=options.count, default=100, metavar="N", help="cases per check (100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
@@ -76,8 +76,9 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     if not settings.chosen():
-        raise UsageError(f"-k {given.pattern}: no check has such an id or clause (see --list-checks)")
+        raise UsageError(f"-k {given.pattern}: no check or vector has such an id or clause (see --list-checks)")
     _refuse_unwritable(given)
+    options.leave_the_folder_alone()
     named = _connections(given)
     entries = {name: _expectations(name, given) for name, _ in named}
     reports = list[TargetReport]()
