@@ -239,7 +239,7 @@ def _one_short(right: Function) -> Function:
     f"{_AGREEMENT}:_distinct_members",
     lambda: _shown((0, 0, 0, 1)),
     kind="privacy",
-    source="clause left out",
+    source="clause in part",
 )
 def _counts_twice(right: Function) -> Function:
     def wrong(proposal: Proposal, signers: tuple[int, ...]) -> tuple[int, ...]:
@@ -256,7 +256,7 @@ def _counts_twice(right: Function) -> Function:
     f"{_AGREEMENT}:_distinct_members",
     lambda: _shown((0, 1, 2, 4)),
     kind="acceptance",
-    source="clause left out",
+    source="clause in part",
 )
 def _outsiders(right: Function) -> Function:
     return lambda proposal, signers: right(Proposal(signers), signers)
@@ -421,7 +421,7 @@ def _cofactor(right: Function) -> Function:
     f"{_SIGNATURES}:_is_canonical",
     lambda: _verified((2**255 + 1).to_bytes(32, "little"), 0),
     kind="acceptance",
-    source="other rule: keys decoded by another rule",
+    source="other rule: a library's decoding of keys",
 )
 def _any_encoding(right: Function) -> Function:
     return lambda public: True

@@ -580,7 +580,7 @@ mutant(
     _sealed,
     also=("BAA-05",),
     kind="form",
-    source="field not bound: the tag",
+    source="field not bound: the binding, in the tag",
 )(lambda right: lambda *arguments: _Unbound(right(*arguments)))
 
 

@@ -482,7 +482,7 @@ mutant(
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY),
     kind="privacy",
-    source="order",
+    source="wrong term",
 )(_with_slots(lambda state: _all(state, SELF) if state.session.parameters.settle else []))
 mutant(
     "pair-key-of-an-accepted-position",

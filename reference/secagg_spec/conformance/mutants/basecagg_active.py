@@ -166,7 +166,7 @@ def _without_weights(right: Function) -> Function:
     _outcome((), "confirm", 4, _same),
     _TESTS + "test_a_user_signs_once_in_a_round_and_once_for_an_update",
     kind="privacy",
-    source="used twice",
+    source="clause in part",
 )
 def _keeps_shares(right: Function) -> Function:
     def user_confirm(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -184,7 +184,7 @@ def _keeps_shares(right: Function) -> Function:
     _again,
     _TESTS + "test_a_user_signs_once_in_a_round_and_once_for_an_update",
     kind="privacy",
-    source="used twice",
+    source="clause in part",
 )
 def _signs_again(right: Function) -> Function:
     def user_confirm(state: Any, inbox: Any, *, randomness: Any) -> Any:

@@ -217,7 +217,7 @@ def _binding(sender: int = 1, receiver: int = 0, round: int = 3) -> bytes:
     f"{_SEALING}:binding",
     _binding,
     kind="privacy",
-    source="order",
+    source="field not bound: the direction",
 )
 def _sorts(right: Function) -> Function:
     def wrong(context: Any, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes) -> Any:

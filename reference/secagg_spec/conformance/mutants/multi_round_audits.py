@@ -239,7 +239,7 @@ def _absent(right: Function, log: Log) -> int:
     (0, 1),
     (1, 2),
     kind="privacy",
-    source="other rule: the other measure",
+    source="other rule: the weak privacy",
 )
 def _strong_is_weak(right: Function, log: Log) -> int:
     from secagg_spec.selection import weights  # noqa: PLC0415 - the name may be planted as well
@@ -273,7 +273,7 @@ def _smallest(log: Log) -> int:
     (0, 1),
     (1, 2),
     kind="sum",
-    source="other rule: the other measure",
+    source="other rule: the strong privacy",
 )
 def _weak_is_strong(right: Function, log: Log) -> Bounds:
     strong = metrics.strong_privacy(log)

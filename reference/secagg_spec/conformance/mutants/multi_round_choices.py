@@ -465,7 +465,7 @@ def _replacement(items: Any, draws: Sequence[int]) -> Any:
     "drawn-without-changing-places",
     "fairness: an item that is drawn is not replaced by the first one, but cut out",
     kind="sum",
-    source="other rule: another way to draw",
+    source="other rule: what is drawn is cut out",
 )
 def _cut_out(items: Any, draws: Sequence[int]) -> Any:
     left = list(items)
@@ -476,7 +476,7 @@ def _cut_out(items: Any, draws: Sequence[int]) -> Any:
     "drawn-from-the-end",
     "disagreement: items change places with the last one and not with the first one",
     kind="form",
-    source="other rule: another way to draw",
+    source="other rule: places changed with the last one",
 )
 def _from_end(items: Any, draws: Sequence[int]) -> Any:
     moved = items.copy()

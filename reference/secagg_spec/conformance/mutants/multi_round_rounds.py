@@ -87,7 +87,7 @@ def _of_batches(p: Parameters, session: bytes, number: int, chosen: Sequence[int
     "round-id-of-the-session",
     "replay: all rounds of a session have its own id",
     kind="privacy",
-    source="field not bound: the round",
+    source="field not bound: everything but the session",
 )
 def _of_session(p: Parameters, session: bytes, number: int, chosen: Sequence[int]) -> bytes:
     return session

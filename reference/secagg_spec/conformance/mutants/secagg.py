@@ -1164,7 +1164,7 @@ def _no_user(right: Function) -> Function:
     f"{_MASKS}:self_key",
     _own,
     kind="privacy",
-    source="field not bound: the purpose",
+    source="other rule: the purpose of a pairwise mask",
 )
 def _one_purpose(right: Function) -> Function:
     def wrong(context: Context, seed: bytes, user: int, segment: int = 0) -> bytes:
