@@ -55,7 +55,7 @@ def add_parser(commands: Any) -> None:
         "-k",
         dest="pattern",
         metavar="PATTERN",
-        help="only checks and vectors whose id, clause, or operation of the vector, matches",
+        help="only checks with such an id or clause",
     )
     parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
     parser.add_argument("--fuzz", type=options.count, default=100, metavar="N", help="cases per check (100)")
@@ -265,7 +265,8 @@ def _write(
         "junit": lambda: junit.document(reports),
     }
     chosen = [option for option in _FILES if getattr(given, option)]
-    return all([_written(option, getattr(given, option), texts[option]()) for option in chosen])
+    written = [_written(option, getattr(given, option), texts[option]()) for option in chosen]
+    return all(written)
 
 
 def _written(option: str, path: Path, text: str) -> bool:

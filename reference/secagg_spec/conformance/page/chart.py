@@ -127,7 +127,7 @@ def _answer(answer: Any) -> str:
 def _messages(texts: Sequence[Any]) -> str:
     """Return what messages are: their types, counted."""
     kinds = Counter(_kind(text) for text in texts)
-    return ", ".join(f"{count} × {name}" if count > 1 else name for name, count in kinds.items())
+    return ", ".join(f"{count} {name}" if count > 1 else name for name, count in kinds.items())
 
 
 def _kind(text: Any) -> str:

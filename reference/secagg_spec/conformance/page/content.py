@@ -48,7 +48,7 @@ def page(document: Mapping[str, Any]) -> dict[str, Any]:
         "judged": judged,
         "groups": list(_groups([target["cells"] for target in judged])),
         "marks": [mark for name, mark in MARKS.items() if name != "not offered"],
-        "none": MARKS["not offered"],
+        "not_offered": MARKS["not offered"],
         "verdict": _verdict(targets, document),
     }
 
