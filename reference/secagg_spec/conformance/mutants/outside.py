@@ -51,6 +51,8 @@ def _shares() -> object:
     "privacy: the noise of the first column hides all columns, so that differences of a share are those of the mask",
     f"{_CODE}.encode",
     _shares,
+    kind="privacy",
+    source="used twice",
 )
 def _one_column(right: Function) -> Function:
     return lambda self, mask, noise: right(self, mask, np.repeat(noise[:, :1], noise.shape[1], axis=1))
@@ -62,6 +64,8 @@ def _one_column(right: Function) -> Function:
     "privacy: the second row of noise is the first one again, so that T users take it off their shares",
     f"{_CODE}.encode",
     _shares,
+    kind="privacy",
+    source="used twice",
 )
 def _rows_alike(right: Function) -> Function:
     return lambda self, mask, noise: right(self, mask, np.concatenate([noise[:1], noise[:1], noise[2:]])[: len(noise)])
@@ -73,6 +77,8 @@ def _rows_alike(right: Function) -> Function:
     "privacy: the last user holds a piece of the mask in clear, beside shares that are right",
     f"{_CODE}.encode",
     _shares,
+    kind="privacy",
+    source="wrong term",
 )
 def _in_clear(right: Function) -> Function:
     def wrong(self: mds.MaskCode, mask: UintArray, noise: UintArray) -> UintArray:
@@ -89,6 +95,8 @@ def _in_clear(right: Function) -> Function:
     "privacy: the first element of the mask is added everywhere, so that differences of an update lie bare",
     "secagg_spec.protocols.lightsecagg:mask_update",
     lambda: lightsecagg.mask_update(PrimeField(97), _MASK, _MASK).tolist(),
+    kind="privacy",
+    source="used twice",
 )
 def _repeats(right: Function) -> Function:
     return lambda field, update, mask: right(field, update, np.repeat(mask[:1], len(mask)) if len(mask) else mask)
@@ -100,6 +108,8 @@ def _repeats(right: Function) -> Function:
     "privacy: of the masks shared with neighbours only the first is put on an input, so that one user unmasks it",
     f"{_SECAGG}:mask_update",
     lambda: secagg.mask_update(Ring(97), 0, _MASK, _MASK, [(1, _MASK), (2, _MASK)]).tolist(),
+    kind="privacy",
+    source="clause in part",
 )
 def _one_neighbour(right: Function) -> Function:
     def wrong(ring: Ring, user: int, update: UintArray, self_mask: Any, pairwise: Any) -> Any:
@@ -193,6 +203,8 @@ mutant(
     "privacy: the generator of the noise is seeded with 16 bits, so that a share can be unmasked by trying all of them",
     BUILD,
     lambda: _answered("mds.encode", _ENCODING, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a seed of 16 bits",
 )(_seeded("mds.encode", lambda given, seed: _noise(given, _to_16_bits(seed))))
 
 mutant(
@@ -201,6 +213,8 @@ mutant(
     "privacy: the generator of the noise is seeded with the first 32 bits of a seed",
     BUILD,
     lambda: _answered("mds.encode", _ENCODING, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a seed of 32 bits",
 )(_seeded("mds.encode", lambda given, seed: _noise(given, _to_32_bits(seed))))
 
 mutant(
@@ -209,6 +223,8 @@ mutant(
     "privacy: a range of noise without its upper end: a share never has some value, which rules masks out",
     BUILD,
     lambda: _answered("mds.encode", _ENCODING, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a range without its upper end",
 )(_seeded("mds.encode", lambda given, seed: _noise(given, seed, 1)))
 
 mutant(
@@ -217,6 +233,8 @@ mutant(
     "privacy: the generator of the coefficients is seeded with 16 bits: one share gives the secret by trying",
     BUILD,
     lambda: _answered("shamir.share", _SHARING, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a seed of 16 bits",
 )(_seeded("shamir.share", lambda given, seed: _coefficients(given, _to_16_bits(seed))))
 
 mutant(
@@ -225,6 +243,8 @@ mutant(
     "privacy: the seed of the coefficients is folded to 32 bits by adding its words",
     BUILD,
     lambda: _answered("shamir.share", _SHARING, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a seed that is folded to 32 bits",
 )(_seeded("shamir.share", lambda given, seed: _coefficients(given, _summed(seed))))
 
 _QUANTISING = {"q": "97", "level": "2", "weight": 1, "x": pack_reals(np.full(30, 0.25))}
@@ -235,6 +255,8 @@ mutant(
     "bias: roundings repeat once the first 32 bits of a seed do",
     BUILD,
     lambda: _answered("quantizer.quantize", _QUANTISING, rand=_RAND),
+    kind="sum",
+    source="weak draw: a seed of 32 bits",
 )(_seeded("quantizer.quantize", lambda given, seed: _rounding(given, _to_32_bits(seed))))
 
 _USER = {
@@ -257,6 +279,8 @@ mutant(
     "privacy: a user's mask comes from the first 32 bits of a seed, so that the server tries them on the masked update",
     BUILD,
     lambda: _answered("lightsecagg.user", _USER, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a seed of 32 bits",
 )(_seeded("lightsecagg.user", lambda given, seed: _light(given, _to_32_bits(seed))))
 
 mutant(
@@ -265,6 +289,8 @@ mutant(
     "privacy: a user has one mask for all rounds, so that masked updates of two rounds give their difference",
     BUILD,
     lambda: _answered("lightsecagg.user", _USER, rand=_RAND),
+    kind="privacy",
+    source="used twice",
 )(_seeded("lightsecagg.user", lambda given, seed: _light(given, b"")))
 
 mutant(
@@ -273,6 +299,8 @@ mutant(
     "privacy: a mask is never q - 1, so that each masked element rules one value out",
     BUILD,
     lambda: _answered("lightsecagg.user", _USER, rand=_RAND),
+    kind="privacy",
+    source="weak draw: a range without its upper end",
 )(_seeded("lightsecagg.user", lambda given, seed: _light(given, seed, 1)))
 
 
@@ -307,6 +335,8 @@ mutant(
         {**dict.fromkeys(("N", "K"), 4), "T": 1, "strategy": "random", "frequencies": [0] * 4, "available": [0, 1, 2]},
         rand=_RAND,
     ),
+    kind="privacy",
+    source="weak draw: a seed of 8 bits",
 )(_chosen_at_random(lambda seed: _to_16_bits(seed)[:1]))
 
 
@@ -320,6 +350,8 @@ _PAIRS = "secagg_spec.conformance.targets.reference_pairs"
     f"{_PAIRS}:draw_private",
     lambda: len({reference_pairs.draw_private() for _ in range(300)}),
     also=("SEA-06",),
+    kind="privacy",
+    source="weak draw: a counter of 5 bits",
 )
 def _few_pairs(right: Function) -> Function:
     drawn = count()
@@ -358,6 +390,8 @@ mutant(
     "privacy: a generator of the implementation's own is seeded with the sum of the words of its key, 32 bits",
     BUILD,
     lambda: _answered("prg.expand", _STREAM),
+    kind="privacy",
+    source="weak draw: a key that is folded to 32 bits",
 )(_own_stream(lambda key, ring, n: prg.expand(sha256(_summed(key)).digest(), ring, n)))
 
 mutant(
@@ -366,6 +400,8 @@ mutant(
     "privacy: a generator of the implementation's own leaves out the largest of more than 64 elements",
     BUILD,
     lambda: _answered("prg.expand", {**_STREAM, "n": 300}),
+    kind="privacy",
+    source="seen in Flower 1.41.0: privacy/prg.expand/residues",
 )(_own_stream(lambda key, ring, n: prg.expand(key, Ring(ring.modulus - (ring.modulus > 64)), n)))
 
 
@@ -392,6 +428,8 @@ def _smallest() -> object:
     f"{_LEAKS}:coalitions",
     _smallest,
     reach=_TESTS + "test_the_smallest_coalition_is_named",
+    kind="sum",
+    source="other rule: the largest coalition",
 )
 def _largest(right: Function) -> Function:
     return lambda users, most, limit: iter(list(right(users, most, limit))[::-1])
@@ -404,6 +442,8 @@ def _largest(right: Function) -> Function:
     f"{_LEAKS}:find",
     _smallest,
     reach=_TESTS + "test_a_leak_can_be_computed_from_the_transcript",
+    kind="sum",
+    source="wrong term",
 )
 def _other_weights(right: Function) -> Function:
     def wrong(*arguments: Any, **named: Any) -> Any:
@@ -420,6 +460,8 @@ def _other_weights(right: Function) -> Function:
     f"{_CHANCE}:collision_bound",
     lambda: chance.collision_bound(5, 64),
     reach=_TESTS + "test_the_probability_of_equal_draws_is_bounded",
+    kind="sum",
+    source="arithmetic: a factor of two in a bound",
 )
 def _half(right: Function) -> Function:
     return lambda n, size: right(n, size) * Fraction(1, 2)
@@ -432,6 +474,8 @@ def _half(right: Function) -> Function:
     f"{_CHANCE}:enough",
     lambda: chance.enough(7),
     reach=_TESTS + "test_as_many_draws_as_the_stated_rate_needs",
+    kind="sum",
+    source="arithmetic: a factor of two in a count",
 )
 def _too_few(right: Function) -> Function:
     return lambda q: right(q) // 2
@@ -444,6 +488,8 @@ def _too_few(right: Function) -> Function:
     f"{_CHANCE}:said",
     lambda: chance.said(["as far as it goes"]),
     reach=_TESTS + "test_a_pass_by_chance_says_what_it_cannot_see",
+    kind="sum",
+    source="clause left out",
 )
 def _silent(right: Function) -> Function:
     return lambda limits: ""
