@@ -389,8 +389,7 @@ def light_round(user: int) -> LightRound:
         arriving = dict(zip(others, values[5:].reshape(4, 1), strict=True))
         moved = replace(scene, update=values[:2], mask=values[2:4], noise=values[4:5].reshape(1, 1), received=arriving)
         shares, masked, answer = (
-            [parse(bytes.fromhex(text)) for text in entry["outbox"]]
-            for entry in moved.entries(moved.calls())
+            [parse(bytes.fromhex(text)) for text in entry["outbox"]] for entry in moved.entries(moved.calls())
         )
         payloads = {m.receiver: m.payload for m in shares if isinstance(m, MaskShare)}
         sent = [int.from_bytes(payloads[peer][-4:], "little") for peer in others]
