@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance import mutants, replay
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks import REGISTRY, outside_chance
 from secagg_spec.conformance.checks.rounds import Session, UserScene
@@ -300,11 +300,21 @@ def test_draws_that_repeat_without_telling_anything_are_wrong(mutant: str, check
 def test_two_equal_draws_are_reported_with_the_two_requests() -> None:
     failure = found("privacy/mds.encode/seeds", "noise-from-16-bits").failure
     assert failure is not None
-    first, second = (exchange for exchange in failure.transcript)
+    first, second = failure.transcript
     assert first.request.rand != second.request.rand
     assert first.answer is not None
     assert second.answer is not None
     assert first.answer.value["shares"][0] == second.answer.value["shares"][0]
+
+
+def test_a_stored_failure_is_judged_again_with_as_many_draws() -> None:
+    with mutants.planted("noise-from-16-bits"):
+        connection = DirectConnection(reference.build().answer)
+        seen = run_check(connection, greet(connection.ask), REGISTRY["privacy/mds.encode/seeds"], Settings(cases=20))
+        assert seen.failure is not None
+        assert seen.failure.draws == (20,)
+        assert replay.judge(connection, seen.check.id, seen.failure.draws) is not None
+        assert replay.judge(connection, seen.check.id, [1]) is None
 
 
 def test_the_released_kind_of_generator_is_found_by_two_keys_and_by_the_last_residue() -> None:

@@ -3,7 +3,8 @@
 Two relations hold for uniform draws but with a probability of at most 2**-48 in each check: many draws are all
 different, and modulo a small number each residue occurs. What a pass cannot see is said beside it (CNF-31).
 
-How many draws are compared follows from the number of cases of the run alone, so that equal runs have equal reports.
+How many draws are compared follows from the number of cases of the run alone, so that equal runs have equal reports. It
+is drawn, so that a failure that is stored is judged again with as many.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
@@ -64,7 +66,6 @@ class Drawing:
     text: Callable[[Mapping[str, Any] | None], str]
     verdict: str
     learned: str
-    each: int = chance.PER_CASE
 
 
 def own_draws(operation: str) -> Callable[[Capabilities], bool]:
@@ -75,15 +76,14 @@ def own_draws(operation: str) -> Callable[[Capabilities], bool]:
 # ---------------------------------------------------------------------------------------------------- equal draws
 
 
-def demand_distinct(call: Caller, drawing: Drawing, *, seeded: bool) -> None:
-    """Fail when two draws are equal: of seeds that are alike, and of many others."""
+def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> None:
+    """Fail when two draws are equal: of seeds that are alike, and of n others."""
     call.by_relation = True
     pairs = seeds.alike() if seeded else []
     for first, second, how in pairs:
         if drawing.text(_rand(first)) == drawing.text(_rand(second)):
             _equal(drawing, f"two seeds, {how}, {first.hex()} and {second.hex()}")
         call.transcript.clear()
-    n = chance.draws(call.cases, drawing.each)
     _demand_no_collision(call, drawing, n, seeded)
     bits = chance.visible_bits(n)
     seen = math.floor(100 * chance.detection(n, bits)) / 100
@@ -138,9 +138,10 @@ def _distinct(
     """Register the check that an operation's draws are all different."""
 
     def judge(draw: Any, call: Caller) -> None:
-        drawing = Drawing(operation, what, build(call), verdict, learned, each)
+        drawing = Drawing(operation, what, build(call), verdict, learned)
+        n = chance.draws(draw(st.just(call.cases)), each)
         seeded = _takes_seeds(call.caps, operation)
-        demand_distinct(call, drawing, seeded=seeded)
+        demand_distinct(call, drawing, n, seeded=seeded)
 
     judge.__doc__ = doc or f"Distinct seeds, or calls without any, give distinct {what}."
     check(f"privacy/{operation}/seeds", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
