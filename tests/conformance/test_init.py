@@ -1,0 +1,257 @@
+"""The command ``init``: it writes over nothing, and what it starts says what is not written, and can be finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secagg_spec import cli, resources
+from secagg_spec.conformance import init
+from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.connection import ProcessConnection
+
+FILLED = Path(__file__).with_name("starters_filled")
+BEGIN, END = "--- write this", "--- until here"
+LANGUAGES = init.languages()
+KIT = [sys.executable, "-m", "secagg_spec.cli"]
+
+
+def started(language: str, folder: Path) -> init.Starter:
+    """The start of an adapter, built in a folder; skips where its toolchain is absent."""
+    chosen = init.starter(language)
+    absent = [name for name in chosen.toolchain if shutil.which(name) is None]
+    if absent:
+        pytest.skip(f"untested here: {', '.join(absent)} is not installed")
+    assert cli.main(["init", "--lang", language, "--into", str(folder)]) == 0
+    build(chosen, folder)
+    return chosen
+
+
+def build(chosen: init.Starter, folder: Path) -> None:
+    """Build an adapter as its CI job does."""
+    if chosen.build:
+        done = subprocess.run(chosen.build, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def fill_in(chosen: init.Starter, folder: Path, language: str) -> None:
+    """Put a right handler between the marks, as a user would."""
+    path = folder / chosen.edit
+    lines = path.read_text().splitlines()
+    begin, end = (next(at for at, line in enumerate(lines) if mark in line) for mark in (BEGIN, END))
+    right = (FILLED / f"{language}.txt").read_text().splitlines()
+    path.write_text("\n".join([*lines[: begin + 1], *right, *lines[end:], ""]))
+    build(chosen, folder)
+
+
+def conform(chosen: init.Starter, folder: Path, *options: str) -> tuple[int, dict[str, dict[str, Any]], str]:
+    """The exit code of ``conform``, its checks by their id, and what it printed."""
+    command = [*KIT, "conform", "--fuzz", "20", "--json", "report.json", *options, "--", *chosen.adapter]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    checks = json.loads((folder / "report.json").read_text())["targets"][0]["checks"]
+    return done.returncode, {check["check"]: check for check in checks}, done.stdout + done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------- what it writes
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """All that is in a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
+
+
+def expected_files(language: str) -> list[str]:
+    return sorted(str(place) for place in init.starter(language).files())
+
+
+@pytest.mark.requirement("CNF-41")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_all_files_are_written_and_five_lines_say_what_is_next(
+    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "some" / "where"
+    assert cli.main(["init", "--lang", language, "--into", str(folder)]) == 0
+    written = sorted(name for name, content in contents(folder).items() if content is not None)
+    assert written == expected_files(language)
+    helper = next(name for name in written if name.lower().startswith(("secagg_adapter", "secaggadapter")))
+    assert {helper, init.starter(language).edit, "expectations.toml", str(init.JOB)} <= set(written)
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 6
+    assert all(name in out[0] for name in written)
+    assert [line[:2] for line in out[1:]] == ["1.", "2.", "3.", "4.", "5."]
+    edited = (folder / init.starter(language).edit).read_text()
+    assert edited.count(BEGIN) == edited.count(END) == 1
+
+
+@pytest.mark.requirement("CNF-41")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_is_written_over(language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in expected_files(language):
+        folder = tmp_path / name.replace("/", "-")
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_text("mine")
+        before = contents(folder)
+        assert cli.main(["init", "--lang", language, "--into", str(folder)]) == 2
+        assert name in capsys.readouterr().err
+        assert contents(folder) == before
+
+
+@pytest.mark.requirement("CNF-41")
+def test_a_link_that_leads_nowhere_is_there_as_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "expectations.toml").symlink_to(tmp_path / "elsewhere.toml")
+    assert cli.main(["init", "--lang", "python", "--into", str(tmp_path)]) == 2
+    assert "expectations.toml is there already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["expectations.toml"]
+
+
+@pytest.mark.requirement("CNF-41")
+def test_files_that_are_written_before_one_fails_are_gone_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".github").write_text("a file where a folder must be")
+    assert cli.main(["init", "--lang", "python", "--into", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert ".github" in err
+    assert contents(tmp_path) == {".github": b"a file where a folder must be"}
+
+
+@pytest.mark.requirement("CNF-41")
+def test_folders_that_are_made_before_a_file_fails_are_gone_again(tmp_path: Path) -> None:
+    files = {Path("a/b/c"): b"1", Path("x" * 300): b"2"}
+    with pytest.raises(init.UsageError, match="nothing was written"):
+        init.write_all(tmp_path / "new", files)
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_without_rights_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    assert cli.main(["init", "--lang", "python", "--into", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("into", ["file", "file/below"])
+def test_a_folder_that_cannot_be_one_is_one_line(
+    into: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert cli.main(["init", "--lang", "python", "--into", str(tmp_path / into)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "file is not a folder" in err
+
+
+@pytest.mark.parametrize("language", ["cobol", "", "../vectors", "Node", "\x1b[2J"])
+def test_an_unknown_language_is_refused_with_the_languages(
+    language: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["init", "--lang", language, "--into", str(tmp_path / "new")]) == 2
+    err = capsys.readouterr().err
+    assert ", ".join(LANGUAGES) in err
+    assert "\x1b" not in err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_compiled_module_of_a_starter_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = shutil.copytree(init.STARTERS, tmp_path / "kit" / "starters")
+    monkeypatch.setattr(init, "STARTERS", copy)
+    (tmp_path / "sdk").mkdir()
+    (tmp_path / "kit" / "sdk").mkdir()
+    (tmp_path / "kit" / "sdk" / "secagg_adapter.py").write_text("")
+    (copy / "python" / "__pycache__").mkdir(exist_ok=True)
+    (copy / "python" / "__pycache__" / "adapter.cpython-311.pyc").write_bytes(b"\0")
+    assert expected_files("python") == [str(init.JOB), "adapter.py", "expectations.toml", "secagg_adapter.py"]
+
+
+# --------------------------------------------------------------------------------------------------------------- the job
+
+
+def job(language: str) -> dict[str, Any]:
+    """The CI job that is written for a language, as the service reads it."""
+    yaml: Any = pytest.importorskip("yaml")
+    loaded = yaml.safe_load(init.starter(language).files()[init.JOB])
+    assert list(loaded["jobs"]) == ["conform"]
+    return loaded["jobs"]["conform"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.requirement("CNF-43")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_job_installs_builds_judges_and_keeps_the_reports(language: str) -> None:
+    chosen, steps = init.starter(language), job(language)["steps"]
+    runs = {step["name"]: step["run"] for step in steps if "run" in step}
+    assert "$KIT" in runs["install the kit"]
+    assert runs.get("build", "") == shlex.join(chosen.build)
+    assert runs["conform"].endswith(f"-- {shlex.join(chosen.adapter)}")
+    assert all(option in runs["conform"] for option in ("--expect expectations.toml", "--junit", "--json"))
+    assert [step.get("with") for step in steps if step.get("uses") == chosen.setup and chosen.setup] == (
+        [chosen.given or None] if chosen.setup else []
+    )
+    last = steps[-1]
+    assert (last["uses"].split("@")[0], last["if"]) == ("actions/upload-artifact", "always()")
+    assert all("continue-on-error" not in step for step in steps)
+    assert all(name in last["with"]["path"] for name in ("secagg.xml", "secagg.json", "repro"))
+
+
+@pytest.mark.requirement("CNF-43")
+@pytest.mark.slow
+def test_the_command_of_the_job_fails_as_the_run_does_and_leaves_reports(tmp_path: Path) -> None:
+    chosen = started("python", tmp_path)
+    script = next(step["run"] for step in job("python")["steps"] if step.get("name") == "conform")
+    (tmp_path / "secagg-spec").write_text(f'#!/bin/sh\nexec {shlex.join(KIT)} "$@" \n')
+    (tmp_path / "secagg-spec").chmod(0o700)
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    asked = script.replace("conform ", "conform -k lightsecagg.mask ")
+    for code in (1, 0):
+        done = subprocess.run(["bash", "-e", "-c", asked], cwd=tmp_path, env=environment, check=False)
+        assert done.returncode == code
+        assert all((tmp_path / name).stat().st_size for name in ("secagg.xml", "secagg.json"))
+        fill_in(chosen, tmp_path, "python") if code else None
+
+
+# ------------------------------------------------------------------------------------------------------------- adapters
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = started(language, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    connection = ProcessConnection(chosen.adapter)
+    try:
+        caps = greet(connection.ask)
+    finally:
+        connection.close()
+    assert caps.implementation["language"] == chosen.language
+    assert set(caps.operations) == {"echo", "lightsecagg.mask"}
+
+
+@pytest.mark.requirement("CNF-42", "ADP-01", "ADP-02", "ADP-04", "ADP-05", "ADP-10", "ADP-11", "ADP-12", "ADP-13")
+@pytest.mark.slow
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_start_says_what_is_unwritten_and_passes_when_it_is_written(language: str, tmp_path: Path) -> None:
+    chosen = started(language, tmp_path)
+    code, checks, said = conform(chosen, tmp_path)
+    failing = {name: check for name, check in checks.items() if check["failure"]}
+    assert code == 1, said
+    assert {check["verdict"] for check in failing.values()} == {"error"}, said
+    assert all("write me: lightsecagg.mask" in check["failure"]["message"] for check in failing.values())
+    assert {"lightsecagg.mask/exact", "lightsecagg.mask/length", "lightsecagg.mask/elements"} <= set(failing)
+    assert {name for name in failing if name.startswith("adapter/")} == {"adapter/independent"}
+
+    fill_in(chosen, tmp_path, language)
+    code, checks, said = conform(chosen, tmp_path, "--expect", "expectations.toml")
+    assert code == 0, said
+    passing = {name for name, check in checks.items() if check["verdict"] == "pass"}
+    assert {"adapter/echo", "adapter/long-line", "adapter/independent", "lightsecagg.mask/exact"} <= passing
+    vectors = subprocess.run([*KIT, "vectors", "--", *chosen.adapter], cwd=tmp_path, check=False)
+    assert vectors.returncode == 0
