@@ -231,7 +231,7 @@ def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch
         caps = greet(connection.ask)
     finally:
         connection.close()
-    assert caps.implementation["language"] == chosen.language
+    assert caps.language == chosen.language
     assert set(caps.operations) == {"echo", "lightsecagg.mask"}
 
 
