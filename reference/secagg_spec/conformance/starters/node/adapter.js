@@ -14,10 +14,10 @@ adapter.operation('echo', { data: json }, ({ data }) => ({ data }));
 
 // A user's masked update: update plus mask, element by element, modulo q. `update` and `mask` are Uint32Arrays, q is a
 // BigInt. Return { masked }, a Uint32Array [LSA-02]; the sum of two elements does not fit into 32 bits. Refuse
-//   throw new Reject('bad_param', '…')         a q that the library is not made for, or that is no prime [MOD-01, MOD-02]
+//   throw new Reject('bad_param', '…')         a q that the library does not have [MOD-01, MOD-02]
 //   throw new Reject('length_mismatch', '…')   an update and a mask of different lengths [LSA-03]
 //   throw new Reject('bad_param', '…')         an update and a mask without elements [LSA-01]
-//   throw new Reject('noncanonical', '…')      an element of the update or of the mask that is not below q [LSA-03]
+//   throw new Reject('noncanonical', '…')      an element of either that is not below q [LSA-03]
 // A member of another form (type, hex digits, decimal digits) was refused before it came here.
 adapter.operation('lightsecagg.mask', { q: decimal, update: vector, mask: vector }, ({ q, update, mask }) => {
   // --- write this

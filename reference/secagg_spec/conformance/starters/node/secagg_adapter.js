@@ -115,7 +115,8 @@ function list(reader) {
 /** The reader of a list of a few values, each of its own kind; `held` is `list(tuple(integer, vector))`. */
 function tuple(...readers) {
   return (value, name) => {
-    if (!Array.isArray(value) || value.length !== readers.length) malformed(`${name} is not a list of ${readers.length}`);
+    const fits = Array.isArray(value) && value.length === readers.length;
+    if (!fits) malformed(`${name} is not a list of ${readers.length}`);
     return readers.map((reader, i) => reader(value[i], `${name}[${i}]`));
   };
 }
@@ -220,7 +221,7 @@ function encoded(value) {
   if (value instanceof Float32Array) return packed(value, 4, 'writeFloatLE');
   if (Array.isArray(value)) return value.map(encoded);
   if (isObject(value)) return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, encoded(entry)]));
-  const plain = value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isSafeInteger(value);
+  const plain = value === null || ['string', 'boolean'].includes(typeof value) || Number.isSafeInteger(value);
   if (!plain) throw new TypeError(`${String(value)} cannot stand in a result`);
   return value;
 }

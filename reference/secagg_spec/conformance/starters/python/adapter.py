@@ -26,10 +26,10 @@ def mask(q: str, update: str, mask: str) -> dict[str, Any]:
 
     ``int(q)`` is the modulus; ``unpack(update)`` and ``unpack(mask)`` are lists of integers.
     Return ``{"masked": pack([…])}`` [LSA-02]. Refuse with
-    ``raise Reject("bad_param", "…")``        a q that the library is not made for, or that is no prime [MOD-01, MOD-02]
+    ``raise Reject("bad_param", "…")``        a q that the library does not have [MOD-01, MOD-02]
     ``raise Reject("length_mismatch", "…")``  an update and a mask of different lengths [LSA-03]
     ``raise Reject("bad_param", "…")``        an update and a mask without elements [LSA-01]
-    ``raise Reject("noncanonical", "…")``     an element of the update or of the mask that is not below q [LSA-03]
+    ``raise Reject("noncanonical", "…")``     an element of either that is not below q [LSA-03]
     A member of another form (type, hex digits, decimal digits) was refused before it came here.
     """
     # --- write this
