@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import shutil
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from secagg_spec import cli, resources
+from secagg_spec import cli
 from secagg_spec.conformance import init
 from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.connection import ProcessConnection
 
 FILLED = Path(__file__).with_name("starters_filled")
@@ -65,9 +68,7 @@ def conform(chosen: init.Starter, folder: Path, *options: str) -> tuple[int, dic
 
 def contents(folder: Path) -> dict[str, bytes | None]:
     """All that is in a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def expected_files(language: str) -> list[str]:
@@ -142,9 +143,7 @@ def test_a_folder_without_rights_is_one_line(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("into", ["file", "file/below"])
-def test_a_folder_that_cannot_be_one_is_one_line(
-    into: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_cannot_be_one_is_one_line(into: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert cli.main(["init", "--lang", "python", "--into", str(tmp_path / into)]) == 2
     err = capsys.readouterr().err
@@ -174,7 +173,7 @@ def test_a_compiled_module_of_a_starter_is_not_copied(tmp_path: Path, monkeypatc
     assert expected_files("python") == [str(init.JOB), "adapter.py", "expectations.toml", "secagg_adapter.py"]
 
 
-# --------------------------------------------------------------------------------------------------------------- the job
+# -------------------------------------------------------------------------------------------------------------- the job
 
 
 def job(language: str) -> dict[str, Any]:
@@ -255,3 +254,121 @@ def test_a_start_says_what_is_unwritten_and_passes_when_it_is_written(language: 
     assert {"adapter/echo", "adapter/long-line", "adapter/independent", "lightsecagg.mask/exact"} <= passing
     vectors = subprocess.run([*KIT, "vectors", "--", *chosen.adapter], cwd=tmp_path, check=False)
     assert vectors.returncode == 0
+
+
+# -------------------------------------------------------------------------------------------------------------- helpers
+
+MASK = {"q": "4294967291", "update": "01000000", "mask": "fafffffe"}
+ECHO = [
+    None,
+    -7,
+    '\u00e9\U0001f600\u0000\u2028\\"/',
+    [[], {}, [1, [True]]],
+    {"": {"a": []}, "__proto__": [0]},
+    "\ud800",
+]
+REQUESTS: list[dict[str, Any]] = [
+    *({"id": at, "op": "echo", "params": {"data": data}} for at, data in enumerate(ECHO)),
+    {"id": 10, "op": "lightsecagg.mask", "params": MASK},
+    {"id": -11, "op": "lightsecagg.mask", "params": MASK, "rand": {}},
+    {"id": 12, "op": "lightsecagg.mask", "params": MASK, "rand": {"seed": "00" * 32}},
+    {"id": 13, "op": "lightsecagg.mask", "params": {**MASK, "q": "-0"}},
+    {"id": 14, "op": "lightsecagg.mask", "params": {**MASK, "q": "9" * 60}},
+    {"id": 15, "op": "lightsecagg.mask", "params": {**MASK, "update": "0" * 7}},
+    {"id": 16, "op": "lightsecagg.mask", "params": {**MASK, "update": ["01000000"], "more": 1}},
+    {"id": 17, "op": "field.add", "params": {}},
+    {"id": 18, "op": "toString", "params": {}},
+    {"id": 19, "op": "hello", "params": {}},
+]
+EDGES_OF_UTF8 = (
+    "c280 c3 c080 c1bf 80 c3c3 ff f888808080 e0a080 e09fbf ed9fbf eda080 efbfbf e180 e18041 1f 7f 00 09 "
+    "f0908080 f08fbfbf f48fbfbf f4908080 f5808080 f18080"
+)
+ESCAPES = rb"""\ud83d\ude00 \uD83D\uDE00 \ud83d\u0041 \ud83d \ude00 \u12g4 \ud83d\uzzzz \x \u00 \b\f\n\r\t\/\\\" \a
+\U0041 \\\ \u0000 ' \'"""
+STRINGS = [*map(bytes.fromhex, EDGES_OF_UTF8.split()), *ESCAPES.split()]
+NUMBERS = b"0 -0 00 01 -01 - +1 1. .5 1e 1.0 1e0 1E+0 0x1 1_0 --1 2147483647 true null".split()
+ALPHABET = b'{}[]":,0123456789.eE+-truefalsn \\u\t\x00\x1f\x7f\xc3\xa9\xed\xa0\x80\xf0\x9f\xff'
+
+
+def odd_lines(count: int) -> list[bytes]:
+    """Lines that are no request, or odd ones: right ones with a few bytes changed, the same ones each time."""
+    draw = random.Random(0)
+    right = [
+        json.dumps(request, ensure_ascii=at % 2 > 0).encode("utf-8", "surrogatepass")
+        for at, request in enumerate(REQUESTS)
+    ]
+    twice = [line[:-1] + b", " + line[1:] for line in right]
+    lines = [*NOT_REQUESTS, *right, *twice, b" \t" + right[0] + b"\r"]
+    lines += [b'{"id": 1, "op": "echo", "params": {"data": "%b"}}' % text for text in STRINGS]
+    lines += [b'{"id": 1, "op": "echo", "params": {"data": 1, "%b": 2, "dat%b": 3}}' % (text, text) for text in STRINGS]
+    lines += [b'{"id": %b, "op": "ech\\u006F", "params": {"data": [%b]}}' % pair for pair in product(NUMBERS, NUMBERS)]
+    for _ in range(count):
+        line = bytearray(draw.choice(right))
+        for _ in range(draw.choice((1, 1, 2, 5))):
+            at, sign = draw.randrange(len(line)), draw.choice(ALPHABET)
+            line[at : at + draw.randrange(2)] = [sign][: draw.randrange(2)]
+        lines.append(bytes(line).replace(b"\n", b" "))
+    return lines
+
+
+def answers(command: list[str], folder: Path, lines: list[bytes]) -> list[Any]:
+    """What an adapter answers to lines: of rejections the code alone, of errors nothing."""
+    done = subprocess.run(command, cwd=folder, input=b"\n".join(lines) + b"\n", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    bodies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(bodies) == len(lines)
+    return [(body["id"], _said(body)) for body in bodies]
+
+
+def _said(body: dict[str, Any]) -> Any:
+    if "reject" in body:
+        return body["reject"]["code"]
+    if "error" in body:
+        return "error"
+    assert set(body) in ({"id", "result"}, {"id", "unsupported"})
+    named = body.get("result", {}).get("implementation", {})
+    return "hello" if named else body.get("result", "unsupported")
+
+
+def holds_odd_numbers(value: Any) -> bool:
+    """Whether a value holds a number that `echo` is never asked for: with a fraction, or beyond 2**31."""
+    if isinstance(value, (list, tuple)):
+        return any(map(holds_odd_numbers, value))
+    if isinstance(value, dict):
+        return holds_odd_numbers(list(value.values()))
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) >= 2**31)
+
+
+def differences(language: str, folder: Path, count: int) -> list[Any]:
+    """The lines that the starts of two languages answer differently."""
+    first, second = started("python", folder / "python"), started(language, folder / "other")
+    lines = odd_lines(count)
+    ours = answers([sys.executable, *first.adapter[1:]], folder / "python", lines)
+    theirs = answers(second.adapter, folder / "other", lines)
+    pairs = zip(lines, ours, theirs, strict=True)
+    return [(line, our, their) for line, our, their in pairs if our != their and not holds_odd_numbers(our)]
+
+
+@pytest.mark.requirement("ADP-10", "ADP-11", "ADP-12", "ADP-13", "ADP-14")
+@pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "python"])
+def test_the_helpers_answer_odd_lines_alike(language: str, tmp_path: Path) -> None:
+    assert differences(language, tmp_path, 3000) == []
+
+
+def test_the_helper_in_c_is_clean_under_the_sanitizers(tmp_path: Path) -> None:
+    chosen = started("c", tmp_path)
+    fill_in(chosen, tmp_path, "c")
+    strict = ["-Werror", "-pedantic", "-Wshadow", "-Wconversion", "-g", "-fsanitize=address,undefined"]
+    done = subprocess.run(
+        [*chosen.build, *strict, "-fno-sanitize-recover=all"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    if "cannot find" in done.stderr:
+        pytest.skip("untested here: the sanitizers are not installed")
+    assert done.returncode == 0, done.stderr
+    long = json.dumps({"id": 1, "op": "echo", "params": {"data": "\u00e9" * 2**20}}).encode()
+    deep = b'{"id": 1, "op": "echo", "params": {"data": ' + b"[" * 400 + b"]" * 400 + b"}}"
+    said = answers(chosen.adapter, tmp_path, [*odd_lines(3000), long, deep, deep.replace(b"[", b"[" * 9), b"[" * 10**6])
+    assert [entry for _, entry in said[-2:]] == ["malformed"] * 2
+    assert said[-4][1] == {"data": "\u00e9" * 2**20}
+    assert said[-3][0] == 1

@@ -105,13 +105,15 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "init",
         help="start an adapter: a small program to edit, its helper, and a CI job",
-        description="Write the start of an adapter into a folder: the adapter, which you edit, its helper in one file,\n"
+        description="Write the start of an adapter into a folder: the adapter to edit, its helper in one file,\n"
         f"a file of expectations, and a job for continuous integration, {JOB}.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--lang", required=True, metavar="LANG", help=f"one of {', '.join(languages())}")
-    parser.add_argument("--into", type=Path, default=Path(), metavar="DIR", help="the folder, made if absent (this one)")
+    parser.add_argument(
+        "--into", type=Path, default=Path(), metavar="DIR", help="the folder, made if absent (this one)"
+    )
     parser.set_defaults(run=main)
 
 

@@ -95,7 +95,7 @@ def applies(caps: Capabilities, vector: Vector) -> bool:
 
 
 def _is_outside(caps: Capabilities, vector: Vector) -> bool:
-    """Return whether numbers of a right form lie outside ranges that are declared; what is said of forms comes first."""
+    """Return whether numbers lie outside ranges that are declared; what is said of forms comes before ranges."""
     narrow = {"ranges", "parameter_sets"} & set(caps.operations[vector.operation])
     of_form = any(clause.startswith("ADP-") for clause in vector.clauses)
     return bool(narrow) and not of_form and not _in_range(caps, vector)
