@@ -8,12 +8,12 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance import document, junit, options, parallel
+from secagg_spec.conformance import document, junit, options, page, parallel, summaries
 from secagg_spec.conformance import expectations as expected
 from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.capabilities import Capabilities
@@ -26,6 +26,8 @@ from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _REPRO = Path("repro")
+_FILES = ("json", "html", "markdown", "badge", "junit")
+"""The options that name a file to write."""
 _USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
        secagg-spec conform [options] -- ./adapter [arguments]"""
 _EXIT_CODES = """exit codes:
@@ -49,7 +51,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
     parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only checks whose id or clause matches")
+    parser.add_argument(
+        "-k",
+        dest="pattern",
+        metavar="PATTERN",
+        help="only checks with such an id or clause",
+    )
     parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
     parser.add_argument("--fuzz", type=options.count, default=100, metavar="N", help="cases per check (100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
@@ -59,6 +66,9 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="processes that judge at once (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one HTML page")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="add a summary in Markdown to a file")
+    parser.add_argument("--badge", type=Path, metavar="FILE", help="write the data of a badge (shields.io endpoint)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="where failing cases go (repro)")
@@ -76,8 +86,9 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     if not settings.chosen():
-        raise UsageError(f"-k {given.pattern}: no check has such an id or clause (see --list-checks)")
+        raise UsageError(f"-k {given.pattern}: no check or vector has such an id or clause (see --list-checks)")
     _refuse_unwritable(given)
+    options.leave_the_folder_alone()
     named = _connections(given)
     entries = {name: _expectations(name, given) for name, _ in named}
     reports = list[TargetReport]()
@@ -103,9 +114,10 @@ def _settings(given: argparse.Namespace) -> Settings:
 
 
 def _refuse_unwritable(given: argparse.Namespace) -> None:
-    for option, path in (("--json", given.json), ("--junit", given.junit)):
+    for option in _FILES:
+        path = getattr(given, option)
         if path:
-            options.writable_file(option, path)
+            options.writable_file(f"--{option}", path)
     options.writable_folder("--repro", given.repro)
 
 
@@ -244,19 +256,28 @@ def _write(
 
     Of a run that was ended before it was complete, the report is written without a footer (CNF-09).
     """
-    good, texts = True, list[tuple[str, Path, str]]()
     body = document.document(reports, settings, complete=complete)
-    if given.json:
-        texts.append(("--json", given.json, document.as_text(body)))
-    if given.junit:
-        texts.append(("--junit", given.junit, junit.document(reports)))
-    for option, path, text in texts:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            print(f"secagg-spec conform: {option} {path}: {error.strerror}", file=sys.stderr)
-            good = False
-    return good
+    texts: dict[str, Callable[[], str]] = {
+        "json": lambda: document.as_text(body),
+        "html": lambda: page.html(body),
+        "markdown": lambda: summaries.markdown(body),
+        "badge": lambda: document.as_text(summaries.badge(body)),
+        "junit": lambda: junit.document(reports),
+    }
+    chosen = [option for option in _FILES if getattr(given, option)]
+    written = [_written(option, getattr(given, option), texts[option]()) for option in chosen]
+    return all(written)
+
+
+def _written(option: str, path: Path, text: str) -> bool:
+    """Write a file; a summary is added to what stands there, as continuous integration services want it."""
+    try:
+        with path.open("a" if option == "markdown" else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        print(f"secagg-spec conform: --{option} {path}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
 
 
 class _Progress:

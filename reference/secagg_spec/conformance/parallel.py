@@ -14,6 +14,7 @@ from multiprocessing.util import Finalize
 from types import FrameType
 from typing import Any, NoReturn
 
+from secagg_spec.conformance import options
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
@@ -118,6 +119,7 @@ _workers: list[_Worker] = []
 
 def _begin(stopped: Synchronized[int]) -> None:
     """Leave interrupts to the first process, and close the adapter when this one ends."""
+    options.leave_the_folder_alone()
     worker = _Worker(stopped)
     _workers.append(worker)
     signal.signal(signal.SIGINT, signal.SIG_IGN)

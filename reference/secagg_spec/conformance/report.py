@@ -140,7 +140,7 @@ def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
     lines = [head, "-" * len(head)]
     for clause in shown:
         row = "  ".join(column.get(clause, NONE).center(width) for column in cells)
-        lines.append(f"{clause:<9}{row}   {clip(_plain(clauses[clause]), 96)}")
+        lines.append(f"{clause:<9}{row}   {clip(plain_sentence(clauses[clause]), 96)}")
     return "\n".join([*lines, *_hidden(clauses, cells, shown), "", LEGEND])
 
 
@@ -151,7 +151,7 @@ def _hidden(clauses: Iterable[str], cells: Sequence[Mapping[str, str]], shown: S
     return [f"{left_out} more clauses are about operations that nobody here offers"] if left_out > 1 else []
 
 
-def _plain(sentence: str) -> str:
+def plain_sentence(sentence: str) -> str:
     """Return a sentence of the text without its markup."""
     return _MARKUP.sub(_sign, sentence)
 

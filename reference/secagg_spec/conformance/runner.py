@@ -100,7 +100,7 @@ class Settings:
     def _matches(self, check: Check) -> bool:
         if self.pattern is None:
             return True
-        names = (check.id, *check.clauses)
+        names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
         return any(fnmatch.fnmatch(name.lower(), f"*{self.pattern.lower()}*") for name in names)
 
 
