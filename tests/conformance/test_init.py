@@ -20,10 +20,12 @@ from secagg_spec.conformance import init
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.wire import Request
 
 FILLED = Path(__file__).with_name("starters_filled")
 BEGIN, END = "--- write this", "--- until here"
 LANGUAGES = init.languages()
+MASK = {"q": "4294967291", "update": "01000000", "mask": "fafffffe"}
 KIT = [sys.executable, "-m", "secagg_spec.cli"]
 
 
@@ -176,6 +178,9 @@ def test_a_compiled_module_of_a_starter_is_not_copied(tmp_path: Path, monkeypatc
 # -------------------------------------------------------------------------------------------------------------- the job
 
 
+REPORTS = ("secagg.xml", "secagg.json", "secagg.html", "secagg-badge.json")
+
+
 def job(language: str) -> dict[str, Any]:
     """The CI job that is written for a language, as the service reads it."""
     yaml: Any = pytest.importorskip("yaml")
@@ -199,7 +204,7 @@ def test_the_job_installs_builds_judges_and_keeps_the_reports(language: str) -> 
     last = steps[-1]
     assert (last["uses"].split("@")[0], last["if"]) == ("actions/upload-artifact", "always()")
     assert all("continue-on-error" not in step for step in steps)
-    assert all(name in last["with"]["path"] for name in ("secagg.xml", "secagg.json", "repro"))
+    assert all(name in last["with"]["path"] for name in (*REPORTS, "repro"))
 
 
 @pytest.mark.requirement("CNF-43")
@@ -209,12 +214,15 @@ def test_the_command_of_the_job_fails_as_the_run_does_and_leaves_reports(tmp_pat
     script = next(step["run"] for step in job("python")["steps"] if step.get("name") == "conform")
     (tmp_path / "secagg-spec").write_text(f'#!/bin/sh\nexec {shlex.join(KIT)} "$@" \n')
     (tmp_path / "secagg-spec").chmod(0o700)
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    summary = tmp_path / "summary.md"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(summary)}
     asked = script.replace("conform ", "conform -k lightsecagg.mask ")
     for code in (1, 0):
         done = subprocess.run(["bash", "-e", "-c", asked], cwd=tmp_path, env=environment, check=False)
         assert done.returncode == code
-        assert all((tmp_path / name).stat().st_size for name in ("secagg.xml", "secagg.json"))
+        assert all((tmp_path / name).stat().st_size for name in REPORTS)
+        assert "adapter" in summary.read_text()
         fill_in(chosen, tmp_path, "python") if code else None
 
 
@@ -232,6 +240,23 @@ def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch
         connection.close()
     assert caps.language == chosen.language
     assert set(caps.operations) == {"echo", "lightsecagg.mask"}
+
+
+@pytest.mark.requirement("CNF-42")
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_an_operation_that_is_not_written_breaks_and_says_so(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = started(language, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    connection = ProcessConnection(chosen.adapter)
+    changes = ({}, {"update": ""}, {"mask": "", "update": ""}, {"q": "7"}, {"q": "-1"}, {"mask": "ffffffff"})
+    try:
+        said = [connection.ask(Request("lightsecagg.mask", {**MASK, **change})) for change in changes]
+    finally:
+        connection.close()
+    assert {answer.kind for answer in said} == {"error"}
+    assert all("write me: lightsecagg.mask" in answer.message for answer in said)
 
 
 @pytest.mark.requirement("CNF-42", "ADP-01", "ADP-02", "ADP-04", "ADP-05", "ADP-10", "ADP-11", "ADP-12", "ADP-13")
@@ -258,7 +283,6 @@ def test_a_start_says_what_is_unwritten_and_passes_when_it_is_written(language: 
 
 # -------------------------------------------------------------------------------------------------------------- helpers
 
-MASK = {"q": "4294967291", "update": "01000000", "mask": "fafffffe"}
 ECHO = [
     None,
     -7,
