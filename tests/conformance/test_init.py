@@ -20,7 +20,7 @@ from secagg_spec.conformance import init
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.wire import Request
+from secagg_spec.conformance.wire import Request, UsageError
 
 FILLED = Path(__file__).with_name("starters_filled")
 BEGIN, END = "--- write this", "--- until here"
@@ -132,7 +132,7 @@ def test_files_that_are_written_before_one_fails_are_gone_again(
 @pytest.mark.requirement("CNF-41")
 def test_folders_that_are_made_before_a_file_fails_are_gone_again(tmp_path: Path) -> None:
     files = {Path("a/b/c"): b"1", Path("x" * 300): b"2"}
-    with pytest.raises(init.UsageError, match="nothing was written"):
+    with pytest.raises(UsageError, match="nothing was written"):
         init.write_all(tmp_path / "new", files)
     assert contents(tmp_path) == {}
 
@@ -250,7 +250,14 @@ def test_an_operation_that_is_not_written_breaks_and_says_so(
     chosen = started(language, tmp_path)
     monkeypatch.chdir(tmp_path)
     connection = ProcessConnection(chosen.adapter)
-    changes = ({}, {"update": ""}, {"mask": "", "update": ""}, {"q": "7"}, {"q": "-1"}, {"mask": "ffffffff"})
+    changes: tuple[dict[str, str], ...] = (
+        {},
+        {"update": ""},
+        {"mask": "", "update": ""},
+        {"q": "7"},
+        {"q": "-1"},
+        {"mask": "ffffffff"},
+    )
     try:
         said = [connection.ask(Request("lightsecagg.mask", {**MASK, **change})) for change in changes]
     finally:
