@@ -18,8 +18,10 @@ import pytest
 from secagg_spec import cli
 from secagg_spec.conformance import init
 from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.runner import Settings, begin, judged
 from secagg_spec.conformance.wire import Request, UsageError
 
 FILLED = Path(__file__).with_name("starters_filled")
@@ -403,3 +405,33 @@ def test_the_helper_in_c_is_clean_under_the_sanitizers(tmp_path: Path) -> None:
     assert [entry for _, entry in said[-2:]] == ["malformed"] * 2
     assert said[-4][1] == {"data": "\u00e9" * 2**20}
     assert said[-3][0] == 1
+
+
+FORMS = {path.stem: path for path in Path(__file__).with_name("starters_forms").iterdir()}
+OF_FORM = ("types", "hex", "decimal", "members", "randomness", "result")
+
+
+@pytest.mark.requirement("ADP-05", "ADP-08", "ADP-12", "ADP-13", "ADP-14", "ADP-15", "RND-04")
+@pytest.mark.parametrize("language", sorted(FORMS))
+def test_members_of_every_form_are_read_and_written(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = started(language, tmp_path)
+    shutil.copy(FORMS[language], tmp_path / chosen.edit)
+    build(chosen, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    connection = ProcessConnection(chosen.adapter)
+    try:
+        caps = begin(connection)
+        checks = [
+            REGISTRY[f"{name}/{kind}"] for name in caps.operations for kind in OF_FORM if f"{name}/{kind}" in REGISTRY
+        ]
+        outcomes = [judged(connection, caps, check, Settings(cases=30)) for check in checks if not check.obstacle(caps)]
+        seeded = judged(connection, caps, REGISTRY["adapter/seeded"], Settings(cases=3))
+        echoed = connection.ask(Request("echo", {"data": [1]}))
+    finally:
+        connection.close()
+    assert len(outcomes) > 4 * (len(caps.operations) - 1)
+    assert [(outcome.check.id, outcome.failure) for outcome in outcomes if outcome.verdict != "pass"] == []
+    assert (seeded.verdict, echoed.value) == ("pass", {"data": [1]})
+    assert (caps.policy("mds.code"), dict(caps.reject_map)) == ("other", {"no": "other"})
