@@ -92,7 +92,7 @@ def test_all_files_are_written_and_five_lines_say_what_is_next(
     assert {helper, init.starter(language).edit, "expectations.toml", str(init.JOB)} <= set(written)
     out = capsys.readouterr().out.splitlines()
     assert len(out) == 6
-    assert all(name in out[0] for name in written)
+    assert all(name in out[0] for name in [*written, str(folder)])
     assert [line[:2] for line in out[1:]] == ["1.", "2.", "3.", "4.", "5."]
     edited = (folder / init.starter(language).edit).read_text()
     assert edited.count(BEGIN) == edited.count(END) == 1
@@ -429,9 +429,12 @@ def test_members_of_every_form_are_read_and_written(
         outcomes = [judged(connection, caps, check, Settings(cases=30)) for check in checks if not check.obstacle(caps)]
         seeded = judged(connection, caps, REGISTRY["adapter/seeded"], Settings(cases=3))
         echoed = connection.ask(Request("echo", {"data": [1]}))
+        three = {"q": "7", "N": 4, "T": 1, "surviving": [0], "held": [[0, "01000000", 0]]}
+        refused = connection.ask(Request("lightsecagg.aggregate_shares", three))
     finally:
         connection.close()
     assert len(outcomes) > 4 * (len(caps.operations) - 1)
     assert [(outcome.check.id, outcome.failure) for outcome in outcomes if outcome.verdict != "pass"] == []
+    assert refused.code == "malformed"
     assert (seeded.verdict, echoed.value) == ("pass", {"data": [1]})
     assert (caps.policy("mds.code"), dict(caps.reject_map)) == ("other", {"no": "other"})

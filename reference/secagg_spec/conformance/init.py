@@ -123,7 +123,7 @@ def main(given: argparse.Namespace) -> int:
     options.writable_folder("--into", given.into)
     files = chosen.files()
     write_all(given.into, files)
-    print(f"wrote {', '.join(sorted(str(path) for path in files))} into {shown(str(given.into.resolve()))}")
+    print(f"wrote {', '.join(sorted(str(path) for path in files))} into {shown(str(given.into))}")
     print("\n".join(_next(chosen, given.into)))
     return 0
 
