@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -49,14 +50,18 @@ def build(chosen: init.Starter, folder: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def fill_in(chosen: init.Starter, folder: Path, language: str) -> None:
-    """Put a right handler between the marks, as a user would."""
+def fill_in(chosen: init.Starter, folder: Path, handler: str) -> None:
+    """Put a handler between the marks, as a user would."""
     path = folder / chosen.edit
     lines = path.read_text().splitlines()
     begin, end = (next(at for at, line in enumerate(lines) if mark in line) for mark in (BEGIN, END))
-    right = (FILLED / f"{language}.txt").read_text().splitlines()
-    path.write_text("\n".join([*lines[: begin + 1], *right, *lines[end:], ""]))
+    path.write_text("\n".join([*lines[: begin + 1], *handler.splitlines(), *lines[end:], ""]))
     build(chosen, folder)
+
+
+def right_handler(language: str) -> str:
+    """A handler that does what the text says."""
+    return (FILLED / f"{language}.txt").read_text()
 
 
 def conform(chosen: init.Starter, folder: Path, *options: str) -> tuple[int, dict[str, dict[str, Any]], str]:
@@ -225,7 +230,7 @@ def test_the_command_of_the_job_fails_as_the_run_does_and_leaves_reports(tmp_pat
         assert done.returncode == code
         assert all((tmp_path / name).stat().st_size for name in REPORTS)
         assert "adapter" in summary.read_text()
-        fill_in(chosen, tmp_path, "python") if code else None
+        fill_in(chosen, tmp_path, right_handler("python"))
 
 
 # ------------------------------------------------------------------------------------------------------------- adapters
@@ -281,7 +286,7 @@ def test_a_start_says_what_is_unwritten_and_passes_when_it_is_written(language: 
     assert {"lightsecagg.mask/exact", "lightsecagg.mask/length", "lightsecagg.mask/elements"} <= set(failing)
     assert {name for name in failing if name.startswith("adapter/")} == {"adapter/independent"}
 
-    fill_in(chosen, tmp_path, language)
+    fill_in(chosen, tmp_path, right_handler(language))
     code, checks, said = conform(chosen, tmp_path, "--expect", "expectations.toml")
     assert code == 0, said
     passing = {name for name, check in checks.items() if check["verdict"] == "pass"}
@@ -391,7 +396,7 @@ def test_the_helpers_answer_odd_lines_alike(language: str, tmp_path: Path) -> No
 
 def test_the_helper_in_c_is_clean_under_the_sanitizers(tmp_path: Path) -> None:
     chosen = started("c", tmp_path)
-    fill_in(chosen, tmp_path, "c")
+    fill_in(chosen, tmp_path, right_handler("c"))
     strict = ["-Werror", "-pedantic", "-Wshadow", "-Wconversion", "-g", "-fsanitize=address,undefined"]
     done = subprocess.run(
         [*chosen.build, *strict, "-fno-sanitize-recover=all"], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -438,3 +443,47 @@ def test_members_of_every_form_are_read_and_written(
     assert refused.code == "malformed"
     assert (seeded.verdict, echoed.value) == ("pass", {"data": [1]})
     assert (caps.policy("mds.code"), dict(caps.reject_map)) == ("other", {"no": "other"})
+
+
+# -------------------------------------------------------------------------------------------------------- the tutorial
+
+PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "adopt-in-an-afternoon.md"
+
+
+def blocks(language: str) -> list[str]:
+    """The blocks of code of the page in a language."""
+    return re.findall(rf"^```{language}\b[^\n]*\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def not_said(block: str, said: str) -> list[str]:
+    """The lines of a block that nothing that was printed begins with; a line may be cut."""
+    printed = tuple(said.splitlines())
+    return [line for line in block.splitlines() if not any(out.startswith(line.removesuffix("…")) for out in printed)]
+
+
+@pytest.mark.requirement("CNF-05")
+@pytest.mark.slow
+def test_the_tutorial_shows_what_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder, chosen = Path("adapter"), started("c", Path("adapter"))
+    shown = blocks("console")[0].partition("\n")
+    assert shown[0] == "$ secagg-spec init --lang c --into adapter"
+    assert shown[2] == capsys.readouterr().out
+    assert blocks("yaml")[0] in (folder / init.JOB).read_text()
+
+    unwritten, counted, first, mended, expected, stale = blocks("text")
+    naive, right = blocks("c")
+    mask = ("-k", "lightsecagg.mask", "--fuzz", "100")
+    assert not_said(unwritten + counted, conform(chosen, folder, *mask)[2]) == []
+    fill_in(chosen, folder, naive)
+    assert not_said(first, conform(chosen, folder, *mask)[2]) == []
+    fill_in(chosen, folder, right)
+    assert not_said(mended, conform(chosen, folder, "--fuzz", "100", "--badge", "badge.json")[2]) == []
+    assert blocks("json")[0] == (folder / "badge.json").read_text()
+
+    (folder / "expectations.toml").write_text(blocks("toml")[0])
+    assert not_said(stale, conform(chosen, folder, *mask, "--expect", "expectations.toml")[2]) == []
+    fill_in(chosen, folder, "".join(line for line in right.splitlines(True) if "length == 0" not in line))
+    assert not_said(expected, conform(chosen, folder, *mask, "--expect", "expectations.toml")[2]) == []
