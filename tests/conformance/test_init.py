@@ -18,7 +18,7 @@ import pytest
 
 from secagg_spec import cli
 from secagg_spec.conformance import init
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.capabilities import HELLO, greet
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
 from secagg_spec.conformance.connection import ProcessConnection
@@ -316,7 +316,6 @@ REQUESTS: list[dict[str, Any]] = [
     {"id": 16, "op": "lightsecagg.mask", "params": {**MASK, "update": ["01000000"], "more": 1}},
     {"id": 17, "op": "field.add", "params": {}},
     {"id": 18, "op": "toString", "params": {}},
-    {"id": 19, "op": "hello", "params": {}},
 ]
 EDGES_OF_UTF8 = (
     "c280 c3 c080 c1bf 80 c3c3 ff f888808080 e0a080 e09fbf ed9fbf eda080 efbfbf e180 e18041 1f 7f 00 09 "
@@ -337,7 +336,7 @@ def odd_lines(count: int) -> list[bytes]:
         for at, request in enumerate(REQUESTS)
     ]
     twice = [line[:-1] + b", " + line[1:] for line in right]
-    lines = [*NOT_REQUESTS, *right, *twice, b" \t" + right[0] + b"\r"]
+    lines = [HELLO.line(19).strip().encode(), *NOT_REQUESTS, *right, *twice, b" \t" + right[0] + b"\r"]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": "%b"}}' % text for text in STRINGS]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": 1, "%b": 2, "dat%b": 3}}' % (text, text) for text in STRINGS]
     lines += [b'{"id": %b, "op": "ech\\u006F", "params": {"data": [%b]}}' % pair for pair in product(NUMBERS, NUMBERS)]
