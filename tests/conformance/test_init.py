@@ -311,7 +311,6 @@ REQUESTS: list[dict[str, Any]] = [
     {"id": -11, "op": "lightsecagg.mask", "params": MASK, "rand": {}},
     {"id": 12, "op": "lightsecagg.mask", "params": MASK, "rand": {"seed": "00" * 32}},
     {"id": 13, "op": "lightsecagg.mask", "params": {**MASK, "q": "-0"}},
-    {"id": 14, "op": "lightsecagg.mask", "params": {**MASK, "q": "9" * 60}},
     {"id": 15, "op": "lightsecagg.mask", "params": {**MASK, "update": "0" * 7}},
     {"id": 16, "op": "lightsecagg.mask", "params": {**MASK, "update": ["01000000"], "more": 1}},
     {"id": 17, "op": "field.add", "params": {}},
@@ -336,7 +335,14 @@ def odd_lines(count: int) -> list[bytes]:
         for at, request in enumerate(REQUESTS)
     ]
     twice = [line[:-1] + b", " + line[1:] for line in right]
-    lines = [HELLO.line(19).strip().encode(), *NOT_REQUESTS, *right, *twice, b" \t" + right[0] + b"\r"]
+    whole = [HELLO, Request("lightsecagg.mask", {**MASK, "q": "9" * 60})]
+    lines = [
+        *(request.line(14).strip().encode() for request in whole),
+        *NOT_REQUESTS,
+        *right,
+        *twice,
+        b" \t" + right[0] + b"\r",
+    ]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": "%b"}}' % text for text in STRINGS]
     lines += [b'{"id": 1, "op": "echo", "params": {"data": 1, "%b": 2, "dat%b": 3}}' % (text, text) for text in STRINGS]
     lines += [b'{"id": %b, "op": "ech\\u006F", "params": {"data": [%b]}}' % pair for pair in product(NUMBERS, NUMBERS)]
