@@ -22,6 +22,7 @@ import (
 	"os"
 	"regexp"
 	"runtime/debug"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -143,22 +144,25 @@ func Record(members Members) Form {
 		if err != nil {
 			return nil, err
 		}
-		for name := range object { // [ADP-05]
+		names := make([]string, 0, len(members))
+		for name := range members { // [ADP-05]
+			if _, present := object[name]; !present {
+				return nil, malformed("the member %q is missing", name)
+			}
+			names = append(names, name)
+		}
+		for name := range object {
 			if members[name] == nil {
 				return nil, malformed("there is no member %q", name)
 			}
 		}
-		read := make(map[string]any, len(members))
-		for name, form := range members {
-			given, present := object[name]
-			if !present {
-				return nil, malformed("the member %q is missing", name)
-			}
-			if read[name], err = form(given); err != nil {
+		sort.Strings(names) // so that of two refusals it is always the same one
+		for _, name := range names {
+			if object[name], err = members[name](object[name]); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		return read, nil
+		return object, nil
 	}
 }
 
@@ -281,10 +285,10 @@ func (a *Adapter) result(request map[string]any) (result Result, err error) {
 	if _, fits := rand.(map[string]any); !fits || !isText || !isObject {
 		return nil, malformed("op is a string, params an object, and rand an object where it is given")
 	}
-	operation := a.operations[op]
-	if op == "hello" {
-		operation = a.hello(params)
+	if op == "hello" { // [ADP-07]
+		return a.Hello, nil
 	}
+	operation := a.operations[op]
 	if operation == nil { // [ADP-04]
 		return nil, Unsupported
 	}
@@ -297,15 +301,6 @@ func (a *Adapter) result(request map[string]any) (result Result, err error) {
 		return nil, fmt.Errorf("rand: %w", err)
 	}
 	return operation.handler(p)
-}
-
-// hello returns the operation that every adapter has [ADP-07]; max_line may be missing.
-func (a *Adapter) hello(params Params) *Operation {
-	members := Members{"protocol": ListOf(Integer)}
-	if _, given := params["max_line"]; given {
-		members["max_line"] = Integer
-	}
-	return &Operation{params: Record(members), handler: func(Params) (Result, error) { return a.Hello, nil }}
 }
 
 // sampled returns the form of rand, which the grade of the operation decides.
@@ -324,7 +319,7 @@ func (a *Adapter) sampled(operation *Operation) Form {
 }
 
 func seed(value any) (any, error) {
-	data, err := unpack[byte](value, 32)
+	data, err := unpack[byte](value, 1)
 	if err == nil && len(data) != 32 {
 		err = malformed("not 64 digits")
 	}

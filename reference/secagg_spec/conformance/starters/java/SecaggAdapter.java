@@ -144,14 +144,13 @@ public class SecaggAdapter {
                     throw malformed("there is no member " + name); // [ADP-05]
                 }
             }
-            Obj read = new Obj();
-            members.forEach((name, form) -> {
+            for (String name : members.keySet()) {
                 if (!given.containsKey(name)) {
                     throw malformed("the member " + name + " is missing");
                 }
-                read.put(name, within(name, form, given.get(name)));
-            });
-            return read;
+            }
+            given.replaceAll((name, entry) -> within(name, members.get(name), entry));
+            return given;
         };
     }
 
@@ -299,8 +298,8 @@ public class SecaggAdapter {
             }
             return written(id, "reject", refusal);
         } catch (Throwable failure) {
-            failure.printStackTrace();
-            return written(id, "error", object("message", failure.toString()));
+            String trace = List.of(failure.getStackTrace()).toString();
+            return written(id, "error", object("message", failure.toString(), "trace", trace));
         }
     }
 
@@ -311,7 +310,10 @@ public class SecaggAdapter {
                 || !(rand instanceof Obj)) {
             throw malformed("a request has op, a string, params, an object, and perhaps rand, an object"); // [ADP-11]
         }
-        Operation operation = op.equals("hello") ? greeting(params) : operations.get(op);
+        if (op.equals("hello")) {
+            return hello; // [ADP-07]
+        }
+        Operation operation = operations.get(op);
         if (operation == null) {
             throw new Unsupported(); // [ADP-04]
         }
@@ -319,14 +321,6 @@ public class SecaggAdapter {
         p.put("rand", within("rand", sampled(operation), rand));
         Obj result = operation.handler.answer(p);
         return Objects.requireNonNull(result, "the handler returned null");
-    }
-
-    private Operation greeting(Obj params) { // [ADP-07]; max_line may be missing
-        Map<String, Form> members = new LinkedHashMap<>(Map.of("protocol", listOf(INTEGER), "max_line", INTEGER));
-        if (!params.containsKey("max_line")) {
-            members.remove("max_line");
-        }
-        return new Operation(members, p -> hello);
     }
 
     private Form sampled(Operation operation) {

@@ -148,16 +148,16 @@ impl Form {
 }
 
 fn read(members: &Members, mut object: Object) -> Answer {
-    let mut found = Object::new();
+    if object.len() != members.len() || !members.iter().all(|(name, _)| object.contains_key(*name)) {
+        let names: Vec<&str> = members.iter().map(|(name, _)| *name).collect(); // [ADP-05]
+        return Err(refuse("malformed", &format!("the members are {}", names.join(", "))));
+    }
     for (name, form) in members {
-        let missing = || refuse("malformed", &format!("{name} is missing")); // [ADP-05]
-        let value = form.read(object.remove(*name).ok_or_else(missing)?);
-        found.insert(name.to_string(), value.map_err(|failure| within(name, failure))?);
+        let value = object.insert(name.to_string(), Value::Null).unwrap_or(Value::Null);
+        let value = form.read(value).map_err(|failure| within(name, failure))?;
+        object.insert(name.to_string(), value);
     }
-    match object.keys().next() {
-        Some(name) => Err(refuse("malformed", &format!("there is no member {name}"))),
-        None => Ok(found),
-    }
+    Ok(object)
 }
 
 fn within(name: &str, failure: Failure) -> Failure {
@@ -299,7 +299,7 @@ impl Adapter {
             }
         };
         if op == "hello" {
-            return self.greet(params, rand);
+            return Ok(self.greet()); // [ADP-07]
         }
         let operation = self.operations.get_mut(op.as_str()).ok_or(Failure::Unsupported)?; // [ADP-04]
         let mut p = read(&operation.params, params)?;
@@ -318,20 +318,14 @@ impl Adapter {
         })
     }
 
-    fn greet(&self, params: Object, rand: Object) -> Answer {
-        let mut members = vec![("protocol", Form::List(vec![Form::Integer]))];
-        if params.contains_key("max_line") {
-            members.push(("max_line", Form::Integer));
-        }
-        read(&members, params)?;
-        read(&vec![], rand)?;
+    fn greet(&self) -> Object {
         let mut operations = Object::new();
         for (name, operation) in &self.operations {
             operations.insert(name.to_string(), operation.declared.clone().into());
         }
         let mut hello = self.hello.clone();
         hello.insert("operations".to_string(), operations.into());
-        Ok(hello) // [ADP-07]
+        hello
     }
 }
 
