@@ -72,7 +72,8 @@ class Settings:
     """How much is tried: cases per check, the seed, which checks (shell patterns on id or clause), and until when.
 
     `budget` is the number of seconds after which no further case is drawn; it stands in messages. `deadline` is the
-    reading of `time.monotonic` at which it is spent.
+    reading of `time.monotonic` at which it is spent. `found` is told of each case that fails, before it is confirmed,
+    the smallest last.
     """
 
     cases: int = 100
@@ -81,6 +82,7 @@ class Settings:
     progress: Callable[[Check, int, int], None] = lambda check, done, total: None
     budget: float | None = None
     deadline: float = math.inf
+    found: Callable[[Check, Failure], None] = lambda check, failure: None
 
     @property
     def spent(self) -> str:
@@ -235,7 +237,7 @@ def _search(
     except (CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
-        if met.last is None:
+        if met.last is None and met.unusable is None and not met.cut:
             raise AssertionError(f"the check {check.id} itself failed") from group
 
 
@@ -265,6 +267,7 @@ def _case(
         return
     except CheckFailed as failed:
         _note(connection, met, failed, _failure(failed, caller, draws))
+        settings.found(check, _failure(failed, caller, draws))
         raise
     except AdapterUnusable as unusable:
         met.unusable = unusable
