@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
+    options = parser().parse_args(round_command.joined(sys.argv[1:] if arguments is None else arguments))
     try:
         with _signals():
             code: int = options.run(options)

@@ -9,7 +9,6 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from secagg_spec.conformance.codes import ALL_CODES, REJECT_CODES
 from secagg_spec.conformance.mutants import Mutant
 from secagg_spec.conformance.plain import for_encoding
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.suite import PREFIX
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Flag, Vector
 from secagg_spec.conformance.wire import UsageError
@@ -34,7 +34,6 @@ exit codes:
   2  there is no such id; the nearest ones are named"""
 _CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\]", re.MULTILINE)
 _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
-_VECTOR = "vector/"
 Lines = Iterator[tuple[str, str]]
 """What is known of an id: a word, and what stands beside it."""
 
@@ -94,7 +93,7 @@ def names() -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             [
-                *(*resources.clauses(), *REGISTRY, *vectors, *(_VECTOR + id for id in vectors), *flags),
+                *(*resources.clauses(), *REGISTRY, *vectors, *(PREFIX + id for id in vectors), *flags),
                 *(*mutants.load(), *OPERATIONS, *sorted(ALL_CODES), *_verdicts(), *ledger.load().claims),
             ]
         )
@@ -107,7 +106,12 @@ def _block(kind: str, name: str, lines: Lines) -> Iterator[str]:
         if said:
             head, rest = f"  {word:<{_HEAD - 2}}", " " * _HEAD
             yield from textwrap.wrap(
-                said, _WIDTH, initial_indent=head, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+                said,
+                _WIDTH,
+                initial_indent=head,
+                subsequent_indent=rest,
+                break_long_words=False,
+                break_on_hyphens=False,
             )
 
 
@@ -151,7 +155,7 @@ def _about_check(check: Check) -> Lines:
 
 
 def _vector(name: str) -> Lines | None:
-    id = name.removeprefix(_VECTOR)
+    id = name.removeprefix(PREFIX)
     return _about_vector(_vectors()[id]) if id in _vectors() else None
 
 
@@ -167,7 +171,7 @@ def _about_vector(vector: Vector) -> Lines:
     yield "finds", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
     yield "stands in", f"spec/vectors/{book.name}.json"
-    yield "judge it", f"secagg-spec vectors -k {vector.id} -- ./adapter"
+    yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
 
 
 def _flag(name: str) -> Lines | None:

@@ -1,13 +1,7 @@
 """The kit as a library: judge an adapter in one call, or as tests of a test framework.
 
-    from secagg_spec.conformance.api import judge, adapter_tests
-
-    report = judge("./adapter", pattern="lightsecagg")
-    assert report.exit_code == 0
-
-    @pytest.mark.parametrize("test", adapter_tests("./adapter"), ids=str)
-    def test_adapter(test):
-        test.run()
+``judge("./adapter", pattern="lightsecagg").exit_code`` is that of ``secagg-spec conform``. In a test framework,
+``@pytest.mark.parametrize("test", adapter_tests("./adapter"), ids=str)`` gives tests whose `run` raises what is wrong.
 """
 
 from __future__ import annotations
@@ -23,13 +17,12 @@ from typing import Any, TypeAlias
 
 from secagg_spec.conformance import expectations as expected
 from secagg_spec.conformance import report as reporting
-from secagg_spec.conformance.capabilities import Capabilities, greet
-from secagg_spec.conformance.cases import refuse_impossible
+from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import Connection, DirectConnection, ProcessConnection
 from secagg_spec.conformance.expectations import ADAPTER, Expectation, Judged
 from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, run, run_check
+from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
@@ -157,7 +150,7 @@ def _named(adapter: Adapter) -> str:
 def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
     if cases < 1:
         raise UsageError(f"cases = {cases}: it must be at least 1")
-    settings = Settings(cases=cases, seed=seed, pattern=pattern)
+    settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
     if not settings.chosen():
         raise UsageError(f"no check has an id or a clause like {pattern!r}")
     return settings
@@ -191,15 +184,13 @@ class AdapterRun:
         AdapterUnusable
             It cannot be started, or its `hello` cannot be used.
         """
-        caps = greet(self.connection.ask)
-        refuse_impossible(caps)
-        return caps
+        return begin(self.connection)
 
     def outcome(self, check: Check) -> Outcome:
         """Return what a check finds; "not_run" when the kit gives up, as it does in a run of its own."""
         if not self.stopped:
             try:
-                return self._counted(run_check(self.connection, self.caps, check, self.settings))
+                return self._counted(judged(self.connection, self.caps, check, self.settings))
             except AdapterUnusable as unusable:
                 self.stopped = f"the adapter could not be started again: {unusable}"
         return Outcome(check, "not_run", failure=Failure("not_run", self.stopped, ()))
@@ -245,22 +236,27 @@ class AdapterTest:
         outcome = self.of.outcome(self.check)
         if outcome.verdict == "unsupported":
             raise unittest.SkipTest(outcome.note)
-        [judged] = expected.judge(ADAPTER, [outcome], self.of.entries)
-        stale = [] if outcome.verdict == "not_run" else self._stale(outcome)
-        if stale or judged.unexpected:
-            raise AdapterFailed("\n".join([*self._block(judged), *(f"STALE    {line}" for line in stale)]))
-        if judged.expected:
-            raise ExpectedFailure(judged.expected.reason)
+        [found] = expected.judge(ADAPTER, [outcome], self.of.entries)
+        stale = expected.stale(ADAPTER, [outcome], self.of.entries)
+        if stale or found.unexpected:
+            raise AdapterFailed("\n".join([*self._block(found), *(f"STALE    {line}" for line in stale)]))
+        if found.expected:
+            raise ExpectedFailure(found.expected.reason)
 
-    def _stale(self, outcome: Outcome) -> list[str]:
-        return expected.stale(ADAPTER, [outcome], self.of.entries)
-
-    def _block(self, judged: Judged) -> list[str]:
+    def _block(self, found: Judged) -> list[str]:
         """Return the failure as the kit prints it, with the file that replays it."""
-        report = TargetReport(ADAPTER, self.of.caps, [judged], command=self.of.command)
-        failure, lines = judged.outcome.failure, list[str]()
-        if failure and failure.transcript and self.of.repro:
+        report = TargetReport(ADAPTER, self.of.caps, [found], command=self.of.command)
+        again = self._written(report, found.outcome.failure)
+        block = reporting.failures(report, expected=False)
+        return [line for line in (block, again) if line]
+
+    def _written(self, report: TargetReport, failure: Failure | None) -> str:
+        """Write the smallest case into the folder for it, and return how it is judged again."""
+        if failure is None or not failure.transcript or self.of.repro is None:
+            return ""
+        try:
             path = reporting.write_repro(self.of.repro, ADAPTER, self.check.id, failure)
-            report.repros[self.check.id] = path
-            lines.append(f"         judge again:   secagg-spec replay {path} -- {self.of.command}")
-        return [block for block in (reporting.failures(report, expected=False),) if block] + lines
+        except OSError as error:
+            return f"         the case could not be written to {self.of.repro}: {error.strerror}"
+        report.repros[self.check.id] = path
+        return f"         judge again:   secagg-spec replay {path} -- {self.of.command}"

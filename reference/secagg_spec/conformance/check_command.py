@@ -436,7 +436,9 @@ def _failed(found: Mapping[str, Failure]) -> Failed:
     more = f" … and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
     rest = f"; so did {', '.join(others[:_SHOWN])}{more}" if others else ""
     hung = any(failure.verdict == "timeout" for failure in found.values())
-    return Failed(f"{name} failed ({first.verdict}): {first.message}{rest}", _hint(first.verdict, first.message), hung=hung)
+    return Failed(
+        f"{name} failed ({first.verdict}): {first.message}{rest}", _hint(first.verdict, first.message), hung=hung
+    )
 
 
 @dataclass

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from secagg_spec.conformance.plain import fit_for_json, shown
-from secagg_spec.conformance.wire import UsageError
+from secagg_spec.conformance import document
+from secagg_spec.conformance.plain import shown
 
-SCHEMA_NAME = "secagg-spec-report/"
-SCHEMA = f"{SCHEMA_NAME}2"
 _USAGE = "secagg-spec diff [--markdown] OLD.json NEW.json"
 _EPILOG = """worse is a check that ran and passed, or failed as expected, and now fails, is not run, is not offered or is
 absent; an expectation that became stale; and a target that is absent or cannot be used now.
@@ -25,7 +22,6 @@ exit codes:
   2  wrong usage, or a report that cannot be used"""
 _MESSAGE = 160
 _NOT_RUN, _NOT_OFFERED, _ABSENT = "not_run", "unsupported", "absent"
-_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -65,61 +61,10 @@ def add_parser(commands: Any) -> None:
 
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    old, new = load(given.old), load(given.new)
+    old, new = document.load(given.old), document.load(given.new)
     notes, found = differences_of_runs(old, new), compare(old, new)
     print("\n".join((_markdown if given.markdown else _text)(notes, found)))
     return 1 if any(change.worse for comparison in found for change in comparison.changes) else 0
-
-
-# ------------------------------------------------------------------------------------------------------------ reading
-
-
-def load(path: Path) -> dict[str, Any]:
-    """Return a report that is whole (CNF-08, CNF-47).
-
-    Raises
-    ------
-    UsageError
-        The file is absent, is not JSON, is of another schema, has no footer, or another digest than its footer says.
-    """
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path}: this is not JSON, or it was truncated") from None
-    if not isinstance(report, dict) or report.get("schema") != SCHEMA:
-        found = report.get("schema") if isinstance(report, dict) else type(report).__name__
-        raise UsageError(f"{path}: schema is {shown(repr(found), 80)}; this kit compares {SCHEMA!r}")
-    _refuse_truncated(path, report)
-    _refuse_other_forms(path, report)
-    return report
-
-
-def _refuse_truncated(path: Path, report: Mapping[str, Any]) -> None:
-    footer = report.get("footer")
-    if not isinstance(footer, dict):
-        raise UsageError(f"{path}: there is no footer: the run was ended before it was through, or the file was cut")
-    if footer.get("digest") != digest(report):
-        raise UsageError(f"{path}: the digest in the footer is not that of the report: it was altered, or cut")
-
-
-def digest(report: Mapping[str, Any]) -> str:
-    """Return the digest of all that a report says but for the times (CNF-08): SHA-256 of its canonical JSON."""
-    meant = fit_for_json([report.get("header"), report.get("targets")])
-    return hashlib.sha256(json.dumps(meant, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _refuse_other_forms(path: Path, report: Mapping[str, Any]) -> None:
-    """Refuse a report whose members, although the digest is right, do not have the form of the schema."""
-    header, targets = report.get("header"), report.get("targets")
-    if not isinstance(header, dict) or not isinstance(targets, list):
-        raise UsageError(f"{path}: header or targets are missing")
-    for target in targets:
-        checks = target.get("checks") if isinstance(target, dict) else None
-        named = isinstance(checks, list) and all(isinstance(c, dict) and "check" in c and "verdict" in c for c in checks)
-        if not named or not isinstance(target.get("target"), str):
-            raise UsageError(f"{path}: a target lacks its name, or a check its name or verdict")
 
 
 # -------------------------------------------------------------------------------------------------------- comparing

@@ -15,19 +15,18 @@ from typing import Any
 from secagg_spec.conformance import expectations as expected
 from secagg_spec.conformance import opening, options
 from secagg_spec.conformance import report as reporting
-from secagg_spec.conformance.capabilities import Capabilities, greet
-from secagg_spec.conformance.cases import refuse_impossible
+from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import Connection
-from secagg_spec.conformance.expectations import Expectation, Judged
+from secagg_spec.conformance.expectations import Expectation
 from secagg_spec.conformance.plain import for_encoding, shown
-from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, run_check
+from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, run_check
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _USAGE = """secagg-spec fuzz [options] --target NAME
        secagg-spec fuzz [options] -- ./adapter [arguments]"""
-_EPILOG = """In round r, from 0, each check has 2**r times 20 cases, at most 2,000, drawn with the seed SEED * 1,000,000 + r:
+_EPILOG = """In round r, from 0, each check has 2**r times 5 cases, at most 2,000, drawn with the seed SEED * 1,000,000 + r:
 secagg-spec conform --seed and --fuzz with these numbers draws them again. A check that failed is left out of
 later rounds. An interrupt (Ctrl-C, SIGTERM) ends the command with what was found until then.
 
@@ -40,7 +39,7 @@ exit codes:
   130, 143  interrupted, and none had failed"""
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
 _UNITS = {None: 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_CASES, _MOST_CASES, _MOST_DOUBLINGS = 20, 2000, 10
+_CASES, _MOST_CASES, _MOST_DOUBLINGS = 5, 2000, 10
 _SEEDS = 1_000_000
 _EVERY_SECONDS = 10.0
 UNCONFIRMED = "ended before it was made smaller and confirmed"
@@ -231,7 +230,9 @@ def _plan(given: argparse.Namespace) -> Plan:
     seconds = given.time or (None if given.rounds else 60.0)
     plan = Plan(given.seed, given.pattern, given.rounds, seconds, given.stop)
     if not plan.settings(0, math.inf).chosen():
-        raise UsageError(f"-k {given.pattern}: no check has such an id or clause (see secagg-spec conform --list-checks)")
+        raise UsageError(
+            f"-k {given.pattern}: no check has such an id or clause (see secagg-spec conform --list-checks)"
+        )
     return plan
 
 
@@ -246,8 +247,7 @@ def _expectations(name: str, path: Path | None) -> list[Expectation]:
 def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectation], folder: Path) -> int:
     """Fuzz one implementation and print what was found, also when it is interrupted; return the exit code."""
     try:
-        caps = greet(connection.ask)
-        refuse_impossible(caps)
+        caps = begin(connection)
     except AdapterUnusable as unusable:
         print(f"{name}: cannot be used: {shown(str(unusable))}")
         return 3
@@ -288,7 +288,9 @@ def _summary(report: reporting.TargetReport, found: Found, plan: Plan) -> str:
     blocks = []
     for is_expected, title in ((True, "failures that are expected"), (False, "FAILURES")):
         block = reporting.failures(report, expected=is_expected)
-        blocks += [f"{report.name}: {title}   (./adapter stands for: {shown(report.command)})\n{block}\n"] if block else []
+        blocks += (
+            [f"{report.name}: {title}   (./adapter stands for: {shown(report.command)})\n{block}\n"] if block else []
+        )
     blocks += [f"NOT RUN  {check}\n         {shown(reason)}" for check, reason in found.not_run.items()]
     blocks += [f"ended early: {shown(found.ended)}"] if found.ended else []
     return "\n".join([*blocks, f"{report.name} ({report.title}): {found}; seed {plan.seed}"])
