@@ -1,4 +1,4 @@
-"""The command ``secagg-spec explain``: what an id of the text, of the kit or of the ledger means, and why it matters."""
+"""The command ``secagg-spec explain``: what an id of the text, the kit or the ledger means, and why it matters."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from secagg_spec.conformance.vectors.base import Book, Flag, Vector
 from secagg_spec.conformance.wire import UsageError
 
 _WIDTH, _HEAD, _LISTED, _NEAR = 100, 15, 12, 6
-_EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a planted bug,
-an operation, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
+_EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a planted
+bug, an operation, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
 
 exit codes:
   0  found
@@ -212,7 +212,8 @@ def _operation(name: str) -> Lines | None:
     params, rand = OPERATIONS[name]
     checks = [check for check in REGISTRY.values() if name in check.operations]
     vectors = [vector for vector in _vectors().values() if vector.operation == name]
-    clauses = dict.fromkeys(clause for judged in (*checks, *vectors) for clause in judged.clauses)
+    decided = [check.clauses for check in checks] + [vector.clauses for vector in vectors]
+    clauses = dict.fromkeys(clause for some in decided for clause in some)
     return iter(
         [
             ("takes", ", ".join(params)),

@@ -13,8 +13,8 @@ from secagg_spec.conformance import document
 from secagg_spec.conformance.plain import shown
 
 _USAGE = "secagg-spec diff [--markdown] OLD.json NEW.json"
-_EPILOG = """worse is a check that ran and passed, or failed as expected, and now fails, is not run, is not offered or is
-absent; an expectation that became stale; and a target that is absent or cannot be used now.
+_EPILOG = """worse is a check that passed, or failed as expected, and now fails, is not run, is not offered or is
+absent; one that fails and did not; an expectation that became stale; and a target that is absent or cannot be used now.
 
 exit codes:
   0  nothing got worse
@@ -229,7 +229,8 @@ def _text(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str]:
     for comparison in found:
         yield f"{comparison.target}: {_counts(comparison)}"
         for change in _sorted(comparison.changes):
-            yield f"  {'WORSE' if change.worse else '':<6} {change.kind:<17} {change.what:<40} {shown(change.said, 400)}"
+            worse = "WORSE" if change.worse else ""
+            yield f"  {worse:<6} {change.kind:<17} {change.what:<40} {shown(change.said, 400)}"
     yield _verdict(found)
 
 

@@ -26,9 +26,9 @@ from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _USAGE = """secagg-spec fuzz [options] --target NAME
        secagg-spec fuzz [options] -- ./adapter [arguments]"""
-_EPILOG = """In round r, from 0, each check has 2**r times 5 cases, at most 2,000, drawn with the seed SEED * 1,000,000 + r:
-secagg-spec conform --seed and --fuzz with these numbers draws them again. A check that failed is left out of
-later rounds. An interrupt (Ctrl-C, SIGTERM) ends the command with what was found until then.
+_EPILOG = """In round r, from 0, each check has 2**r times 5 cases, at most 2,000, drawn with the seed SEED * 1,000,000
++ r: secagg-spec conform --seed and --fuzz with these numbers draws them again. A check that failed is left out
+of later rounds. An interrupt (Ctrl-C, SIGTERM) ends the command with what was found until then.
 
 exit codes:
   0  no check failed, or all that failed was expected

@@ -36,10 +36,10 @@ PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "heterosag")
 SCHEMA = "secagg-spec-round/1"
 _USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …] --user IMPL [--user IMPL …]
        secagg-spec round [options] --server -- ./a [arguments] --user -- ./b [arguments]"""
-_EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In the second form a
-command line stands behind `--` as it is, and ends where the next `--server --` or `--user --` begins; options come
-before. Each server plays with each of the users, and with all of them in turn where there are several. A role that is
-not named is played by the reference. Rounds of {", ".join(PROTOCOLS)}.
+_EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In
+the second form a command line stands behind `--` as it is, and ends where the next `--server --` or `--user --`
+begins; options come before. Each server plays with each of the users, and with all of them in turn where there
+are several. A role that is not named is played by the reference. Rounds of {", ".join(PROTOCOLS)}.
 
 exit codes:
   0  every round went as the text demands
@@ -385,7 +385,8 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     """Yield the lines about a fault: party, phase, message, field, element (CNF-40)."""
     difference, spot = fault.difference, fault.difference.spot
     verdict = pair.failure.verdict if pair.failure else difference.verdict
-    yield f"FAIL     {pair.protocol}   server {shown(pair.server, 60)}, users {shown(' + '.join(pair.users), 100)}   {verdict}"
+    users = shown(" + ".join(pair.users), 100)
+    yield f"FAIL     {pair.protocol}   server {shown(pair.server, 60)}, users {users}   {verdict}"
     yield f"         party:    {called(difference.party)}, played by {shown(fault.adapter, 100)}"
     yield f"         phase:    {difference.phase}"
     if spot is not None:
