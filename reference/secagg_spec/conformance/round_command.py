@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -15,31 +15,33 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec import __version__
-from secagg_spec.conformance import mixed, options
+from secagg_spec.conformance import basa_stage, mixed, options, stage
 from secagg_spec.conformance.capabilities import HELLO, Capabilities, greet
-from secagg_spec.conformance.checks import Check, dealt, dealt_scenes
+from secagg_spec.conformance.checks import Check, basa_visits, basecagg_scenes, dealt, dealt_scenes
 from secagg_spec.conformance.checks.base import Caller, Exchange
 from secagg_spec.conformance.connection import Connection, ProcessConnection
-from secagg_spec.conformance.deals import Deal, called
+from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts, called
 from secagg_spec.conformance.mixed import Difference, Player
 from secagg_spec.conformance.plain import clip, fit_for_json, for_encoding, shown
 from secagg_spec.conformance.runner import Failure, Settings, run_check
-from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, Request, UsageError
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.shape import AUTHORITY, SERVER
 
 REFERENCE = "reference"
-PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "heterosag")
-"""The protocols whose rounds are played: those whose steps follow one another in one order."""
+PROTOCOLS = tuple(NUMBERS)
+"""The protocols that have sessions."""
 SCHEMA = "secagg-spec-round/1"
 _USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …] --user IMPL [--user IMPL …]
        secagg-spec round [options] --server -- ./a [arguments] --user -- ./b [arguments]"""
 _EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In
 the second form a command line stands behind `--` as it is, and ends where the next `--server --` or `--user --`
 begins; options come before. Each server plays with each of the users, and with all of them in turn where there
-are several. A role that is not named is played by the reference. Rounds of {", ".join(PROTOCOLS)}.
+are several. A role that is not named is played by the reference; the authority is one of BASA alone. Protocols:
+{", ".join(PROTOCOLS)}. Of the two that are asynchronous a round is a session
+of one or two buffers or epochs, with late updates and timeouts; of the others a round has dropouts.
 
 exit codes:
   0  every round went as the text demands
@@ -47,8 +49,10 @@ exit codes:
   2  wrong usage: a party that an implementation does not declare, too
   3  an implementation could not be used
   4  nothing was played"""
-_SIDES = ("--server", "--user")
+_SIDES = ("--server", "--user", "--authority")
 _VALUE = 200
+_WITH_AUTHORITY = "basa"
+Act = Callable[[Mapping[int, Player]], object]
 
 
 def add_parser(commands: Any) -> None:
@@ -63,6 +67,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--server", action="append", default=[], metavar="IMPL", help="who plays the server")
     parser.add_argument("--user", action="append", default=[], metavar="IMPL", help="who plays the users")
+    parser.add_argument("--authority", default=REFERENCE, metavar="IMPL", help="who plays the authority (reference)")
     parser.add_argument(
         *("--protocol", "-p"), action="append", default=[], metavar="NAME", help="a protocol (all that are declared)"
     )
@@ -161,7 +166,7 @@ class Fault:
 
     difference: Difference
     deal: Deal
-    gone: Mapping[str, Any]
+    gone: Dropouts
     seating: Mapping[int, str]
 
     @property
@@ -194,14 +199,21 @@ class Pair:
     protocol: str
     server: str
     users: tuple[str, ...]
+    authority: str = REFERENCE
     missing: str = ""
     rounds: int = 0
     fault: Fault | None = None
     failure: Failure | None = None
 
+    @property
+    def names(self) -> set[str]:
+        """Who plays in it."""
+        return {self.server, *self.users, *([self.authority] if self.protocol == _WITH_AUTHORITY else [])}
+
     def seating(self, deal: Deal) -> dict[int, str]:
         """Return who plays each party: the users take turns."""
-        return {SERVER: self.server, **dict(zip(deal.users, cycle(self.users), strict=False))}
+        keys = {AUTHORITY: self.authority} if self.protocol == _WITH_AUTHORITY else {}
+        return {SERVER: self.server, **keys, **dict(zip(deal.users, cycle(self.users), strict=False))}
 
 
 def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: Settings) -> None:
@@ -214,17 +226,15 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
     """
 
     def judge(draw: Any, call: Caller) -> None:
-        deal = dealt_scenes.deal(draw, pair.protocol)
-        gone = dealt_scenes.dropouts(draw, deal, draw(st.integers(0, 2)))
+        deal, gone, act = drawn_round(draw, pair.protocol)
         seating = pair.seating(deal)
         players = {
             party: Player(_Through(table, name, call), caps[name])
             for party, name in seating.items()
             if name != REFERENCE
         }
-        table.seats.clear()
         try:
-            mixed.play(deal, players, gone)
+            act(players)
         except TooFewSurvivors:
             return
         except Difference as difference:
@@ -237,21 +247,38 @@ def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: S
     pair.rounds, pair.failure = outcome.cases, outcome.failure
 
 
-def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str]) -> list[Pair]:
+def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
+    """Draw a round of a protocol: its deal, who drops out, and the function that lets players play it."""
+    if protocol == "basecagg":
+        played = basecagg_scenes.played(draw)
+        trimmed = basecagg_scenes.trimmed(draw, played)
+        return trimmed, NOBODY, lambda players: stage.play(trimmed, players, played.turns)
+    if protocol == _WITH_AUTHORITY:
+        visited = basa_visits.session(draw).stage
+        return visited.deal, NOBODY, lambda players: basa_stage.play(visited.deal, players, visited.turns)
+    deal = dealt_scenes.deal(draw, protocol)
+    gone = dealt_scenes.dropouts(draw, deal, draw(st.integers(0, 2)))
+    return deal, gone, lambda players: mixed.play(deal, players, gone)
+
+
+def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str], authority: str) -> list[Pair]:
     """Return each server with each of the users, and with all of them in turn where there are several."""
     groups = [(user,) for user in users] + ([tuple(users)] if len(users) > 1 else [])
-    return [Pair(protocol, server, group) for protocol in protocols for server in servers for group in groups]
+    return [
+        Pair(protocol, server, group, authority) for protocol in protocols for server in servers for group in groups
+    ]
 
 
 def missing(pair: Pair, caps: Mapping[str, Capabilities]) -> str:
     """Return why a pair cannot be played; nothing when it can."""
     needed = [(pair.server, f"{pair.protocol}.server"), *((user, f"{pair.protocol}.user") for user in pair.users)]
+    needed += [(pair.authority, f"{pair.protocol}.authority")] if pair.protocol == _WITH_AUTHORITY else []
     for name, party in needed:
         if name != REFERENCE and party not in caps[name].parties:
             listed = ", ".join(caps[name].parties) or "none"
             return f"{name} does not declare the party {party} (session.new, parties: {listed})"
-    own = [name for name in {pair.server, *pair.users} - {REFERENCE} if _own_code(pair.protocol, caps[name])]
-    if own and len({pair.server, *pair.users}) > 1:
+    own = [name for name in sorted(pair.names - {REFERENCE}) if _own_code(pair.protocol, caps[name])]
+    if own and len(pair.names) > 1:
         return f"{own[0]} shares masks by a code of its own (policy mds.code), which others do not read"
     return ""
 
@@ -267,7 +294,7 @@ def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     protocols = _protocols(given.protocol)
     servers, users = given.server or [REFERENCE], given.user or [REFERENCE]
-    names = [name for name in dict.fromkeys([*servers, *users]) if name != REFERENCE]
+    names = [name for name in dict.fromkeys([*servers, *users, given.authority]) if name != REFERENCE]
     if not names:
         raise UsageError("name an implementation with --server or --user: the reference plays with itself in its tests")
     options.writable_folder("--repro", given.repro)
@@ -275,10 +302,11 @@ def main(given: argparse.Namespace) -> int:
     table = Table({**connections})
     try:
         caps = {name: _greeted(name, connection) for name, connection in connections.items()}
-        played = pairs(protocols or PROTOCOLS, list(dict.fromkeys(servers)), list(dict.fromkeys(users)))
+        sides = list(dict.fromkeys(servers)), list(dict.fromkeys(users))
+        played = pairs(protocols or PROTOCOLS, *sides, given.authority)
         _refuse_missing(played, caps, chosen=bool(protocols))
         for pair in played:
-            if not pair.missing and {pair.server, *pair.users} != {REFERENCE}:
+            if not pair.missing and pair.names != {REFERENCE}:
                 play(pair, table, caps, Settings(cases=given.rounds, seed=given.seed))
     except AdapterUnusable as unusable:
         print(f"cannot be used: {shown(str(unusable))}")
@@ -401,6 +429,3 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     if fault.adapter == REFERENCE:
         yield "         this party is the reference's: the fault is in what another one sent to it"
     yield from (f"         replay:   ./adapter < {path}" for path in paths)
-
-
-assert {f"{name}.user" for name in PROTOCOLS} <= set(PARTIES)
