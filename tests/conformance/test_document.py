@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources, schemas
-from secagg_spec.conformance import document, suite
+from secagg_spec.conformance import command, document, suite
+from secagg_spec.conformance.runner import Outcome, judged
 from secagg_spec.conformance.wire import UsageError
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
@@ -32,7 +33,7 @@ def report(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.requirement("CNF-07", "CNF-08")
+@pytest.mark.requirement("CNF-04", "CNF-07", "CNF-08")
 @pytest.mark.parametrize("fault", ["none", "wrong-value", "crash", "reject-everything"])
 def test_a_report_keeps_its_schema_and_says_what_judged(tmp_path: Path, fault: str) -> None:
     code = conform(tmp_path, fault)
@@ -117,6 +118,25 @@ def test_a_run_that_is_ended_leaves_what_was_judged_without_a_footer(tmp_path: P
     assert any(check["verdict"] == "pass" for check in body["targets"][0]["checks"])
     with pytest.raises(UsageError, match="no footer"):
         document.load(path)
+
+
+@pytest.mark.requirement("CNF-09")
+def test_an_interrupt_leaves_what_was_judged_without_a_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter(range(2))
+
+    def judged_or_ended(*arguments: Any) -> Outcome:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return judged(*arguments)
+
+    monkeypatch.setattr(command, "judged", judged_or_ended)
+    assert conform(tmp_path, "wrong-value") == 130
+    body = report(tmp_path)
+    assert "footer" not in body
+    ran = [check for check in body["targets"][0]["checks"] if check["verdict"] != "unsupported"]
+    assert len(ran) == 2
+    failed = [check["failure"] for check in ran if check["failure"]]
+    assert all((Path(failure["repro"])).is_file() for failure in failed)
 
 
 @pytest.mark.requirement("CNF-01", "CNF-04")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ LEGEND = (
 _NAME = 100
 MESSAGE = 2000
 """How many characters of a message stand in files."""
+_VECTORS_TOLD = 3
+"""Failing test vectors of one operation that the terminal tells."""
 _SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
 """What is shown for a command of TeX; others are shown by their names."""
 _MARKUP = re.compile(r"[$`]|\\(?![a-z])|\\([a-z]+)( ?)")
@@ -186,13 +188,32 @@ def summary(report: TargetReport) -> str:
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
-    """Return the failures of an implementation, expected ones or the others, each with its smallest case."""
-    blocks = [
-        _failure(report, judged)
+    """Return the failures of an implementation, expected ones or the others, each with its smallest case.
+
+    Checks come first, whose cases are shrunk. Of the test vectors of one operation the first ones are told.
+    """
+    failed = [
+        judged
         for judged in report.judged
         if judged.outcome.failure and (judged.expected is not None) == expected and _mark(judged) != NOT_RUN
     ]
+    checks = [judged for judged in failed if not judged.outcome.check.fixed]
+    blocks = [*(_failure(report, judged) for judged in checks), *_failed_vectors(report, failed)]
     return "\n".join(blocks if expected else [*blocks, *_not_run(report)])
+
+
+def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
+    """Yield the first failures of each operation's vectors, and how many more there are."""
+    by_operation: dict[str, list[Judged]] = {}
+    for judged in failed:
+        if judged.outcome.check.fixed:
+            by_operation.setdefault(judged.outcome.check.operations[0], []).append(judged)
+    for operation, vectors in by_operation.items():
+        yield from (_failure(report, judged) for judged in vectors[:_VECTORS_TOLD])
+        more = len(vectors) - _VECTORS_TOLD
+        if more > 0:
+            counted = _counted(more, "more test vector")
+            yield f"         … and {counted} of {operation}, which --json and --html tell as well"
 
 
 def _not_run(report: TargetReport) -> list[str]:

@@ -17,6 +17,7 @@ from secagg_spec.conformance.page import content
 from secagg_spec.conformance.plain import fit_for_json
 
 _HERE = Path(__file__).parent
+_WIDTH = 60
 
 
 def html(document: Mapping[str, Any]) -> str:
@@ -35,5 +36,19 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["pretty"] = lambda value: json.dumps(value, indent=2, ensure_ascii=False)
+    environment.filters["pretty"] = pretty
     return environment
+
+
+def pretty(value: Any, margin: str = "") -> str:
+    """Return data as JSON for people: what fits on a line stands on one."""
+    line = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, (dict, list)) or not value or len(line) + len(margin) <= _WIDTH:
+        return line
+    inner = f"{margin}  "
+    if isinstance(value, dict):
+        items = [f"{json.dumps(name, ensure_ascii=False)}: {pretty(item, inner)}" for name, item in value.items()]
+    else:
+        items = [pretty(item, inner) for item in value]
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return f"{first}\n{inner}" + f",\n{inner}".join(items) + f"\n{margin}{last}"

@@ -109,10 +109,10 @@ def _answer(answer: Any) -> str:
     """Return what an answer, or an entry of one, says in short."""
     if not isinstance(answer, dict):
         return "no answer"
-    if "reject" in answer:
-        return shown(f"refuses: {answer['reject'].get('code')} {answer['reject'].get('message', '')}", 200)
-    if "error" in answer:
-        return shown(f"breaks: {answer['error'].get('message', '')}", 200)
+    for kind, word in (("reject", "refuses"), ("error", "breaks")):
+        if kind in answer:
+            why = answer[kind] if isinstance(answer[kind], dict) else {}
+            return shown(" ".join(f"{word}: {why.get('code', '')} {why.get('message', '')}".split()), 200)
     if answer.get("unsupported"):
         return "unsupported"
     body = answer.get("result", answer)

@@ -10,8 +10,9 @@ from secagg_spec import resources
 from secagg_spec.conformance.page import chart
 from secagg_spec.conformance.page.difference import Window, window
 from secagg_spec.conformance.plain import shown
-from secagg_spec.conformance.report import plain_sentence
+from secagg_spec.conformance.report import describe, plain_sentence
 from secagg_spec.conformance.suite import PREFIX
+from secagg_spec.conformance.wire import Request
 
 
 @dataclass(frozen=True)
@@ -131,11 +132,19 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
         **failure,
         "message": shown(failure["message"]),
         "sentences": [(clause, plain_sentence(sentences.get(clause, ""))) for clause in check["clauses"]],
+        "case": _case(last[0]),
         "request": last[0],
         "answer": last[1],
         "window": _window(last[1], failure["expected"]),
         "rows": chart.rows(exchanges, failure["message"], failure["expected"]),
     }
+
+
+def _case(request: Any) -> str:
+    """Return a request in one line for people; nothing for a line that is none."""
+    if not isinstance(request, dict):
+        return ""
+    return describe(Request(str(request["op"]), dict(request["params"]), request.get("rand")))
 
 
 def _window(answer: Any, expected: Any) -> Window | None:
