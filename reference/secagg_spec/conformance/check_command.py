@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,7 @@ _AT_END_SECONDS = 5.0
 _SHOWN = 5
 _READ = "read a whole line, answer it, and flush standard output after each answer"
 _HINTS = (
+    ("not JSON: '{", "the answer is not one whole JSON object: write it with a JSON library, on one line"),
     ("is not JSON", "something is printed to standard output after hello: print to standard error instead"),
     ("is not UTF-8", "something is printed to standard output after hello: print to standard error instead"),
     ("does not have its id", "copy the id of the request into its answer"),
@@ -145,7 +147,7 @@ def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     taken = []
     for step in steps(given.adapter, given.timeout, given.start_timeout):
-        print(for_encoding(str(step), "utf-8"), flush=True)
+        print(for_encoding(str(step), sys.stdout.encoding or "utf-8"), flush=True)
         taken.append(step)
     print(conclusion(taken, given.adapter))
     return exit_code(taken)
@@ -336,6 +338,17 @@ def _not_a_request(trial: Trial) -> str:
     return "a line that is not JSON is rejected as malformed"
 
 
+def _refusal(trial: Trial) -> str:
+    names = [name for name in trial.caps.operations if name in VALID and OPERATIONS[name][0]]
+    if not names:
+        raise Skipped("no operation is declared that a request can be made for")
+    answer = trial.connection.ask(Request(names[0], {}))
+    hint = 'answer {"reject": {"code": "malformed", "message": "…"}} when params lack a member'
+    message = f"{names[0]} without its params was answered by {answer.kind} {answer.code}".rstrip()
+    _demand(answer.kind == "reject" and answer.code == "malformed", message, hint)
+    return f"{names[0]} without its params is rejected as malformed"
+
+
 def _outside(trial: Trial) -> str:
     checks = [check for check in REGISTRY.values() if check.id.endswith("/outside-range")]
     ready = [check for check in checks if check.runs_on(trial.caps)]
@@ -515,6 +528,7 @@ _STEPS: Mapping[str, Callable[[Trial], str]] = {
     "hello again": _hello_again,
     "unknown": _unknown,
     "not a request": _not_a_request,
+    "refusal": _refusal,
     "line ends": _carriage_return,
     "long line": _long_line,
     "in pieces": _in_pieces,
