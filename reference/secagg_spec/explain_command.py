@@ -94,7 +94,7 @@ def names() -> tuple[str, ...]:
         dict.fromkeys(
             [
                 *(*resources.clauses(), *REGISTRY, *vectors, *(PREFIX + id for id in vectors), *flags),
-                *(*mutants.load(), *OPERATIONS, *sorted(ALL_CODES), *_verdicts(), *ledger.load().claims),
+                *(*mutants.load(), *OPERATIONS, *sorted(ALL_CODES), *_verdicts(), *_ledger().claims),
             ]
         )
     )
@@ -136,7 +136,7 @@ def _about_clause(name: str) -> Lines:
     yield "not broken", mutants.unbreakable().get(name, "")
     needed = [*(op for check in checks for op in check.operations), *(vector.operation for vector in vectors)]
     yield "declare", _listed(dict.fromkeys(needed))
-    yield "claims", _listed(claim.id for claim in ledger.load().claims.values() if name in claim.clauses)
+    yield "claims", _listed(claim.id for claim in _ledger().claims.values() if name in claim.clauses)
     if checks or vectors:
         yield "judge it", f"secagg-spec conform -k {name} -- ./adapter"
 
@@ -242,12 +242,12 @@ def _verdict(name: str) -> Lines | None:
 
 
 def _claim(name: str) -> Lines | None:
-    claims = ledger.load().claims
+    claims = _ledger().claims
     if name not in claims:
         return None
     claim = claims[name]
     shown = {"says": claim.statement, "verdict": claim.verdict, "condition": claim.condition, "repair": claim.repair}
-    more = {"stands in": f"{ledger.load().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
+    more = {"stands in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
     return iter([*shown.items(), *more.items(), ("proof", claim.proof and f"secagg-spec claims {name} --verify")])
 
 
@@ -268,10 +268,15 @@ KINDS: Mapping[str, Callable[[str], Lines | None]] = {
 # ----------------------------------------------------------------------------------------------------------- sources
 
 
+@cache
+def _page(name: str) -> str:
+    return (resources.root("spec") / name).read_text(encoding="utf-8")
+
+
 def place(clause: str) -> str:
     """Return where a clause stands: the page with the heading's anchor, and the heading."""
     for page in resources.PAGES:
-        text = (resources.root("spec") / page).read_text(encoding="utf-8")
+        text = _page(page)
         found = next((match for match in _CLAUSE.finditer(text) if match[1] == clause), None)
         if found:
             headings = _HEADING.findall(text[: found.start()])
@@ -284,8 +289,7 @@ def place(clause: str) -> str:
 
 def rows(page: str, header: str) -> list[list[str]]:
     """Return the cells of the table of a page whose first header is this one."""
-    text = (resources.root("spec") / page).read_text(encoding="utf-8")
-    table = text.partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
+    table = _page(page).partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
@@ -344,6 +348,11 @@ def _bugs_of(clause: str) -> list[Mutant]:
 
 def _flags_of(clause: str) -> list[Flag]:
     return [flag for book in _books() for flag in book.flags.values() if flag.clause == clause]
+
+
+@cache
+def _ledger() -> ledger.Ledger:
+    return ledger.load()
 
 
 @cache
