@@ -89,7 +89,7 @@ def test_a_clause_stands_where_it_is_said_to_stand(clause: str) -> None:
 
 @pytest.mark.parametrize(
     ("id", "near"),
-    [("lsa-9", "LSA-09"), ("lightsecagg.mask/exat", "lightsecagg.mask/exact"), ("timeouts", "timeout")],
+    [("lsa-9", "LSA-09"), ("lightsecagg.mask/exat", "lightsecagg.mask/exact"), ("shamir.shar", "shamir.share")],
 )
 def test_an_unknown_id_gets_the_nearest(capsys: pytest.CaptureFixture[str], id: str, near: str) -> None:
     assert cli.main(["explain", id]) == 2

@@ -146,6 +146,7 @@ def test_each_server_meets_each_user_and_all_of_them() -> None:
     assert Pair("basa", "a", ("b",), "c").names == {"a", "b", "c"}
 
 
+@pytest.mark.requirement("CNF-40")
 def test_a_request_goes_to_the_adapter_that_plays_its_session() -> None:
     class Named:
         def __init__(self, name: str) -> None:
