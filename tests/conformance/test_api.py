@@ -134,7 +134,7 @@ def test_an_adapter_that_does_not_start_is_no_test_that_passes() -> None:
 # --------------------------------------------------------------------------------------------------------- plugin
 
 
-def tested(folder: Path, *arguments: str) -> tuple[int, str]:
+def with_plugin(folder: Path, *arguments: str) -> tuple[int, str]:
     """Run pytest with the plugin in an empty folder; return its exit code and what it printed."""
     command = [
         sys.executable,
@@ -158,7 +158,7 @@ def adapter(fault: str) -> list[str]:
 
 @pytest.mark.requirement("CNF-49")
 def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
-    code, out = tested(tmp_path, *adapter("wrong-value"))
+    code, out = with_plugin(tmp_path, *adapter("wrong-value"))
     assert code == 1
     assert "FAIL     field.add/exact   wrong_value   [MOD-03]" in out
     assert "smallest case: field.add q=7" in out
@@ -166,7 +166,7 @@ def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
     assert "Traceback" not in out
     assert "FAILED secagg::field.add/exact" in out
     assert (tmp_path / "repro" / "adapter-field-add-exact.jsonl").is_file()
-    code, out = tested(tmp_path, *adapter("none"), "-k", "exact")
+    code, out = with_plugin(tmp_path, *adapter("none"), "-k", "exact")
     assert code == 0
     assert "1 passed" in out
 
@@ -175,24 +175,26 @@ def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
 @pytest.mark.requirement("CNF-49")
 def test_expected_failures_are_strict_and_what_is_not_declared_is_skipped(tmp_path: Path) -> None:
     (tmp_path / "expect.toml").write_text(EXPECT.format("field.add/exact"))
-    code, out = tested(tmp_path, *adapter("wrong-value"), "--secagg-expect", "expect.toml")
+    code, out = with_plugin(tmp_path, *adapter("wrong-value"), "--secagg-expect", "expect.toml")
     assert (code, "1 xfailed" in out) == (0, True)
-    code, out = tested(tmp_path, *adapter("none"), "--secagg-expect", "expect.toml", "-rs")
+    code, out = with_plugin(tmp_path, *adapter("none"), "--secagg-expect", "expect.toml", "-rs")
     assert (code, "STALE" in out) == (1, True)
     assert "hold no case" in out
 
 
 @pytest.mark.slow
 def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
-    code, out = tested(tmp_path, *adapter("wrong-value"), "-n", "2")
+    code, out = with_plugin(tmp_path, *adapter("wrong-value"), "-n", "2")
     assert (code, "1 failed" in out) == (1, True)
+    code, out = with_plugin(tmp_path, "--secagg-adapter", "/nowhere/adapter", "-n", "2")
+    assert (code, "ERROR: --secagg-adapter: cannot start" in out) == (4, True)
 
 
 @pytest.mark.parametrize(
     "command", ["/nowhere/adapter", pytest.param(" ".join([*HOSTILE, "hello-die"]), marks=pytest.mark.slow)]
 )
 def test_an_adapter_that_cannot_be_used_ends_pytest_in_one_line(tmp_path: Path, command: str) -> None:
-    code, out = tested(tmp_path, "--secagg-adapter", command)
+    code, out = with_plugin(tmp_path, "--secagg-adapter", command)
     assert code == 4
     assert "ERROR: --secagg-adapter: " in out
     assert 'Traceback (most recent call last):\n  File "/' not in out

@@ -52,6 +52,7 @@ def test_a_fault_is_located_at_its_party_phase_message_field_and_element(
 
 
 @pytest.mark.requirement("CNF-40")
+@pytest.mark.slow
 def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     sides = ["--server", REFERENCE, "--user", PLAYER, "--user", BAD]
     code, out, _ = play(capsys, tmp_path, "-p", "secagg", "--rounds", "6", *sides)
@@ -80,6 +81,7 @@ def test_the_authority_of_basa_can_be_played(capsys: pytest.CaptureFixture[str],
     assert (code, out.splitlines()[-1]) == (0, "2 rounds played, 0 of 1 pairs with a fault")
 
 
+@pytest.mark.slow
 def test_the_same_seed_plays_the_same_rounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments = ["-p", "secagg", "--rounds", "5", "--seed", "3", "--user", BAD]
     outs = [play(capsys, tmp_path / str(at), *arguments)[1].replace(str(tmp_path / str(at)), "") for at in range(2)]

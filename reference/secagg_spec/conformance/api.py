@@ -186,6 +186,10 @@ class AdapterRun:
         """
         return begin(self.connection)
 
+    def start(self) -> None:
+        """Start the adapter and say hello, unless that is done; what is raised is that of `caps`."""
+        assert self.caps
+
     def outcome(self, check: Check) -> Outcome:
         """Return what a check finds; "not_run" when the kit gives up, as it does in a run of its own."""
         if not self.stopped:

@@ -31,6 +31,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse an adapter that cannot be used before pytest-xdist starts workers, whose errors it would not show."""
+    if session.config.getoption("--secagg-adapter") and session.config.getoption("numprocesses", None):
+        _tests(session.config)[0].of.close()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     """Add a test for each check, before tests are selected by name."""
     if config.getoption("--secagg-adapter"):
@@ -38,28 +45,35 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
         items.extend(collector.collect())
 
 
+def _tests(config: pytest.Config) -> list[AdapterTest]:
+    """Return the tests of an adapter that has answered `hello`; one that cannot be used ends the run at once."""
+    from secagg_spec.conformance import api  # noqa: PLC0415
+    from secagg_spec.conformance.plain import shown  # noqa: PLC0415
+    from secagg_spec.conformance.wire import AdapterUnusable, UsageError  # noqa: PLC0415
+
+    option = config.getoption
+    try:
+        tests = api.adapter_tests(
+            option("--secagg-adapter"),
+            cases=option("--secagg-fuzz"),
+            seed=option("--secagg-seed"),
+            pattern=option("--secagg-k"),
+            expect=option("--secagg-expect"),
+            repro=option("--secagg-repro"),
+            timeout=option("--secagg-timeout"),
+        )
+        tests[0].of.start()
+    except (AdapterUnusable, UsageError) as error:
+        raise pytest.UsageError(f"--secagg-adapter: {shown(str(error))}") from None
+    return tests
+
+
 class AdapterCollector(pytest.Collector):
     """All checks of the kit, for one adapter."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield an item for each check; an adapter that cannot be used ends the run at once."""
-        from secagg_spec.conformance import api  # noqa: PLC0415
-        from secagg_spec.conformance.wire import AdapterUnusable, UsageError  # noqa: PLC0415
-
-        option = self.config.getoption
-        try:
-            tests = api.adapter_tests(
-                option("--secagg-adapter"),
-                cases=option("--secagg-fuzz"),
-                seed=option("--secagg-seed"),
-                pattern=option("--secagg-k"),
-                expect=option("--secagg-expect"),
-                repro=option("--secagg-repro"),
-                timeout=option("--secagg-timeout"),
-            )
-            tests[0].of.caps  # noqa: B018
-        except (AdapterUnusable, UsageError) as error:
-            raise pytest.UsageError(f"--secagg-adapter: {error}") from None
+        """Yield an item for each check."""
+        tests = _tests(self.config)
         self.config.add_cleanup(tests[0].of.close)
         for test in tests:
             yield AdapterItem.from_parent(self, name=str(test), test=test)
