@@ -236,3 +236,9 @@ def test_any_answer_has_a_chart(params: Any, answer: Any, expected: Any) -> None
 @given(st.recursive(st.integers() | st.text(max_size=3), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
 def test_pretty_data_is_the_same_data(value: Any) -> None:
     assert json.loads(page.pretty(value)) == value
+
+
+def test_options_behind_the_adapter_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["conform", "--fuzz", "1", "-k", "field.add/exact", "--repro", str(tmp_path), "--"]
+    assert cli.main([*arguments, sys.executable, FAKE, "none", "--html", "report.html"]) == 0
+    assert "note: what stands after -- is given to the adapter: --html" in capsys.readouterr().err

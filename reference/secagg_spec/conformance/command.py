@@ -88,6 +88,7 @@ def main(given: argparse.Namespace) -> int:
     if not settings.chosen():
         raise UsageError(f"-k {given.pattern}: no check or vector has such an id or clause (see --list-checks)")
     _refuse_unwritable(given)
+    _point_out_options(given.adapter)
     options.leave_the_folder_alone()
     named = _connections(given)
     entries = {name: _expectations(name, given) for name, _ in named}
@@ -119,6 +120,14 @@ def _refuse_unwritable(given: argparse.Namespace) -> None:
         if path:
             options.writable_file(f"--{option}", path)
     options.writable_folder("--repro", given.repro)
+
+
+def _point_out_options(adapter: Sequence[str]) -> None:
+    """Say so when an option that this command has stands behind ``--``, where it is the adapter's."""
+    known = {f"--{option}" for option in (*_FILES, "expect", "repro", "fuzz", "seed", "jobs")}
+    theirs = [word for word in adapter if word.partition("=")[0] in known]
+    if theirs:
+        print(f"note: what stands after -- is given to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
 
 
 def _connections(given: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
