@@ -16,8 +16,10 @@ import pytest
 from secagg_spec import cli
 from secagg_spec.conformance import fuzz
 from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.fuzz import Found, Plan
+from secagg_spec.conformance.runner import Settings, run_check
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import Answer, Request
 
@@ -197,6 +199,16 @@ def test_a_time_that_is_over_in_the_middle_of_a_check_is_no_failure(
     code, out, _ = run(capsys, tmp_path, *options)
     assert time.monotonic() - start < 30
     assert (code, "NOT RUN" in out) == (0, False)
+
+
+def test_a_budget_that_is_spent_in_the_middle_of_a_check_is_no_fault_of_the_kit() -> None:
+    connection = Recorded()
+    caps = greet(connection.ask)
+    settings = Settings(cases=60_000, budget=1.0, deadline=time.monotonic() + 0.3)
+    outcome = run_check(connection, caps, REGISTRY["field.add/exact"], settings)
+    assert outcome.verdict == "not_run"
+    assert outcome.failure is not None
+    assert "the budget of 1 s" in outcome.failure.message
 
 
 @pytest.mark.requirement("CNF-45")

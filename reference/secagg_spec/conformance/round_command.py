@@ -428,4 +428,5 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     yield f"         round:    {len(fault.deal.users)} users, dropouts {gone or 'none'}"
     if fault.adapter == REFERENCE:
         yield "         this party is the reference's: the fault is in what another one sent to it"
-    yield from (f"         replay:   ./adapter < {path}" for path in paths)
+    command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else shown(fault.adapter, _VALUE)
+    yield from (f"         replay:   {command} < {path}" for path in paths)
