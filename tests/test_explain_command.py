@@ -43,7 +43,7 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
         ("inconsistent", ["verdict", "depends on what came before"]),
         ("BAS-EQ6", ["claim", "conditional", "claims BAS-EQ6 --verify"]),
         ("shamir.share", ["operation", "coefficients"]),
-        ("CNF-47", ["clause", "spec/conformance.md#7-the-commands-beside"]),
+        ("CNF-47", ["clause", "spec/conformance.md#8-the-commands-beside"]),
     ],
 )
 def test_what_is_said_of_an_id(capsys: pytest.CaptureFixture[str], id: str, said: list[str]) -> None:

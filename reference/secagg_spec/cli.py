@@ -23,7 +23,7 @@ from secagg_spec import (
     selection_command,
     simulate,
 )
-from secagg_spec.conformance import check_command, diff, fuzz, power, replay, round_command
+from secagg_spec.conformance import check_command, diff, fuzz, init, power, replay, round_command
 from secagg_spec.conformance import command as conform
 from secagg_spec.conformance.vectors import command as vectors
 from secagg_spec.conformance.vectors import promote
@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     round_command.add_parser(commands)
     diff.add_parser(commands)
     explain_command.add_parser(commands)
+    init.add_parser(commands)
     privacy.add_parser(commands)
     claims_command.add_parser(commands)
     power.add_parser(commands)

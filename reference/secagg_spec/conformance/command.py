@@ -244,6 +244,9 @@ def _pieces(reports: Sequence[TargetReport]) -> Iterator[str]:
             if block:
                 kind = "failures that are expected" if is_expected else "FAILURES"
                 yield f"\n{report.name}: {kind}   (./adapter stands for: {shown(report.command)})\n{block}"
+    for report in reports:
+        if by_chance := reporting.chances(report):
+            yield f"\n{report.name}: passes that rest on chance\n{by_chance}"
     yield ""
     for report in reports:
         yield from (f"STALE    {line}" for line in report.stale)

@@ -25,7 +25,7 @@ ADAPTER = "adapter"
 _MOST = 20
 _KEYS = {"target", "checks", "verdict", "message", "reason"}
 _REQUIRED = _KEYS - {"message"}
-VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", "inconsistent", *BROKEN)
+VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", "leaked", "inconsistent", *BROKEN)
 
 
 class ExpectationsError(ValueError):

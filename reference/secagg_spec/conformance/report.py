@@ -202,6 +202,12 @@ def failures(report: TargetReport, *, expected: bool) -> str:
     return "\n".join(blocks if expected else [*blocks, *_not_run(report)])
 
 
+def chances(report: TargetReport) -> str:
+    """Return a line for each pass that rests on chance: what it cannot see, and how often it is a false alarm."""
+    passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass" and judged.outcome.note]
+    return "\n".join(f"  {outcome.check.id:<34} {shown(outcome.note)}" for outcome in passed)
+
+
 def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
     """Yield the first failures of each operation's vectors, and how many more there are."""
     by_operation: dict[str, list[Judged]] = {}

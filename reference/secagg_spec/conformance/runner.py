@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 import hypothesis
@@ -24,6 +24,7 @@ from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.outside import chance
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
 
@@ -65,7 +66,7 @@ class Outcome:
     timed_out: bool = False
     """Whether a case ended in a time-out, whatever the verdict is."""
     note: str = ""
-    """Why the check did not run, where its verdict is "unsupported"."""
+    """Why the check did not run, where its verdict is "unsupported"; where it passed, what that cannot see."""
 
 
 def _tell_nobody(check: Check, failure: Failure) -> None:
@@ -123,6 +124,8 @@ class _Run:
     first_failure: int = 0
     hanging_since: float = math.inf
     unusable: AdapterUnusable | None = None
+    limits: dict[str, None] = field(default_factory=dict)
+    """What a pass cannot see, each sentence once, in the order in which the check said so."""
     cut: bool = False
     """Whether the budget was spent before all cases were drawn."""
     declined: bool = False
@@ -243,6 +246,7 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         failure=failure,
         first_failure=met.first_failure,
         timed_out=met.hanging_since < math.inf,
+        note="" if failure else chance.said(met.limits),
     )
 
 
@@ -311,7 +315,7 @@ def _case(
     if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS:
         raise _Enough
     met.cases += 1
-    caller, draws = Caller(connection, caps), list[object]()
+    caller, draws = Caller(connection, caps, cases=settings.cases), list[object]()
 
     def draw(strategy: st.SearchStrategy[object]) -> object:
         draws.append(drawn(strategy))
@@ -333,6 +337,7 @@ def _case(
         met.asked += caller.asked
         met.by_relation |= caller.by_relation
         met.reason_unchecked |= caller.reason_unchecked
+        met.limits |= dict.fromkeys(caller.limits)
 
 
 def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failure) -> None:
