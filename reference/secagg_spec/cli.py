@@ -17,13 +17,14 @@ from secagg_spec import (
     __version__,
     audit_command,
     claims_command,
+    explain_command,
     reconstruct_command,
     segments_command,
     selection_command,
     simulate,
 )
+from secagg_spec.conformance import check_command, diff, fuzz, init, power, replay, round_command
 from secagg_spec.conformance import command as conform
-from secagg_spec.conformance import init, power, replay
 from secagg_spec.conformance.vectors import command as vectors
 from secagg_spec.conformance.vectors import promote
 from secagg_spec.conformance.wire import UsageError
@@ -52,6 +53,11 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     conform.add_parser(commands)
+    check_command.add_parser(commands)
+    fuzz.add_parser(commands)
+    round_command.add_parser(commands)
+    diff.add_parser(commands)
+    explain_command.add_parser(commands)
     init.add_parser(commands)
     privacy.add_parser(commands)
     claims_command.add_parser(commands)
@@ -73,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = parser().parse_args(list(sys.argv[1:] if arguments is None else arguments))
+    options = parser().parse_args(round_command.joined(sys.argv[1:] if arguments is None else arguments))
     try:
         with _signals():
             code: int = options.run(options)

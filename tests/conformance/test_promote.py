@@ -7,11 +7,14 @@ import sys
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 from secagg_spec import cli
+from secagg_spec.conformance.vectors import promote as promoting
 from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.wire import UsageError
 
 MUTANT = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant"]
 
@@ -132,3 +135,57 @@ def test_the_findings_of_the_text_take_it_with_its_id(
     [vector] = [vector for vector in store.load(place / "findings.json").vectors if vector.id == "found-1"]
     assert vector.comment == "a comment"
     assert store.read_index(place)["found-1"] == store.digest(vector)
+
+
+# ------------------------------------------------------------------------------------------------------- sessions
+
+
+def opening(**changed: object) -> dict[str, Any]:
+    """The opening of a session of LightSecAgg's server."""
+    numbers = {"q": "7", "N": 3, "D": 0, "U": 2, "T": 1, "d": 1}
+    given = {"protocol": "lightsecagg", "role": "server", "numbers": numbers, "session": "00" * 16, "round": "1"}
+    return {"op": "session.new", "params": {"handle": "a", **given, "setup": {}, **changed}}
+
+
+def step(handle: str = "a") -> dict[str, Any]:
+    """A step of a session."""
+    return {"op": "session.step", "params": {"handle": handle, "phase": "relay", "inbox": []}}
+
+
+FREE = {"op": "session.free", "params": {"handle": "a"}}
+
+
+def test_the_steps_of_a_session_become_a_script() -> None:
+    request = promoting.script([opening(), step(), step(), FREE])
+    assert request["op"] == "lightsecagg.server"
+    assert request["params"]["steps"] == [{"phase": "relay", "inbox": []}] * 2
+    assert set(request["params"]) == {*("q", "N", "D", "U", "T", "d", "session", "round"), "steps"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ([opening(), step("b")], "of several sessions"),
+        ([opening(), opening()], "of several sessions"),
+        ([opening(), FREE, step()], "after its end"),
+        ([opening(protocol="heterosag"), step()], "sessions of heterosag.server have no script"),
+        ([opening(setup={"zq": 1}), step()], "have no script"),
+        ([opening(numbers=None), step()], "have no script"),
+    ],
+)
+def test_a_session_that_is_no_script_is_refused(requests: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        promoting.script(requests)
+
+
+@pytest.mark.slow
+def test_the_failure_of_a_session_becomes_a_vector_that_finds_the_bug(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    mutant = "sign-of-the-mask"
+    path, into = failure(tmp_path / "repro", mutant, "session.new/secagg-mixed"), tmp_path / "mine.json"
+    code, out, err = promote(capsys, path, "--id", "found-01", "--clause", "SAG-12", "--into", str(into))
+    assert (code, err) == (0, "")
+    assert "added found-01 (secagg.user)" in out
+    assert cli.main(["vectors", "--file", str(into), "--target", "reference"]) == 0
+    assert cli.main(["vectors", "--file", str(into), "--", *MUTANT, mutant]) == 1

@@ -131,6 +131,20 @@ class ProcessConnection:
         _kill(process)
         self._join(process)
 
+    def finish(self, seconds: float) -> bool:
+        """Close the input, and return whether the process ends by itself within some seconds."""
+        process = self._process
+        if process is None:
+            return True
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=seconds)
+        ended = process.poll() is not None
+        self.close()
+        return ended
+
     def expect_hang(self, hanging: bool) -> None:
         """Shorten time-outs to twenty times the median answer, and at least 0.1 s, while a hang is being shrunk."""
         self._hanging = hanging

@@ -13,20 +13,22 @@ from secagg_spec.conformance.connection import START_SECONDS
 from secagg_spec.conformance.wire import UsageError
 
 
-def add_timeouts(parser: argparse.ArgumentParser) -> None:
-    """Add ``--timeout`` and ``--start-timeout``."""
-    parser.add_argument("--timeout", type=seconds, default=10.0, metavar="S", help="seconds for one answer (10)")
-    add_start_timeout(parser)
+def add_timeouts(parser: argparse.ArgumentParser, answer: float = 10.0, start: float = START_SECONDS) -> None:
+    """Add ``--timeout`` and ``--start-timeout`` with these defaults."""
+    parser.add_argument(
+        "--timeout", type=seconds, default=answer, metavar="S", help=f"seconds for one answer ({answer:g})"
+    )
+    add_start_timeout(parser, start)
 
 
-def add_start_timeout(parser: argparse.ArgumentParser) -> None:
-    """Add ``--start-timeout``."""
+def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECONDS) -> None:
+    """Add ``--start-timeout`` with this default."""
     parser.add_argument(
         "--start-timeout",
         type=seconds,
-        default=START_SECONDS,
+        default=start,
         metavar="S",
-        help=f"seconds for the answer to hello, in which libraries are loaded ({START_SECONDS:g})",
+        help=f"seconds for the answer to hello, in which libraries are loaded ({start:g})",
     )
 
 

@@ -69,6 +69,10 @@ class Outcome:
     """Why the check did not run, where its verdict is "unsupported"; where it passed, what that cannot see."""
 
 
+def _tell_nobody(check: Check, failure: Failure) -> None:
+    """Keep nothing: a function with a name, so that settings go from process to process."""
+
+
 @dataclass
 class Settings:
     """How much is tried: cases per check, the seed, which checks (shell patterns on id or clause), and until when.
@@ -76,7 +80,8 @@ class Settings:
     `vectors` says whether the test vectors are judged as well, before the checks that draw cases.
 
     `budget` is the number of seconds after which no further case is drawn; it stands in messages. `deadline` is the
-    reading of `time.monotonic` at which it is spent.
+    reading of `time.monotonic` at which it is spent. `found` is told of each case that fails, before it is confirmed,
+    the smallest last.
     """
 
     cases: int = 100
@@ -86,6 +91,7 @@ class Settings:
     budget: float | None = None
     deadline: float = math.inf
     vectors: bool = False
+    found: Callable[[Check, Failure], None] = _tell_nobody
 
     @property
     def spent(self) -> str:
@@ -287,7 +293,7 @@ def _search(
     except (CheckFailed, _Enough):
         pass
     except (Flaky, BaseExceptionGroup) as group:
-        if met.last is None:
+        if met.last is None and met.unusable is None and not met.cut:
             raise AssertionError(f"the check {check.id} itself failed") from group
 
 
@@ -322,6 +328,7 @@ def _case(
         return
     except CheckFailed as failed:
         _note(connection, met, failed, _failure(failed, caller, draws))
+        settings.found(check, _failure(failed, caller, draws))
         raise
     except AdapterUnusable as unusable:
         met.unusable = unusable

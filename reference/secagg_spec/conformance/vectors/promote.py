@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,8 @@ from secagg_spec.conformance.wire import UsageError
 from secagg_spec.schemas import shown
 
 _USAGE = "secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …] [--comment TEXT] [--into FILE]"
-_EPILOG = (
-    """The outcome is what the reference answers. The vector goes into spec/vectors/findings.json, or into FILE."""
-)
+_EPILOG = """The outcome is what the reference answers. The vector goes into spec/vectors/findings.json, or into FILE.
+The steps of one session become the script of its party."""
 _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "mds.encode": {"mds.code": "vandermonde"},
     "mds.decode": {"mds.code": "vandermonde"},
@@ -31,6 +30,7 @@ _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "quantizer.quantize": {"quantizer.rounding": "stochastic"},
     "quantizer.dequantize": {"quantizer.middle": "positive"},
 }
+_NEW, _STEP, _FREE = "session.new", "session.step", "session.free"
 _COVERS = "Cases in which implementations failed, found by the kit and kept."
 
 
@@ -122,9 +122,46 @@ def _request(repro: Path) -> dict[str, Any]:
     except ValueError:
         raise UsageError(f"{path}: a line is not JSON") from None
     requests = [line for line in lines if isinstance(line, dict) and line.get("op") != "hello"]
-    if len(requests) != 1 or not isinstance(requests[0].get("params"), dict):
+    if not requests or not all(isinstance(request.get("params"), dict) for request in requests):
+        raise UsageError(f"{path}: it holds no request, or one without params")
+    if requests[0].get("op") == _NEW:
+        return script(requests)
+    if len(requests) != 1:
         raise UsageError(f"{path}: {len(requests)} requests, which may hold earlier answers; a vector has one request")
     return requests[0]
+
+
+def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the steps of one session as the one request of the script of that party, which a vector can hold.
+
+    Raises
+    ------
+    UsageError
+        The requests are of several sessions, or more than the opening of one, its steps and its end; or the text has no
+        script for this party.
+    """
+    opening, *rest = requests
+    handle = opening["params"].get("handle")
+    if any(request["op"] not in (_STEP, _FREE) or request["params"].get("handle") != handle for request in rest):
+        raise UsageError("the requests are of several sessions, or of more than one: a vector has one party's steps")
+    if any(request["op"] == _FREE for request in rest[:-1]):
+        raise UsageError("a session is asked for more after its end: that is no script, and a vector has one request")
+    given = opening["params"]
+    name = f"{given.get('protocol')}.{given.get('role')}"
+    operation = name.replace("-", "_")
+    steps = [{"phase": r["params"].get("phase"), "inbox": r["params"].get("inbox")} for r in rest if r["op"] == _STEP]
+    params = {"session": given.get("session"), "round": given.get("round"), "steps": steps}
+    params.update({**_object(given, "numbers"), **_object(given, "setup")})
+    if operation not in OPERATIONS or set(params) != set(OPERATIONS[operation][0]):
+        raise UsageError(
+            f"sessions of {name} have no script (spec/adapter.md, section 4), and a vector has one request"
+        )
+    return {"op": operation, "params": params, "rand": opening.get("rand") or {}}
+
+
+def _object(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = params.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _refuse_known(vector: Vector, books: list[Book]) -> None:

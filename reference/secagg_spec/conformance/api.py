@@ -1,0 +1,266 @@
+"""The kit as a library: judge an adapter in one call, or as tests of a test framework.
+
+``judge("./adapter", pattern="lightsecagg").exit_code`` is that of ``secagg-spec conform``. In a test framework,
+``@pytest.mark.parametrize("test", adapter_tests("./adapter"), ids=str)`` gives tests whose `run` raises what is wrong.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shlex
+import unittest
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from secagg_spec.conformance import expectations as expected
+from secagg_spec.conformance import report as reporting
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.connection import Connection, DirectConnection, ProcessConnection
+from secagg_spec.conformance.expectations import ADAPTER, Expectation, Judged
+from secagg_spec.conformance.report import TargetReport
+from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
+from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+
+Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
+"""A command line as one word, its words, or a function from a request to its answer (`sdk.Adapter.answer`)."""
+
+
+class AdapterFailed(AssertionError):
+    """An adapter does not do what the text demands; the message is the failure as the kit prints it."""
+
+
+class ExpectedFailure(Exception):
+    """A check failed as an expectation says; the message is its reason."""
+
+
+def judge(
+    adapter: Adapter,
+    *,
+    cases: int = 100,
+    seed: int = 0,
+    pattern: str | None = None,
+    expect: Path | None = None,
+    timeout: float = 10.0,
+) -> TargetReport:
+    """Judge an adapter, as ``secagg-spec conform`` does.
+
+    Parameters
+    ----------
+    adapter : str, sequence of str, or function
+        A command line, or a function in this process.
+    cases, seed : int
+        Cases for each check, and the seed that they are drawn with.
+    pattern : str, optional
+        Only checks whose id or clause matches.
+    expect : Path, optional
+        A file of expected failures, for the target name ``adapter``.
+    timeout : float
+        Seconds for an answer.
+
+    Returns
+    -------
+    TargetReport
+        What was found: `exit_code`, `failed`, `stale`, and `judged`, an entry for each check. An adapter that cannot be
+        used is `unusable`.
+
+    Raises
+    ------
+    UsageError
+        The pattern matches nothing, the expectations cannot be used, or the command line is none.
+    """
+    settings, entries = _settings(cases, seed, pattern), _expectations(expect)
+    connection = connected(adapter, timeout)
+    report = TargetReport(ADAPTER, command=_named(adapter))
+    try:
+        report.caps, outcomes = run(connection, settings)
+    except AdapterUnusable as unusable:
+        report.unusable = str(unusable)
+        return report
+    finally:
+        connection.close()
+    report.judged = expected.judge(ADAPTER, outcomes, entries)
+    report.stale = expected.stale(ADAPTER, outcomes, entries)
+    return report
+
+
+def adapter_tests(
+    adapter: Adapter,
+    *,
+    cases: int = 100,
+    seed: int = 0,
+    pattern: str | None = None,
+    expect: Path | None = None,
+    repro: Path | None = None,
+    timeout: float = 10.0,
+) -> list[AdapterTest]:
+    """Return a test for each check, all of which ask one adapter, started by the first test that runs.
+
+    Parameters
+    ----------
+    adapter, cases, seed, pattern, expect, timeout
+        As of `judge`.
+    repro : Path, optional
+        The folder that failing cases are written to; without one they are not written.
+
+    Returns
+    -------
+    list of AdapterTest
+        In the order in which the kit runs them; `str` of one is its id.
+
+    Raises
+    ------
+    UsageError
+        As of `judge`.
+    """
+    settings = _settings(cases, seed, pattern)
+    run = AdapterRun(connected(adapter, timeout), settings, _expectations(expect), _named(adapter), repro)
+    atexit.register(run.close)
+    return [AdapterTest(check, run) for check in settings.chosen()]
+
+
+def connected(adapter: Adapter, timeout: float) -> Connection:
+    """Return a connection to an adapter, not yet started.
+
+    Raises
+    ------
+    UsageError
+        The command line is empty or is none.
+    """
+    if callable(adapter):
+        return DirectConnection(adapter)
+    try:
+        words = shlex.split(adapter) if isinstance(adapter, str) else list(adapter)
+    except ValueError as error:
+        raise UsageError(f"{adapter!r} is not a command line: {error}") from None
+    if not words:
+        raise UsageError("the command line of the adapter is empty")
+    return ProcessConnection(words, timeout)
+
+
+def _named(adapter: Adapter) -> str:
+    if callable(adapter):
+        return "a function"
+    return adapter if isinstance(adapter, str) else shlex.join(adapter)
+
+
+def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
+    if cases < 1:
+        raise UsageError(f"cases = {cases}: it must be at least 1")
+    settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
+    if not settings.chosen():
+        raise UsageError(f"no check has an id or a clause like {pattern!r}")
+    return settings
+
+
+def _expectations(path: Path | None) -> list[Expectation]:
+    try:
+        return expected.load(path) if path else []
+    except expected.ExpectationsError as error:
+        raise UsageError(str(error)) from None
+
+
+@dataclass
+class AdapterRun:
+    """One adapter that several tests ask, one after the other."""
+
+    connection: Connection
+    settings: Settings
+    entries: Sequence[Expectation]
+    command: str
+    repro: Path | None = None
+    timeouts: int = 0
+    stopped: str = ""
+
+    @cached_property
+    def caps(self) -> Capabilities:
+        """What the adapter declares; it is started when this is asked for first.
+
+        Raises
+        ------
+        AdapterUnusable
+            It cannot be started, or its `hello` cannot be used.
+        """
+        return begin(self.connection)
+
+    def start(self) -> None:
+        """Start the adapter and say hello, unless that is done; what is raised is that of `caps`."""
+        assert self.caps
+
+    def outcome(self, check: Check) -> Outcome:
+        """Return what a check finds; "not_run" when the kit gives up, as it does in a run of its own."""
+        if not self.stopped:
+            try:
+                return self._counted(judged(self.connection, self.caps, check, self.settings))
+            except AdapterUnusable as unusable:
+                self.stopped = f"the adapter could not be started again: {unusable}"
+        return Outcome(check, "not_run", failure=Failure("not_run", self.stopped, ()))
+
+    def _counted(self, outcome: Outcome) -> Outcome:
+        self.timeouts += outcome.timed_out
+        if self.timeouts >= MOST_TIMEOUTS:
+            self.stopped = f"{self.timeouts} checks had ended in a time-out before"
+        return outcome
+
+    def close(self) -> None:
+        """End the adapter."""
+        self.connection.close()
+
+
+@dataclass(frozen=True)
+class AdapterTest:
+    """One check of one adapter, as a test."""
+
+    check: Check
+    of: AdapterRun = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.check.id
+
+    def run(self) -> None:
+        """Judge the adapter by the check; nothing is raised when it passes (CNF-49).
+
+        Raises
+        ------
+        unittest.SkipTest
+            The adapter does not declare what the check needs; the message says so.
+        AdapterFailed
+            The check failed, was not run, or passed although a failure is expected.
+        ExpectedFailure
+            It failed as expected.
+        AdapterUnusable
+            The adapter cannot be started, or its `hello` cannot be used.
+        """
+        obstacle = self.check.obstacle(self.of.caps)
+        if obstacle:
+            raise unittest.SkipTest(obstacle)
+        outcome = self.of.outcome(self.check)
+        if outcome.verdict == "unsupported":
+            raise unittest.SkipTest(outcome.note)
+        [found] = expected.judge(ADAPTER, [outcome], self.of.entries)
+        stale = expected.stale(ADAPTER, [outcome], self.of.entries)
+        if stale or found.unexpected:
+            raise AdapterFailed("\n".join([*self._block(found), *(f"STALE    {line}" for line in stale)]))
+        if found.expected:
+            raise ExpectedFailure(found.expected.reason)
+
+    def _block(self, found: Judged) -> list[str]:
+        """Return the failure as the kit prints it, with the file that replays it."""
+        report = TargetReport(ADAPTER, self.of.caps, [found], command=self.of.command)
+        again = self._written(report, found.outcome.failure)
+        block = reporting.failures(report, expected=False)
+        return [line for line in (block, again) if line]
+
+    def _written(self, report: TargetReport, failure: Failure | None) -> str:
+        """Write the smallest case into the folder for it, and return how it is judged again."""
+        if failure is None or not failure.transcript or self.of.repro is None:
+            return ""
+        try:
+            path = reporting.write_repro(self.of.repro, ADAPTER, self.check.id, failure)
+        except OSError as error:
+            return f"         the case could not be written to {self.of.repro}: {error.strerror}"
+        report.repros[self.check.id] = path
+        return f"         judge again:   secagg-spec replay {path} -- {self.of.command}"

@@ -1,0 +1,110 @@
+"""A plugin of pytest: ``pytest --secagg-adapter "./adapter"`` runs each check of the kit as a test.
+
+Nothing of the kit is imported unless the option is given. With pytest-xdist each worker starts an adapter of its own.
+"""
+
+from __future__ import annotations
+
+import unittest
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from secagg_spec.conformance.api import AdapterTest
+
+_NAME = "secagg"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options."""
+    group = parser.getgroup(_NAME, "secagg-spec: judge an implementation of secure aggregation")
+    group.addoption("--secagg-adapter", metavar="COMMAND", help="the command that starts the adapter, as one word")
+    group.addoption("--secagg-expect", metavar="FILE", type=Path, help="expected failures (TOML); target name: adapter")
+    group.addoption("--secagg-fuzz", metavar="N", type=int, default=100, help="cases for each check (100)")
+    group.addoption("--secagg-seed", metavar="N", type=int, default=0, help="seed of the cases (0)")
+    group.addoption("--secagg-k", metavar="PATTERN", help="only checks whose id or clause matches")
+    group.addoption("--secagg-timeout", metavar="S", type=float, default=10.0, help="seconds for one answer (10)")
+    group.addoption("--secagg-repro", metavar="DIR", type=Path, default=Path("repro"), help="where failing cases go")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuse an adapter that cannot be used before pytest-xdist starts workers, whose errors it would not show."""
+    if session.config.getoption("--secagg-adapter") and session.config.getoption("numprocesses", None):
+        _tests(session.config)[0].of.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add a test for each check, before tests are selected by name."""
+    if config.getoption("--secagg-adapter"):
+        collector = AdapterCollector.from_parent(session, name=_NAME, nodeid=_NAME)
+        items.extend(collector.collect())
+
+
+def _tests(config: pytest.Config) -> list[AdapterTest]:
+    """Return the tests of an adapter that has answered `hello`; one that cannot be used ends the run at once."""
+    from secagg_spec.conformance import api  # noqa: PLC0415
+    from secagg_spec.conformance.plain import shown  # noqa: PLC0415
+    from secagg_spec.conformance.wire import AdapterUnusable, UsageError  # noqa: PLC0415
+
+    option = config.getoption
+    try:
+        tests = api.adapter_tests(
+            option("--secagg-adapter"),
+            cases=option("--secagg-fuzz"),
+            seed=option("--secagg-seed"),
+            pattern=option("--secagg-k"),
+            expect=option("--secagg-expect"),
+            repro=option("--secagg-repro"),
+            timeout=option("--secagg-timeout"),
+        )
+        tests[0].of.start()
+    except (AdapterUnusable, UsageError) as error:
+        raise pytest.UsageError(f"--secagg-adapter: {shown(str(error))}") from None
+    return tests
+
+
+class AdapterCollector(pytest.Collector):
+    """All checks of the kit, for one adapter."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield an item for each check."""
+        tests = _tests(self.config)
+        self.config.add_cleanup(tests[0].of.close)
+        for test in tests:
+            yield AdapterItem.from_parent(self, name=str(test), test=test)
+
+
+class AdapterItem(pytest.Item):
+    """One check of the adapter."""
+
+    def __init__(self, *, test: AdapterTest, **named: Any) -> None:
+        super().__init__(**named)
+        self.test = test
+
+    def runtest(self) -> None:
+        """Run the check; what is not declared is skipped, and an expected failure is an xfail."""
+        from secagg_spec.conformance.api import ExpectedFailure  # noqa: PLC0415
+
+        try:
+            self.test.run()
+        except unittest.SkipTest as skipped:
+            pytest.skip(str(skipped))
+        except ExpectedFailure as failed:
+            pytest.xfail(str(failed))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return a failure of the adapter as the kit prints it, without a traceback of Python."""
+        from secagg_spec.conformance.api import AdapterFailed  # noqa: PLC0415
+
+        if isinstance(excinfo.value, AdapterFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, None, str]:
+        """Return where the check stands: its id."""
+        return Path(_NAME), None, f"{_NAME}::{self.name}"

@@ -1,0 +1,207 @@
+"""The kit as a library and as a plugin of pytest: its verdicts are those of the command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secagg_spec.conformance import api
+from secagg_spec.conformance.api import AdapterFailed, ExpectedFailure, adapter_tests
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack, unpack
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+
+FAKE = [sys.executable, str(Path(__file__).with_name("fake_adapter.py"))]
+HOSTILE = [sys.executable, str(Path(__file__).with_name("hostile_adapter.py"))]
+EXPECT = '[[expect]]\ntarget = "adapter"\nchecks = "{}"\nverdict = "wrong_value"\nreason = "known"\n'
+
+
+@pytest.mark.parametrize(("fault", "code"), [("none", 0), ("wrong-value", 1)])
+def test_an_adapter_is_judged_in_one_call(fault: str, code: int) -> None:
+    report = api.judge([*FAKE, fault], cases=20, pattern="field.add/exact")
+    assert report.exit_code == code
+    assert report.failed == code
+    assert [judged.outcome.check.id for judged in report.judged] == ["field.add/exact"]
+
+
+def test_a_function_is_an_adapter() -> None:
+    mine = Adapter("mine", "1")
+
+    @mine.operation("field.add")
+    def add(q: str, a: str, b: str) -> dict[str, str]:
+        return {"value": pack([x + y for x, y in zip(unpack(a), unpack(b), strict=True)])}
+
+    report = api.judge(mine.answer, cases=20, pattern="field.add/exact")
+    assert (report.exit_code, report.failed) == (1, 1)
+    assert api.judge(reference.build().answer, cases=5, pattern="field.add/exact").exit_code == 0
+
+
+def test_an_adapter_that_cannot_be_used_is_said_to_be_so() -> None:
+    report = api.judge("/nowhere/adapter")
+    assert report.exit_code == 3
+    assert "cannot start" in report.unusable
+
+
+@pytest.mark.parametrize(
+    ("adapter", "options", "said"),
+    [
+        ("", {}, "empty"),
+        ("a 'b", {}, "is not a command line"),
+        ("x", {"pattern": "nothing-like-this"}, "nothing-like-this"),
+        ("x", {"cases": 0}, "at least 1"),
+        ("x", {"expect": Path("/nowhere.toml")}, "nowhere.toml"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(adapter: str, options: dict[str, Any], said: str) -> None:
+    for function in (api.judge, adapter_tests):
+        with pytest.raises(UsageError, match=said):
+            function(adapter, **options)
+
+
+def came_out(test: api.AdapterTest) -> str:
+    """What a test says: pass, skip, expected, fail."""
+    try:
+        test.run()
+    except unittest.SkipTest:
+        return "skip"
+    except ExpectedFailure:
+        return "expected"
+    except AdapterFailed:
+        return "fail"
+    return "pass"
+
+
+@pytest.mark.requirement("CNF-49")
+@pytest.mark.parametrize("fault", ["none", "wrong-value", pytest.param("crash", marks=pytest.mark.slow)])
+def test_tests_pass_where_the_run_of_the_kit_does(fault: str) -> None:
+    report = api.judge([*FAKE, fault], cases=12, pattern="field.add/")
+    judged = {found.outcome.check.id: found for found in report.judged}
+    tests = adapter_tests([*FAKE, fault], cases=12, pattern="field.add/")
+    assert [str(test) for test in tests] == list(judged)
+    for test in tests:
+        found = judged[str(test)]
+        wanted = {"pass": "pass", "unsupported": "skip"}.get(found.outcome.verdict, "fail")
+        assert came_out(test) == wanted, str(test)
+    tests[0].of.close()
+
+
+@pytest.mark.requirement("CNF-49")
+def test_a_check_that_the_kit_gives_up_does_not_pass() -> None:
+    tests = adapter_tests([*HOSTILE, "hang"], cases=2, pattern="field.*/exact", timeout=0.2)
+    results = [came_out(test) for test in tests if test.check.runs_on(test.of.caps)]
+    assert results == ["fail"] * len(results)
+    assert len(results) == 3
+    assert came_out(tests[0]) == "fail"
+    assert "time-out" in tests[0].of.stopped
+    tests[0].of.close()
+
+
+@pytest.mark.requirement("CNF-49")
+def test_an_expectation_that_is_not_true_fails(tmp_path: Path) -> None:
+    expect = tmp_path / "expect.toml"
+    expect.write_text(EXPECT.format("field.add/exact"))
+    for fault, wanted in (("wrong-value", "expected"), ("none", "fail")):
+        [test] = adapter_tests([*FAKE, fault], cases=20, pattern="field.add/exact", expect=expect)
+        assert came_out(test) == wanted
+        test.of.close()
+
+
+def test_a_failure_is_written_and_says_how_it_is_judged_again(tmp_path: Path) -> None:
+    [test] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=tmp_path / "repro")
+    with pytest.raises(AdapterFailed, match="secagg-spec replay") as raised:
+        test.run()
+    assert "./adapter < " in str(raised.value)
+    assert len(list((tmp_path / "repro").iterdir())) == 2
+    test.of.close()
+    [blocked] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=Path("/dev/null/x"))
+    with pytest.raises(AdapterFailed, match="could not be written"):
+        blocked.run()
+    blocked.of.close()
+
+
+def test_an_adapter_that_does_not_start_is_no_test_that_passes() -> None:
+    [test] = adapter_tests("/nowhere/adapter", pattern="field.add/exact")
+    with pytest.raises(AdapterUnusable):
+        test.run()
+
+
+# --------------------------------------------------------------------------------------------------------- plugin
+
+
+def with_plugin(folder: Path, *arguments: str) -> tuple[int, str]:
+    """Run pytest with the plugin in an empty folder; return its exit code and what it printed."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "secagg_spec.conformance.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
+    quiet = {**os.environ, "COLUMNS": "200", "PYTEST_ADDOPTS": ""}
+    done = subprocess.run([*command, *arguments], cwd=folder, env=quiet, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def adapter(fault: str) -> list[str]:
+    """The options for the fake with a fault, and one check or a few."""
+    return ["--secagg-adapter", " ".join([*FAKE, fault]), "--secagg-fuzz", "20", "--secagg-k", "field.add/"]
+
+
+@pytest.mark.requirement("CNF-49")
+def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
+    code, out = with_plugin(tmp_path, *adapter("wrong-value"))
+    assert code == 1
+    assert "FAIL     field.add/exact   wrong_value   [MOD-03]" in out
+    assert "smallest case: field.add q=7" in out
+    assert "secagg-spec replay repro/adapter-field-add-exact.jsonl" in out
+    assert "Traceback" not in out
+    assert "FAILED secagg::field.add/exact" in out
+    assert (tmp_path / "repro" / "adapter-field-add-exact.jsonl").is_file()
+    code, out = with_plugin(tmp_path, *adapter("none"), "-k", "exact")
+    assert code == 0
+    assert "1 passed" in out
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-49")
+def test_expected_failures_are_strict_and_what_is_not_declared_is_skipped(tmp_path: Path) -> None:
+    (tmp_path / "expect.toml").write_text(EXPECT.format("field.add/exact"))
+    code, out = with_plugin(tmp_path, *adapter("wrong-value"), "--secagg-expect", "expect.toml")
+    assert (code, "1 xfailed" in out) == (0, True)
+    code, out = with_plugin(tmp_path, *adapter("none"), "--secagg-expect", "expect.toml", "-rs")
+    assert (code, "STALE" in out) == (1, True)
+    assert "hold no case" in out
+
+
+@pytest.mark.slow
+def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
+    code, out = with_plugin(tmp_path, *adapter("wrong-value"), "-n", "2")
+    assert (code, "1 failed" in out) == (1, True)
+    code, out = with_plugin(tmp_path, "--secagg-adapter", "/nowhere/adapter", "-n", "2")
+    assert (code, "ERROR: --secagg-adapter: cannot start" in out) == (4, True)
+
+
+@pytest.mark.parametrize(
+    "command", ["/nowhere/adapter", pytest.param(" ".join([*HOSTILE, "hello-die"]), marks=pytest.mark.slow)]
+)
+def test_an_adapter_that_cannot_be_used_ends_pytest_in_one_line(tmp_path: Path, command: str) -> None:
+    code, out = with_plugin(tmp_path, "--secagg-adapter", command)
+    assert code == 4
+    assert "ERROR: --secagg-adapter: " in out
+    assert 'Traceback (most recent call last):\n  File "/' not in out
+
+
+def test_the_plugin_costs_nothing_where_it_is_not_used() -> None:
+    loaded = "print([m for m in ('numpy', 'hypothesis') if m in sys.modules])"
+    code = f"import sys, secagg_spec.conformance.pytest_plugin; {loaded}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

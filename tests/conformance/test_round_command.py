@@ -1,0 +1,164 @@
+"""The command round: implementations that play with one another, and the first fault with its place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secagg_spec import cli
+from secagg_spec.conformance.capabilities import HELLO
+from secagg_spec.conformance.round_command import PROTOCOLS, REFERENCE, Pair, Table, joined, pairs
+from secagg_spec.conformance.wire import Answer, Request
+
+FAKE = str(Path(__file__).with_name("fake_adapter.py"))
+PLAYER = f"{sys.executable} -m secagg_spec.conformance.targets.reference"
+BAD = f"{PLAYER} --mutant sign-of-the-mask"
+
+
+def play(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """The exit code, the output and the errors of the command."""
+    capsys.readouterr()
+    code = cli.main(["round", "--repro", str(folder), *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.requirement("CNF-40")
+@pytest.mark.parametrize("side", ["user", pytest.param("form", marks=pytest.mark.slow)])
+def test_a_fault_is_located_at_its_party_phase_message_field_and_element(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, side: str
+) -> None:
+    users = ["--user", BAD] if side == "user" else ["--user", "--", *BAD.split()]
+    code, out, _ = play(capsys, tmp_path, "-p", "secagg", "--rounds", "10", "--server", REFERENCE, *users)
+    assert code == 1
+    lines = [line.strip() for line in out.splitlines()]
+    assert "phase:    masked_input" in lines
+    assert "message:  0 (MaskedInput), field masked, element 0" in lines
+    [party] = [line for line in lines if line.startswith("party:")]
+    assert "user " in party
+    assert "--mutant sign-of-the-mask" in party
+    [requests] = tmp_path.glob("*.jsonl")
+    asked = [json.loads(line)["op"] for line in requests.read_text().splitlines()]
+    assert asked[:2] == ["hello", "session.new"]
+    assert "session.step" in asked
+    body = json.loads((tmp_path / "round-secagg-1.round.json").read_text())
+    assert (body["phase"], body["where"]["field"], body["where"]["element"]) == ("masked_input", "masked", "0")
+    assert len(body["answers_seen"]) == len(asked) - 1
+
+
+@pytest.mark.requirement("CNF-40")
+@pytest.mark.slow
+def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sides = ["--server", REFERENCE, "--user", PLAYER, "--user", BAD]
+    code, out, _ = play(capsys, tmp_path, "-p", "secagg", "--rounds", "6", *sides)
+    assert code == 1
+    results = [line.split()[-1] for line in out.splitlines() if line.startswith("secagg ")]
+    assert results == ["ok", "FAIL", "FAIL"]
+    blamed = [line for line in out.splitlines() if line.strip().startswith("party:")]
+    assert len(blamed) == 2
+    assert all("sign-of-the-mask" in line for line in blamed)
+
+
+@pytest.mark.parametrize("protocol", ["lightsecagg", *(pytest.param(p, marks=pytest.mark.slow) for p in PROTOCOLS[1:])])
+def test_right_implementations_play_without_a_fault(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, protocol: str
+) -> None:
+    other = "node" if shutil.which("node") else PLAYER
+    sides = ["--server", PLAYER, "--user", other, "--user", REFERENCE]
+    code, out, _ = play(capsys, tmp_path, "-p", protocol, "--rounds", "3", *sides)
+    assert (code, list(tmp_path.iterdir())) == (0, [])
+    assert out.splitlines()[-1] == "9 rounds played, 0 of 3 pairs with a fault"
+
+
+@pytest.mark.slow
+def test_the_authority_of_basa_can_be_played(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = play(capsys, tmp_path, "-p", "basa", "--rounds", "2", "--authority", PLAYER)
+    assert (code, out.splitlines()[-1]) == (0, "2 rounds played, 0 of 1 pairs with a fault")
+
+
+@pytest.mark.slow
+def test_the_same_seed_plays_the_same_rounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ["-p", "secagg", "--rounds", "5", "--seed", "3", "--user", BAD]
+    outs = [play(capsys, tmp_path / str(at), *arguments)[1].replace(str(tmp_path / str(at)), "") for at in range(2)]
+    assert outs[0] == outs[1]
+
+
+def test_what_an_implementation_does_not_declare_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    fake = f"{sys.executable} {FAKE} none"
+    code, out, _ = play(capsys, tmp_path, "--server", fake)
+    assert code == 4
+    assert "does not declare the party secagg.server" in out
+    code, _, err = play(capsys, tmp_path, "-p", "secagg", "--server", fake)
+    assert code == 2
+    assert "does not declare the party secagg.server" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], 2, "name an implementation"),
+        (["--server", REFERENCE, "--user", REFERENCE], 2, "name an implementation"),
+        (["--user", "a 'b"], 2, "is not a command line"),
+        (["--user", ""], 2, "names nobody"),
+        (["--user", "node", "-p", "fedavg"], 2, "the protocols whose rounds are played"),
+        (["--user", "node", "--repro", "/dev/null/x"], 2, "is not a folder"),
+        (["--user", "/nowhere/adapter"], 3, "cannot be used: /nowhere/adapter"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    found, out, err = play(capsys, tmp_path, *arguments)
+    assert found == code
+    assert said in (out if code == 3 else err)
+    assert len((out + err).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("round --server -- ./a -x --user -- ./b", ["round", "--server", "./a -x", "--user", "./b"]),
+        (
+            "round --rounds 3 --user -- node b.js --server 1",
+            ["round", "--rounds", "3", "--user", "node b.js --server 1"],
+        ),
+        ("round --server a --user b", ["round", "--server", "a", "--user", "b"]),
+        ("conform --server -- ./a", ["conform", "--server", "--", "./a"]),
+        ("round --server --", ["round", "--server", ""]),
+        ("round", ["round"]),
+        ("", []),
+    ],
+)
+def test_command_lines_behind_two_dashes_become_one_word(given: str, meant: list[str]) -> None:
+    assert joined(given.split()) == meant
+
+
+def test_each_server_meets_each_user_and_all_of_them() -> None:
+    found = pairs(["secagg"], ["a", "b"], ["c", "d"], REFERENCE)
+    assert [(pair.server, pair.users) for pair in found] == [
+        *(("a", users) for users in [("c",), ("d",), ("c", "d")]),
+        *(("b", users) for users in [("c",), ("d",), ("c", "d")]),
+    ]
+    assert Pair("secagg", "a", ("b",), "c").names == {"a", "b"}
+    assert Pair("basa", "a", ("b",), "c").names == {"a", "b", "c"}
+
+
+@pytest.mark.requirement("CNF-40")
+def test_a_request_goes_to_the_adapter_that_plays_its_session() -> None:
+    class Named:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def ask(self, request: Request) -> Answer:
+            return Answer("result", value={"by": self.name})
+
+    connections: dict[str, Any] = {"a": Named("a"), "b": Named("b")}
+    table = Table(connections, {"1": "a", "2": "b"})
+    assert [table.ask(Request("session.step", {"handle": h})).value["by"] for h in "121"] == ["a", "b", "a"]
+    assert HELLO.op == "hello"
+    assert table.ask(HELLO).value["by"] == "b"

@@ -1,0 +1,114 @@
+"""The command explain: every id that a report, a table or the text shows is known, and others get the nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec import cli, explain_command, ledger, resources
+from secagg_spec.conformance import mutants
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.codes import ALL_CODES
+from secagg_spec.conformance.expectations import VERDICTS
+from tests.conformance import shipped
+
+BUGS = mutants.load()
+
+
+def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
+    """What the command prints about an id."""
+    capsys.readouterr()
+    assert cli.main(["explain", id]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        (
+            "LSA-09",
+            [
+                "A user MUST refuse a surviving set",
+                "spec/lightsecagg.md#5-requirements",
+                "small-set-accepted",
+                "tests/",
+            ],
+        ),
+        ("lightsecagg.mask/exact", ["check", "LSA-02: The masked update MUST", "conform -k lightsecagg.mask/exact"]),
+        ("mask-is-subtracted", ["planted bug", "wrong sum", "LSA-02", "lightsecagg.mask"]),
+        ("below_threshold", ["reject code", "Too few users are left", "LSA-09"]),
+        ("inconsistent", ["verdict", "depends on what came before"]),
+        ("BAS-EQ6", ["claim", "conditional", "claims BAS-EQ6 --verify"]),
+        ("shamir.share", ["operation", "coefficients"]),
+        ("CNF-47", ["clause", "spec/conformance.md#8-the-commands-beside"]),
+    ],
+)
+def test_what_is_said_of_an_id(capsys: pytest.CaptureFixture[str], id: str, said: list[str]) -> None:
+    out = " ".join(explained(capsys, id).split())
+    assert [part for part in said if part not in out] == []
+
+
+def test_a_vector_is_explained_with_and_without_its_prefix(capsys: pytest.CaptureFixture[str]) -> None:
+    vector = next(iter(shipped.VECTORS.values()))
+    texts = [explained(capsys, name) for name in (vector.id, f"vector/{vector.id}")]
+    assert texts[0].partition("\n")[2] == texts[1].partition("\n")[2]
+    assert vector.operation in texts[0]
+
+
+def test_everything_that_is_shown_somewhere_is_known() -> None:
+    names = set(explain_command.names())
+    flags = {name for book in shipped.BOOKS for name in book.flags}
+    shown = (resources.clauses(), REGISTRY, shipped.VECTORS, flags, BUGS, ALL_CODES, VERDICTS, ledger.load().claims)
+    assert [set(kind) - names for kind in shown] == [set()] * len(shown)
+
+
+def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
+    known = explain_command.names()
+    for id in [*known[::61], *list(resources.clauses())[::7], *VERDICTS, *ALL_CODES]:
+        found = [lines for kind in explain_command.KINDS.values() if (lines := kind(id)) is not None]
+        assert found, id
+        for kind in explain_command.KINDS:
+            lines = explain_command.KINDS[kind](id)
+            block = list(explain_command._block(kind, id, lines)) if lines is not None else ["x", "y"]
+            assert len(block) > 1, (kind, id)
+            assert [line for line in block if len(line) > 100 and " " in line[15:].strip()] == []
+
+
+@pytest.mark.parametrize("clause", list(resources.clauses())[::17])
+def test_a_clause_stands_where_it_is_said_to_stand(clause: str) -> None:
+    where = explain_command.place(clause)
+    page, _, heading = where.partition(" (")
+    name = page.removeprefix("spec/").partition("#")[0]
+    text = (resources.root("spec") / name).read_text(encoding="utf-8")
+    before = text[: text.index(f"- [{clause}]")]
+    assert before.count(f" {heading.rstrip(')')}\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("id", "near"),
+    [("lsa-9", "LSA-09"), ("lightsecagg.mask/exat", "lightsecagg.mask/exact"), ("shamir.shar", "shamir.share")],
+)
+def test_an_unknown_id_gets_the_nearest(capsys: pytest.CaptureFixture[str], id: str, near: str) -> None:
+    assert cli.main(["explain", id]) == 2
+    err = capsys.readouterr().err
+    assert near in err
+    assert len(err.splitlines()) == 1
+
+
+def test_case_does_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
+    assert explained(capsys, "lsa-09") == explained(capsys, "LSA-09")
+
+
+@given(st.text(max_size=30))
+def test_no_text_ends_the_command_badly(id: str) -> None:
+    assert explain_command.nearest(id, ("LSA-09", "a")).startswith(("the nearest", "see"))
+
+
+def test_tests_are_found_by_their_marks() -> None:
+    assert "tests/test_explain_command.py::test_what_is_said_of_an_id" not in explain_command.tests_of("LSA-09")
+    [found] = [name for name in explain_command.tests_of("CNF-46") if "same_seed" in name]
+    path, _, name = found.partition("::")
+    assert f"def {name}(" in (Path(__file__).parents[1] / path).read_text(encoding="utf-8")
