@@ -10,26 +10,36 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from types import FrameType
 from typing import NoReturn
 
-from secagg_spec import (
-    __version__,
-    audit_command,
-    claims_command,
-    explain_command,
-    reconstruct_command,
-    segments_command,
-    selection_command,
-    simulate,
-)
-from secagg_spec.conformance import check_command, diff, fuzz, init, power, replay, round_command
-from secagg_spec.conformance import command as conform
-from secagg_spec.conformance.vectors import command as vectors
-from secagg_spec.conformance.vectors import promote
+from secagg_spec import __version__
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.privacy import command as privacy
+
+_KIT = "secagg_spec.conformance"
+COMMANDS = {
+    "conform": f"{_KIT}.command",
+    "check": f"{_KIT}.check_command",
+    "fuzz": f"{_KIT}.fuzz",
+    "round": f"{_KIT}.round_command",
+    "replay": f"{_KIT}.replay",
+    "diff": f"{_KIT}.diff",
+    "vectors": f"{_KIT}.vectors.command",
+    "promote": f"{_KIT}.vectors.promote",
+    "power": f"{_KIT}.power",
+    "explain": "secagg_spec.explain_command",
+    "init": f"{_KIT}.init",
+    "privacy": "secagg_spec.privacy.command",
+    "claims": "secagg_spec.claims_command",
+    "simulate": "secagg_spec.simulate",
+    "segments": "secagg_spec.segments_command",
+    "reconstruct": "secagg_spec.reconstruct_command",
+    "selection": "secagg_spec.selection_command",
+    "audit-participation": "secagg_spec.audit_command",
+}
+"""The module of each command, which has a function ``add_parser``; only that of the command that is given is loaded."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -47,30 +57,23 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(chosen: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser of some commands, all of them when none are chosen."""
     top = _Parser(prog="secagg-spec", description=__doc__)
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-    conform.add_parser(commands)
-    check_command.add_parser(commands)
-    fuzz.add_parser(commands)
-    round_command.add_parser(commands)
-    diff.add_parser(commands)
-    explain_command.add_parser(commands)
-    init.add_parser(commands)
-    privacy.add_parser(commands)
-    claims_command.add_parser(commands)
-    power.add_parser(commands)
-    replay.add_parser(commands)
-    vectors.add_parser(commands)
-    promote.add_parser(commands)
-    simulate.add_parser(commands)
-    segments_command.add_parser(commands)
-    reconstruct_command.add_parser(commands)
-    selection_command.add_parser(commands)
-    audit_command.add_parser(commands)
+    for name in chosen:
+        import_module(COMMANDS[name]).add_parser(commands)
     return top
+
+
+def _parsed(arguments: list[str]) -> argparse.Namespace:
+    """Return what the arguments mean, by the parser of the command that they begin with."""
+    name = arguments[0] if arguments else ""
+    if name not in COMMANDS:
+        return parser().parse_args(arguments)
+    joined = getattr(import_module(COMMANDS[name]), "joined", list)
+    return parser([name]).parse_args(joined(arguments))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = parser().parse_args(round_command.joined(sys.argv[1:] if arguments is None else arguments))
+    options = _parsed(list(sys.argv[1:] if arguments is None else arguments))
     try:
         with _signals():
             code: int = options.run(options)

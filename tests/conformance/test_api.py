@@ -142,8 +142,6 @@ def with_plugin(folder: Path, *arguments: str) -> tuple[int, str]:
         "pytest",
         "-q",
         "-p",
-        "secagg_spec.conformance.pytest_plugin",
-        "-p",
         "no:cacheprovider",
     ]
     quiet = {**os.environ, "COLUMNS": "200", "PYTEST_ADDOPTS": ""}
