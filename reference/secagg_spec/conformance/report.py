@@ -303,6 +303,8 @@ _WORDS = {
     NOT_RUN: "not run",
     NONE: "not offered",
 }
+MARKS = {words: mark for mark, words in _WORDS.items()}
+"""The mark for the words that stand in a report."""
 
 
 def _words(cell: str) -> str:
