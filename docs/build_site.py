@@ -4,7 +4,8 @@
 
 The pages of ``docs/`` and ``spec/`` are copied, each link rewritten to where its target stands on the site and each
 mention of a clause linked to the clause. The API pages, the pages of requirements, of claims and of released
-implementations, and the list of decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else from ``build/``, else once from npm.
+implementations, and the list of decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else from
+``build/``, else once from npm.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from secagg_spec.conformance.plain import clip
 from secagg_spec.conformance.report import LEGEND, MARKS, describe
 from secagg_spec.conformance.targets import TARGETS, results
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.wire import RawLine, Request
+from secagg_spec.conformance.wire import RawLine, Request, UsageError
 from secagg_spec.resources import PAGES, clauses
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -412,7 +413,7 @@ def write_released(out: Path) -> None:
     """
     try:
         known = results.load(ROOT / "docs" / "results")
-    except results.ResultsError as error:
+    except UsageError as error:
         raise SiteError(str(error)) from None
     lines = [_released_head(), *_matrix(known)]
     for result in known.values():
@@ -423,10 +424,11 @@ def write_released(out: Path) -> None:
 def _released_head() -> str:
     return (
         "# Released implementations\n\n"
-        "What the kit found in software that others released, each in a pinned version, behind an adapter of this project "
-        f"that runs in an environment of its own. The results are stored in `docs/results`; `make targets` judges all of "
-        f"them again. A failure is one against [the text]({relative('spec/adapter.md', RELEASED)}), which these releases "
-        "never promised to keep. Where one fixes a failure, the run that finds it so fails, until this page says so.\n"
+        "What the kit found in software that others released, each in a pinned version, behind an adapter of this "
+        "project that runs in an environment of its own. The results are stored in `docs/results`; `make targets` "
+        f"judges all of them again. A failure is one against [the text]({relative('spec/adapter.md', RELEASED)}), "
+        "which these releases never promised to keep. Each has an entry with its reason, and a run fails when a "
+        "release no longer fails so.\n"
     )
 
 
@@ -457,12 +459,16 @@ def _released(result: Mapping[str, Any]) -> list[str]:
     """Return the section of one target: what it declares, and what it fails."""
     about, checks = result["implementation"], result["checks"]
     failed = [check for check in checks if check["failure"]]
-    operations = [f"`{name}`" + ("+" if declared.get("composed") else "") for name, declared in about["operations"].items()]
+    operations = [
+        f"`{name}`" + ("+" if declared.get("composed") else "") for name, declared in about["operations"].items()
+    ]
     policy = [f"`{name}` is `{value}`" for name, value in about["policy"].items()]
     return [
         f"## {result['target']} {{ #{result['target']} }}\n",
-        f"{_escaped(TARGETS[result['target']].about)}. Of {len(checks)} checks that its adapter's declaration lets run, "
-        f"{len(checks) - len(failed)} pass.\n",
+        (
+            f"{_escaped(TARGETS[result['target']].about)}. Of the {len(checks)} checks and test vectors that fit what "
+            f"its adapter declares, {len(checks) - len(failed)} pass.\n"
+        ),
         f"- version: {_escaped(about['version'])}",
         f"- declares: {', '.join(operations)}" + (f"; {', '.join(policy)}" if policy else ""),
         "",

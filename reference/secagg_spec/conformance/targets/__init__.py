@@ -98,7 +98,7 @@ TARGETS = {
         ),
         Target(
             "fedml-managers",
-            "FedML 0.9.6, the client and server managers of fedml.cross_silo.lightsecagg, over a network in one process",
+            "FedML 0.9.6, the managers of fedml.cross_silo.lightsecagg, message by message in one process",
             _fedml("managers"),
             _FEDML_EXPECTED,
         ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterable
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,12 @@ def module(name: str, **content: Any) -> None:
     made = types.ModuleType(name)
     made.__dict__.update(content)
     _put(name, made)
+
+
+def taken(name: str, *members: str) -> tuple[Any, ...]:
+    """Return members of a module, which is imported now."""
+    imported = import_module(name)
+    return tuple(getattr(imported, member) for member in members)
 
 
 class Placeholder(types.ModuleType):

@@ -2,8 +2,8 @@
 
     python -m secagg_spec.conformance.targets.results REPORT … --out docs/results
 
-takes reports of ``secagg-spec conform --json`` and writes a file for each target in them: what the adapter declared, the
-mark of each clause, and each check that ran. Times are left out, and so is what is not offered.
+takes reports of ``secagg-spec conform --json`` and writes a file for each target in them: what the adapter declared,
+the mark of each clause, and each check that ran. Times are left out, and so is what is not offered.
 """
 
 from __future__ import annotations
@@ -15,16 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec.conformance.report import as_text
+from secagg_spec.conformance import document
 from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-target/1"
 NOT_OFFERED = "not offered"
 _KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked", "expected_failure", "cases", "failure")
-
-
-class ResultsError(ValueError):
-    """A report or a stored result cannot be used; the message names the file and the fault."""
 
 
 def released() -> list[str]:
@@ -50,29 +47,24 @@ def from_report(path: Path) -> list[dict[str, Any]]:
 
     Raises
     ------
-    ResultsError
-        The file is no report, or a target in it was not judged whole, or failed otherwise than expected.
+    UsageError
+        The file is no whole report, or a target in it was judged in part only, or failed otherwise than expected.
     """
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-        settings = report.get("header", report)["settings"]
-        for target in report["targets"]:
-            _demand_whole(path, target, settings)
-        return [stored(target, settings) for target in report["targets"]]
-    except OSError as error:
-        raise ResultsError(f"{path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        raise ResultsError(f"{path}: not a report of secagg-spec conform --json") from None
+    report = document.load(path)
+    settings = report["header"]["settings"]
+    for target in report["targets"]:
+        _demand_whole(path, target, settings)
+    return [stored(target, settings) for target in report["targets"]]
 
 
 def _demand_whole(path: Path, target: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     name = target["target"]
     if name not in released():
-        raise ResultsError(f"{path}: {name} is not one of the targets whose results are stored: {', '.join(released())}")
-    if settings["pattern"] is not None:
-        raise ResultsError(f"{path}: only the checks that match {settings['pattern']} were run")
+        raise UsageError(f"{path}: {name} is not one of the targets whose results are stored: {', '.join(released())}")
+    if settings["pattern"] is not None or not settings["vectors"]:
+        raise UsageError(f"{path}: only some of the checks were run")
     if target["exit_code"] != 0:
-        raise ResultsError(f"{path}: {name} did not end with exit code 0: what it gave is not what is expected")
+        raise UsageError(f"{path}: {name} did not end with exit code 0: what it gave is not what is expected")
 
 
 def load(folder: Path) -> dict[str, dict[str, Any]]:
@@ -80,12 +72,12 @@ def load(folder: Path) -> dict[str, dict[str, Any]]:
 
     Raises
     ------
-    ResultsError
+    UsageError
         A target has no file.
     """
     missing = [name for name in released() if not (folder / f"{name}.json").is_file()]
     if missing:
-        raise ResultsError(f"{folder / missing[0]}.json is missing")
+        raise UsageError(f"{folder / missing[0]}.json is missing")
     return {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in released()}
 
 
@@ -97,12 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         results = [result for path in given.report for result in from_report(path)]
-    except ResultsError as error:
+    except UsageError as error:
         print(f"results: {error}", file=sys.stderr)
         return 2
     given.out.mkdir(parents=True, exist_ok=True)
     for result in results:
-        (given.out / f"{result['target']}.json").write_text(as_text(result), encoding="utf-8")
+        (given.out / f"{result['target']}.json").write_text(document.as_text(result), encoding="utf-8")
     return 0
 
 

@@ -2,7 +2,7 @@
 
 `transport` says what is FedML's and what is ours. A vector of elements becomes real numbers, those of which ``my_q``
 makes the elements; the average that the server gets becomes the sum again, which binary32 carries exactly at the
-documented modulus 2 ** 15 - 19. An element that is not below the modulus stands for the number that is so many steps large.
+documented modulus 2 ** 15 - 19. An element that is not below the modulus stands for a number of so many steps.
 
 With ``--twice`` each client says twice that it is online: on its own, and in answer to the server that looks for it.
 
@@ -14,8 +14,8 @@ lightsecagg.round    FedMLServerManager with LightSecAggAggregator, and FedMLCli
                      different links overtake each other, as the seed says.
 ===================  ===============================================================================================
 
-The managers of SecAgg are not in the release: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``, which
-neither its wheel nor its index of files holds.
+The managers of SecAgg are not in the release: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``,
+which its wheel does not hold.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def whole_round(
         raise Reject("length_mismatch", f"{len(updates)} updates of {N} users")
     seed(rand)
     inputs = [[real(value) for value in unpack(text)] for text in updates]
-    outcome = run_round(inputs, d, drop, random.Random(rand["seed"]), twice=TWICE)
+    outcome = run_round(inputs, d, drop, random.Random(rand["seed"]), twice=TWICE)  # noqa: S311
     total = [round(value * N * 2**BITS) % PRIME for value in outcome.average]
     return {"aggregate": pack(total), "contributors": outcome.contributors}
 
 
 def real(element: int) -> float:
     """Return the number of which ``my_q`` makes an element."""
-    return (element - PRIME if PRIME // 2 < element < PRIME else element) / 2**BITS
+    return float(element - PRIME if PRIME // 2 < element < PRIME else element) / 2.0**BITS
 
 
 adapter.operation("echo")(echo)

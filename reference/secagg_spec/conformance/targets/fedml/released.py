@@ -1,7 +1,7 @@
-"""What the adapters of FedML 0.9.6 share: its files loaded one by one, its random numbers, and vectors of what it returns.
+"""What the adapters of FedML 0.9.6 share: its files, loaded one by one, its random numbers, and vectors of its results.
 
-The files are loaded without the package's ``__init__``, which needs far more than they do. They import torch, which only
-their tensor helpers use: where torch is absent a placeholder stands in.
+The files are loaded without the package's ``__init__``, which needs far more than they do. They import torch, which
+only their tensor helpers use: where torch is absent a placeholder stands in.
 """
 
 from __future__ import annotations
@@ -49,4 +49,4 @@ class Unpackable(Exception):
 def seed(rand: dict[str, Any]) -> None:
     """Seed the global generators that the released functions draw from."""
     random.seed(rand["seed"])
-    np.random.seed(np.frombuffer(bytes.fromhex(rand["seed"]), "<u4"))
+    np.random.seed(np.frombuffer(bytes.fromhex(rand["seed"]), "<u4"))  # noqa: NPY002 - upstream draws from it

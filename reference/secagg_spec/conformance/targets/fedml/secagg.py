@@ -1,8 +1,8 @@
 """An adapter for ``fedml.core.mpc.secagg`` of FedML 0.9.6, function by function.
 
-Nothing in the release calls these functions: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``, which
-the release does not hold. So no whole round is offered, and no agreement of keys, since nothing says which base
-``my_pk_gen`` is given or who draws the secrets. ``modular_inv`` and the quantiser are those of the adapter beside this one.
+Nothing in the release calls these functions: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``,
+which its wheel does not hold. So no whole round is offered, and no agreement of keys, since nothing says which base
+``my_pk_gen`` is given, or who draws the secrets. ``modular_inv`` and the quantiser are those of `adapter`.
 
 =====================  =============================================================================================
 operation              released functions
@@ -13,8 +13,8 @@ shamir.share           BGW_encoding with T = t - 1, of the bytes of the secret a
 shamir.reconstruct     BGW_decoding, which is told no threshold (composed)
 =====================  =============================================================================================
 
-The modulus is ``prime_number: 2 ** 15 - 19`` of the examples of the release. The release names no numbers of users; up to
-16 are declared, and with ``--large`` 24 to 40 with a threshold of 12 or more.
+The modulus is ``prime_number: 2 ** 15 - 19`` of the examples of the release. The release names no numbers of users; up
+to 12 are declared, whose powers fit 64 bits, and with ``--large`` 24 to 40 with a threshold of 12 or more.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ released = load("fedml/core/mpc/secagg.py")
 
 LARGE = "--large" in sys.argv[1:]
 HOLDERS: dict[str, Any] = (
-    {"n": {"values": [24, 32, 40]}, "t": {"min": 12}}
-    if LARGE
-    else {"n": {"min": 2, "max": 16}, "t": {"min": 2}}
+    {"n": {"values": [24, 32, 40]}, "t": {"min": 12}} if LARGE else {"n": {"min": 2, "max": 12}, "t": {"min": 2}}
 )
 
 name = "FedML SecAgg" + (" (large thresholds)" if LARGE else "")

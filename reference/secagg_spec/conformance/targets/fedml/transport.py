@@ -4,7 +4,7 @@
 
 - the network, in the place of ``GRPCCommManager``: it hands messages over one by one, pickled as gRPC's are;
 - the trainers, which train nothing: a client's returns the update that it is given, the server's keeps the average;
-- placeholders for torch (one class, which holds a numpy array as binary32, as ``torch.Tensor`` does), for wandb, and for
+- placeholders for torch (one class, which holds an array as binary32, as ``torch.Tensor`` does), for wandb, and for
   the services of ``fedml.mlops``, which report to a dashboard.
 
 It runs in FedML's environment.
@@ -101,7 +101,8 @@ class CommManager:
     """Stands for ``GRPCCommManager``: what a manager gives to it goes to the network of the round."""
 
     def __init__(self, client_rank: int = 0, **_: Any) -> None:
-        self._rank, self._observer = client_rank, None
+        self._rank = client_rank
+        self._observer: Any = None
         self._network = Network.current
 
     def add_observer(self, observer: Any) -> None:
@@ -139,11 +140,12 @@ def load() -> None:
 
 load()
 
-from fedml.core.distributed.communication.message import Message
-from fedml.cross_silo.lightsecagg.lsa_fedml_aggregator import LightSecAggAggregator
-from fedml.cross_silo.lightsecagg.lsa_fedml_client_manager import FedMLClientManager
-from fedml.cross_silo.lightsecagg.lsa_fedml_server_manager import FedMLServerManager
-from fedml.cross_silo.lightsecagg.lsa_message_define import MyMessage
+_LIGHTSECAGG = "fedml.cross_silo.lightsecagg"
+(Message,) = bare.taken("fedml.core.distributed.communication.message", "Message")
+(LightSecAggAggregator,) = bare.taken(f"{_LIGHTSECAGG}.lsa_fedml_aggregator", "LightSecAggAggregator")
+(FedMLClientManager,) = bare.taken(f"{_LIGHTSECAGG}.lsa_fedml_client_manager", "FedMLClientManager")
+(FedMLServerManager,) = bare.taken(f"{_LIGHTSECAGG}.lsa_fedml_server_manager", "FedMLServerManager")
+(MyMessage,) = bare.taken(f"{_LIGHTSECAGG}.lsa_message_define", "MyMessage")
 
 CONNECTION_IS_READY = MyMessage.MSG_TYPE_CONNECTION_IS_READY
 PHASES = {
@@ -208,8 +210,8 @@ def run_round(
 ) -> Outcome:
     """Return the outcome of a round.
 
-    The server starts first, and the clients one after the other: each says once that it is online. With `twice`, all are
-    connected when the server looks for them, so that each says so on its own and in answer to the server.
+    The server starts first, and the clients one after the other: each says once that it is online. With `twice`, all
+    are connected when the server looks for them, so that each says so on its own and in answer to the server.
 
     Raises
     ------

@@ -1,12 +1,12 @@
 """An adapter for the secure aggregation of OpenFL 1.9: its helpers one by one, and whole rounds without a network.
 
-It runs in an environment of its own. OpenFL raises nothing on purpose here; what it raises is an error, but for the failed
-authentication of a ciphertext, which is a refusal.
+It runs in an environment of its own. OpenFL raises nothing on purpose here; what it raises is an error, but for the
+failed authentication of a ciphertext, which is a refusal.
 
 ===================  ===============================================================================================
 operation            released code
 ===================  ===============================================================================================
-secagg.average       Collaborator with SecAggBootstrapping, SecAggSetup, TensorDB, SecureWeightedAverage: `round`
+secagg.average       Collaborator with SecAggBootstrapping, SecAggSetup, TensorDB, SecureWeightedAverage: `rounds`
                      (composed: the network is ours, and what Aggregator does between these)
 shamir.share         create_secret_shares (composed: a share is a text, here as its bytes)
 shamir.reconstruct   reconstruct_secret, which is told no threshold (composed)
@@ -17,9 +17,9 @@ pair.seal            create_ciphertext and decipher_ciphertext, on a plaintext i
 ===================  ===============================================================================================
 
 The threshold is N and the graph is complete: SecAggBootstrapping shares a secret so that all are needed, and the plan
-accepts no policy for stragglers but to wait for all. Numbers are binary32, and nothing is taken modulo R: R, level, clip
-and max_weight say nothing to OpenFL. Collaborators count from 1. Its pseudo-random generator gives one binary64 number for a
-seed, which no operation asks for.
+accepts no policy for stragglers but to wait for all. Numbers are binary32, and nothing is taken modulo R: R, level,
+clip and max_weight say nothing to OpenFL. Collaborators count from 1. Its pseudo-random generator gives one binary64
+number for a seed, which no operation asks for.
 """
 
 from __future__ import annotations
@@ -34,19 +34,15 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
 sys.path.append(str(Path(__file__).parents[1]))
 
-from round import STAGES, Experiment
+import bare
+from rounds import STAGES, Experiment
 from secagg_adapter import Adapter, Reject, Unsupported, check_drop, pack_reals, unpack_reals
 
-from openfl.utilities.secagg import (
-    create_ciphertext,
-    create_secret_shares,
-    decipher_ciphertext,
-    generate_agreed_key,
-    generate_key_pair,
-    reconstruct_secret,
-)
-
 logging.disable(logging.CRITICAL)
+_HELPERS = "openfl.utilities.secagg"
+create_secret_shares, reconstruct_secret = bare.taken(_HELPERS, "create_secret_shares", "reconstruct_secret")
+generate_key_pair, generate_agreed_key = bare.taken(_HELPERS, "generate_key_pair", "generate_agreed_key")
+create_ciphertext, decipher_ciphertext = bare.taken(_HELPERS, "create_ciphertext", "decipher_ciphertext")
 NONCE, TAG = 32, 16
 """How many bytes the nonce and the tag of create_ciphertext have."""
 
@@ -71,9 +67,9 @@ def average(
     R: str, N: int, t: int, k: int, clip: int, level: str, max_weight: int, weights: list[int], x: list[str],
     drop: dict[str, list[int]], rand: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """The setup, and one round after it."""
+    """Play the setup, and one round after it."""
     check_drop(drop, N)
-    if {"N": N, "t": t, "k": k} not in ROSTERS or R != str(2**32) or int(level) != LEVEL:
+    if {"N": N, "t": t, "k": k} not in ROSTERS or str(2**32) != R or int(level) != LEVEL:
         raise Unsupported
     if len(x) != N or len(weights) != N:
         raise Reject("length_mismatch", f"{len(x)} inputs and {len(weights)} weights of {N} users")

@@ -1,13 +1,13 @@
 """A whole round of OpenFL 1.9's secure aggregation: released collaborators and the released setup, in one process.
 
-Each collaborator is a released ``Collaborator`` with ``SecAggBootstrapping``; on the aggregator's side stand the released
-``SecAggSetup``, ``TensorDB`` and ``SecureWeightedAverage``. Ours are:
+Each collaborator is a released ``Collaborator`` with ``SecAggBootstrapping``; on the aggregator's side stand the
+released ``SecAggSetup``, ``TensorDB`` and ``SecureWeightedAverage``. Ours are:
 
 - the network, in the place of the clients and servers for gRPC: it hands named tensors over in their ProtoBuf form, and
   one collaborator acts at a time. A collaborator that asks for a tensor waits until it is there;
 - the task, which trains nothing: it returns the update that it is given, in binary32 as OpenFL sends it;
-- what ``Aggregator`` does between these: it gives a tensor out, takes the results of a task, and weights a collaborator by
-  its share of the examples.
+- what ``Aggregator`` does between these: it gives a tensor out, takes the results of a task, and weights a
+  collaborator by its share of the examples.
 
 It runs in OpenFL's environment.
 """
@@ -38,15 +38,15 @@ def load() -> None:
 
 load()
 
-from openfl.component.collaborator.collaborator import Collaborator
-from openfl.databases import TensorDB
-from openfl.interface.aggregation_functions import SecureWeightedAverage
-from openfl.pipelines import NoCompressionPipeline, TensorCodec
-from openfl.protocols.base_pb2 import NamedTensor
-from openfl.protocols.utils import construct_named_tensor
-from openfl.utilities import TensorKey, change_tags
-from openfl.utilities.secagg.bootstrap import SecAggSetup
-from openfl.utilities.types import SingletonABCMeta
+(Collaborator,) = bare.taken("openfl.component.collaborator.collaborator", "Collaborator")
+(TensorDB,) = bare.taken("openfl.databases", "TensorDB")
+(SecureWeightedAverage,) = bare.taken("openfl.interface.aggregation_functions", "SecureWeightedAverage")
+NoCompressionPipeline, TensorCodec = bare.taken("openfl.pipelines", "NoCompressionPipeline", "TensorCodec")
+(NamedTensor,) = bare.taken("openfl.protocols.base_pb2", "NamedTensor")
+(construct_named_tensor,) = bare.taken("openfl.protocols.utils", "construct_named_tensor")
+TensorKey, change_tags = bare.taken("openfl.utilities", "TensorKey", "change_tags")
+(SecAggSetup,) = bare.taken("openfl.utilities.secagg.bootstrap", "SecAggSetup")
+(SingletonABCMeta,) = bare.taken("openfl.utilities.types", "SingletonABCMeta")
 
 
 class Halted(Exception):
@@ -87,9 +87,7 @@ class Experiment:
         self._databases = [self._aggregator.database, *(user.database for user in self._users)]
         self._after_setup = [database.tensor_db for database in self._databases]
 
-    def round(
-        self, updates: Sequence[Sequence[float]], weights: Sequence[int], gone: Collection[int]
-    ) -> Outcome:
+    def round(self, updates: Sequence[Sequence[float]], weights: Sequence[int], gone: Collection[int]) -> Outcome:
         """Return the outcome of the first round; the experiment is as it was after the setup then.
 
         Parameters
@@ -122,7 +120,8 @@ def name_of(user: int) -> str:
 class Aggregator:
     """The aggregator's side: the released setup and database, and what stands between them in ``Aggregator``.
 
-    OpenFL keeps one ``SecureWeightedAverage`` for a process, with the masks of its experiment; here each aggregator has one.
+    OpenFL has one ``SecureWeightedAverage`` for a process, with the masks of its experiment; here each aggregator has
+    its own.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -142,8 +141,10 @@ class Aggregator:
     def _store(self, sender: str, tensor: Any) -> None:
         """Store a result under the sender's tag, as ``_process_named_tensor`` does."""
         key = TensorKey(tensor.name, AGGREGATOR, tensor.round_number, tensor.report, tuple(tensor.tags))
-        metadata = [{"int_to_float": m.int_to_float, "int_list": m.int_list, "bool_list": m.bool_list}
-                    for m in tensor.transformer_metadata]
+        metadata = [
+            {"int_to_float": m.int_to_float, "int_list": m.int_list, "bool_list": m.bool_list}
+            for m in tensor.transformer_metadata
+        ]
         key, values = self._codec.decompress(key, tensor.data_bytes, metadata, require_lossless=True)
         self.database.cache_tensor({key._replace(tags=change_tags(key.tags, add_field=sender)): values})
 
