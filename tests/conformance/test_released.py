@@ -113,13 +113,11 @@ def test_openfl_shares_and_seals() -> None:
         ("fedml-managers", "lightsecagg.round"),
         ("fedml-managers-twice", "lightsecagg.round/sum"),
         ("fedml-secagg", "shamir"),
-        ("fedml-secagg-large", "shamir/any-shares"),
         ("openfl", "secagg.average"),
-        ("openfl", "shamir"),
     ],
 )
 def test_what_is_known_is_found_and_nothing_else(target: str, pattern: str, tmp_path: Path) -> None:
     assert answers(target, ("echo", {"data": 1}, False))
-    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "-k", pattern, "--fuzz", "10"]
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--target", target, "-k", pattern]
     done = subprocess.run([*command, "--repro", str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr

@@ -3,7 +3,8 @@
     python -m secagg_spec.conformance.targets.results REPORT … --out docs/results
 
 takes reports of ``secagg-spec conform --json`` and writes a file for each target in them: what the adapter declared,
-the mark of each clause, and each check that ran. Times are left out, and so is what is not offered.
+the mark of each clause, and each check that ran, with the smallest case of each failure. Left out are times, the files
+of a run, and what is not offered.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-target/1"
 NOT_OFFERED = "not offered"
-_KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked", "expected_failure", "cases", "failure")
+_KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked", "expected_failure", "cases")
+_FAILURE = ("message", "requests")
 
 
 def released() -> list[str]:
@@ -38,8 +40,15 @@ def stored(target: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
         "target": target["target"],
         "implementation": target["implementation"],
         "clauses": {clause: mark for clause, mark in target["clauses"].items() if mark != NOT_OFFERED},
-        "checks": [{name: check[name] for name in _KEPT} for check in checks],
+        "checks": [
+            {**{name: check[name] for name in _KEPT}, "failure": _failure(check["failure"])} for check in checks
+        ],
     }
+
+
+def _failure(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what happened in the smallest case, and its requests."""
+    return {name: failure[name] for name in _FAILURE} if failure else None
 
 
 def from_report(path: Path) -> list[dict[str, Any]]:

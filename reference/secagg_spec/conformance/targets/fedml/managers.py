@@ -68,7 +68,8 @@ def whole_round(
 
 def real(element: int) -> float:
     """Return the number of which ``my_q`` makes an element."""
-    return float(element - PRIME if PRIME // 2 < element < PRIME else element) / 2.0**BITS
+    steps = element - PRIME if PRIME // 2 < element < PRIME else element
+    return steps / float(2**BITS)
 
 
 adapter.operation("echo")(echo)

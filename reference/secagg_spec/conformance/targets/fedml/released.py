@@ -39,7 +39,8 @@ def packed(values: Any) -> str:
     numbers = [int(value) for value in np.ravel(list(values))]
     if any(not 0 <= number < 2**32 for number in numbers):
         raise Unpackable(f"the result {numbers[:4]} holds a number outside [0, 2**32)")
-    return pack(numbers)
+    text: str = pack(numbers)
+    return text
 
 
 class Unpackable(Exception):
