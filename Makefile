@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick check docs vectors power soak bench clean
+.PHONY: help demo test quick check docs vectors targets power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -52,6 +52,13 @@ docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 
 vectors: $(VENV)/core  ## write all files of spec/vectors again
 	$(BIN)/secagg-spec vectors --regenerate
+
+targets: $(VENV)/core  ## judge the released implementations again, and store what the site shows
+	mkdir -p build
+	$(BIN)/secagg-spec conform --jobs 2 --target fedml --target fedml-any --target fedml-managers \
+		--target fedml-managers-twice --target fedml-secagg --target fedml-secagg-large --target flower \
+		--target flower-any --target openfl --json build/targets.json
+	$(BIN)/python -m secagg_spec.conformance.targets.results build/targets.json
 
 power: $(VENV)/test  ## show what finds each planted bug
 	$(BIN)/secagg-spec power

@@ -3,8 +3,9 @@
     python docs/build_site.py [--katex-from DIR] [--out DIR]
 
 The pages of ``docs/`` and ``spec/`` are copied, each link rewritten to where its target stands on the site and each
-mention of a clause linked to the clause. The API pages, the pages of requirements and of claims and the list of
-decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else from ``build/``, else once from npm.
+mention of a clause linked to the clause. The API pages, the pages of requirements, of claims and of released
+implementations, and the list of decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else from
+``build/``, else once from npm.
 """
 
 from __future__ import annotations
@@ -28,12 +29,16 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from secagg_spec import ledger
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.plain import clip
+from secagg_spec.conformance.report import LEGEND, MARKS, describe
+from secagg_spec.conformance.targets import TARGETS, results
 from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.wire import RawLine, Request, UsageError
 from secagg_spec.resources import PAGES, clauses
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -45,6 +50,7 @@ NO_API = ("conformance/targets", "_data")
 TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 REQUIREMENTS = "reference/requirements.md"
 CLAIMS = "reference/claims.md"
+RELEASED = "reference/targets.md"
 API = "reference/api"
 
 _CLAUSE_LINE = re.compile(r"^- \[([A-Z]+-\d\d)\] ", re.MULTILINE)
@@ -394,6 +400,105 @@ def _as_code(data: Mapping[str, object] | None) -> str:
     return "; ".join(f"`{name} = {json.dumps(value, ensure_ascii=False)}`" for name, value in (data or {}).items())
 
 
+# The page of released implementations
+
+
+def write_released(out: Path) -> None:
+    """Write the page that shows what released implementations gave: their clauses, and each failure.
+
+    Raises
+    ------
+    SiteError
+        The results of a target are not stored.
+    """
+    try:
+        known = results.load(ROOT / "docs" / "results")
+    except UsageError as error:
+        raise SiteError(str(error)) from None
+    lines = [_released_head(), *_matrix(known)]
+    for result in known.values():
+        lines += _released(result)
+    _write(out / RELEASED, "\n".join(lines))
+
+
+def _released_head() -> str:
+    return (
+        "# Released implementations\n\n"
+        "What the kit found in software that others released, each in a pinned version, behind an adapter of this "
+        "project that runs in an environment of its own. The results are stored in `docs/results`; `make targets` "
+        f"judges all of them again. A failure is one against [the text]({relative('spec/adapter.md', RELEASED)}), "
+        "which these releases never promised to keep. Each has an entry with its reason, and a run fails when a "
+        "release no longer fails so.\n"
+    )
+
+
+def _matrix(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the table of clauses by target, with the marks that the command shows."""
+    rows = [clause for clause in clauses() if any(clause in result["clauses"] for result in known.values())]
+    return [
+        "## Clauses\n",
+        f"{LEGEND}\n",
+        "| clause | " + " | ".join(f"[{name}](#{name})" for name in known) + " |",
+        "| --- |" + " :-: |" * len(known),
+        *(
+            f"| {clause_link(clause, RELEASED)} | "
+            + " | ".join(_mark(result["clauses"].get(clause, results.NOT_OFFERED)) for result in known.values())
+            + " |"
+            for clause in rows
+        ),
+        "",
+    ]
+
+
+def _mark(words: str) -> str:
+    plain = words.removesuffix(" (composed)")
+    return MARKS[plain] + ("+" if plain != words else "")
+
+
+def _released(result: Mapping[str, Any]) -> list[str]:
+    """Return the section of one target: what it declares, and what it fails."""
+    about, checks = result["implementation"], result["checks"]
+    failed = [check for check in checks if check["failure"]]
+    operations = [
+        f"`{name}`" + ("+" if declared.get("composed") else "") for name, declared in about["operations"].items()
+    ]
+    policy = [f"`{name}` is `{value}`" for name, value in about["policy"].items()]
+    return [
+        f"## {result['target']} {{ #{result['target']} }}\n",
+        (
+            f"{_escaped(TARGETS[result['target']].about)}. Of the {len(checks)} checks and test vectors that fit what "
+            f"its adapter declares, {len(checks) - len(failed)} pass.\n"
+        ),
+        f"- version: {_escaped(about['version'])}",
+        f"- declares: {', '.join(operations)}" + (f"; {', '.join(policy)}" if policy else ""),
+        "",
+        f'??? note "{_count(failed, "finding")}"',
+        *(f"    {line}".rstrip() for check in failed for line in _finding(check)),
+        "",
+    ]
+
+
+def _finding(check: Mapping[str, Any]) -> list[str]:
+    """Return one failure: its check and clauses, what happens in the smallest case, and why."""
+    failure, known = check["failure"], clauses()
+    case = describe(_request(failure["requests"][-1])) if failure["requests"] else ""
+    return [
+        "",
+        f"`{check['check']}`: {check['verdict']}",
+        "",
+        *(f"- {clause_link(clause, RELEASED)}: {known[clause]}" for clause in check["clauses"]),
+        f"- what happens: {_escaped(clip(failure['message'], 300))}",
+        *([f"- smallest case: ``{case}``"] if case else []),
+        f"- why: {_escaped(check['expected_failure'])}",
+    ]
+
+
+def _request(stored: Mapping[str, Any] | str) -> Request:
+    if isinstance(stored, str):
+        return RawLine(data=stored.encode())
+    return Request(stored["op"], stored["params"], stored.get("rand"))
+
+
 # KaTeX
 
 
@@ -465,6 +570,7 @@ def build(out: Path, katex: Path | None) -> None:
     write_api(out)
     write_requirements(out)
     write_claims(out)
+    write_released(out)
 
 
 def _write(path: Path, text: str) -> None:

@@ -19,6 +19,7 @@ import pytest
 from secagg_spec import ledger
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.targets import results
 from secagg_spec.conformance.vectors import store
 from secagg_spec.resources import clauses
 
@@ -218,6 +219,29 @@ def test_an_orphan_stops_the_build(
     monkeypatch.setattr(builder, "deciding", lambda: tables)
     with pytest.raises(builder.SiteError, match=said):
         builder.write_requirements(tmp_path)
+
+
+def test_the_page_of_released_implementations_tells_each_finding(builder: ModuleType, tmp_path: Path) -> None:
+    builder.write_released(tmp_path)
+    page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
+    names = re.findall(r"^## (\S+) \{", page, re.MULTILINE)
+    sections = dict(zip(names, re.split(r"^## \S+ \{", page, flags=re.MULTILINE)[1:], strict=True))
+    stored = results.load(ROOT / "docs" / "results")
+    assert list(sections) == list(stored)
+    for target, result in stored.items():
+        failed = [check for check in result["checks"] if check["failure"]]
+        assert f'??? note "{len(failed)} finding' in sections[target]
+        told = [f"`{check['check']}`: {check['verdict']}" in sections[target] for check in failed]
+        assert all(told)
+    assert not re.search(r"/(?:home|root|tmp|work|usr)/", page)
+
+
+def test_a_site_without_results_is_refused(
+    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(builder, "ROOT", tmp_path)
+    with pytest.raises(builder.SiteError, match=r"fedml\.json is missing"):
+        builder.write_released(tmp_path)
 
 
 @pytest.mark.slow

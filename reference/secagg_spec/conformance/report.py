@@ -287,6 +287,8 @@ _WORDS = {
     NOT_RUN: "not run",
     NONE: "not offered",
 }
+MARKS = {words: mark for mark, words in _WORDS.items()}
+"""The mark for the words that stand in a report."""
 
 
 def words(cell: str) -> str:

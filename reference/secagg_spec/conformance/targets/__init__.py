@@ -50,28 +50,34 @@ def _node() -> list[str]:
     return [node, str(_HERE / "node" / "adapter.js")]
 
 
-def _apart(folder: str, environment: str, installs: Sequence[environments.Install], *flags: str) -> Command:
-    """Return how the adapter in a folder is started in an environment of its own."""
+def _apart(program: str, environment: str, installs: Sequence[environments.Install], *flags: str) -> Command:
+    """Return how an adapter, a file below this folder, is started in an environment of its own."""
 
     def command() -> list[str]:
         try:
             python = environments.ready(environment, installs)
         except environments.SetupFailed as failed:
             raise TargetAbsent(str(failed)) from None
-        return [str(python), str(_HERE / folder / "adapter.py"), *flags]
+        return [str(python), str(_HERE / program), *flags]
 
     return command
 
 
-def _fedml(*flags: str) -> Command:
-    return _apart("fedml", "fedml-0.9.6", environments.FEDML, *flags)
+def _fedml(program: str, *flags: str) -> Command:
+    return _apart(f"fedml/{program}.py", "fedml-0.9.6", environments.FEDML, *flags)
 
 
 def _flower(*flags: str) -> Command:
-    return _apart("flower", "flower-1.41.0", environments.FLOWER, *flags)
+    return _apart("flower/adapter.py", "flower-1.41.0", environments.FLOWER, *flags)
 
 
-_FEDML_EXPECTED, _FLOWER_EXPECTED = (_HERE / name / "expectations.toml" for name in ("fedml", "flower"))
+def _openfl() -> Command:
+    return _apart("openfl/adapter.py", "openfl-1.9", environments.OPENFL)
+
+
+_FEDML_EXPECTED, _FLOWER_EXPECTED, _OPENFL_EXPECTED = (
+    _HERE / name / "expectations.toml" for name in ("fedml", "flower", "openfl")
+)
 
 TARGETS = {
     target.name: target
@@ -81,13 +87,37 @@ TARGETS = {
         Target(
             "fedml",
             "FedML 0.9.6, fedml.core.mpc.lightsecagg, in the configuration that its release documents",
-            _fedml(),
+            _fedml("adapter"),
             _FEDML_EXPECTED,
         ),
         Target(
             "fedml-any",
             "the same functions, with everything that they accept although no document says so",
-            _fedml("--any"),
+            _fedml("adapter", "--any"),
+            _FEDML_EXPECTED,
+        ),
+        Target(
+            "fedml-managers",
+            "FedML 0.9.6, the managers of fedml.cross_silo.lightsecagg, message by message in one process",
+            _fedml("managers"),
+            _FEDML_EXPECTED,
+        ),
+        Target(
+            "fedml-managers-twice",
+            "the same managers, with clients that say twice that they are online",
+            _fedml("managers", "--twice"),
+            _FEDML_EXPECTED,
+        ),
+        Target(
+            "fedml-secagg",
+            "FedML 0.9.6, fedml.core.mpc.secagg, function by function",
+            _fedml("secagg"),
+            _FEDML_EXPECTED,
+        ),
+        Target(
+            "fedml-secagg-large",
+            "its secret sharing with 24 to 40 users and thresholds of 12 and more",
+            _fedml("secagg", "--large"),
             _FEDML_EXPECTED,
         ),
         Target(
@@ -101,6 +131,12 @@ TARGETS = {
             "the same workflow and mod, with numbers of shares that they accept although no document names them",
             _flower("--any"),
             _FLOWER_EXPECTED,
+        ),
+        Target(
+            "openfl",
+            "OpenFL 1.9, SecAggBootstrapping, SecAggSetup and SecureWeightedAverage, and the helpers below them",
+            _openfl(),
+            _OPENFL_EXPECTED,
         ),
     )
 }

@@ -32,6 +32,19 @@ FLOWER: Sequence[Install] = (
 )
 """Flower with what its secure aggregation imports, in versions that its own pins allow."""
 
+OPENFL: Sequence[Install] = (
+    ("--no-deps", "openfl==1.9"),
+    (
+        "numpy==2.2.6",
+        "pandas==2.3.3",
+        "pycryptodome==3.23.0",
+        "protobuf==5.29.6",
+        "dynaconf==3.2.11",
+        "tqdm==4.67.1",
+    ),
+)
+"""OpenFL with what its secure aggregation imports; newer releases of numpy lack a keyword that it uses."""
+
 
 class SetupFailed(Exception):
     """An environment could not be made; the message ends with what pip said."""

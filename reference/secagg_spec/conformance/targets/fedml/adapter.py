@@ -1,8 +1,7 @@
 """An adapter for LightSecAgg of FedML 0.9.6: the released functions, in the order in which upstream calls them.
 
-It runs in an environment of its own, and loads ``fedml/core/mpc/lightsecagg.py`` as a file, because the package's
-``__init__`` needs far more than these functions do. That file imports torch, which only its tensor helpers use: where
-torch is absent a placeholder stands in, and what needs it is not declared.
+It runs in an environment of its own, and loads ``fedml/core/mpc/lightsecagg.py`` as a file (`released`). Where torch is
+absent, what needs it is not declared.
 
 With ``--any`` the declared ranges are what the functions accept instead of what the release documents: any modulus from
 257 on (their evaluation points are 1 … N + U, so that smaller moduli make points collide), and any N, U, T.
@@ -27,39 +26,18 @@ U = N and T = floor(N / 2) are fixed in ``LightSecAggAggregator`` and ``LSAClien
 
 from __future__ import annotations
 
-import importlib.util
-import random
 import sys
-import types
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
 
 import numpy as np
-from secagg_adapter import Adapter, Reject, check_drop, check_users, pack, pack_reals, unpack, unpack_reals
+from released import HAS_TORCH, VERSION, load, packed, seed
+from secagg_adapter import Adapter, Reject, check_drop, check_users, pack_reals, unpack, unpack_reals
 
-VERSION = metadata.version("fedml")
 ANY = "--any" in sys.argv[1:]
-HAS_TORCH = importlib.util.find_spec("torch") is not None
-
-
-def load() -> Any:
-    """Return the module ``fedml.core.mpc.lightsecagg``, without running ``fedml/__init__.py``."""
-    if not HAS_TORCH:
-        sys.modules["torch"] = types.ModuleType("torch")
-    package = next(file for file in metadata.files("fedml") or () if str(file) == "fedml/core/mpc/lightsecagg.py")
-    path = Path(str(package.locate()))
-    spec = importlib.util.spec_from_file_location("fedml_lightsecagg", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-lsa = load()
+lsa = load("fedml/core/mpc/lightsecagg.py")
 
 DOCUMENTED_Q = {"q": {"values": ["32749"]}}
 ANY_Q = {"q": {"min": 257, "max": 2**32}}
@@ -203,25 +181,6 @@ def padded(mask: Any, U: int, T: int) -> Any:
 def bits(level: str) -> int:
     """Return ``precision_parameter`` for a level that is a power of two."""
     return int(level).bit_length() - 1
-
-
-def packed(values: Any) -> str:
-    """Pack what the functions return; a number that is no element is passed on as far as 4 bytes carry it."""
-    numbers = [int(value) for value in np.ravel(list(values))]
-    if any(not 0 <= number < 2**32 for number in numbers):
-        raise Unpackable(f"the result {numbers[:4]} holds a number outside [0, 2**32)")
-    return pack(numbers)
-
-
-class Unpackable(Exception):
-    """A result that no vector of elements can carry."""
-
-
-def seed(rand: dict[str, Any]) -> None:
-    """Seed the global generators that the released functions draw from."""
-    data = bytes.fromhex(rand["seed"])
-    random.seed(data)
-    np.random.seed(np.frombuffer(data, "<u4"))
 
 
 if __name__ == "__main__":

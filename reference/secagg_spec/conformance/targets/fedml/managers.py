@@ -1,0 +1,82 @@
+"""An adapter for LightSecAgg of FedML 0.9.6 at the level of messages: the released client and server managers.
+
+`transport` says what is FedML's and what is ours. A vector of elements becomes real numbers, those of which ``my_q``
+makes the elements; the average that the server gets becomes the sum again, which binary32 carries exactly at the
+documented modulus 2 ** 15 - 19. An element that is not below the modulus stands for a number of so many steps.
+
+With ``--twice`` each client says twice that it is online: on its own, and in answer to the server that looks for it.
+
+===================  ===============================================================================================
+operation            released code
+===================  ===============================================================================================
+lightsecagg.round    FedMLServerManager with LightSecAggAggregator, and FedMLClientManager for each user (composed: the
+                     network and the trainers are ours). U = N and T = floor(N / 2) are fixed in them. Messages of
+                     different links overtake each other, as the seed says.
+===================  ===============================================================================================
+
+The managers of SecAgg are not in the release: its ``federated_optimizer: SA`` imports ``fedml.cross_silo.secagg``,
+which its wheel does not hold.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "sdk"))
+sys.path.append(str(Path(__file__).parents[1]))
+
+from released import VERSION, seed
+from secagg_adapter import Adapter, Reject, Unsupported, check_drop, pack, unpack
+from transport import BITS, PRIME, run_round
+
+TWICE = "--twice" in sys.argv[1:]
+CONFIGURED = [{"N": N, "D": 0, "U": N, "T": N // 2} for N in range(3, 9)]
+
+logging.disable(logging.CRITICAL)
+adapter = Adapter(
+    "FedML managers" + (" (clients that announce themselves twice)" if TWICE else ""),
+    VERSION,
+    randomness="seeded",
+    policy={"mds.code": "other"},
+)
+
+
+def echo(data: Any) -> dict[str, Any]:
+    """Return what was sent."""
+    return {"data": data}
+
+
+def whole_round(
+    q: str, N: int, D: int, U: int, T: int, d: int, updates: list[str], drop: dict[str, list[int]], rand: dict[str, Any]
+) -> dict[str, Any]:
+    """One round of the managers."""
+    check_drop(drop, N)
+    if int(q) != PRIME or {"N": N, "D": D, "U": U, "T": T} not in CONFIGURED:
+        raise Unsupported
+    if len(updates) != N:
+        raise Reject("length_mismatch", f"{len(updates)} updates of {N} users")
+    seed(rand)
+    inputs = [[real(value) for value in unpack(text)] for text in updates]
+    outcome = run_round(inputs, d, drop, random.Random(rand["seed"]), twice=TWICE)  # noqa: S311
+    total = [round(value * N * 2**BITS) % PRIME for value in outcome.average]
+    return {"aggregate": pack(total), "contributors": outcome.contributors}
+
+
+def real(element: int) -> float:
+    """Return the number of which ``my_q`` makes an element."""
+    steps = element - PRIME if PRIME // 2 < element < PRIME else element
+    return steps / float(2**BITS)
+
+
+adapter.operation("echo")(echo)
+adapter.operation(
+    "lightsecagg.round", ranges={"q": {"values": [str(PRIME)]}}, parameter_sets=CONFIGURED, composed=True
+)(whole_round)
+
+
+if __name__ == "__main__":
+    adapter.run()
