@@ -116,6 +116,7 @@ def planted(report: dict[str, Any], text: str) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.requirement("CNF-06")
 @given(st.just(EVIL) | st.text(max_size=40))
 def test_what_an_adapter_wrote_is_never_markup(report: dict[str, Any], text: str) -> None:
     body = planted(report, text)
@@ -150,6 +151,7 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_runs(
     assert f"{option} {tmp_path / 'no' / 'file'}: there is no folder" in capsys.readouterr().err
 
 
+@pytest.mark.requirement("CNF-06")
 @pytest.mark.parametrize("fault", ["evil-text", "hang", "hello-evil-text"])
 def test_a_hostile_adapter_has_a_page_as_well(tmp_path: Path, fault: str) -> None:
     command = [
