@@ -2,6 +2,7 @@
 
 from secagg_spec.conformance.checks import (
     active,
+    adversary,
     adapter,
     arithmetic,
     averages,
@@ -46,6 +47,7 @@ __all__ = [
     "REGISTRY",
     "Check",
     "active",
+    "adversary",
     "adapter",
     "arithmetic",
     "averages",

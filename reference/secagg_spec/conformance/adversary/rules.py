@@ -1,0 +1,206 @@
+"""Rules: what the network may do next in a round, and how likely it is to do it.
+
+A rule looks at the reference's parties and at what they sent, and never at an answer of an adapter: where an adapter
+draws its values itself, at the round that goes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adversary.engine import Act, Engine
+from secagg_spec.conformance.adversary.letters import Letter, changes, lies, user_lists
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.protocols.shape import SERVER
+
+HEADERS = frozenset({"sender", "receiver", "round", "session", "cut", "longer", "type"})
+"""The changes that are refused, or not, whatever the values of a message are."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A round, and whom the network turns against most often: the parties that an adapter plays."""
+
+    engine: Engine
+    played: tuple[int, ...]
+
+    @property
+    def seen(self) -> Engine:
+        """The round that draws may look at."""
+        return self.engine.twin or self.engine
+
+    @property
+    def parties(self) -> list[int]:
+        """All parties, those that are played first."""
+        return [*self.played, *(party for party in (*self.seen.users, SERVER) if party not in self.played)]
+
+    @property
+    def blind(self) -> bool:
+        """Whether values may not be altered, since an adapter has others than the round that draws look at."""
+        return self.engine.twin is not None
+
+    def targets(self, has: Callable[[int], bool]) -> list[int]:
+        """Return the parties for which something holds, those that are played several times."""
+        able = [party for party in self.parties if has(party)]
+        return [party for party in able if party in self.played] * 4 + able
+
+    def honest(self, party: int) -> list[int]:
+        """Return the places of the letters that wait for a party as they were sent."""
+        return [place for place, letter in enumerate(self.seen.waiting(party)) if not letter.made]
+
+    def lists(self, party: int) -> list[int]:
+        """Return the places of those that the server sent, and that name users."""
+        letters = self.seen.waiting(party)
+        return [place for place in self.honest(party) if _names_users(letters[place])] if party != SERVER else []
+
+
+def _names_users(letter: Letter) -> bool:
+    return letter.message is not None and letter.message.sender == SERVER and bool(user_lists(letter.message))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of act: how often it comes, whether it can come now, and a function that draws one."""
+
+    weight: int
+    possible: Callable[[Stage], bool]
+    drawn: Callable[[Any, Stage], Act]
+
+
+def _one(draw: Any, options: Sequence[Any]) -> Any:
+    return draw(st.sampled_from(options))
+
+
+def _at_mail(name: str, least: int = 1) -> Rule:
+    """Return the rule of an act that names letters that wait for a party as they were sent."""
+
+    def able(stage: Stage) -> list[int]:
+        return stage.targets(lambda party: len(stage.honest(party)) >= least)
+
+    def drawn(draw: Any, stage: Stage) -> Act:
+        party = _one(draw, able(stage))
+        places = stage.honest(party)
+        first = _one(draw, places)
+        return [name, party, first, *([_one(draw, [at for at in places if at != first])] if least > 1 else [])]
+
+    return Rule(3, lambda stage: bool(able(stage)), drawn)
+
+
+def _drawn_step(draw: Any, stage: Stage) -> Act:
+    """Draw a party and a step of it: mostly the one that comes next."""
+    party = _one(draw, stage.targets(lambda party: True))
+    phases = stage.seen.rows(party)
+    number = len(stage.seen.taken(party))
+    following = [phases[number]] * 3 if number < len(phases) else []
+    return ["step", party, _one(draw, [*following, *phases])]
+
+
+def _drawn_again(draw: Any, stage: Stage) -> Act:
+    """Draw a step that a party took, as it was or with one of its letters changed."""
+    party = _one(draw, stage.targets(lambda party: bool(stage.seen.steps(party))))
+    events = stage.seen.steps(party)
+    number = draw(st.integers(0, len(events) - 1))
+    letters = [parse(letter.data) for letter in events[number].letters if letter.message is not None]
+    if len(letters) != len(events[number].letters) or not letters or stage.blind or not draw(st.booleans()):
+        return ["again", party, number]
+    place = draw(st.integers(0, len(letters) - 1))
+    data = events[number].letters[place].data
+    if _names_users(events[number].letters[place]) and draw(st.integers(0, 3)):
+        return ["again", party, number, "told", place, *draw(lies(data, len(stage.seen.users)))]
+    return ["again", party, number, "changed", place, *draw(changes(data, stage.parties))]
+
+
+def _drawn_leave(draw: Any, stage: Stage) -> Act:
+    return ["leave", _one(draw, _able_to_leave(stage))]
+
+
+def _able_to_leave(stage: Stage) -> list[int]:
+    gone = stage.seen.gone
+    left = [user for user in stage.seen.users if user not in gone]
+    return left[::-1] if len(gone) < max(1, len(stage.seen.users) // 4) else []
+
+
+def _drawn_release(draw: Any, stage: Stage) -> Act:
+    held = stage.seen.held
+    party = _one(draw, stage.targets(lambda party: bool(held.get(party))))
+    return ["release", party, draw(st.integers(0, len(held[party]) - 1))]
+
+
+def _drawn_alter(draw: Any, stage: Stage) -> Act:
+    party = _one(draw, stage.targets(lambda party: bool(stage.honest(party))))
+    place = _one(draw, stage.honest(party))
+    change = draw(changes(stage.seen.waiting(party)[place].data, stage.parties))
+    if stage.blind and change[0] not in HEADERS:
+        change = ["cut", 1]
+    return ["alter", party, place, *change]
+
+
+def _drawn_tell(draw: Any, stage: Stage) -> Act:
+    party = _one(draw, stage.targets(lambda party: bool(stage.lists(party))))
+    place = _one(draw, stage.lists(party))
+    return ["tell", party, place, *draw(lies(stage.seen.waiting(party)[place].data, len(stage.seen.users)))]
+
+
+def _drawn_recall(draw: Any, stage: Stage) -> Act:
+    party = _one(draw, stage.targets(lambda party: True))
+    return ["recall", party, draw(st.integers(0, len(stage.seen.archive) - 1))]
+
+
+def _drawn_foreign(draw: Any, stage: Stage) -> Act:
+    """Draw a message of the other round, mostly one that goes to the party there."""
+    party, letters = _one(draw, stage.targets(lambda party: True)), stage.seen.foreign
+    own = [number for number, data in enumerate(letters) if parse(data).receiver == party]
+    return ["foreign", party, _one(draw, own) if own and draw(st.booleans()) else draw(st.integers(0, len(letters) - 1))]
+
+
+def _has_other_round(stage: Stage) -> bool:
+    return stage.seen.deal.protocol != "basecagg" and bool(stage.seen.log)
+
+
+def _drawn_restart(draw: Any, stage: Stage) -> Act:
+    """Draw a party that is started again: in the round, or in the other one, whose messages the network knows."""
+    party, round = _one(draw, stage.targets(_always)), stage.seen.deal.round
+    return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.integers(0, 3)) == 3 else round]
+
+
+def _always(party: int) -> bool:
+    return True
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "all": Rule(40, lambda stage: True, lambda draw, stage: ["all"]),
+        "step": Rule(6, lambda stage: True, _drawn_step),
+        "again": Rule(7, lambda stage: any(map(stage.seen.steps, stage.parties)), _drawn_again),
+        "drop": _at_mail("drop"),
+        "hold": _at_mail("hold"),
+        "release": Rule(6, lambda stage: any(stage.seen.held.values()), _drawn_release),
+        "repeat": _at_mail("repeat"),
+        "swap": _at_mail("swap", least=2),
+        "alter": Rule(6, lambda stage: any(map(stage.honest, stage.parties)), _drawn_alter),
+        "tell": Rule(10, lambda stage: any(map(stage.lists, stage.parties)), _drawn_tell),
+        "recall": Rule(3, lambda stage: bool(stage.seen.archive), _drawn_recall),
+        "foreign": Rule(3, _has_other_round, _drawn_foreign),
+        "leave": Rule(1, lambda stage: bool(_able_to_leave(stage)), _drawn_leave),
+        "restart": Rule(2, lambda stage: bool(stage.seen.log), _drawn_restart),
+    }
+)
+"""All rules by the name of their act. The first one is honest, and the simplest."""
+
+
+@st.composite
+def act(draw: st.DrawFn, name: str, stage: Stage) -> Act:
+    """Draw an act of one kind, which is possible."""
+    return list(RULES[name].drawn(draw, stage))
+
+
+@st.composite
+def acts(draw: st.DrawFn, stage: Stage) -> Act:
+    """Draw what happens next."""
+    names = [name for name, rule in RULES.items() if rule.possible(stage) for _ in range(rule.weight)]
+    return list(draw(act(draw(st.sampled_from(names)), stage)))
