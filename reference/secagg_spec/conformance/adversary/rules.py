@@ -49,6 +49,10 @@ class Stage:
         able = [party for party in self.parties if has(party)]
         return [party for party in able if party in self.played] * 4 + able
 
+    def made(self) -> list[int]:
+        """Return the parties for which letters wait that the network made."""
+        return [party for party in self.parties if any(letter.made for letter in self.seen.waiting(party))]
+
     def honest(self, party: int) -> list[int]:
         """Return the places of the letters that wait for a party as they were sent."""
         return [place for place, letter in enumerate(self.seen.waiting(party)) if not letter.made]
@@ -65,11 +69,21 @@ def _names_users(letter: Letter) -> bool:
 
 @dataclass(frozen=True)
 class Rule:
-    """One kind of act: how often it comes, whether it can come now, and a function that draws one."""
+    """One kind of act: how often it comes, whether it can come now, and a function that draws one.
+
+    What the network made is often tried out at once, more than once, by the act `step`: `tried` is what it weighs then.
+    """
 
     weight: int
     possible: Callable[[Stage], bool]
     drawn: Callable[[Any, Stage], Act]
+    tried: int | None = None
+
+    def often(self, stage: Stage) -> int:
+        """Return how often the act comes now; not at all where it is impossible."""
+        if not self.possible(stage):
+            return 0
+        return self.weight if self.tried is None or not stage.made() else self.tried
 
 
 def _one(draw: Any, options: Sequence[Any]) -> Any:
@@ -93,10 +107,10 @@ def _at_mail(name: str, least: int = 1) -> Rule:
 
 def _drawn_step(draw: Any, stage: Stage) -> Act:
     """Draw a party and a step of it: mostly the one that comes next."""
-    party = _one(draw, stage.targets(lambda party: True))
+    party = _one(draw, stage.made() * 8 + stage.targets(lambda party: True))
     phases = stage.seen.rows(party)
     number = len(stage.seen.taken(party))
-    following = [phases[number]] * 3 if number < len(phases) else []
+    following = [phases[number]] * 9 if number < len(phases) else []
     return ["step", party, _one(draw, [*following, *phases])]
 
 
@@ -164,18 +178,19 @@ def _has_other_round(stage: Stage) -> bool:
 
 def _drawn_restart(draw: Any, stage: Stage) -> Act:
     """Draw a party that is started again: in the round, or in the other one, whose messages the network knows."""
-    party, round = _one(draw, stage.targets(_always)), stage.seen.deal.round
+    party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.deal.round
     return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.integers(0, 3)) == 3 else round]
 
 
-def _always(party: int) -> bool:
-    return True
+def _can_restart(stage: Stage, party: int) -> bool:
+    """Return whether a party has the same values again: one that draws them itself has others."""
+    return not stage.blind or party not in stage.played
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "all": Rule(40, lambda stage: True, lambda draw, stage: ["all"]),
-        "step": Rule(6, lambda stage: True, _drawn_step),
+        "step": Rule(6, lambda stage: True, _drawn_step, tried=24),
         "again": Rule(7, lambda stage: any(map(stage.seen.steps, stage.parties)), _drawn_again),
         "drop": _at_mail("drop"),
         "hold": _at_mail("hold"),
@@ -202,5 +217,5 @@ def act(draw: st.DrawFn, name: str, stage: Stage) -> Act:
 @st.composite
 def acts(draw: st.DrawFn, stage: Stage) -> Act:
     """Draw what happens next."""
-    names = [name for name, rule in RULES.items() if rule.possible(stage) for _ in range(rule.weight)]
+    names = [name for name, rule in RULES.items() for _ in range(rule.often(stage))]
     return list(draw(act(draw(st.sampled_from(names)), stage)))
