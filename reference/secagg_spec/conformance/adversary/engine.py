@@ -157,10 +157,10 @@ class Engine:
         except Difference as difference:
             raise Found(len(self.acts), act, difference, self.wanted) from difference
 
-    def step(self, party: int, phase: str) -> Taken:
-        """Let a party take a step on the letters that wait for it."""
+    def step(self, party: int, phase: str, *, turned: bool = False) -> Taken:
+        """Let a party take a step on the letters that wait for it, the last one first where they are turned round."""
         step = self.parties[party].step(phase)
-        chosen = self.pace.chosen(self, step, party)
+        chosen = self.pace.chosen(self, step, party)[:: -1 if turned else 1]
         event = self.ask(party, phase, chosen)
         lost = {id(letter) for letter in chosen if event.error is None or letter.made}
         back = {id(letter): letter.original for letter in chosen if event.error is not None}
@@ -313,11 +313,11 @@ def _before(deal: Deal) -> Engine:
 # ------------------------------------------------------------------------------------------------------------- acts
 
 
-def _all(engine: Engine) -> None:
+def _all(engine: Engine, order: str = "") -> None:
     """Let every party that can take the next row of the table; whoever refuses what the network made tries again."""
     step = engine.deal.table[engine.row]
     for party in engine.pace.takers(engine, step):
-        event = engine.step(party, step.phase)
+        event = engine.step(party, step.phase, turned=order == TURNED)
         if event.error is not None and any(letter.made for letter in event.letters):
             event = engine.step(party, step.phase)
         if event.error is not None and party == SERVER:
@@ -329,15 +329,16 @@ def _step(engine: Engine, party: int, phase: str) -> None:
     engine.step(party, phase)
 
 
-def _again(engine: Engine, party: int, number: int, *change: Any) -> None:
-    """Ask a party for a step that it took, on the same letters; with a change, of one of them."""
+def _again(engine: Engine, party: int, number: int, times: int, *change: Any) -> None:
+    """Ask a party several times for a step that it took, on the same letters; with a change, of one of them."""
     event = engine.steps(party)[number]
     letters = [Letter(letter.data, True, None, letter.changed) for letter in event.letters]
     if change:
         how, place, *rest = change
         data = (told if how == "told" else changed)(letters[place].data, rest)
         letters[place] = Letter(data, True, None, True)
-    engine.ask(party, event.phase, letters)
+    for _ in range(times):
+        engine.ask(party, event.phase, letters)
 
 
 def _leave(engine: Engine, party: int) -> None:
@@ -370,8 +371,13 @@ def _alter(engine: Engine, party: int, place: int, *change: Any) -> None:
     _exchange(engine, party, place, changed(engine.waiting(party)[place].data, change))
 
 
-def _tell(engine: Engine, party: int, place: int, *change: Any) -> None:
-    _exchange(engine, party, place, told(engine.waiting(party)[place].data, change))
+def _tell(engine: Engine, party: int, place: int, phase: str, times: int, *change: Any) -> None:
+    """Name other users to a party, and ask it for its step at once: several times, as long as it refuses."""
+    letter = engine.waiting(party)[place]
+    for _ in range(times):
+        _exchange(engine, party, engine.waiting(party).index(letter), told(letter.data, change))
+        if engine.step(party, phase).error is None:
+            return
 
 
 def _exchange(engine: Engine, party: int, place: int, data: bytes) -> None:
@@ -411,11 +417,15 @@ ACTS: Mapping[str, Callable[..., None]] = MappingProxyType(
 )
 """What each act does, by its name. Places count from 0 among the letters that wait for a party."""
 
+TURNED = "turned"
+"""What stands behind the act `all` when everybody's messages come in reverse order."""
+
 _SAID: Mapping[str, str] = MappingProxyType(
     {
         "all": "all go on",
+        TURNED: "all go on, and what waits for them comes in reverse order",
         "step": "{0} is asked for its step {1}",
-        "again": "{0} is asked for step {1} that it took once more",
+        "again": "{0} is asked for step {1} that it took, {2} times more",
         "leave": "{0} drops out",
         "drop": "message {1} to {0} is lost",
         "hold": "message {1} to {0} is delayed",
@@ -423,7 +433,7 @@ _SAID: Mapping[str, str] = MappingProxyType(
         "repeat": "message {1} to {0} comes twice",
         "swap": "messages {1} and {2} to {0} change places",
         "alter": "message {1} to {0} is altered",
-        "tell": "message {1} to {0} names other users",
+        "tell": "message {1} to {0} names other users, and {0} is asked for its step {2}, {3} times at most",
         "recall": "{0} is sent message {1} of this round",
         "foreign": "{0} is sent message {1} of another round",
         "restart": "{0} is ended and started again in round {1}",
@@ -434,8 +444,10 @@ _SAID: Mapping[str, str] = MappingProxyType(
 
 def described(act: Act) -> str:
     """Return an act in words."""
+    if act[1:] == [TURNED]:
+        return _SAID[TURNED]
     word, *rest = act
     named = [called(rest[0]), *rest[1:]] if rest else rest
-    more = {"alter": 2, "tell": 2, "again": 2}.get(word, len(named))
+    more = {"alter": 2, "tell": 4, "again": 3}.get(word, len(named))
     text = _SAID[word].format(*named)
     return f"{text}: {' '.join(str(part) for part in named[more:])}" if named[more:] else text

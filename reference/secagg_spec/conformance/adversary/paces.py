@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Pace:
-    """All users, then the server, phase by phase; whoever misses a row has dropped out."""
+    """All users, then the server, phase by phase; whoever misses a row has dropped out.
+
+    The table is gone through `cycles` times. Where that is long, `haste` is what the honest act weighs more.
+    """
 
     cycles: int = 1
+    haste: int = 0
 
     def chosen(self, engine: Engine, step: Step, party: int) -> list[Letter]:
         """Return the letters that a step of a party is asked on: those that it takes, and what the network made."""
@@ -35,6 +39,11 @@ class Pace:
         """Return whether a user has taken all rows before one, and has mail for it."""
         number = engine.rows(user).index(step.phase)
         return len(engine.taken(user)) == number and (not step.receives or bool(self.chosen(engine, step, user)))
+
+    def allowed(self, engine: Engine, party: int) -> list[str]:
+        """Return the steps that the state of a party allows."""
+        phases, number = engine.rows(party), len(engine.taken(party))
+        return phases[number : number + 1]
 
     def refused(self, engine: Engine, event: Taken) -> None:
         """Say what comes of a row that the server refuses: the round is over."""
@@ -53,6 +62,7 @@ class Buffered(Pace):
     """The table of BASecAgg row by row: whoever is idle asks for a model, and as many upload as a buffer has places."""
 
     cycles: int = 2
+    haste: int = 25
 
     def chosen(self, engine: Engine, step: Step, party: int) -> list[Letter]:
         """Return what `Pace.chosen` does, but of each sender's shares the oldest alone where a user keeps them."""
@@ -81,6 +91,12 @@ class Buffered(Pace):
             return bool(state.phase == "training")
         return bool(self.chosen(engine, step, user))
 
+    def allowed(self, engine: Engine, party: int) -> list[str]:
+        """Return the steps that the state of a party allows, whatever arrives."""
+        phase = engine.state(party).phase
+        steps = list(_STEPS[phase])
+        return [*steps, "hold", "recover"] if party != SERVER else steps
+
     def refused(self, engine: Engine, event: Taken) -> None:
         """Lose what the server refuses, and go on."""
         engine.mail[SERVER] = [letter for letter in engine.waiting(SERVER) if letter not in event.letters]
@@ -89,6 +105,17 @@ class Buffered(Pace):
         server: Any = engine.state(SERVER)
         coming = sum(type(letter.message).__name__ == "StampedUpdate" for letter in engine.waiting(SERVER))
         return max(0, int(engine.deal.numbers["K"]) - len(server.buffer) - coming)
+
+
+_STEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "idle": ("request",),
+        "asked": ("request", "share"),
+        "training": ("upload", "abandon"),
+        "filling": ("request", "share", "upload", "close"),
+        "recovering": ("request", "share", "recover"),
+    }
+)
 
 
 def _first(message: Message | None, senders: set[int]) -> bool:

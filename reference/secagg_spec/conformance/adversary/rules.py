@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.adversary.engine import Act, Engine
+from secagg_spec.conformance.adversary.engine import TURNED, Act, Engine
 from secagg_spec.conformance.adversary.letters import Letter, changes, lies, user_lists
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.protocols.shape import SERVER
@@ -49,9 +49,15 @@ class Stage:
         able = [party for party in self.parties if has(party)]
         return [party for party in able if party in self.played] * 4 + able
 
-    def made(self) -> list[int]:
-        """Return the parties for which letters wait that the network made."""
-        return [party for party in self.parties if any(letter.made for letter in self.seen.waiting(party))]
+    def pressed(self) -> list[int]:
+        """Return the parties that were started again, and those for which letters wait that the network made."""
+        return [party for party in self.parties if self._begins(party) or self._has_made(party)]
+
+    def _begins(self, party: int) -> bool:
+        return self.seen.lives[party] > 0 and not self.seen.taken(party)
+
+    def _has_made(self, party: int) -> bool:
+        return any(letter.made for letter in self.seen.waiting(party))
 
     def honest(self, party: int) -> list[int]:
         """Return the places of the letters that wait for a party as they were sent."""
@@ -71,7 +77,7 @@ def _names_users(letter: Letter) -> bool:
 class Rule:
     """One kind of act: how often it comes, whether it can come now, and a function that draws one.
 
-    What the network made is often tried out at once, more than once, by the act `step`: `tried` is what it weighs then.
+    What the network made is often tried out at once by the act `step`: `tried` is what it weighs then.
     """
 
     weight: int
@@ -83,14 +89,14 @@ class Rule:
         """Return how often the act comes now; not at all where it is impossible."""
         if not self.possible(stage):
             return 0
-        return self.weight if self.tried is None or not stage.made() else self.tried
+        return self.tried if self.tried is not None and stage.pressed() else self.weight
 
 
 def _one(draw: Any, options: Sequence[Any]) -> Any:
     return draw(st.sampled_from(options))
 
 
-def _at_mail(name: str, least: int = 1) -> Rule:
+def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
     """Return the rule of an act that names letters that wait for a party as they were sent."""
 
     def able(stage: Stage) -> list[int]:
@@ -102,31 +108,38 @@ def _at_mail(name: str, least: int = 1) -> Rule:
         first = _one(draw, places)
         return [name, party, first, *([_one(draw, [at for at in places if at != first])] if least > 1 else [])]
 
-    return Rule(3, lambda stage: bool(able(stage)), drawn)
+    return Rule(weight, lambda stage: bool(able(stage)), drawn)
+
+
+def _drawn_all(draw: Any, stage: Stage) -> Act:
+    return ["all", TURNED] if draw(st.integers(0, 3)) == 3 else ["all"]
 
 
 def _drawn_step(draw: Any, stage: Stage) -> Act:
-    """Draw a party and a step of it: mostly the one that comes next."""
-    party = _one(draw, stage.made() * 8 + stage.targets(lambda party: True))
-    phases = stage.seen.rows(party)
-    number = len(stage.seen.taken(party))
-    following = [phases[number]] * 9 if number < len(phases) else []
-    return ["step", party, _one(draw, [*following, *phases])]
+    """Draw a party and a step of it: mostly one that its state allows."""
+    party = _one(draw, stage.pressed() * 8 + stage.targets(lambda party: True))
+    return ["step", party, _phase(draw, stage, party)]
+
+
+def _phase(draw: Any, stage: Stage, party: int) -> str:
+    seen = stage.seen
+    phase: str = _one(draw, seen.pace.allowed(seen, party) * 9 + seen.rows(party))
+    return phase
 
 
 def _drawn_again(draw: Any, stage: Stage) -> Act:
-    """Draw a step that a party took, as it was or with one of its letters changed."""
+    """Draw a step that a party took, often the last one, as it was or with one of its letters changed."""
     party = _one(draw, stage.targets(lambda party: bool(stage.seen.steps(party))))
     events = stage.seen.steps(party)
-    number = draw(st.integers(0, len(events) - 1))
-    letters = [parse(letter.data) for letter in events[number].letters if letter.message is not None]
-    if len(letters) != len(events[number].letters) or not letters or stage.blind or not draw(st.booleans()):
-        return ["again", party, number]
+    number = draw(st.integers(0, len(events) - 1)) if draw(st.booleans()) else len(events) - 1
+    asked = ["again", party, number, draw(st.integers(1, 3))]
+    letters = events[number].letters
+    if not letters or any(letter.message is None for letter in letters) or stage.blind or draw(st.booleans()):
+        return asked
     place = draw(st.integers(0, len(letters) - 1))
-    data = events[number].letters[place].data
-    if _names_users(events[number].letters[place]) and draw(st.integers(0, 3)):
-        return ["again", party, number, "told", place, *draw(lies(data, len(stage.seen.users)))]
-    return ["again", party, number, "changed", place, *draw(changes(data, stage.parties))]
+    if _names_users(letters[place]) and draw(st.integers(0, 3)):
+        return [*asked, "told", place, *draw(lies(letters[place].data, len(stage.seen.users)))]
+    return [*asked, "changed", place, *draw(changes(letters[place].data, stage.parties))]
 
 
 def _drawn_leave(draw: Any, stage: Stage) -> Act:
@@ -157,7 +170,8 @@ def _drawn_alter(draw: Any, stage: Stage) -> Act:
 def _drawn_tell(draw: Any, stage: Stage) -> Act:
     party = _one(draw, stage.targets(lambda party: bool(stage.lists(party))))
     place = _one(draw, stage.lists(party))
-    return ["tell", party, place, *draw(lies(stage.seen.waiting(party)[place].data, len(stage.seen.users)))]
+    asked = ["tell", party, place, _phase(draw, stage, party), draw(st.integers(1, 3))]
+    return [*asked, *draw(lies(stage.seen.waiting(party)[place].data, len(stage.seen.users)))]
 
 
 def _drawn_recall(draw: Any, stage: Stage) -> Act:
@@ -179,7 +193,7 @@ def _has_other_round(stage: Stage) -> bool:
 def _drawn_restart(draw: Any, stage: Stage) -> Act:
     """Draw a party that is started again: in the round, or in the other one, whose messages the network knows."""
     party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.deal.round
-    return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.integers(0, 3)) == 3 else round]
+    return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.booleans()) else round]
 
 
 def _can_restart(stage: Stage, party: int) -> bool:
@@ -189,20 +203,20 @@ def _can_restart(stage: Stage, party: int) -> bool:
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "all": Rule(40, lambda stage: True, lambda draw, stage: ["all"]),
-        "step": Rule(6, lambda stage: True, _drawn_step, tried=24),
-        "again": Rule(7, lambda stage: any(map(stage.seen.steps, stage.parties)), _drawn_again),
-        "drop": _at_mail("drop"),
-        "hold": _at_mail("hold"),
-        "release": Rule(6, lambda stage: any(stage.seen.held.values()), _drawn_release),
-        "repeat": _at_mail("repeat"),
-        "swap": _at_mail("swap", least=2),
-        "alter": Rule(6, lambda stage: any(map(stage.honest, stage.parties)), _drawn_alter),
-        "tell": Rule(10, lambda stage: any(map(stage.lists, stage.parties)), _drawn_tell),
+        "all": Rule(20, lambda stage: True, _drawn_all),
+        "step": Rule(5, lambda stage: True, _drawn_step, tried=24),
+        "again": Rule(10, lambda stage: any(map(stage.seen.steps, stage.parties)), _drawn_again),
+        "drop": _at_mail("drop", 2),
+        "hold": _at_mail("hold", 2),
+        "release": Rule(4, lambda stage: any(stage.seen.held.values()), _drawn_release),
+        "repeat": _at_mail("repeat", 3),
+        "swap": _at_mail("swap", 3, least=2),
+        "alter": Rule(7, lambda stage: any(map(stage.honest, stage.parties)), _drawn_alter),
+        "tell": Rule(20, lambda stage: any(map(stage.lists, stage.parties)), _drawn_tell),
         "recall": Rule(3, lambda stage: bool(stage.seen.archive), _drawn_recall),
         "foreign": Rule(3, _has_other_round, _drawn_foreign),
         "leave": Rule(1, lambda stage: bool(_able_to_leave(stage)), _drawn_leave),
-        "restart": Rule(2, lambda stage: bool(stage.seen.log), _drawn_restart),
+        "restart": Rule(4, lambda stage: bool(stage.seen.log), _drawn_restart),
     }
 )
 """All rules by the name of their act. The first one is honest, and the simplest."""
@@ -217,5 +231,6 @@ def act(draw: st.DrawFn, name: str, stage: Stage) -> Act:
 @st.composite
 def acts(draw: st.DrawFn, stage: Stage) -> Act:
     """Draw what happens next."""
-    names = [name for name, rule in RULES.items() for _ in range(rule.often(stage))]
+    names = ["all"] * stage.seen.pace.haste
+    names += [name for name, rule in RULES.items() for _ in range(rule.often(stage))]
     return list(draw(act(draw(st.sampled_from(names)), stage)))

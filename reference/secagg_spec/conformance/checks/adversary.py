@@ -23,11 +23,11 @@ from secagg_spec.conformance.mixed import CODED
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.protocols.shape import SERVER, Role
 
-MOST_ACTS = 40
+MOST_ACTS = 60
 """The most acts of a round."""
 
-EXAMPLES = {"heterosag": 8}
-"""How many rounds are drawn where it is not 24: those of HeteroSAg have some ten users."""
+EXAMPLES = {"heterosag": 10}
+"""How many rounds are drawn where it is not 40: those of HeteroSAg have some ten users."""
 
 _COMMON = ("CNF-20", "ERR-01", "MSG-02", "MSG-03", "MSG-04", "ADP-24")
 CLAUSES: dict[str, tuple[str, ...]] = {
@@ -86,7 +86,7 @@ def _register(party: str) -> None:
         *CLAUSES[party],
         operations=SESSIONS,
         applies=_applies(party),
-        examples=EXAMPLES.get(protocol, 24),
+        examples=EXAMPLES.get(protocol, 40),
     )
     def round_under_attack(draw: Any, call: Caller) -> None:
         """Whatever the network does to a round, each step is taken or refused as the text demands."""

@@ -157,7 +157,7 @@ def _first_round(right: Function) -> Function:
     "ADP-24",
     "privacy: two users in one process answer for the set that one of them was told",
     f"{_SESSIONS}.step",
-    _played(_light(), [0, 1], *[_ALL] * 4, ("tell", 1, 0, "without", "users", 4), _ALL),
+    _played(_light(), [0, 1], *[_ALL] * 4, ("tell", 1, 0, "recover", 1, "without", "users", 4), _ALL),
 )
 def _another_set(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, phase: str, inbox: list[str]) -> Any:
@@ -205,7 +205,7 @@ def _fourth(right: Function) -> Function:
 
 # ------------------------------------------------------------------------------------------------------ SecAgg
 
-_LIE: Act = ("tell", 0, 0, "both", "survivors", 1)
+_LIE: Act = ("tell", 0, 0, "unmasking", 2, "both", "survivors", 1)
 
 
 @mutant(
@@ -213,7 +213,7 @@ _LIE: Act = ("tell", 0, 0, "both", "survivors", 1)
     "SAG-20",
     "privacy: a user that refused a request answers the next one whatever it names, so that both secrets are released",
     f"{_PROTOCOLS}.secagg:check_request",
-    _played(_secagg(), [], *[_ALL] * 6, _LIE, ("step", 0, "unmasking"), _LIE, ("step", 0, "unmasking")),
+    _played(_secagg(), [], *[_ALL] * 6, _LIE),
 )
 def _second_request(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -233,7 +233,7 @@ def _second_request(right: Function) -> Function:
     "ERR-01",
     "privacy: a request that was refused is answered as well, with the one that is taken",
     f"{_PROTOCOLS}.secagg:user_unmasking",
-    _played(_secagg(), [], *[_ALL] * 6, _LIE, ("step", 0, "unmasking"), _ALL),
+    _played(_secagg(), [], *[_ALL] * 6, _LIE, _ALL),
 )
 def _late_reply(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -255,7 +255,7 @@ def _late_reply(right: Function) -> Function:
     "LSA-13",
     "wrong sum: the server takes the answers for those of the users in ascending order, in whichever order they come",
     f"{_PROTOCOLS}.lightsecagg:server_recover",
-    _played(_light(), [], *[_ALL] * 5, ("drop", SERVER, 4), ("drop", SERVER, 3), ("swap", SERVER, 0, 1), _ALL),
+    _played(_light(), [], *[_ALL] * 5, ("swap", SERVER, 0, 1), _ALL),
 )
 def _in_order(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -277,7 +277,7 @@ def _in_order(right: Function) -> Function:
         *[_ALL] * 6,
         ("alter", 0, 0, "element", "signatures", 0, 1),
         ("step", 0, "recover"),
-        ("again", 0, 2, "told", 0, "without", "users", 4),
+        ("again", 0, 2, 1, "told", 0, "without", "users", 4),
     ),
 )
 def _second_set(right: Function) -> Function:
@@ -292,7 +292,7 @@ def _second_set(right: Function) -> Function:
     "BSA-15",
     "wrong sum: after a refused step the server forgets whose updates it took, and takes one twice",
     f"{_PROTOCOLS}.basecagg:server_upload",
-    _played(_buffered(), [], *[_ALL] * 8, ("again", SERVER, 2), ("again", SERVER, 2)),
+    _played(_buffered(), [], *[_ALL] * 8, ("again", SERVER, 2, 2)),
 )
 def _cleared(right: Function) -> Function:
     def cleared(state: Any) -> dict[str, Any]:
@@ -302,17 +302,17 @@ def _cleared(right: Function) -> Function:
 
 
 @mutant(
-    "stamp-forgotten-with-the-training",
+    "stamp-forgotten-with-a-request",
     "BSA-08",
-    "acceptance: a user that abandoned its training takes a stale stamp, and shares a mask under it twice",
-    f"{_PROTOCOLS}.basecagg:user_abandon",
+    "acceptance: a user that asks for a model again takes a stale stamp, and shares two masks under it",
+    f"{_PROTOCOLS}.basecagg:user_request",
     _played(
         _buffered(),
         [],
         *[_ALL] * 3,
-        ("step", 0, "abandon"),
+        ("step", 0, "upload"),
         ("step", 0, "request"),
-        ("again", 0, 1),
+        ("again", 0, 1, 1),
     ),
 )
 def _forgotten(right: Function) -> Function:
