@@ -18,6 +18,9 @@ from secagg_spec.conformance.adversary.letters import Letter, changes, lies, use
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.protocols.shape import SERVER
 
+MOST_LOST = 4
+"""The most messages that the network loses or delays in a round, which else seldom came to its end."""
+
 HEADERS = frozenset({"sender", "receiver", "round", "session", "cut", "longer", "type"})
 """The changes that are refused, or not, whatever the values of a message are."""
 
@@ -48,6 +51,15 @@ class Stage:
         """Return the parties for which something holds, those that are played several times."""
         able = [party for party in self.parties if has(party)]
         return [party for party in able if party in self.played] * 4 + able
+
+    def lost(self) -> int:
+        """Return how many messages were lost or delayed so far."""
+        return sum(act[0] in ("drop", "hold") for act in self.seen.acts)
+
+    def meddled(self, most: int) -> bool:
+        """Return whether the last acts, so many of them, were all the network's."""
+        last = [act[0] for act in self.seen.acts[-most:]]
+        return len(last) == most and "all" not in last
 
     def pressed(self) -> list[int]:
         """Return the parties that were started again, and those for which letters wait that the network made."""
@@ -108,7 +120,10 @@ def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
         first = _one(draw, places)
         return [name, party, first, *([_one(draw, [at for at in places if at != first])] if least > 1 else [])]
 
-    return Rule(weight, lambda stage: bool(able(stage)), drawn)
+    def possible(stage: Stage) -> bool:
+        return bool(able(stage)) and (name not in ("drop", "hold") or stage.lost() < MOST_LOST)
+
+    return Rule(weight, possible, drawn)
 
 
 def _drawn_all(draw: Any, stage: Stage) -> Act:
