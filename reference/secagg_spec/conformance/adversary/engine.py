@@ -228,15 +228,16 @@ class Engine:
         self.archive.append(data)
 
     def start_again(self, party: int, round: int) -> None:
-        """End a party and start it again, in a round: what it knew is lost."""
+        """Start a party again, in a round, and end the one that it was: what that knew is lost."""
         if round != self.deal.round_of(party):
             self.deal = replace(self.deal, rounds={**self.deal.rounds, party: round})
         self.lives[party] += 1
         self.parties[party] = self.deal.open(party)
         if party in self.remotes:
             assert self.player is not None
-            self.remotes.pop(party).free()
+            before = self.remotes[party]
             self.remotes[party] = self.player.open(self.deal, party, _handle(party, self.lives[party]))
+            before.free()
 
 
 def _same(one: Message | None, other: Message) -> bool:

@@ -120,6 +120,14 @@ def _marked(right: Function, mark: Callable[[Any], Mapping[str, Any]]) -> Functi
 # --------------------------------------------------------------------------------------------------- sessions
 
 
+def _kept(sessions: Sessions) -> dict[str, Any]:
+    """Return what is kept from one session to the next, as long as any is open."""
+    if not sessions.open:
+        sessions.__dict__["kept"] = {}
+    kept: dict[str, Any] = sessions.__dict__["kept"]
+    return kept
+
+
 @mutant(
     "freed-party-goes-on",
     "ADP-24",
@@ -129,8 +137,8 @@ def _marked(right: Function, mark: Callable[[Any], Mapping[str, Any]]) -> Functi
 )
 def _goes_on(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, **given: Any) -> Any:
+        kept = _kept(self)
         right(self, handle, **given)
-        kept = self.__dict__.setdefault("kept", {})
         self.open[handle] = kept.setdefault(repr(sorted(given.items())), self.open[handle])
         return {}
 
@@ -146,8 +154,7 @@ def _goes_on(right: Function) -> Function:
 )
 def _first_round(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, round: str, **given: Any) -> Any:
-        rounds = self.__dict__.setdefault("rounds", {})
-        return right(self, handle, round=rounds.setdefault(repr(sorted(given.items())), round), **given)
+        return right(self, handle, round=_kept(self).setdefault(repr(sorted(given.items())), round), **given)
 
     return wrong
 
@@ -161,13 +168,12 @@ def _first_round(right: Function) -> Function:
 )
 def _another_set(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, phase: str, inbox: list[str]) -> Any:
-        told = self.__dict__.setdefault("told", {})
         if phase != "recover" or handle not in self.open or not hasattr(self.open[handle].state, "held"):
             return right(self, handle, phase, inbox)
-        users = [told[other] for other in self.open if other in told and other != handle]
+        users = [party.__dict__["told"] for party in self.open.values() if "told" in party.__dict__]
         answer = right(self, handle, phase, [_as_told(text, users) for text in inbox])
         if len(inbox) == 1 and isinstance(message := parse(bytes.fromhex(inbox[0])), SurvivingSet):
-            told[handle] = message.users
+            self.open[handle].__dict__["told"] = message.users
         return answer
 
     return wrong
@@ -190,14 +196,13 @@ def _as_told(text: str, users: Sequence[Sequence[int]]) -> str:
 )
 def _fourth(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, phase: str, inbox: list[str]) -> Any:
-        refusals = self.__dict__.setdefault("refusals", {})
-        party = self.open.get(handle)
-        if refusals.get(id(party), 0) > 3:
+        known = self.open[handle].__dict__ if handle in self.open else {}
+        if known.get("refusals", 0) > 3:
             raise Reject("wrong_phase", "the party has ended")
         try:
             return right(self, handle, phase, inbox)
         except Exception:
-            refusals[id(party)] = refusals.get(id(party), 0) + 1
+            known["refusals"] = known.get("refusals", 0) + 1
             raise
 
     return wrong
