@@ -174,7 +174,8 @@ def test_a_difference_is_named_by_act_party_step_message_and_element() -> None:
     assert (caught.value.number, difference.party, difference.phase) == (6, 0, "recover")
     assert difference.spot is not None
     assert (difference.spot.type, difference.spot.field, difference.spot.element) == ("AggregatedShare", "share", 0)
-    assert str(caught.value).startswith("act 6 (all go on): user 0, step recover: message 0 (AggregatedShare), share[0]:")
+    said = "act 6 (all go on): user 0, step recover: message 0 (AggregatedShare), share[0]: got "
+    assert str(caught.value).startswith(said)
 
 
 @pytest.mark.requirement("CNF-21")

@@ -86,9 +86,10 @@ def _type(data: bytes, number: int) -> bytes:
 
 def _element(data: bytes, name: str, at: int, mask: int) -> bytes:
     message = parse(data)
-    values = getattr(message, name)
+    values: Any = getattr(message, name)
     if isinstance(values, bytes):
-        return encode(replace(message, **{name: _flip(values, at, mask)}))
+        flipped: Any = _flip(values, at, mask)
+        return encode(replace(message, **{name: flipped}))
     numbers = [int(value) for value in values]
     numbers[at] ^= mask
     made: Any = tuple(numbers) if isinstance(values, tuple) else np.array(numbers, np.uint64)
@@ -203,21 +204,20 @@ def changes(draw: st.DrawFn, data: bytes, parties: Sequence[int]) -> list[Any]:
     """Draw a change of a message; `parties` are those that it may come from or go to."""
     message = parse(data)
     word = draw(st.sampled_from(("element", "flip", "sender", "receiver", "round", "session", "cut", "longer", "type")))
-    if word == "flip" or (word == "element" and not _own(message)):
-        return ["flip", draw(st.integers(0, len(data) - 1)), 1 << draw(st.integers(0, 7))]
-    if word == "element":
+    if word == "element" and _own(message):
         return _drawn_element(draw, message)
-    if word == "cut":
-        return ["cut", draw(st.integers(1, len(data)))]
-    if word == "longer":
-        return ["longer", draw(st.integers(1, 4))]
-    if word == "type":
-        return ["type", draw(st.sampled_from([number for number in sorted(KINDS) if number != message.TYPE]))]
-    if word == "session":
-        return ["session", bytes([message.session[0] ^ 1]) + message.session[1:]]
-    if word == "round":
-        return ["round", message.round ^ 1 << draw(st.sampled_from((0, 1, 31)))]
-    return [word, draw(st.sampled_from([party for party in parties if party != getattr(message, word)]))]
+    values: Mapping[str, Callable[[], list[Any]]] = {
+        "cut": lambda: [draw(st.integers(1, len(data)))],
+        "longer": lambda: [draw(st.integers(1, 4))],
+        "type": lambda: [draw(st.sampled_from([number for number in sorted(KINDS) if number != message.TYPE]))],
+        "session": lambda: [bytes([message.session[0] ^ 1]) + message.session[1:]],
+        "round": lambda: [message.round ^ 1 << draw(st.sampled_from((0, 1, 31)))],
+        "sender": lambda: [draw(st.sampled_from([party for party in parties if party != message.sender]))],
+        "receiver": lambda: [draw(st.sampled_from([party for party in parties if party != message.receiver]))],
+    }
+    if word in values:
+        return [word, *values[word]()]
+    return ["flip", draw(st.integers(0, len(data) - 1)), 1 << draw(st.integers(0, 7))]
 
 
 def _own(message: Message) -> list[str]:

@@ -81,14 +81,14 @@ class Round(RuleBasedStateMachine):
 
     @invariant()
     def nobody_gives_both_secrets_away(self) -> None:
-        """No user sends shares of both secrets of anyone."""
+        """Demand that no user sends shares of both secrets of anyone."""
         if self.stage is not None:
             for user in self.stage.engine.users:
                 assert not revealed_twice(self.stage.engine, user)
 
     @invariant()
     def whoever_refuses_sends_nothing(self) -> None:
-        """A step that is refused sends no message."""
+        """Demand that no step that is refused sends a message."""
         if self.stage is not None:
             assert not any(event.sent for event in self.stage.engine.log if event.error is not None)
 
@@ -117,7 +117,9 @@ def machine(connection: Connection, party: str) -> type[Round]:
     caps = greet(connection.ask)
     possible = [name for name in parties() if name in caps.parties]
     if party not in possible:
-        raise UsageError(f"party is {party!r}; rounds can be played with {', '.join(possible) or 'none of its parties'}")
+        raise UsageError(
+            f"party is {party!r}; rounds can be played with {', '.join(possible) or 'none of its parties'}"
+        )
     protocol, _, role = party.partition(".")
     members: dict[str, Any] = {name: _rule(name) for name in RULES}
     return type(

@@ -86,7 +86,9 @@ class Buffered(Pace):
         state, server = engine.state(user), engine.state(SERVER)
         if step.phase == "request":
             record = server.records.get(user)
-            return state.phase == "idle" and user not in server.buffer and getattr(record, "stamp", None) != server.round
+            return (
+                state.phase == "idle" and user not in server.buffer and getattr(record, "stamp", None) != server.round
+            )
         if step.phase == "upload":
             return bool(state.phase == "training")
         return bool(self.chosen(engine, step, user))

@@ -127,7 +127,7 @@ def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
 
 
 def _drawn_all(draw: Any, stage: Stage) -> Act:
-    return ["all", TURNED] if draw(st.integers(0, 3)) == 3 else ["all"]
+    return ["all", TURNED] if draw(st.booleans()) else ["all"]
 
 
 def _drawn_step(draw: Any, stage: Stage) -> Act:
@@ -198,7 +198,11 @@ def _drawn_foreign(draw: Any, stage: Stage) -> Act:
     """Draw a message of the other round, mostly one that goes to the party there."""
     party, letters = _one(draw, stage.targets(lambda party: True)), stage.seen.foreign
     own = [number for number, data in enumerate(letters) if parse(data).receiver == party]
-    return ["foreign", party, _one(draw, own) if own and draw(st.booleans()) else draw(st.integers(0, len(letters) - 1))]
+    return [
+        "foreign",
+        party,
+        _one(draw, own) if own and draw(st.booleans()) else draw(st.integers(0, len(letters) - 1)),
+    ]
 
 
 def _has_other_round(stage: Stage) -> bool:

@@ -2,8 +2,8 @@
 
 from secagg_spec.conformance.checks import (
     active,
-    adversary,
     adapter,
+    adversary,
     arithmetic,
     averages,
     basa,
@@ -47,8 +47,8 @@ __all__ = [
     "REGISTRY",
     "Check",
     "active",
-    "adversary",
     "adapter",
+    "adversary",
     "arithmetic",
     "averages",
     "basa",

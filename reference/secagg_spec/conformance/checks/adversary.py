@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import strategies as st
-
 from secagg_spec.conformance import adversary, cases
 from secagg_spec.conformance.adversary import Act, Engine, Found, Stage
 from secagg_spec.conformance.capabilities import Capabilities
@@ -32,7 +30,7 @@ EXAMPLES = {"heterosag": 10}
 _COMMON = ("CNF-20", "ERR-01", "MSG-02", "MSG-03", "MSG-04", "ADP-24")
 CLAUSES: dict[str, tuple[str, ...]] = {
     "lightsecagg.user": ("LSA-04", "LSA-09", "LSA-10", "LSA-11", "LSA-12"),
-    "lightsecagg.server": ("LSA-05", "LSA-06", "LSA-16"),
+    "lightsecagg.server": ("LSA-05", "LSA-06", "LSA-13", "LSA-16"),
     "lightsecagg-active.user": ("LSA-22", "LSA-27", "LSA-28", "LSA-29"),
     "lightsecagg-active.server": ("LSA-24",),
     "secagg.user": ("SAG-06", "SAG-15", "SAG-19", "SAG-20", "SAG-21", "SAG-23", "SAG-25", "SAG-32"),

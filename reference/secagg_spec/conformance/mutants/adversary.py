@@ -1,4 +1,4 @@
-"""Planted bugs that a schedule of the network shows: a restart, a second lie, another order, two users in one process."""
+"""Planted bugs that a schedule of the network shows: a restart, a second lie, another order, two users at once."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _another_set(right: Function) -> Function:
     return wrong
 
 
-def _as_told(text: str, users: Sequence[Sequence[int]]) -> str:
+def _as_told(text: str, users: Sequence[tuple[int, ...]]) -> str:
     try:
         message = parse(bytes.fromhex(text))
     except ProtocolError:
