@@ -23,7 +23,7 @@ from secagg_spec import (
     simulate,
 )
 from secagg_spec.conformance import command as conform
-from secagg_spec.conformance import power, replay
+from secagg_spec.conformance import init, power, replay
 from secagg_spec.conformance.vectors import command as vectors
 from secagg_spec.conformance.vectors import promote
 from secagg_spec.conformance.wire import UsageError
@@ -52,6 +52,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
     conform.add_parser(commands)
+    init.add_parser(commands)
     privacy.add_parser(commands)
     claims_command.add_parser(commands)
     power.add_parser(commands)

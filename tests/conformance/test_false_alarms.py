@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.connection import Connection, DirectConnection
 from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
 from secagg_spec.conformance.targets import TARGETS, reference
+from secagg_spec.conformance.vectors import judge
+from secagg_spec.conformance.vectors.judge import Outcome
 from tests.conformance import narrow
+from tests.conformance.shipped import VECTORS
 from tests.quick import QUICK, some
 
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "default")
@@ -152,3 +157,31 @@ def test_a_check_without_a_case_is_not_passed() -> None:
         assert found[name].verdict == "unsupported"
         assert found[name].note.startswith("not run: the declared range")
     assert found["field.add/exact"].note == "not offered"
+
+
+def one_modulus(code: str, **declared: Any) -> list[Outcome]:
+    """Judge, by the vectors of its operation, an adapter for one modulus that refuses each other one with this code."""
+    adapter, right = Adapter("one modulus", "1"), reference.build()
+
+    @adapter.operation("lightsecagg.mask", **declared)
+    def mask(**params: str) -> dict[str, Any]:
+        if params["q"] != "4294967291":
+            raise Reject(code)
+        return dict(right.answer({"id": 1, "op": "lightsecagg.mask", "params": params})["result"])
+
+    connection = DirectConnection(adapter.answer)
+    caps = greet(connection.ask)
+    asked = [vector for vector in VECTORS.values() if vector.operation == "lightsecagg.mask"]
+    of_form = [replace(vector, clauses=("ADP-14",)) for vector in asked if vector.reject]
+    return [judge.judge(connection, caps, vector) for vector in [*asked, *of_form]]
+
+
+@pytest.mark.requirement("ADP-06")
+@pytest.mark.parametrize("code", ["bad_param", "out_of_range", "length_mismatch"])
+def test_a_vector_outside_the_ranges_may_be_refused_with_any_code(code: str) -> None:
+    outcomes = one_modulus(code, ranges={"q": {"values": ["4294967291"]}})
+    failed = [outcome for outcome in outcomes if outcome.failed]
+    assert {outcome.verdict for outcome in failed} == {"wrong_reason"}
+    assert all(outcome.vector.clauses == ("ADP-14",) for outcome in failed), "what is said of forms comes first"
+    everywhere = one_modulus(code)
+    assert {outcome.verdict for outcome in everywhere if outcome.vector.result is None} == {"pass", "wrong_reason"}

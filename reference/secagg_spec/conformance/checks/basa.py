@@ -55,7 +55,7 @@ _WRONG_ROUND = (str(2**32), "-1")
 def mask(draw: Any, call: Caller) -> None:
     """The masked update has the masks to all positions after, its own, and not those from the accepted ones before."""
     chosen, k = scenes.drawn(draw)
-    same(f"masked update of position {k}", _masked(call, chosen, k), chosen.masked(k))
+    same(f"masked update of position {k}", masked_update(call, chosen, k), chosen.masked(k))
 
 
 @check("basa.mask/cancel", "BAA-26", operations=(MASK,), examples=60)
@@ -65,7 +65,7 @@ def cancel(draw: Any, call: Caller) -> None:
     call.by_relation |= not standard(call.caps)
     total = np.zeros(chosen.parameters.d, dtype=np.uint64)
     for k in chosen.accepted:
-        total = chosen.parameters.ring.add(total, _masked(call, chosen, k))
+        total = chosen.parameters.ring.add(total, masked_update(call, chosen, k))
     same("sum of the masked updates", total, chosen.sum())
 
 
@@ -79,9 +79,9 @@ def bound(draw: Any, call: Caller) -> None:
     name = draw(st.sampled_from(("session", "epoch", *sorted(others))))
     moved = _elsewhere(chosen, name, others)
     call.by_relation |= not standard(call.caps)
-    first = _masked(call, chosen, k)
+    first = masked_update(call, chosen, k)
     weighed = replace(moved, weights={**chosen.weights, k: 1}, updates=_zeros(chosen))
-    second = _masked(call, weighed, k)
+    second = masked_update(call, weighed, k)
     if np.array_equal(p.ring.subtract(first, _weighted(chosen, k)), second):
         fail(f"the masks are the same under another {name}")
 
@@ -116,7 +116,7 @@ def unused_seeds(draw: Any, call: Caller) -> None:
     other = (bytes(_BYTES),) * last + chosen.seeds[k][last:]
     call.by_relation |= not standard(call.caps)
     moved = replace(chosen, seeds={**chosen.seeds, k: other})
-    same("masked update with other unused seeds", _masked(call, moved, k), _masked(call, chosen, k))
+    same("masked update with other unused seeds", masked_update(call, moved, k), masked_update(call, chosen, k))
 
 
 @check("basa.mask/used-seeds", "BAA-26", operations=(MASK,), examples=40)
@@ -135,7 +135,7 @@ def used_seeds(draw: Any, call: Caller) -> None:
     other = (*seeds[:j], bytes([seeds[j][0] ^ 1]) + seeds[j][1:], *seeds[j + 1 :])
     call.by_relation |= not standard(call.caps)
     moved = replace(chosen, seeds={**chosen.seeds, i: other})
-    if np.array_equal(_masked(call, moved, k), _masked(call, chosen, k)):
+    if np.array_equal(masked_update(call, moved, k), masked_update(call, chosen, k)):
         fail(f"the masked update of position {k} is the same with another seed {which}")
 
 
@@ -208,7 +208,8 @@ def _wrong_uploads(chosen: Buffer, k: int) -> dict[str, dict[str, Any]]:
     return found if len(accepted) < 2 else {**found, "no order of positions": {"accepted": accepted[::-1]}}
 
 
-def _masked(call: Caller, chosen: Buffer, k: int) -> UintArray:
+def masked_update(call: Caller, chosen: Buffer, k: int) -> UintArray:
+    """Return the masked update of a position."""
     p = chosen.parameters
     return call.read(MASK, call.result(MASK, chosen.mask_params(k)).get("masked"), "masked", p.d, p.R)
 
@@ -458,7 +459,7 @@ def skips(draw: Any, call: Caller) -> None:
 def own_masks(draw: Any, call: Caller) -> None:
     """Updates under the own masks are recovered as the sum of the weighted updates."""
     chosen = scenes.buffer(draw, scenes.parameters(draw))
-    rows = [_masked(call, chosen, k) for k in chosen.accepted]
+    rows = [masked_update(call, chosen, k) for k in chosen.accepted]
     call.by_relation |= not standard(call.caps)
     _recovered(call, chosen, chosen.recover_params(rows))
 

@@ -62,7 +62,11 @@ class Exchange:
 
 @dataclass
 class Caller:
-    """How a check asks an adapter. It keeps the transcript of the case."""
+    """How a check asks an adapter. It keeps the transcript of the case.
+
+    `cases` is the number of cases of the run, by which checks by chance choose how much they draw. In `limits` a check
+    says what its pass cannot see (CNF-31).
+    """
 
     connection: Connection
     caps: Capabilities
@@ -71,6 +75,8 @@ class Caller:
     reason_unchecked: bool = False
     transcript: list[Exchange] = field(default_factory=list)
     asked: int = 0
+    cases: int = 100
+    limits: list[str] = field(default_factory=list)
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer; a broken adapter fails the check."""
@@ -200,7 +206,8 @@ Condition = Callable[[Capabilities], bool]
 class Check:
     """One check: what it decides, what it needs, and the function that draws and judges a case.
 
-    `examples` is the number of cases that suffices, where fewer than the run's number do.
+    `examples` is the number of cases that suffices, where fewer than the run's number do. A check that is `fixed` draws
+    nothing, and has one case.
     """
 
     id: str
@@ -210,6 +217,7 @@ class Check:
     applies: Condition
     text: str
     examples: int | None = None
+    fixed: bool = False
 
     def runs_on(self, caps: Capabilities) -> bool:
         """Return whether the adapter declares what the check needs."""

@@ -42,11 +42,11 @@ def mask(draw: Any, call: Caller) -> None:
     """Each segment has the user's own mask and those of the users of its cell whose shares arrived, and is packed."""
     chosen = masked(draw)
     user, arrived = sender(draw, chosen)
-    got, want = _segments(call, chosen, user, arrived), chosen.segments(user, arrived)
+    got, want = segments_of(call, chosen, user, arrived), chosen.segments(user, arrived)
     if got == want:
         return
-    found = _unpacked(chosen, user, got)
-    same("masked segments", found, _unpacked(chosen, user, want))
+    found = unpacked(chosen, user, got)
+    same("masked segments", found, unpacked(chosen, user, want))
     fail(f"the segments are packed as {got.hex()}, must be {want.hex()}", want.hex())
 
 
@@ -59,12 +59,12 @@ def outsiders(draw: Any, call: Caller) -> None:
     peer = draw(st.sampled_from(others))
     secrets = {**chosen.secrets, frozenset((user, peer)): bytes(32)}
     call.by_relation |= not standard(call.caps)
-    before = _unpacked(chosen, user, _segments(call, chosen, user, others))
-    after = _unpacked(chosen, user, _segments(call, replace(chosen, secrets=secrets), user, others))
+    before = unpacked(chosen, user, segments_of(call, chosen, user, others))
+    after = unpacked(chosen, user, segments_of(call, replace(chosen, secrets=secrets), user, others))
     for cell in cells_of(chosen.parameters, user):
         if peer not in cell.members:
             same(f"segment {cell.segment}, without user {peer}", cell.of(after), cell.of(before))
-        elif _tells(cell) and np.array_equal(cell.of(after), cell.of(before)):
+        elif tells(cell) and np.array_equal(cell.of(after), cell.of(before)):
             fail(f"segment {cell.segment} has no mask that is shared with user {peer}")
 
 
@@ -86,7 +86,7 @@ def bound(draw: Any, call: Caller) -> None:
     moved = replace(chosen, **(elsewhere.get(name) or {"parameters": others[name]}))
     call.by_relation |= not standard(call.caps)
     arrived = [peer for peer in range(p.N) if peer != user]
-    first, second = (_segments(call, each, user, arrived) for each in (chosen, moved))
+    first, second = (segments_of(call, each, user, arrived) for each in (chosen, moved))
     if (
         sum(cell.length * (cell.ring.modulus - 1).bit_length() for cell in cells_of(p, user)) >= _SURE
         and first == second
@@ -98,7 +98,8 @@ _SURE = 40
 """So many bits of two uniform streams are all but never equal."""
 
 
-def _tells(cell: Cell) -> bool:
+def tells(cell: Cell) -> bool:
+    """Return whether two masks of a cell are all but never equal."""
     return cell.length * (cell.ring.modulus - 1).bit_length() >= _SURE
 
 
@@ -109,7 +110,7 @@ def own_segments(draw: Any, call: Caller) -> None:
     survivors, dropped = arrival(draw, chosen)
     everybody = [*survivors, *dropped]
     call.by_relation |= not standard(call.caps)
-    segments = {user: _segments(call, chosen, user, [u for u in everybody if u != user]) for user in survivors}
+    segments = {user: segments_of(call, chosen, user, [u for u in everybody if u != user]) for user in survivors}
     _judge_sums(call, chosen, survivors, chosen.unmask_params(survivors, dropped, segments))
 
 
@@ -289,7 +290,8 @@ def _wrong_secrets(params: Mapping[str, Any], gone: int) -> dict[str, dict[str, 
 # -------------------------------------------------------------------------------------------------------------- helpers
 
 
-def _segments(call: Caller, chosen: Masked, user: int, arrived: Sequence[int]) -> bytes:
+def segments_of(call: Caller, chosen: Masked, user: int, arrived: Sequence[int]) -> bytes:
+    """Return the masked segments of a user as the adapter packs them."""
     text = call.result(MASK, chosen.mask_params(user, arrived)).get("segments")
     try:
         return bytes.fromhex(text)  # type: ignore[arg-type]
@@ -297,7 +299,8 @@ def _segments(call: Caller, chosen: Masked, user: int, arrived: Sequence[int]) -
         raise CheckFailed("protocol", f"{MASK}: segments of the result is not bytes in hex digits") from None
 
 
-def _unpacked(chosen: Masked, user: int, data: bytes) -> UintArray:
+def unpacked(chosen: Masked, user: int, data: bytes) -> UintArray:
+    """Return the d elements of packed segments; another form fails."""
     try:
         return unpack_segments(cells_of(chosen.parameters, user), data)
     except ParameterError as error:

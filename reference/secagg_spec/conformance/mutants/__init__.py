@@ -14,11 +14,12 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.conformance.mutants import kinds
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.shape import Step
 
@@ -30,7 +31,8 @@ class Mutant:
     `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong one from the right one.
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
     `reach` is the test that finds it, as ``"file::name"``, where no operation of the adapter protocol comes near; else
-    it is empty. `also` are further clauses that the bug breaks.
+    it is empty. `also` are further clauses that the bug breaks. `kind` is what it does, one of `kinds.KINDS`, and
+    `source` where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon.
     """
 
     name: str
@@ -41,6 +43,13 @@ class Mutant:
     witness: Callable[[], object]
     reach: str = ""
     also: tuple[str, ...] = ()
+    kind: str = field(kw_only=True)
+    source: str = field(kw_only=True)
+
+    @property
+    def protocol(self) -> str:
+        """The page of the text, or the part of the project, that its first clause belongs to."""
+        return kinds.protocol(self.clause)
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -59,12 +68,15 @@ def mutant(
     witness: Callable[[], object],
     reach: str = "",
     also: tuple[str, ...] = (),
+    *,
+    kind: str,
+    source: str,
 ) -> Callable[[Any], Any]:
     """Register a function that makes the wrong piece from the right one; the arguments are the fields of `Mutant`."""
 
     def register(build: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
         assert name not in REGISTRY, f"two mutants are called {name}"
-        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach, also)
+        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach, also, kind=kind, source=source)
         return build
 
     return register

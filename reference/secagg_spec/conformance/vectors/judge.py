@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks.base import Caller, CheckFailed
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import entries
@@ -61,17 +61,23 @@ def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome
     A vector with a result needs its numbers inside the declared ranges. One that is to be refused is asked outside them
     as well, where `unsupported` says nothing (ADP-06).
     """
-    declared = _in_range(caps, vector)
-    if not applies(caps, vector) or (vector.result is not None and not declared):
+    if not asks(caps, vector):
         return Outcome(vector, UNDECLARED)
     call = Caller(connection, caps)
     try:
-        _compare(call, vector)
+        demand(call, vector)
+    except Declined:
+        return Outcome(vector, UNDECLARED)
     except CheckFailed as failed:
         return Outcome(vector, failed.verdict, str(failed), _answer(call))
     if call.transcript[-1].answer is not None and call.transcript[-1].answer.kind == "unsupported":
         return Outcome(vector, UNDECLARED)
     return Outcome(vector, PASS, answer=_answer(call), reason_unchecked=call.reason_unchecked)
+
+
+def asks(caps: Capabilities, vector: Vector) -> bool:
+    """Return whether a vector says something about what is declared: inside it, or to be refused by its operation."""
+    return applies(caps, vector) and (vector.result is None or _in_range(caps, vector))
 
 
 def covers(caps: Capabilities, vector: Vector) -> bool:
@@ -88,6 +94,13 @@ def applies(caps: Capabilities, vector: Vector) -> bool:
     return explicit and all(caps.policy(name) == choice for name, choice in presupposed.items())
 
 
+def _is_outside(caps: Capabilities, vector: Vector) -> bool:
+    """Return whether numbers lie outside ranges that are declared; what is said of forms comes before ranges."""
+    narrow = {"ranges", "parameter_sets"} & set(caps.operations[vector.operation])
+    of_form = any(clause.startswith("ADP-") for clause in vector.clauses)
+    return bool(narrow) and not of_form and not _in_range(caps, vector)
+
+
 def _in_range(caps: Capabilities, vector: Vector) -> bool:
     try:
         return caps.offers(vector.operation) and caps.declares(vector.operation, vector.params)
@@ -95,9 +108,23 @@ def _in_range(caps: Capabilities, vector: Vector) -> bool:
         return False
 
 
-def _compare(call: Caller, vector: Vector) -> None:
+def demand(call: Caller, vector: Vector) -> None:
+    """Ask a vector, and raise `CheckFailed` when the answer is not the outcome that it demands.
+
+    Raises
+    ------
+    CheckFailed
+        The answer is ruled out.
+    Declined
+        It was refused for another reason, outside the declared ranges: the reason may be the range (ADP-06).
+    """
     if vector.result is None:
-        call.refused(vector.operation, vector.params, frozenset(vector.reject), vector.comment, vector.rand)
+        try:
+            call.refused(vector.operation, vector.params, frozenset(vector.reject), vector.comment, vector.rand)
+        except CheckFailed as failed:
+            if failed.verdict == "wrong_reason" and _is_outside(call.caps, vector):
+                raise Declined from None
+            raise
         return
     got = call.result(vector.operation, vector.params, vector.rand)
     if vector.operation in entries.MEMBERS:

@@ -219,9 +219,9 @@ class Unpackable(Exception):
 
 def seed(rand: dict[str, Any]) -> None:
     """Seed the global generators that the released functions draw from."""
-    value = int(rand["seed"], 16) % 2**32
-    random.seed(value)
-    np.random.seed(value)
+    data = bytes.fromhex(rand["seed"])
+    random.seed(data)
+    np.random.seed(np.frombuffer(data, "<u4"))
 
 
 if __name__ == "__main__":

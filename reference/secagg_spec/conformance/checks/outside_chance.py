@@ -1,0 +1,534 @@
+"""Checks of what implementations draw themselves, by statistics with a stated false-alarm rate.
+
+Two relations hold for uniform draws but with a probability of at most 2**-48 in each check: many draws are all
+different, and modulo a small number each residue occurs. What a pass cannot see is said beside it (CNF-31).
+
+How many draws are compared follows from the number of cases of the run alone, so that equal runs have equal reports. It
+is drawn, so that a failure that is stored is judged again with as many.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
+from secagg_spec.conformance.checks.rounds import Session, UserScene
+from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.streams import other
+from secagg_spec.conformance.outside import chance, seeds
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.wire import pack, pack_reals
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.lightsecagg import MaskedUpdate
+
+_ENCODE, _SHARE, _QUANTIZE, _EXPAND = "mds.encode", "shamir.share", "quantizer.quantize", "prg.expand"
+_AGREE, _SEAL, _BATCH = "pair.agree", "pair.seal", "select.batch"
+_LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
+LARGEST_MODULUS, _LARGEST_PRIME = 2**10, 1021
+_PIECE = 4096
+"""Elements of one answer, where residues are counted."""
+FINGERPRINT = chance.fingerprint_bits(chance.MOST_DRAWS)
+"""Bits of what is compared, so that even 2**20 uniform draws are all different."""
+_SOME, _FEW = 10, 4
+"""Draws for each case where one takes long, and where it takes operations on keys."""
+_COINS = 100
+"""Numbers midway between two integers: one bit each, or a rounding error less than one."""
+_CHOSEN: Mapping[str, Any] = {
+    "N": 120,
+    "K": 60,
+    "T": 1,
+    "strategy": "random",
+    "frequencies": [0] * 120,
+    "available": list(range(120)),
+}
+"""A choice with C(120, 60) > 2**116 results, all equally likely."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What an operation draws, as a text that uniform draws repeat with a probability of 2**-87 at most.
+
+    `rand` holds the seed, or is nothing where the implementation takes none.
+    """
+
+    operation: str
+    what: str
+    text: Callable[[Mapping[str, Any] | None], str]
+    verdict: str
+    learned: str
+
+
+def own_draws(operation: str) -> Callable[[Capabilities], bool]:
+    """Return the condition that an implementation draws itself what an operation samples."""
+    return lambda caps: caps.grade(operation) != "explicit"
+
+
+# ---------------------------------------------------------------------------------------------------- equal draws
+
+
+def demand_distinct(call: Caller, drawing: Drawing, n: int, *, seeded: bool) -> None:
+    """Fail when two draws are equal: of seeds that are alike, and of n others."""
+    call.by_relation = True
+    pairs = seeds.alike() if seeded else []
+    for first, second, how in pairs:
+        if drawing.text(_rand(first)) == drawing.text(_rand(second)):
+            _equal(drawing, f"two seeds, {how}, {first.hex()} and {second.hex()}")
+        call.transcript.clear()
+    _demand_no_collision(call, drawing, n, seeded)
+    bits = chance.visible_bits(n)
+    seen = math.floor(100 * chance.detection(n, bits)) / 100
+    call.limits.append(
+        f"{n} draws were all different: a seed cut to {bits} bits would show so with a probability of at least {seen}, "
+        f"one cut to more bits with less; false alarm at most 2**-{chance.ALARM_BITS}"
+    )
+
+
+def _demand_no_collision(call: Caller, drawing: Drawing, n: int, seeded: bool) -> None:
+    """Fail when two of n draws are equal; the transcript then has these two, where they can be asked for again."""
+    found: dict[str, int] = {}
+    for at in range(n):
+        rand = _rand(seeds.numbered(drawing.operation, at)) if seeded else None
+        text = drawing.text(rand)
+        first = found.setdefault(text, at)
+        if first != at:
+            _ask_again(call, drawing, first, seeded)
+            _equal(drawing, f"draws {first} and {at} of {n}")
+        call.transcript.clear()
+
+
+def _ask_again(call: Caller, drawing: Drawing, first: int, seeded: bool) -> None:
+    if seeded:
+        last: list[Exchange] = list(call.transcript)
+        call.transcript.clear()
+        drawing.text(_rand(seeds.numbered(drawing.operation, first)))
+        call.transcript.extend(last)
+
+
+def _rand(seed: bytes) -> dict[str, str]:
+    return {"seed": seed.hex()}
+
+
+def _equal(drawing: Drawing, which: str) -> None:
+    """Fail: two draws are equal."""
+    message = f"{drawing.operation}: {which} have the same {drawing.what}: {drawing.learned}"
+    raise CheckFailed(drawing.verdict, message, {"coalition": [], "server": True, "learns": drawing.learned})
+
+
+def _distinct(
+    operation: str,
+    *clauses: str,
+    what: str,
+    applies: Callable[[Capabilities], bool],
+    build: Callable[[Caller], Callable[[Mapping[str, Any] | None], str]],
+    learned: str,
+    verdict: str = "leaked",
+    each: int = chance.PER_CASE,
+    doc: str = "",
+) -> None:
+    """Register the check that an operation's draws are all different."""
+
+    def judge(draw: Any, call: Caller) -> None:
+        drawing = Drawing(operation, what, build(call), verdict, learned)
+        n = chance.draws(draw(st.just(call.cases)), each)
+        seeded = _takes_seeds(call.caps, operation)
+        demand_distinct(call, drawing, n, seeded=seeded)
+
+    judge.__doc__ = doc or f"Distinct seeds, or calls without any, give distinct {what}."
+    check(f"privacy/{operation}/seeds", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
+
+
+def _takes_seeds(caps: Capabilities, operation: str) -> bool:
+    """Return whether what is drawn follows from a seed, or a key, that is given; those of pairs draw their own."""
+    return operation == _EXPAND or (caps.grade(operation) == "seeded" and operation not in (_AGREE, _SEAL))
+
+
+_DIFFERENCE = "the server alone learns the difference of two updates that are masked so"
+
+
+def _smallest_code(caps: Capabilities) -> dict[str, int]:
+    """Return the simplest numbers of users that are declared, and the largest modulus."""
+    numbers = _smallest(caps, _ENCODE)
+    return {**numbers, "q": max(_moduli(caps, _ENCODE, numbers["N"]))}
+
+
+def _smallest(caps: Capabilities, operation: str) -> dict[str, int]:
+    """Return the simplest numbers of users that an operation declares."""
+    space = cases.Space(caps, (operation,))
+    sets = space.sets()
+    chosen = dict(sets[0]) if sets else {}
+    if not chosen:
+        N = next(N for N in space.rosters() if space.colluders(N))
+        T = space.colluders(N)[0]
+        chosen = {"N": N, "T": T, "D": space.tolerated(N, T)[0]}
+    if "U" not in chosen:
+        chosen["U"] = space.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))[0]
+    return {"D": 0, **chosen}
+
+
+def _moduli(caps: Capabilities, operation: str, above: int) -> Sequence[int]:
+    return cases.Space(caps, (operation,)).moduli(prime=True, above=above)
+
+
+def _length(q: int) -> int:
+    """Return how many uniform elements modulo q have the bits that are compared."""
+    return math.ceil(FINGERPRINT / math.log2(q))
+
+
+def _held(call: Caller, code: Mapping[str, int], L: int, rand: Mapping[str, Any] | None) -> str:
+    """Return the share that user 0 gets of zeros, L elements: as uniform as the noise (MDS-10)."""
+    params = {name: code[name] for name in ("q", "N", "U", "T")}
+    mask = pack(np.zeros(L * (code["U"] - code["T"]), dtype=np.uint64))
+    shares = call.result(_ENCODE, {**params, "mask": mask}, rand).get("shares")
+    if not isinstance(shares, list) or len(shares) != code["N"]:
+        raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+    call.read(_ENCODE, shares[0], "shares[0]", L, code["q"])
+    return str(shares[0])
+
+
+def _encoder(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    code = _smallest_code(call.caps)
+    return lambda rand: _held(call, code, _length(code["q"]), rand)
+
+
+_distinct(
+    _ENCODE,
+    "MDS-10",
+    what="shares of one vector",
+    applies=own_draws(_ENCODE),
+    build=_encoder,
+    learned="user 0 alone learns the difference of two masks that are shared so",
+)
+
+
+def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    """Share one secret; a share has the entropy of the secret at least, 256 bits, since it hides it (SHM-12)."""
+    space = cases.Space(call.caps, (_SHARE,))
+    n = cases.holders(space)[0]
+    params = {"t": space.options("t", 2, n)[0], "n": n, "secret": seeds.numbered("secret", 0).hex()}
+
+    def text(rand: Mapping[str, Any] | None) -> str:
+        shares = call.result(_SHARE, params, rand).get("shares")
+        if not isinstance(shares, list) or len(shares) != n or not isinstance(shares[0], str):
+            raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares, as text")
+        return shares[0]
+
+    return text
+
+
+_distinct(
+    _SHARE,
+    "SHM-12",
+    "SHM-07",
+    what="share of one secret for user 0",
+    applies=own_draws(_SHARE),
+    build=_sharer,
+    learned="user 0 alone learns the difference of two secrets that are shared so",
+)
+
+
+def _rounds(caps: Capabilities) -> bool:
+    return own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(_scales(caps))
+
+
+def _scales(caps: Capabilities) -> list[dict[str, int]]:
+    """Return numbers with which 0 and 1 are carried; a level that is a power of two first."""
+    space = cases.Space(caps, (_QUANTIZE,))
+    moduli, weight = space.moduli(prime=False), cases.weights(caps)
+    levels = sorted(cases.levels(caps, _QUANTIZE), key=lambda level: level & level - 1 != 0)
+    found = [{"q": q, "level": c, "weight": weight[0]} for q in moduli for c in levels[:1] if q > 2 * weight[0]]
+    return found[:1]
+
+
+def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    scale = _scales(call.caps)[0]
+    x = pack_reals(np.full(_COINS, 0.5 / scale["level"]))
+
+    def text(rand: Mapping[str, Any] | None) -> str:
+        return str(call.vector(_QUANTIZE, {**scale, "x": x}, "value", _COINS, rand).tolist())
+
+    return text
+
+
+_distinct(
+    _QUANTIZE,
+    "QNT-03",
+    what="roundings of 100 numbers midway between two integers",
+    applies=_rounds,
+    build=_quantiser,
+    learned="roundings repeat, so that errors of an average do not cancel",
+    verdict="wrong_value",
+)
+
+
+def _stream(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    """Expand the seed as a key."""
+    q = max(cases.moduli(call.caps.range(_EXPAND, "q"), prime=False))
+    n = _length(q)
+
+    def text(rand: Mapping[str, Any] | None) -> str:
+        assert rand is not None
+        return str(call.vector(_EXPAND, {"q": q, "key": rand["seed"], "n": n}, "value", n).tolist())
+
+    return text
+
+
+_distinct(
+    _EXPAND,
+    "PRG-05",
+    what="stream",
+    applies=other,
+    build=_stream,
+    learned=_DIFFERENCE,
+    doc="Distinct keys give distinct streams, however alike they are, and among many.",
+)
+
+
+def _agreed(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    def text(rand: Mapping[str, Any] | None) -> str:
+        return str(call.result(_AGREE, {}).get("first"))
+
+    return text
+
+
+_distinct(
+    _AGREE,
+    "KEY-06",
+    what="agreed secrets",
+    applies=lambda caps: True,
+    build=_agreed,
+    learned="two users learn what two others agree on",
+    each=_FEW,
+    doc="Key pairs that are drawn anew agree on other secrets each time.",
+)
+
+
+def _sealed(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    params = {"plaintext": bytes(32).hex(), "sender": 0, "receiver": 1, "alter": None}
+    return lambda rand: str(call.result(_SEAL, params).get("payload"))
+
+
+_distinct(
+    _SEAL,
+    "SEA-06",
+    what="payload of one plaintext",
+    applies=lambda caps: True,
+    build=_sealed,
+    learned="the server alone learns that two plaintexts are equal",
+    each=_FEW,
+    doc="Payloads of one plaintext under keys that are drawn anew are other ones each time.",
+)
+
+
+def _chooser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    return lambda rand: str(call.result(_BATCH, _CHOSEN, rand).get("chosen"))
+
+
+_distinct(
+    _BATCH,
+    "MRA-07",
+    what="60 of 120 users",
+    applies=own_draws(_BATCH),
+    build=_chooser,
+    learned="who takes part can be foretold by trying seeds",
+    each=_SOME,
+    verdict="wrong_value",
+)
+
+
+def _light_user(caps: Capabilities, d: int, q: int | None = None) -> UserScene:
+    """Return a user of the smallest declared round whose update and received shares are zeros."""
+    numbers = _smallest(caps, _LIGHT)
+    q = max(_moduli(caps, _LIGHT, numbers["N"])) if q is None else q
+    L = -(-d // (numbers["U"] - numbers["T"]))
+    zeros, share = np.zeros(d, dtype=np.uint64), np.zeros(L, dtype=np.uint64)
+    session = Session({**numbers, "q": q, "d": d}, bytes(16), 0)
+    received = dict.fromkeys(range(1, numbers["N"]), share)
+    noise = np.zeros((numbers["T"], L), dtype=np.uint64)
+    return UserScene(session, 0, zeros, zeros, noise, received, tuple(range(numbers["N"])))
+
+
+def _masked_zeros(call: Caller, scene: UserScene, rand: Mapping[str, Any] | None) -> UintArray:
+    """Return the masked update of an update of zeros: the mask."""
+    calls = scene.calls()[:2]
+    entries = ask(call, _LIGHT, scene.params(calls), dict(rand) if rand else None)
+    try:
+        sent = [parse(bytes.fromhex(text)) for text in taken(_LIGHT, entries[1], "upload")]
+    except (ValueError, ProtocolError) as error:
+        raise CheckFailed("wrong_value", f"{_LIGHT}: the step upload sends what is no message: {error}") from None
+    masked = [message.masked for message in sent if isinstance(message, MaskedUpdate)]
+    if len(masked) != 1 or masked[0].size != scene.update.size or int(masked[0].max()) >= scene.session.numbers["q"]:
+        raise CheckFailed("wrong_value", f"{_LIGHT}: the step upload must send one masked update of d elements")
+    return np.asarray(masked[0], dtype=np.uint64)
+
+
+def _masker(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    q = max(_moduli(call.caps, _LIGHT, _smallest(call.caps, _LIGHT)["N"]))
+    scene = _light_user(call.caps, _length(q), q)
+    return lambda rand: str(_masked_zeros(call, scene, rand).tolist())
+
+
+_distinct(
+    _LIGHT,
+    "LSA-02",
+    what="mask",
+    applies=own_draws(_LIGHT),
+    build=_masker,
+    learned=_DIFFERENCE,
+    each=_SOME,
+)
+
+
+def _advertiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    numbers = {"R": "8", "N": 3, "D": 0, "T": 1, "t": 3, "k": 2, "d": 1, "session": bytes(16).hex(), "round": "0"}
+    step = {"phase": "advertise_keys", "inbox": []}
+    params = {**numbers, "user": 0, "order": [0, 1, 2], "update": pack(np.zeros(1, np.uint64)), "steps": [step]}
+
+    def text(rand: Mapping[str, Any] | None) -> str:
+        entries = ask(call, _SECAGG, params, dict(rand) if rand else None)
+        return str(taken(_SECAGG, entries[0], "advertise_keys"))
+
+    return text
+
+
+_distinct(
+    _SECAGG,
+    "KEY-06",
+    what="public keys",
+    applies=own_draws(_SECAGG),
+    build=_advertiser,
+    learned="whoever tries the seeds learns the private keys, and all masks made of them",
+    each=_FEW,
+)
+
+
+# --------------------------------------------------------------------------------------------------- missing residues
+
+
+@lru_cache(maxsize=64)
+def _enough(q: int) -> int:
+    return chance.enough(q)
+
+
+def small_moduli(moduli: Sequence[int]) -> list[int]:
+    """Return the smallest and the largest of some moduli up to 2**10."""
+    few = [q for q in moduli if q <= LARGEST_MODULUS]
+    return sorted({min(few), max(few)}) if few else []
+
+
+def demand_residues(
+    call: Caller, operation: str, moduli: Sequence[int], elements: Callable[[int, int, int], UintArray]
+) -> None:
+    """Fail when a residue never occurs; ``elements(q, count, number)`` draws some, the first time with number 0."""
+    call.by_relation = True
+    for q in moduli:
+        n, counts, number = _enough(q), np.zeros(q, dtype=np.int64), 0
+        while counts.sum() < n:
+            size = min(_PIECE, n - int(counts.sum()))
+            counts += np.bincount(elements(q, size, number).astype(np.int64), minlength=q)
+            number += 1
+        missing = np.flatnonzero(counts == 0).tolist()
+        if missing:
+            _never(operation, q, missing, n)
+        call.transcript.clear()
+        call.limits.append(
+            f"modulo {q} each residue occurs among {n} elements; how often is not judged here; "
+            f"false alarm at most 2**-{chance.ALARM_BITS}"
+        )
+
+
+def _never(operation: str, q: int, missing: list[int], n: int) -> None:
+    """Fail: residues are missing."""
+    which = f"{missing[0]}{' (the last residue)' if missing[0] == q - 1 else ''}{' (the first)' * (missing[0] == 0)}"
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    learned = f"the server alone learns of a masked element y that the element is not y - {missing[0]} modulo {q}"
+    message = f"{operation}: modulo {q} the residue {which}{more} never occurs among {n} elements: {learned}"
+    raise CheckFailed("leaked", message, {"coalition": [], "server": True, "learns": learned, "missing": missing})
+
+
+def _seeded_rand(call: Caller, operation: str, q: int, number: int) -> dict[str, str] | None:
+    seeded = call.caps.grade(operation) == "seeded"
+    return _rand(seeds.numbered(f"{operation} {q}", number)) if seeded else None
+
+
+def _small_codes(caps: Capabilities) -> list[int]:
+    return _listed(caps, _ENCODE, _smallest(caps, _ENCODE)["N"])
+
+
+def _listed(caps: Capabilities, operation: str, above: int) -> list[int]:
+    """Return two prime moduli above a number that an operation declares, 1021 among them where it is declared."""
+    return small_moduli([*_moduli(caps, operation, above), *_where_declared(caps, operation, above, _LARGEST_PRIME)])
+
+
+def _where_declared(caps: Capabilities, operation: str, above: int, q: int) -> list[int]:
+    return [q] if q in caps.range(operation, "q") and above < q else []
+
+
+@check(
+    "privacy/mds.encode/residues",
+    "MDS-10",
+    operations=(_ENCODE,),
+    applies=lambda caps: own_draws(_ENCODE)(caps) and bool(_small_codes(caps)),
+    examples=1,
+)
+def noise_residues(draw: Any, call: Caller) -> None:
+    """Modulo a number up to 2**10 each residue occurs in a share, the first and the last included."""
+    code = _smallest(call.caps, _ENCODE)
+
+    def elements(q: int, count: int, number: int) -> UintArray:
+        text = _held(call, {**code, "q": q}, count, _seeded_rand(call, _ENCODE, q, number))
+        return call.read(_ENCODE, text, "shares[0]", count, q)
+
+    demand_residues(call, _ENCODE, _small_codes(call.caps), elements)
+
+
+def _small_streams(caps: Capabilities) -> list[int]:
+    declared = cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+    return small_moduli([*declared, *_where_declared(caps, _EXPAND, 1, LARGEST_MODULUS)])
+
+
+@check(
+    "privacy/prg.expand/residues",
+    "PRG-04",
+    operations=(_EXPAND,),
+    applies=lambda caps: other(caps) and bool(_small_streams(caps)),
+    examples=1,
+)
+def stream_residues(draw: Any, call: Caller) -> None:
+    """Modulo a number up to 2**10 each residue occurs in streams, the first and the last included."""
+
+    def elements(q: int, count: int, number: int) -> UintArray:
+        key = seeds.numbered(f"residues {q}", number).hex()
+        return call.vector(_EXPAND, {"q": q, "key": key, "n": count}, "value", count)
+
+    demand_residues(call, _EXPAND, _small_streams(call.caps), elements)
+
+
+def _small_rounds(caps: Capabilities) -> list[int]:
+    return _listed(caps, _LIGHT, _smallest(caps, _LIGHT)["N"])
+
+
+@check(
+    "privacy/lightsecagg.user/residues",
+    "LSA-02",
+    operations=(_LIGHT,),
+    applies=lambda caps: own_draws(_LIGHT)(caps) and bool(_small_rounds(caps)),
+    examples=1,
+)
+def mask_residues(draw: Any, call: Caller) -> None:
+    """Modulo a number up to 2**10 each residue occurs in masks, the first and the last included."""
+
+    def elements(q: int, count: int, number: int) -> UintArray:
+        scene = _light_user(call.caps, count, q)
+        return _masked_zeros(call, scene, _seeded_rand(call, _LIGHT, q, number))
+
+    demand_residues(call, _LIGHT, _small_rounds(call.caps), elements)

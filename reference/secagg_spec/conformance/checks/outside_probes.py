@@ -1,0 +1,233 @@
+"""Checks of what shares and masked vectors tell, by probing operations that take explicit randomness.
+
+The matrix of the operation is found from its answers at 0 and at the basis vectors, and what each coalition learns from
+what it sees is decided exactly (spec/conformance.md, section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import shamir
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import buffered_scenes
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.buffered_scenes import MASK as BUFFERED_MASK
+from secagg_spec.conformance.checks.requests import own_field, shares_length
+from secagg_spec.conformance.outside import leaks
+from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry, Leak
+from secagg_spec.conformance.outside.probing import Core, NotAffine, Probed, Span, everything, probe
+from secagg_spec.conformance.wire import pack
+from secagg_spec.privacy.verdict import decide
+
+_ENCODE, _SHARE, _MASK, _ROUND = "mds.encode", "shamir.share", "lightsecagg.mask", "lightsecagg.round"
+_FEW_USERS = 6
+"""The most users of whole rounds that are probed: each symbol of each user costs a round."""
+_SETS = 64
+"""How many sets of U shares are decoded; of more, drawn ones."""
+
+
+def explicit(*operations: str) -> Callable[[Capabilities], bool]:
+    """Return the condition that operations take their sampled values by name."""
+    return lambda caps: all(caps.grade(operation) == "explicit" for operation in operations)
+
+
+def vector(values: Sequence[int]) -> UintArray:
+    """Return numbers as a vector of elements."""
+    return np.array(values, dtype=np.uint64)
+
+
+def named(name: str, count: int) -> tuple[str, ...]:
+    """Return the names of the elements of a vector: ``mask[0]``, …."""
+    return tuple(f"{name}[{at}]" for at in range(count))
+
+
+def probed(operation: str, modulus: int, core: Core, spans: Sequence[Span]) -> Probed:
+    """Return the affine map of an operation; what is not affine fails."""
+    try:
+        return probe(modulus, core, spans)
+    except NotAffine as error:
+        fail(f"{operation}: {error}")
+
+
+def leaked(leak: Leak) -> NoReturn:
+    """Fail with the verdict ``leaked``: who learns what, from what."""
+    raise CheckFailed("leaked", leak.text, leak.as_json())
+
+
+def demand_private(leak: Leak | None) -> None:
+    """Fail when there is a leak; the last answer is one at a pseudo-random point, so that it can be computed there."""
+    if leak is not None:
+        leaked(leak)
+
+
+def entries(found: Probed, names: Sequence[str], holders: Sequence[int | None], secrets: int) -> list[Entry]:
+    """Return the outputs of a map as entries of views; its first inputs are the secrets, the others are drawn."""
+    rows = zip(names, holders, found.matrix, found.constant, strict=True)
+    return [Entry(name, holder, row[:secrets], row[secrets:], offset) for name, holder, row, offset in rows]
+
+
+def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most: int) -> None:
+    """Say of a pass that not all coalitions were decided."""
+    if leaks.sampled(users, seen, most):
+        call.limits.append(f"where there are too many coalitions of up to {most} users, drawn ones were decided")
+
+
+# ------------------------------------------------------------------------------------------------------------- codes
+
+
+@check("privacy/mds.encode", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=explicit(_ENCODE), examples=6)
+def encode(draw: Any, call: Caller) -> None:
+    """No T users learn anything of a vector from their shares, and any U users all of it; decided by its matrix."""
+    code = cases.code(draw, call.caps, _ENCODE)
+    q, N, U, T = (code[name] for name in ("q", "N", "U", "T"))
+    d = draw(st.integers(1, 2 * (U - T)))
+    L = shares_length(code, d)
+
+    def core(point: Sequence[int]) -> list[int]:
+        rand = {"noise": pack(vector(point[d:]))}
+        shares = call.result(_ENCODE, {**code, "mask": pack(vector(point[:d]))}, rand).get("shares")
+        if not isinstance(shares, list) or len(shares) != N:
+            raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {N} shares")
+        read = (call.read(_ENCODE, text, f"shares[{user}]", L, q) for user, text in enumerate(shares))
+        return [int(value) for share in read for value in share]
+
+    spans = [everything(q)] * (d + T * L)
+    found = probed(_ENCODE, q, core, spans)
+    names = [name for user in range(N) for name in named(f"shares[{user}]", L)]
+    seen = entries(found, names, [user for user in range(N) for _ in range(L)], d)
+    say_sampled(call, range(N), seen, T)
+    demand_private(leaks.smallest(q, seen, named("mask", d), range(N), T))
+    _demand_decodable(code, found, d, L)
+
+
+def _demand_decodable(code: dict[str, int], found: Probed, d: int, L: int) -> None:
+    """Fail when some U users do not have the vector."""
+    field, secrets = PrimeField(code["q"]), np.eye(d, dtype=np.uint64)
+    matrix = np.array(found.matrix, dtype=np.uint64)
+    for users in leaks.subsets(range(code["N"]), code["U"], _SETS):
+        rows = matrix[[user * L + at for user in users for at in range(L)]]
+        left = decide(field, rows[:, :d].copy(), rows[:, d:].copy(), secrets).withheld
+        if left > 1:
+            fail(f"the shares of the U users {leaks.named(users)} leave {left} vectors possible")
+
+
+def _own_shares(caps: Capabilities) -> bool:
+    return own_field(caps) and caps.grade(_SHARE) == "explicit"
+
+
+@check("privacy/shamir.share", "SHM-12", "SHM-04", operations=(_SHARE,), applies=_own_shares, examples=4)
+def share(draw: Any, call: Caller) -> None:
+    """No t - 1 users learn anything of a secret from their shares; decided by the matrix over the field."""
+    numbers = cases.sharing(draw, call.caps, _SHARE)
+    t, n, p = numbers["t"], numbers["n"], shamir.PRIME
+
+    def core(point: Sequence[int]) -> list[int]:
+        rand = {"coefficients": b"".join(map(shamir.element_bytes, point[1:])).hex()}
+        shares = call.result(_SHARE, {**numbers, "secret": point[0].to_bytes(32, "little").hex()}, rand).get("shares")
+        if not isinstance(shares, list) or len(shares) != n:
+            raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares")
+        return [_element(user, text) for user, text in enumerate(shares)]
+
+    spans = [(0, 2**256 - 1), *[everything(p)] * (t - 1)]
+    found = probed(_SHARE, p, core, spans)
+    seen = entries(found, named("shares", n), range(n), 1)
+    say_sampled(call, range(n), seen, t - 1)
+    demand_private(leaks.smallest(p, seen, ("secret",), range(n), t - 1))
+
+
+def _element(user: int, text: Any) -> int:
+    """Return a share as a number of the field of the text."""
+    try:
+        return shamir.element_from_bytes(f"shares[{user}]", bytes.fromhex(text))
+    except (TypeError, ValueError) as error:
+        raise CheckFailed("wrong_value", f"{_SHARE}: shares[{user}] is no number of the field: {error}") from None
+
+
+# ------------------------------------------------------------------------------------------------------------- masks
+
+
+@check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6)
+def mask(draw: Any, call: Caller) -> None:
+    """A masked update tells nothing of the update when the mask is uniform; decided by its matrix."""
+    q, d = cases.modulus(draw, call.caps, _MASK, prime=True), cases.length(draw, 1, 5)
+    _judge_mask(call, _MASK, {"q": q}, d, everything(q))
+
+
+@check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6)
+def buffered_mask(draw: Any, call: Caller) -> None:
+    """A masked update of a buffer tells nothing of the update when the mask is uniform; decided by its matrix."""
+    chosen, d = buffered_scenes.levels(draw, call.caps, BUFFERED_MASK), cases.length(draw, 1, 5)
+    _judge_mask(call, BUFFERED_MASK, chosen.params("q", "K", "c_g"), d, (-chosen.budget, chosen.budget))
+
+
+def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, span: Span) -> None:
+    q = params["q"]
+
+    def core(point: Sequence[int]) -> list[int]:
+        given = {**params, "update": pack(vector(point[:d])), "mask": pack(vector(point[d:]))}
+        return [int(value) for value in call.vector(operation, given, "masked", d)]
+
+    spans = [span] * d + [everything(q)] * d
+    found = probed(operation, q, core, spans)
+    seen = entries(found, named("masked", d), [EVERYBODY] * d, d)
+    leak = leaks.find(q, seen, named("update", d), server=True)
+    demand_private(leak)
+
+
+# ------------------------------------------------------------------------------------------------------ whole rounds
+
+
+def few_users(caps: Capabilities, operation: str) -> Capabilities:
+    """Return capabilities in which an operation has at most 6 users."""
+    declared, allowed = caps.operations[operation], caps.range(operation, "N")
+    few = {"values": [N for N in range(1, _FEW_USERS + 1) if N in allowed] or [0]}
+    narrow = {**declared, "ranges": {**declared.get("ranges", {}), "N": few}}
+    return replace(caps, operations={**caps.operations, operation: narrow})
+
+
+def _few(caps: Capabilities) -> bool:
+    return explicit(_ROUND)(caps) and cases.possible(few_users(caps, _ROUND), _ROUND)
+
+
+@check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4)
+def whole_round(draw: Any, call: Caller) -> None:
+    """The aggregate of a round tells the sum over the contributors, and nothing else; decided by its matrix."""
+    numbers = cases.session(draw, few_users(call.caps, _ROUND), _ROUND)
+    N = numbers["N"]
+    drop = cases.dropouts(draw, N, min(numbers["D"], N - max(numbers["U"], numbers["T"] + 2)))
+    d = numbers["d"] = 1 + (numbers["d"] > 1)
+    rows = numbers["T"] * shares_length(numbers, d)
+
+    def core(point: Sequence[int]) -> list[int]:
+        updates, masks, noises = _cut(point, (N, d), (N, d), (N, rows))
+        given = {**numbers, "updates": updates, "drop": drop}
+        answer = call.result(_ROUND, given, {"masks": masks, "noises": noises})
+        if answer.get("contributors") != contributors:
+            raise CheckFailed("wrong_value", f"{_ROUND}: contributors must be {contributors}")
+        return [int(v) for v in call.read(_ROUND, answer.get("aggregate"), "aggregate", d, numbers["q"])]
+
+    contributors = [user for user in range(N) if user not in drop["share"] + drop["upload"]]
+    spans = [everything(numbers["q"])] * (N * (2 * d + rows))
+    found = probed(_ROUND, numbers["q"], core, spans)
+    seen = entries(found, named("aggregate", d), [EVERYBODY] * d, N * d)
+    names = [name for user in range(N) for name in named(f"updates[{user}]", d)]
+    allowed = [[int(user in contributors and at == own) for user in range(N) for own in range(d)] for at in range(d)]
+    demand_private(leaks.find(numbers["q"], seen, names, allowed, server=True))
+
+
+def _cut(point: Sequence[int], *shapes: tuple[int, int]) -> list[list[str]]:
+    """Return lists of packed vectors, one list for each shape, from all of their elements one after the other."""
+    lists, at = [], 0
+    for rows, columns in shapes:
+        lists.append([pack(vector(point[at + r * columns : at + (r + 1) * columns])) for r in range(rows)])
+        at += rows * columns
+    return lists

@@ -1,0 +1,369 @@
+"""Checks of what a server and colluding users learn in a whole round, from the messages of a user.
+
+One user is the adapter's, with explicit randomness, and everybody else follows the text. What depends on what is probed
+(LightSecAgg), or subtracted, since the streams of known seeds are known (SecAgg). Whatever a server asks a user, in one
+request or in two, must not give it what opens a single input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases, neighbours, scenes
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import dealt, dealt_scenes
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.dealt import SESSIONS
+from secagg_spec.conformance.checks.neighbour_scenes import unmasking
+from secagg_spec.conformance.checks.outside_masks import demand_hidden
+from secagg_spec.conformance.checks.outside_probes import explicit, few_users, leaked, probed, vector
+from secagg_spec.conformance.checks.requests import shares_length, vandermonde
+from secagg_spec.conformance.checks.rounds import UserScene, user_scene
+from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.mixed import Difference
+from secagg_spec.conformance.neighbours import UNMASKING
+from secagg_spec.conformance.outside import leaks
+from secagg_spec.conformance.outside.probing import everything
+from secagg_spec.conformance.outside.views import LightRound
+from secagg_spec.conformance.scenes import Scene
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.wire import pack
+from secagg_spec.crypto.prg import expand
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.codec import Message, encode, vector_from_bytes
+from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare
+from secagg_spec.protocols.secagg import MaskedInput, UnmaskRequest, UnmaskShares
+from secagg_spec.protocols.shape import Role
+
+_LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
+_WIDE, _LONG = 2**32, 5
+"""Modulus and length with which streams of different keys cannot be mistaken for each other."""
+Refused = Mapping[str, Any]
+
+
+def sent(operation: str, entry: Mapping[str, Any], phase: str) -> list[Message]:
+    """Return the messages of a step that must have been taken."""
+    try:
+        return [parse(bytes.fromhex(text)) for text in taken(operation, entry, phase)]
+    except (ValueError, ProtocolError) as error:
+        fail(f"{operation}: the step {phase} sends something that is no message: {error}")
+
+
+def only(operation: str, messages: Sequence[Message], kind: type[Any], what: str) -> Any:
+    """Return the one message of a step."""
+    if len(messages) != 1 or not isinstance(messages[0], kind):
+        fail(f"{operation}: {what} must be one message of the type {kind.TYPE}")
+    return messages[0]
+
+
+def sized(operation: str, values: UintArray, size: int, q: int, what: str) -> list[int]:
+    """Return the elements of a vector in a message."""
+    if values.size != size or any(int(value) >= q for value in values):
+        fail(f"{operation}: {what} must have {size} elements below {q}")
+    return [int(value) for value in values]
+
+
+# --------------------------------------------------------------------------------------------------------- LightSecAgg
+
+
+def _light(caps: Capabilities) -> bool:
+    return vandermonde(caps) and explicit(_LIGHT)(caps) and cases.possible(few_users(caps, _LIGHT), _LIGHT)
+
+
+@check("privacy/lightsecagg.user", "LSA-02", "MDS-10", "LSA-08", operations=(_LIGHT,), applies=_light, examples=4)
+def light_user(draw: Any, call: Caller) -> None:
+    """The server and T users learn the sum of a round in which one user is played, and nothing else; by its matrix."""
+    scene = user_scene(draw, few_users(call.caps, _LIGHT))
+    numbers = dict(scene.session.numbers)
+    numbers["d"] = min(numbers["d"], 2)
+    found = probed(_LIGHT, numbers["q"], lambda point: _light_sent(call, scene, numbers, point), _spans(numbers))
+    played = LightRound(numbers, scene.user, found, _surviving(scene, numbers))
+    _demand_only_the_sum(played)
+
+
+def _surviving(scene: UserScene, numbers: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the surviving set of the scene, filled up to U members, who answer."""
+    others = [user for user in range(numbers["N"]) if user not in scene.surviving]
+    return tuple(sorted([*scene.surviving, *others[: max(0, numbers["U"] - len(scene.surviving))]]))
+
+
+def _spans(numbers: Mapping[str, int]) -> list[tuple[int, int]]:
+    N, d, L = numbers["N"], numbers["d"], shares_length(dict(numbers), numbers["d"])
+    return [everything(numbers["q"])] * (2 * d + numbers["T"] * L + (N - 1) * L)
+
+
+def _light_sent(call: Caller, scene: UserScene, numbers: dict[str, int], point: Sequence[int]) -> list[int]:
+    """Let the user take its steps on a point, and return its shares, its masked update and its aggregated share."""
+    N, T, d, q, L = *(numbers[name] for name in ("N", "T", "d", "q")), shares_length(numbers, numbers["d"])
+    others = [user for user in range(N) if user != scene.user]
+    update, mask, noise, rest = np.split(vector(point), [d, 2 * d, 2 * d + T * L])
+    arriving = dict(zip(others, rest.reshape(N - 1, L), strict=True))
+    moved = replace(
+        scene,
+        session=replace(scene.session, numbers=numbers),
+        update=update,
+        mask=mask,
+        noise=noise.reshape(T, L),
+        received=arriving,
+        surviving=_surviving(scene, numbers),
+        privates=(),
+    )
+    calls = moved.calls()
+    entries = ask(call, _LIGHT, moved.params(calls), moved.rand())
+    shares, masked, answer = (sent(_LIGHT, e, step.phase) for e, step in zip(entries, calls, strict=True))
+    own = only(_LIGHT, masked, MaskedUpdate, "what upload sends").masked
+    share = only(_LIGHT, answer, AggregatedShare, "what recover sends").share
+    return [
+        *_own_shares(shares, others, L, q),
+        *sized(_LIGHT, own, d, q, "the masked update"),
+        *sized(_LIGHT, share, L, q, "the aggregated share"),
+    ]
+
+
+def _own_shares(messages: Sequence[Message], others: Sequence[int], L: int, q: int) -> list[int]:
+    payloads = {message.receiver: message.payload for message in messages if isinstance(message, MaskShare)}
+    if sorted(payloads) != list(others):
+        fail(f"{_LIGHT}: shares go to {sorted(payloads)}, must go to each of {list(others)}")
+    values = []
+    for user in others:
+        try:
+            share = vector_from_bytes(payloads[user])
+        except ProtocolError as error:
+            fail(f"{_LIGHT}: the share for {user} is not one: {error}")
+        values += sized(_LIGHT, share, L, q, f"the share for {user}")
+    return values
+
+
+def _demand_only_the_sum(played: LightRound) -> None:
+    """Fail when the server learns more than the sum, with up to T others."""
+    numbers, entries = played.numbers, played.entries()
+    for coalition in leaks.coalitions(played.others, numbers["T"], len(entries) ** 2):
+        view = [entry for entry in entries if entry.holder is leaks.EVERYBODY or entry.holder in coalition]
+        allowed = played.allowed(coalition)
+        leak = leaks.find(numbers["q"], view, played.secrets, allowed, coalition, server=True)
+        if leak is not None:
+            leaked(leak)
+
+
+@check("privacy/lightsecagg.user/once", "LSA-12", "LSA-09", operations=(_LIGHT,), applies=_light, examples=8)
+def light_once(draw: Any, call: Caller) -> None:
+    """A user does not answer two requests whose difference is the share of one user's mask."""
+    scene = user_scene(draw, few_users(call.caps, _LIGHT))
+    numbers = scene.session.numbers
+    everybody = tuple(range(numbers["N"]))
+    L = shares_length(dict(numbers), numbers["d"])
+    arriving = {user: vector([(7 * user + at + 1) // 2 for at in range(L)]) for user in everybody if user != scene.user}
+    arriving = {user: np.minimum(share, np.uint64(numbers["q"] - 1)) for user, share in arriving.items()}
+    scene = replace(scene, received=arriving, surviving=everybody)
+    left_out = draw(st.sampled_from([user for user in everybody if user != scene.user]))
+    fewer = scene.announced(tuple(user for user in everybody if user != left_out))
+    second = Call("recover", (encode(fewer),))
+    calls = [*scene.calls(), second]
+    entries = ask(call, _LIGHT, scene.params(calls), scene.rand())
+    answers = [_answer(entry) for entry in entries[2:]]
+    if answers[0] is None or answers[1] is None or np.array_equal(answers[0], answers[1]):
+        return
+    what = f"update_{left_out}"
+    message = (
+        f"{_LIGHT}: user {scene.user} answered for the users {list(everybody)} and then for all but user {left_out}: "
+        f"the server alone learns {what}, since the difference of the answers of U = {numbers['U']} users that do so "
+        f"are shares of the mask of user {left_out}, here {answers[0].tolist()} less {answers[1].tolist()}"
+    )
+    raise CheckFailed("leaked", message, leaks.told(what, ["answer 1", "answer 2", f"masked_{left_out}"]))
+
+
+def _answer(entry: Mapping[str, Any]) -> UintArray | None:
+    """Return the aggregated share of a step, or nothing where it was refused."""
+    if "reject" in entry:
+        return None
+    messages = sent(_LIGHT, entry, "recover")
+    return np.asarray(only(_LIGHT, messages, AggregatedShare, "what recover sends").share) if messages else None
+
+
+# ------------------------------------------------------------------------------------------------------------- SecAgg
+
+
+@check(
+    "privacy/secagg.user", "SAG-12", "MSK-01", "MSK-02", operations=SESSIONS, applies=dealt.plays(_SECAGG), examples=12
+)
+def masks(draw: Any, call: Caller) -> None:
+    """A masked input holds the own mask and that of every neighbour, so that no few users and the server unmask it."""
+    scene = _wide(draw)
+    before = scene.calls()[:3]
+    try:
+        entries = dealt.asked(call, scene.deal, scene.party, before)
+    except Difference as difference:
+        raise dealt.failed(difference) from None
+    message = only(_SECAGG, sent(_SECAGG, entries[2], "masked_input"), MaskedInput, "what masked_input sends")
+    streams = _streams(scene)
+    masked = np.array(sized(_SECAGG, message.masked, _LONG, _WIDE, "the masked input"), dtype=np.uint64)
+    given = vector(np.frombuffer(bytes.fromhex(scene.deal.setups[scene.party]["update"]), "<u4").tolist())
+    found = _signs(Ring(_WIDE).subtract(masked, given), streams)
+    if found is None:
+        fail(
+            f"{_SECAGG}: the masked input of user {scene.party} is not its input and sums of the masks that it may have"
+        )
+    hiding = [int(name) for name, sign in found.items() if sign and name != "own"]
+    demand_hidden(_SECAGG, scene.party, hiding, bool(found["own"]), scene.deal.numbers["T"])
+
+
+def _wide(draw: Any) -> Scene:
+    """Draw a user of a round whose modulus and length tell streams apart."""
+    scene = dealt_scenes.scene(draw, Role.USER, sparse=False)
+    old = scene.deal
+    setups = {
+        party: {**setup, **({"update": pack(vector(range(_LONG)))} if "update" in setup else {})}
+        for party, setup in old.setups.items()
+    }
+    deal = Deal(
+        "secagg", {**old.numbers, "R": str(_WIDE), "d": _LONG}, old.session, old.round, setups, old.rands, old.rounds
+    )
+    dropped = _dropped(scene)
+    return Scene(deal, scene.party, deal.played(dropped))
+
+
+def _dropped(scene: Scene) -> dict[str, list[int]]:
+    """Return who dropped out before which step of the round of a scene."""
+    gone: dict[str, list[int]] = {}
+    for phase in ("advertise_keys", "share_keys", "masked_input", "unmasking"):
+        active = {event.party for event in scene.network.transcript if event.step.phase == phase}
+        before = {user for users in gone.values() for user in users}
+        gone[phase] = [user for user in scene.deal.users if user not in active and user not in before]
+    return gone
+
+
+def _streams(scene: Scene) -> dict[str, UintArray]:
+    """Return the streams of the masks that a user may put on its input, by the user they are shared with."""
+    state, held, ring = scene.state(1), scene.state(2).held, Ring(_WIDE)
+    [own] = state.self_keys.values()
+    streams = {"own": expand(own, ring, _LONG)}
+    pairs = {str(peer): expand(key, ring, _LONG) for (_, peer), key in state.mask_keys.items() if peer in held}
+    return streams | pairs
+
+
+def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] | None:
+    """Return the coefficients, of -1, 0 and 1, with which streams make a mask; None when there are none."""
+    ring, names = Ring(_WIDE), list(streams)
+    for signs in product((0, 1, -1), repeat=len(names)):
+        total = np.zeros(_LONG, dtype=np.uint64)
+        for sign, name in zip(signs, names, strict=True):
+            if sign:
+                total = (ring.add if sign > 0 else ring.subtract)(total, streams[name])
+        if np.array_equal(total, mask):
+            return dict(zip(names, signs, strict=True))
+    return None
+
+
+@check(
+    "privacy/secagg.user/once",
+    "SAG-20",
+    "SAG-25",
+    operations=SESSIONS,
+    applies=dealt.plays(_SECAGG),
+    examples=16,
+)
+def secagg_once(draw: Any, call: Caller) -> None:
+    """Whatever a server asks, a user does not release its shares of both secrets of one user."""
+    scene = dealt_scenes.scene(draw, Role.USER, sparse=False, spare=1)
+    [request] = scene.inbox(3)
+    asked = _two_requests(draw, request.survivors, request.dropped, scene.party)
+    steps = [*scene.calls()[:3], *(_unmask_call(request, *sets) for sets in asked)]
+    try:
+        entries = dealt.asked(call, scene.deal, scene.party, steps)
+    except Difference as difference:
+        raise dealt.failed(difference) from None
+    answers = [_owners(entry) for entry in entries[3:]]
+    _demand_one_secret(_SECAGG, scene.party, scene.deal.numbers["t"], asked, answers)
+
+
+def _two_requests(
+    draw: Any, survivors: Sequence[int], dropped: Sequence[int], user: int
+) -> list[tuple[list[int], list[int]]]:
+    """Draw requests that together ask for both secrets of one user: one request, or two in either order."""
+    honest = (sorted(survivors), sorted(dropped))
+    victim = draw(st.sampled_from([other for other in survivors if other != user]))
+    moved = ([other for other in honest[0] if other != victim], sorted([*dropped, victim]))
+    kind = draw(st.sampled_from(("then", "before", "both")))
+    if kind == "both":
+        return [(honest[0], moved[1])]
+    return [honest, moved] if kind == "then" else [moved, honest]
+
+
+def _unmask_call(request: UnmaskRequest, survivors: Sequence[int], dropped: Sequence[int]) -> Call:
+    return scenes.call("unmasking", (replace(request, survivors=tuple(survivors), dropped=tuple(dropped)),))
+
+
+def _owners(entry: Mapping[str, Any]) -> tuple[set[int], set[int]] | None:
+    """Return whose shares an answer holds."""
+    if "reject" in entry:
+        return None
+    messages = [m for m in sent(_SECAGG, entry, "unmasking") if isinstance(m, UnmaskShares)]
+    seeds = {user for message in messages for user in message.survivors}
+    return seeds, {user for message in messages for user in message.dropped}
+
+
+def _demand_one_secret(
+    operation: str,
+    user: int,
+    t: int,
+    asked: Sequence[tuple[Sequence[int], Sequence[int]]],
+    answers: Sequence[tuple[set[int], set[int]] | None],
+) -> None:
+    """Fail when shares of both secrets of one user were released, over all answers together."""
+    seeds = {owner: at for at, answer in enumerate(answers, 1) if answer for owner in answer[0]}
+    keys = {owner: at for at, answer in enumerate(answers, 1) if answer for owner in answer[1]}
+    both = sorted(set(seeds) & set(keys))
+    if both:
+        owner = both[0]
+        what = f"update_{owner}"
+        message = (
+            f"{operation}: user {user} released its share of the self seed of user {owner} (request {seeds[owner]}) "
+            f"and that of its masking key (request {keys[owner]}): the server alone learns {what} from t = {t} users "
+            "that answer so, by taking the streams of both off its masked input"
+        )
+        seen = [f"request {seeds[owner]}: seed share of {owner}", f"request {keys[owner]}: key share of {owner}"]
+        raise CheckFailed("leaked", message, leaks.told(what, [*seen, f"masked_{owner}"]))
+
+
+@check(
+    "privacy/secagg.unmasking",
+    "SAG-20",
+    "SAG-25",
+    operations=(UNMASKING,),
+    applies=lambda caps: bool(neighbours.rosters(caps, UNMASKING, 1)),
+    examples=16,
+)
+def unmasking_once(draw: Any, call: Caller) -> None:
+    """Whatever a server asks, a user does not release its shares of both secrets of one user."""
+    scene = unmasking(draw, call.caps, 1)
+    near = [user for user in scene.survivors if user in scene.holders]
+    if near == [scene.user]:
+        return
+    asked = _two_requests(draw, near, scene.dropped, scene.user)
+    far = [user for user in scene.survivors if user not in near]
+    asked = [(sorted([*survivors, *far]), dropped) for survivors, dropped in asked]
+    requests = [{"survivors": survivors, "dropped": dropped} for survivors, dropped in asked]
+    answers = call.result(UNMASKING, scene.params(*requests)).get("answers")
+    if not isinstance(answers, list) or len(answers) != len(requests) or not all(isinstance(e, dict) for e in answers):
+        raise CheckFailed("protocol", f"{UNMASKING}: answers must be a list of {len(requests)} objects")
+    _demand_one_secret(UNMASKING, scene.user, scene.roster.t, asked, [_named_owners(entry) for entry in answers])
+
+
+def _named_owners(entry: Refused) -> tuple[set[int], set[int]] | None:
+    if "reject" in entry:
+        return None
+    lists = [entry.get(name) for name in ("seeds", "keys")]
+    if not all(isinstance(users, list) and all(type(user) is int for user in users) for users in lists):
+        raise CheckFailed("protocol", f"{UNMASKING}: an answer has lists of users, seeds and keys")
+    seeds, keys = lists
+    return set(seeds or ()), set(keys or ())

@@ -1,0 +1,1 @@
+"""Privacy from outside: exact verdicts on probed matrices, and statistics with stated false-alarm rates."""

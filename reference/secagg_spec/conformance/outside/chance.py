@@ -1,0 +1,102 @@
+"""Probabilities of the statistical checks: when right implementations fail them, and what they can see.
+
+Two events make a check fail, and for both the probability under uniform independent draws is bounded exactly:
+
+================  ======================================  =====================================
+event             probability                             bound
+================  ======================================  =====================================
+two of n draws    1 - product of (1 - i/S), i < n         n (n - 1) / (2 S)
+of S are equal
+one of q never    sum over k of (-1)^(k+1) C(q,k)         q (1 - 1/q)^n
+occurs in n       (1 - k/q)^n
+================  ======================================  =====================================
+
+Source: spec/conformance.md, section 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+ALARM_BITS = 48
+"""One statistical check fails for a right implementation with a probability of at most 2**-48."""
+RUN_BITS = 40
+"""All statistical checks of one run together do so with less than 2**-40."""
+MOST_DRAWS = 2**20
+PER_CASE = 40
+"""How many outputs are compared for each case of a run; where one takes long, fewer (`draws`)."""
+_SEEN = 2
+"""A truncation is called visible when equal draws are expected `_SEEN` times, seen with 1 - exp(-2) > 0.864 then."""
+
+
+def draws(cases: int, each: int = PER_CASE) -> int:
+    """Return how many outputs of one operation are compared in a run: `each` for each case, at most 2**20."""
+    return min(MOST_DRAWS, each * cases)
+
+
+def said(limits: Iterable[str]) -> str:
+    """Return what a pass cannot see as one text, for its outcome (CNF-31)."""
+    return "; ".join(limits)
+
+
+# --------------------------------------------------------------------------------------------------- equal draws
+
+
+def collision(n: int, size: int) -> Fraction:
+    """Return the probability that two of n uniform independent draws of `size` values are equal."""
+    distinct = Fraction(1)
+    for at in range(n):
+        distinct *= Fraction(max(size - at, 0), size)
+    return 1 - distinct
+
+
+def collision_bound(n: int, size: int) -> Fraction:
+    """Return an upper bound of `collision`: the expected number of equal pairs."""
+    return Fraction(n * (n - 1), 2 * size)
+
+
+def fingerprint_bits(n: int) -> int:
+    """Return how many uniform bits n draws must have to be all different but with a probability of 2**-48."""
+    return ALARM_BITS + max(n * (n - 1) // 2, 1).bit_length()
+
+
+def detection(n: int, bits: int) -> float:
+    """Return a lower bound of the probability that n draws of 2**bits equally likely values hold two equal ones.
+
+    They are all different with the probability of the product of 1 - i/2**bits, which is at most the exponential of
+    -n (n - 1) / 2**(bits + 1).
+    """
+    return -math.expm1(-n * (n - 1) / 2 ** (bits + 1))
+
+
+def visible_bits(n: int) -> int:
+    """Return the most bits to which a seed can be cut such that n draws hold equal ones with a probability above 0.86.
+
+    It is where about two equal pairs are expected: for n = 2**k, 2 k - 2.
+    """
+    return max(0, (n * n // _SEEN).bit_length() - 2)
+
+
+# --------------------------------------------------------------------------------------------------- missing values
+
+
+def missing(q: int, n: int) -> Fraction:
+    """Return the probability that one of q values at least does not occur in n uniform independent draws."""
+    signed = (Fraction((-1) ** (k + 1) * math.comb(q, k)) * Fraction(q - k, q) ** n for k in range(1, q + 1))
+    return sum(signed, Fraction(0))
+
+
+def missing_bound(q: int, n: int) -> Fraction:
+    """Return an upper bound of `missing`: the expected number of values that do not occur."""
+    return q * Fraction(q - 1, q) ** n
+
+
+def enough(q: int) -> int:
+    """Return the fewest draws in which some of q values is missing with a probability of at most 2**-48, by the bound.
+
+    The bound is compared in integers; the logarithms only say where to look.
+    """
+    start = math.ceil((ALARM_BITS * math.log(2) + math.log(q)) / -math.log1p(-1 / q)) - 2
+    return next(n for n in range(max(start, 1), start + 8) if q * (q - 1) ** n << ALARM_BITS <= q**n)
