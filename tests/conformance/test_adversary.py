@@ -187,13 +187,15 @@ def test_a_failure_shrinks_to_few_acts_and_is_replayed_without_a_tool(
     assert cli.main(["conform", *options, "--", *wrong]) == 1
     [repro] = tmp_path.glob("*.jsonl")
     stored = json.loads(repro.with_suffix(".expected.json").read_text(encoding="utf-8"))
-    assert len(stored["expected"]["acts"]) <= 9
+    expected = stored["expected_of_the_last_answer"]
+    assert len(expected["acts"]) <= 9
     requests = [json.loads(line) for line in repro.read_text(encoding="utf-8").splitlines()]
     assert {request["op"] for request in requests} <= {"hello", "session.new", "session.step", "session.free"}
     right, faulty = (answers(command, repro) for command in (REFERENCE, wrong))
     assert right != faulty
     [first] = [at for at, (one, other) in enumerate(zip(right, faulty, strict=True)) if one != other][:1]
-    assert right[first].get("result") == stored["expected"].get("result", right[first].get("result"))
+    assert first == len(right) - 1
+    assert right[first]["result"] == expected["result"]
     capsys.readouterr()
     for command, word, code in ((wrong, "FAILED", 1), (REFERENCE, "FIXED", 0)):
         assert cli.main(["replay", str(repro), "--timeout", "60", "--", *command]) == code

@@ -24,11 +24,12 @@ from typing import Any, TypeAlias
 from secagg_spec.conformance import mixed
 from secagg_spec.conformance.adversary import demands, paces
 from secagg_spec.conformance.adversary.letters import Letter, changed, told
+from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.deals import Deal, called
 from secagg_spec.conformance.mixed import Difference, Player, Remote
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call, Party
-from secagg_spec.conformance.wire import Answer
+from secagg_spec.conformance.wire import AdapterBroken, Answer, Request
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.shape import SERVER, Role, role_of
@@ -255,7 +256,7 @@ def _handle(party: int, life: int) -> str:
 
 @contextmanager
 def opened(
-    deal: Deal, player: Player | None = None, played: Sequence[int] = (), restart: Callable[[], None] = lambda: None
+    deal: Deal, player: Player | None = None, played: Sequence[int] = (), connection: Connection | None = None
 ) -> Iterator[Engine]:
     """Open a round before its first act, and free what the adapter was given in the end.
 
@@ -267,8 +268,8 @@ def opened(
         The adapter that plays some of the parties.
     played : sequence of int
         Which ones.
-    restart : function
-        Begins again with a fresh adapter, when one does not free its sessions: the next round names its own alike.
+    connection : Connection or None
+        The adapter itself, by which sessions are freed after a failure, beside what a transcript keeps.
 
     Raises
     ------
@@ -284,27 +285,23 @@ def opened(
             assert player is not None
             engine.remotes[party] = player.open(deal, party, _handle(party, 0))
         yield engine
-        _free(engine)
+        for party in list(engine.remotes):
+            engine.remotes[party].free()
     except BaseException as failure:
-        if not _freed(engine):
-            restart()
+        if connection is not None:
+            _forget(connection, [_handle(party, life) for party in played for life in range(engine.lives[party] + 1)])
         if isinstance(failure, Difference):
             raise Found(len(engine.acts), ["end"], failure, {"result": {}}) from failure
         raise
 
 
-def _free(engine: Engine) -> None:
-    for party in list(engine.remotes):
-        engine.remotes.pop(party).free()
-
-
-def _freed(engine: Engine) -> bool:
-    """Free the sessions of an adapter after a failure, and return whether that was possible."""
+def _forget(connection: Connection, handles: Sequence[str]) -> None:
+    """Free sessions after a failure, those that are open: the next round names its own alike."""
     try:
-        _free(engine)
-    except Exception:
-        return False
-    return True
+        for handle in handles:
+            connection.ask(Request("session.free", {"handle": handle}))
+    except AdapterBroken:
+        connection.restart()
 
 
 def _before(deal: Deal) -> Engine:

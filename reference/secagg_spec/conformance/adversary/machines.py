@@ -8,7 +8,6 @@ is a list of acts that no drawing is needed for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
@@ -45,7 +44,7 @@ class Round(RuleBasedStateMachine):
     player: Player
     protocol: str
     role: Role
-    restart: Callable[[], None]
+    connection: Connection
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +56,7 @@ class Round(RuleBasedStateMachine):
         """Draw a round, and who is played in it."""
         deal = dealt_scenes.deal(data.draw, self.protocol)
         played = [SERVER] if self.role is Role.SERVER else cases.subset(data.draw, deal.users, 1, 2)
-        engine = self.stack.enter_context(opened(deal, self.player, played, type(self).restart))
+        engine = self.stack.enter_context(opened(deal, self.player, played, self.connection))
         self.stage = Stage(engine, tuple(played))
 
     @property
@@ -130,7 +129,7 @@ def machine(connection: Connection, party: str) -> type[Round]:
             "player": Player(connection, caps),
             "protocol": protocol,
             "role": Role(role),
-            "restart": staticmethod(connection.restart),
+            "connection": connection,
         },
     )
 

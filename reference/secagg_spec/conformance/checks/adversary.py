@@ -49,7 +49,7 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
     played = [SERVER] if role is Role.SERVER else cases.subset(draw, deal.users, 1, 2)
     act: Act = ["begin"]
     try:
-        with adversary.opened(deal, dealt.player(call), played, call.connection.restart) as engine:
+        with adversary.opened(deal, dealt.player(call), played, call.connection) as engine:
             stage = Stage(engine, tuple(played))
             while not engine.over and len(engine.acts) < MOST_ACTS:
                 act = draw(adversary.acts(stage))

@@ -134,6 +134,8 @@ def _kept(sessions: Sessions) -> dict[str, Any]:
     "failure: a party that is ended and started again goes on where it was, and refuses its first step",
     f"{_SESSIONS}.new",
     _played(_secagg(), [0], _ALL, ("restart", 0, 9), ("step", 0, "advertise_keys")),
+    kind="refusal",
+    source="kept too long",
 )
 def _goes_on(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, **given: Any) -> Any:
@@ -151,6 +153,8 @@ def _goes_on(right: Function) -> Function:
     "acceptance: a party that is started again in another round takes the stale messages of its first one",
     f"{_SESSIONS}.new",
     _played(_secagg(), [0], _ALL, ("restart", 0, 8), ("step", 0, "advertise_keys")),
+    kind="acceptance",
+    source="kept too long",
 )
 def _first_round(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, round: str, **given: Any) -> Any:
@@ -165,6 +169,8 @@ def _first_round(right: Function) -> Function:
     "privacy: two users in one process answer for the set that one of them was told",
     f"{_SESSIONS}.step",
     _played(_light(), [0, 1], *[_ALL] * 4, ("tell", 1, 0, "recover", 1, "without", "users", 4), _ALL),
+    kind="privacy",
+    source="used twice",
 )
 def _another_set(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, phase: str, inbox: list[str]) -> Any:
@@ -193,6 +199,8 @@ def _as_told(text: str, users: Sequence[tuple[int, ...]]) -> str:
     "failure: after four steps that it refused a party takes none, so that four wrong messages end a round",
     f"{_SESSIONS}.step",
     _played(_secagg(), [0], *[("step", 0, "unmasking")] * 4, _ALL),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _fourth(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, phase: str, inbox: list[str]) -> Any:
@@ -219,6 +227,8 @@ _LIE: Act = ("tell", 0, 0, "unmasking", 2, "both", "survivors", 1)
     "privacy: a user that refused a request answers the next one whatever it names, so that both secrets are released",
     f"{_PROTOCOLS}.secagg:check_request",
     _played(_secagg(), [], *[_ALL] * 6, _LIE),
+    kind="privacy",
+    source="trace of a refusal",
 )
 def _second_request(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -239,6 +249,8 @@ def _second_request(right: Function) -> Function:
     "privacy: a request that was refused is answered as well, with the one that is taken",
     f"{_PROTOCOLS}.secagg:user_unmasking",
     _played(_secagg(), [], *[_ALL] * 6, _LIE, _ALL),
+    kind="privacy",
+    source="trace of a refusal",
 )
 def _late_reply(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -261,6 +273,8 @@ def _late_reply(right: Function) -> Function:
     "wrong sum: the server takes the answers for those of the users in ascending order, in whichever order they come",
     f"{_PROTOCOLS}.lightsecagg:server_recover",
     _played(_light(), [], *[_ALL] * 5, ("swap", SERVER, 0, 1), _ALL),
+    kind="sum",
+    source="order",
 )
 def _in_order(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -284,6 +298,8 @@ def _in_order(right: Function) -> Function:
         ("step", 0, "recover"),
         ("again", 0, 2, 1, "told", 0, "without", "users", 4),
     ),
+    kind="privacy",
+    source="trace of a refusal",
 )
 def _second_set(right: Function) -> Function:
     return _marked(right, lambda state: {"announced": None})
@@ -298,6 +314,8 @@ def _second_set(right: Function) -> Function:
     "wrong sum: after a refused step the server forgets whose updates it took, and takes one twice",
     f"{_PROTOCOLS}.basecagg:server_upload",
     _played(_buffered(), [], *[_ALL] * 8, ("again", SERVER, 2, 2)),
+    kind="sum",
+    source="trace of a refusal",
 )
 def _cleared(right: Function) -> Function:
     def cleared(state: Any) -> dict[str, Any]:
@@ -319,6 +337,8 @@ def _cleared(right: Function) -> Function:
         ("step", 0, "request"),
         ("again", 0, 1, 1),
     ),
+    kind="acceptance",
+    source="clause in part",
 )
 def _forgotten(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -346,6 +366,8 @@ def _lists_of_a_user() -> object:
     f"{_ADVERSARY}.rules:_names_users",
     _lists_of_a_user,
     reach=f"{_TESTS}::test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_their_end",
+    kind="acceptance",
+    source="clause left out",
 )
 def _never_lies(right: Function) -> Function:
     return lambda letter: False
@@ -358,6 +380,8 @@ def _never_lies(right: Function) -> Function:
     f"{_ADVERSARY}.engine:Found.__init__",
     lambda: str(Found(3, _ALL, Difference("wrong_value", 0, "upload", ""), None)),
     reach=f"{_TESTS}::test_a_difference_is_named_by_act_party_step_message_and_element",
+    kind="form",
+    source="clause left out",
 )
 def _unnamed(right: Function) -> Function:
     def wrong(self: Found, number: int, act: Act, difference: Any, wanted: Any) -> None:
