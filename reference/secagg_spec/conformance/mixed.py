@@ -81,9 +81,9 @@ class Player:
         own_code = deal.protocol.startswith(CODED) and self.caps.policy("mds.code") != "vandermonde"
         return not own_code and (not PARTIES[deal.named(party)][1] or self.caps.grade("session.new") == "explicit")
 
-    def open(self, deal: Deal, party: int) -> Remote:
-        """Open a session for a party."""
-        handle = f"party {next(_handles)}"
+    def open(self, deal: Deal, party: int, handle: str | None = None) -> Remote:
+        """Open a session for a party, under a new handle where none is given."""
+        handle = f"party {next(_handles)}" if handle is None else handle
         params = {"handle": handle, **deal.opening(party)}
         answer = self.asked(Request("session.new", params, self._rand(deal, party)), party, "session.new")
         if answer.kind != "result":

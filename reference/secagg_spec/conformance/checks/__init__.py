@@ -3,6 +3,7 @@
 from secagg_spec.conformance.checks import (
     active,
     adapter,
+    adversary,
     arithmetic,
     averages,
     basa,
@@ -51,6 +52,7 @@ __all__ = [
     "Check",
     "active",
     "adapter",
+    "adversary",
     "arithmetic",
     "averages",
     "basa",

@@ -1,0 +1,95 @@
+"""Checks of one party each in rounds in which the network is the adversary (spec/conformance.md, section 4).
+
+The acts of a round are drawn one after the other by the same rules that the state machines of
+`conformance.adversary.machines` have. They are drawn here rather than by Hypothesis's own loop over rules, so that what
+a check drew is a list of plain data, which `secagg-spec replay` judges again without drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from secagg_spec.conformance import adversary, cases
+from secagg_spec.conformance.adversary import Act, Engine, Found, Stage
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import dealt, dealt_scenes
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
+from secagg_spec.conformance.checks.requests import vandermonde
+from secagg_spec.conformance.mixed import CODED
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.protocols.shape import SERVER, Role
+
+MOST_ACTS = 60
+"""The most acts of a round."""
+
+EXAMPLES = {"heterosag": 10}
+"""How many rounds are drawn where it is not 40: those of HeteroSAg have some ten users."""
+
+_COMMON = ("CNF-20", "ERR-01", "MSG-02", "MSG-03", "MSG-04", "ADP-24")
+CLAUSES: dict[str, tuple[str, ...]] = {
+    "lightsecagg.user": ("LSA-04", "LSA-09", "LSA-10", "LSA-11", "LSA-12"),
+    "lightsecagg.server": ("LSA-05", "LSA-06", "LSA-13", "LSA-16"),
+    "lightsecagg-active.user": ("LSA-22", "LSA-27", "LSA-28", "LSA-29"),
+    "lightsecagg-active.server": ("LSA-24",),
+    "secagg.user": ("SAG-06", "SAG-15", "SAG-19", "SAG-20", "SAG-21", "SAG-23", "SAG-25", "SAG-32"),
+    "secagg.server": ("SAG-11", "SAG-16", "SAG-17", "SAG-26", "SAG-28"),
+    "basecagg.user": ("BSA-07", "BSA-08", "BSA-09", "BSA-21", "BSA-25", "BSA-26", "BSA-28"),
+    "basecagg.server": ("BSA-12", "BSA-13", "BSA-14", "BSA-15", "BSA-17"),
+    "heterosag.user": ("HSA-17", "HSA-18", "HSA-27"),
+    "heterosag.server": ("HSA-20", "HSA-21"),
+}
+"""What a round decides about each party beside the rules of all messages."""
+
+
+def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) -> Engine:
+    """Draw a round, let the adapter play one or two users or the server in it, and return it after its last act."""
+    deal = dealt_scenes.deal(draw, protocol)
+    played = [SERVER] if role is Role.SERVER else cases.subset(draw, deal.users, 1, 2)
+    act: Act = ["begin"]
+    try:
+        with adversary.opened(deal, dealt.player(call), played, call.connection) as engine:
+            stage = Stage(engine, tuple(played))
+            while not engine.over and len(engine.acts) < MOST_ACTS:
+                act = draw(adversary.acts(stage))
+                engine.do(act)
+    except Found as found:
+        raise CheckFailed(found.difference.verdict, str(found), {"acts": told(engine.acts), **found.wanted}) from None
+    return engine
+
+
+def told(acts: list[Act]) -> list[str]:
+    """Return acts in words, as they stand beside a stored failure."""
+    return [f"{number}. {adversary.described(act)}" for number, act in enumerate(acts, 1)]
+
+
+def _applies(party: str) -> Callable[[Capabilities], bool]:
+    """Return the condition that an adapter plays a party in a round of the reference's other parties."""
+
+    def applies(caps: Capabilities) -> bool:
+        own_code = party.startswith(CODED) and not vandermonde(caps)
+        own_values = bool(PARTIES[party][1]) and caps.grade(NEW) != "explicit"
+        return party in caps.parties and not own_code and not (own_values and party.startswith("basecagg"))
+
+    return applies
+
+
+def _register(party: str) -> None:
+    protocol, _, role = party.partition(".")
+
+    @check(
+        f"adversary/{party}",
+        *_COMMON,
+        *CLAUSES[party],
+        operations=SESSIONS,
+        applies=_applies(party),
+        examples=EXAMPLES.get(protocol, 40),
+    )
+    def round_under_attack(draw: Any, call: Caller) -> None:
+        """Whatever the network does to a round, each step is taken or refused as the text demands."""
+        play(call, protocol, Role(role), draw)
+
+
+for _party in CLAUSES:
+    _register(_party)

@@ -1,0 +1,232 @@
+"""Rounds in which the network is the adversary: no false alarm, every kind of act, and what a failure says."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from secagg_spec import cli
+from secagg_spec.conformance import adversary, mutants
+from secagg_spec.conformance.adversary import RULES, Engine, Found, letters, machines
+from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks import adversary as checks
+from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.conformance.mixed import Player
+from secagg_spec.conformance.runner import Outcome, Settings, run
+from secagg_spec.conformance.targets import TARGETS, reference
+from secagg_spec.conformance.wire import UsageError
+from secagg_spec.errors import BadSignature, InconsistentSets
+from secagg_spec.protocols.shape import SERVER
+from tests.conformance.test_sessions import DEALS, secagg_values
+
+CHECKS = [id for id in REGISTRY if id.startswith("adversary/")]
+REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
+STATEFUL = settings(max_examples=3, stateful_step_count=20, deadline=None, database=None, derandomize=True)
+
+
+def outcome(id: str, cases: int, seed: int = 0) -> Outcome:
+    """What a check finds on the reference in this process."""
+    _, [found] = run(DirectConnection(reference.build().answer), Settings(cases=cases, seed=seed, pattern=id))
+    return found
+
+
+def player() -> Player:
+    """The reference as an adapter."""
+    connection = DirectConnection(reference.build().answer)
+    return Player(connection, greet(connection.ask))
+
+
+# ------------------------------------------------------------------------------------------------- no false alarm
+
+
+@pytest.mark.parametrize("id", CHECKS)
+def test_the_reference_plays_every_party_without_an_alarm(id: str) -> None:
+    found = outcome(id, 3)
+    assert (found.verdict, found.failure) == ("pass", None)
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_an_independent_implementation_plays_every_party_without_an_alarm() -> None:
+    connection = TARGETS["node"].connect(60)
+    try:
+        _, outcomes = run(connection, Settings(cases=3, seed=4, pattern="adversary/*"))
+    finally:
+        connection.close()
+    assert [(found.check.id, found.verdict) for found in outcomes] == [(id, "pass") for id in CHECKS]
+
+
+def own_values(request: dict[str, Any], number: int) -> dict[str, Any]:
+    """A request that opens a user of SecAgg, with values that the adapter draws."""
+    return {**request, "rand": secagg_values(f"own {number}", request["params"]["numbers"]["t"])}
+
+
+def test_a_user_that_draws_by_itself_is_judged_by_a_round_that_goes_along() -> None:
+    own, explicit, numbers = reference.build(), reference.build(), Counter[str]()
+    own.hello["randomness"] = "none"
+
+    def answer(request: Any, lenient: bool = False) -> dict[str, Any]:
+        if request["op"] == "hello":
+            return own.answer(request)
+        if request["op"] == "session.new" and request["params"]["role"] == "user":
+            numbers["users"] += 1
+            return explicit.answer(own_values(request, numbers["users"]))
+        given = explicit.answer(request)
+        takes_anything = lenient and request["op"] == "session.step" and "reject" in given
+        return {"id": request["id"], "result": {"outbox": []}} if takes_anything else given
+
+    own.hello["operations"]["session.new"] = {"parties": ["secagg.user"]}
+    settings = Settings(cases=12, seed=1, pattern="adversary/secagg.user")
+    _, [right] = run(DirectConnection(answer), settings)
+    assert (right.verdict, right.by_relation) == ("pass", True)
+    _, [wrong] = run(DirectConnection(lambda request: answer(request, lenient=True)), settings)
+    assert wrong.verdict == "accepted_invalid"
+
+
+# ---------------------------------------------------------------------------------------------- what the network does
+
+
+@pytest.mark.requirement("CNF-20")
+def test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_their_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds: list[Engine] = []
+    play = checks.play
+
+    def kept(*given: Any) -> Engine:
+        rounds.append(play(*given))
+        return rounds[-1]
+
+    monkeypatch.setattr(checks, "play", kept)
+    assert outcome("adversary/lightsecagg.user", 40).verdict == "pass"
+    assert outcome("adversary/secagg.user", 20).verdict == "pass"
+    happened = Counter(act[0] for engine in rounds for act in engine.acts)
+    assert set(happened) == set(RULES) == set(adversary.ACTS)
+    changes = {act[3] for engine in rounds for act in engine.acts if act[0] == "alter"}
+    assert len(changes) > 5
+    last = [engine.deal.table[-1].phase for engine in rounds]
+    reached = [
+        any((event.party, event.phase) == (SERVER, phase) for event in engine.log)
+        for engine, phase in zip(rounds, last, strict=True)
+    ]
+    assert 3 * sum(reached) >= len(rounds)
+
+
+def acted(deal: str, *acts: list[Any], played: tuple[int, ...] = ()) -> Engine:
+    """A round after some acts."""
+    with adversary.opened(DEALS[deal], player() if played else None, played) as engine:
+        for act in acts:
+            engine.do(act)
+    return engine
+
+
+def test_what_is_refused_leaves_the_messages_as_they_were_sent() -> None:
+    engine = acted("secagg", *[["all"]] * 6, ["tell", 0, 0, "unmasking", 2, "both", "survivors", 1], ["all"], ["all"])
+    refusals = [type(event.error) for event in engine.log if event.party == 0 and event.error is not None]
+    assert refusals == [InconsistentSets] * 2
+    assert (len(engine.aggregates), engine.over) == (1, True)
+
+
+def test_a_message_that_was_altered_comes_back_when_it_is_refused() -> None:
+    altered = ["alter", 0, 0, "element", "signatures", 0, 1]
+    engine = acted("lightsecagg-active", *[["all"]] * 6, altered, ["step", 0, "recover"], *[["all"]] * 2)
+    assert [type(event.error) for event in engine.log if event.error is not None] == [BadSignature]
+    assert len(engine.aggregates) == 1
+
+
+def test_lost_and_delayed_messages_leave_their_senders_out() -> None:
+    lost = acted("secagg", *[["all"]] * 5, ["drop", SERVER, 0], ["hold", SERVER, 0], *[["all"]] * 3)
+    late = acted("secagg", *[["all"]] * 5, ["drop", SERVER, 0], ["hold", SERVER, 0], ["release", SERVER, 0], ["all"])
+    assert [sorted(lost.parties[SERVER].state.survivors), sorted(late.parties[SERVER].state.survivors)] == [
+        [2, 3, 4],
+        [1, 2, 3, 4],
+    ]
+    assert len(lost.aggregates) == 1
+
+
+def test_every_change_has_words_and_works_on_a_message() -> None:
+    data = acted("secagg", ["all"], ["all"]).waiting(0)[0].data
+    for change in (["flip", 3, 1], ["cut", 1], ["longer", 2], ["type", 259], ["round", 1], ["sender", 2]):
+        assert letters.changed(data, change) != data
+        assert adversary.described(["alter", 0, 0, *change]).endswith(" ".join(map(str, change)))
+    for lie in (["without", "users", 0], ["with", "users", 9], ["twice", "users", 1], ["swapped", "users", 1]):
+        assert letters.told(data, lie) != data
+
+
+# ------------------------------------------------------------------------------------------------ what a failure says
+
+
+@pytest.mark.requirement("CNF-21")
+def test_a_difference_is_named_by_act_party_step_message_and_element() -> None:
+    lie = ["tell", 1, 0, "recover", 1, "without", "users", 4]
+    with mutants.planted("set-that-another-user-was-told"), pytest.raises(Found) as caught:
+        acted("lightsecagg", *[["all"]] * 4, lie, ["all"], played=(0, 1))
+    difference = caught.value.difference
+    assert (caught.value.number, difference.party, difference.phase) == (6, 0, "recover")
+    assert difference.spot is not None
+    assert (difference.spot.type, difference.spot.field, difference.spot.element) == ("AggregatedShare", "share", 0)
+    said = "act 6 (all go on): user 0, step recover: message 0 (AggregatedShare), share[0]: got "
+    assert str(caught.value).startswith(said)
+
+
+@pytest.mark.requirement("CNF-21")
+def test_a_failure_shrinks_to_few_acts_and_is_replayed_without_a_tool(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = [*REFERENCE, "--mutant", "answers-in-the-order-of-users"]
+    options = ["--repro", str(tmp_path), "--timeout", "60", "-k", "adversary/lightsecagg.server"]
+    assert cli.main(["conform", *options, "--", *wrong]) == 1
+    [repro] = tmp_path.glob("*.jsonl")
+    stored = json.loads(repro.with_suffix(".expected.json").read_text(encoding="utf-8"))
+    expected = stored["expected_of_the_last_answer"]
+    assert len(expected["acts"]) <= 9
+    requests = [json.loads(line) for line in repro.read_text(encoding="utf-8").splitlines()]
+    assert {request["op"] for request in requests} <= {"hello", "session.new", "session.step", "session.free"}
+    right, faulty = (answers(command, repro) for command in (REFERENCE, wrong))
+    assert right != faulty
+    [first] = [at for at, (one, other) in enumerate(zip(right, faulty, strict=True)) if one != other][:1]
+    assert first == len(right) - 1
+    assert right[first]["result"] == expected["result"]
+    capsys.readouterr()
+    for command, word, code in ((wrong, "FAILED", 1), (REFERENCE, "FIXED", 0)):
+        assert cli.main(["replay", str(repro), "--timeout", "60", "--", *command]) == code
+        assert capsys.readouterr().out.startswith(word)
+
+
+def answers(command: list[str], repro: Path) -> list[dict[str, Any]]:
+    """What an adapter answers to a stored transcript that is its standard input; reasons in words left out."""
+    with repro.open("rb") as lines:
+        done = subprocess.run(command, stdin=lines, capture_output=True, check=True)
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    return [{**answer, "reject": answer["reject"]["code"]} if "reject" in answer else answer for answer in found]
+
+
+# ------------------------------------------------------------------------------------------------------ state machines
+
+
+@pytest.mark.parametrize("party", ["lightsecagg.user", "basecagg.server"])
+def test_a_state_machine_of_the_right_implementation_finds_nothing(party: str) -> None:
+    case = machines.machine(DirectConnection(reference.build().answer), party)
+    run_state_machine_as_test(case, settings=settings(STATEFUL, suppress_health_check=list(HealthCheck)))
+
+
+def test_a_state_machine_finds_a_planted_bug() -> None:
+    with mutants.planted("fourth-refusal-ends-the-party"):
+        case = machines.machine(DirectConnection(reference.build().answer), "lightsecagg.server")
+        many = settings(STATEFUL, max_examples=60, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        with pytest.raises(Found, match="the party has ended"):
+            run_state_machine_as_test(case, settings=many)
+
+
+def test_a_party_whose_rounds_cannot_be_played_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"party is 'basa\.user'; rounds can be played with lightsecagg\.user"):
+        machines.machine(DirectConnection(reference.build().answer), "basa.user")
