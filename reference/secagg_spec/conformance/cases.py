@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -47,7 +47,7 @@ FEWEST_IN_BUFFER = 3
 """The smallest K: T + 2 for T = 1 (BSA-01)."""
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end on."""
     if allowed.values is not None:
@@ -60,7 +60,7 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     return tuple(q for q in known if is_prime(q) or not prime)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _near(end: int, low: int, high: int, prime: bool) -> tuple[int, ...]:
     """Return the first moduli in [low, high] from one of its ends on, without looking at more than 2000 numbers."""
     step = 1 if end == low else -1
