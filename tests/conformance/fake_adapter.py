@@ -102,9 +102,9 @@ def main(fault: str) -> None:
     if fault == "huge-stderr":
         sys.stderr.write("warning\n" * 200_000)
     calls = 0
-    for line in sys.stdin.buffer:
-        if fault == "64-kib-line":
-            line = line[:65_536]
+    longest = 65_536 if fault == "64-kib-line" else None
+    for whole in sys.stdin.buffer:
+        line = whole[:longest]
         rejection = refused(line)
         if rejection:
             send(json.dumps(rejection))

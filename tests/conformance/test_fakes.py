@@ -1,4 +1,4 @@
-"""Adapters that misbehave: each gets the verdict that the text gives, and nothing that was asked for is lost (CNF-54)."""
+"""Adapters that misbehave: each gets the verdict that the text gives, and no check is lost (CNF-54)."""
 
 from __future__ import annotations
 

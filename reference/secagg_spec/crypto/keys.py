@@ -22,7 +22,7 @@ LABEL = b"secagg-spec"
 VERSION = 1
 SESSION_BYTES = 16
 _KEPT = 4096
-"""Results of the library that are kept, of each kind: in a round, and in the rounds of a run, the same keys meet again."""
+"""Results of the library that are kept, of each kind: in a round, and from round to round, the same keys meet."""
 
 
 def public_key(private: bytes) -> bytes:
