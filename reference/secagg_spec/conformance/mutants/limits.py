@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis.internal.conjecture import data
 
-from secagg_spec.conformance import files, runner
+from secagg_spec.conformance import files
+from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.mutants import mutant
-from secagg_spec.conformance.runner import Failure
-from secagg_spec.conformance.wire import AdapterBroken, UsageError, parse_answer
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.wire import AdapterBroken, Answer, Request, UsageError, parse_answer
 
 Function = Callable[..., Any]
 _WIRE = "secagg_spec.conformance.wire"
@@ -110,27 +113,32 @@ def _traceback(right: Function) -> Function:
     return lambda path, otherwise="": json.loads(path.read_text(encoding="utf-8"))
 
 
+def _leak() -> str:
+    """Return the verdict on an answer that no fresh process gives."""
+    runner, connection = import_module(_RUNNER), DirectConnection(reference.build().answer)
+    exchange = SimpleNamespace(request=Request("echo", {"data": 1}), answer=Answer("result", value={"data": 2}))
+    failure = runner.Failure("wrong_value", "echo gave something else", (exchange,))
+    return str(runner._confirm(connection, runner.begin(connection), failure).verdict)
+
+
 @mutant(
     "no-fresh-process",
     "CNF-54",
     "refusal: a failure is reported without a look at whether it comes again",
     f"{_RUNNER}:_confirm",
-    lambda: "right" if "_repeats" in runner._confirm.__code__.co_names else "wrong",
+    _leak,
     reach="tests/conformance/test_fakes.py::test_a_fake_has_the_verdict_of_the_table",
     kind="refusal",
     source="clause left out",
 )
 def _unconfirmed(right: Function) -> Function:
-    def confirm(connection: Any, caps: Any, failure: Failure) -> Failure:
-        return failure
-
-    return confirm
+    return lambda connection, caps, failure: failure
 
 
 def _left() -> int:
     """Return how much is left of a note about a strategy."""
     data.STRUCTURAL_COVERAGE_CACHE[0] = data.StructuralCoverageTag(0)
-    runner._forget()
+    import_module(_RUNNER)._forget()
     return len(data.STRUCTURAL_COVERAGE_CACHE)
 
 
