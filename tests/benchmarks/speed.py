@@ -6,8 +6,11 @@ Each figure is the median of several runs that take turns, so that a slow moment
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -47,6 +50,7 @@ def main() -> None:
     encoding()
     echo()
     cases()
+    default_run()
 
 
 def encoding() -> None:
@@ -65,7 +69,8 @@ def encoding() -> None:
 
 
 def echo() -> None:
-    """Count raw round trips through the pipe."""
+    """Count raw round trips through the pipe, beside those of a loop that writes, reads and does nothing else."""
+    print(f"lines through a pipe to a program that repeats them: {_bare_rate():,.0f} a second")
     for name in ("reference", "node"):
         try:
             connection = TARGETS[name].connect(10.0)
@@ -79,11 +84,36 @@ def echo() -> None:
 
 def cases() -> None:
     """Count cases of drawn parameters: generation, the pipe, and the comparison together."""
-    connection = TARGETS["reference"].connect(10.0)
-    settings = Settings(cases=1000, pattern="mds.encode/exact")
-    _, [outcome] = run(connection, settings)
-    connection.close()
-    print(f"cases of mds.encode/exact, drawn, asked and compared: {outcome.cases / outcome.seconds:,.0f} a second")
+    for name in ("field.add/exact", "field.add/types", "mds.encode/exact", "secagg.user/types"):
+        connection = TARGETS["reference"].connect(10.0)
+        _, outcomes = run(connection, Settings(cases=500, pattern=name))
+        connection.close()
+        [outcome] = [outcome for outcome in outcomes if outcome.check.id == name]
+        print(f"cases of {name}, drawn, asked and compared: {outcome.cases / outcome.seconds:,.0f} a second")
+
+
+def default_run() -> None:
+    """Time the run of an implementation that declares everything, with two processes."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--jobs", "2", "--target", "reference"]
+        subprocess.run([*command, "--repro", folder], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    print(f"conform --target reference --jobs 2, everything: {time.perf_counter() - start:.0f} s")
+
+
+def _bare_rate(calls: int = 3000) -> float:
+    program = "import os\nwhile line := os.read(0, 65536): os.write(1, line)"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        line = Request("echo", {"data": 1}).line(1).encode()
+        start = time.perf_counter()
+        for _ in range(calls):
+            os.write(process.stdin.fileno(), line)
+            os.read(process.stdout.fileno(), 65536)
+        rate = calls / (time.perf_counter() - start)
+        process.stdin.close()
+    return rate
 
 
 def _echo_rate(connection: ProcessConnection, calls: int = 3000) -> float:

@@ -102,7 +102,9 @@ def main(fault: str) -> None:
     if fault == "huge-stderr":
         sys.stderr.write("warning\n" * 200_000)
     calls = 0
-    for line in sys.stdin.buffer:
+    longest = 65_536 if fault == "64-kib-line" else None
+    for whole in sys.stdin.buffer:
+        line = whole[:longest]
         rejection = refused(line)
         if rejection:
             send(json.dumps(rejection))
@@ -132,6 +134,14 @@ def main(fault: str) -> None:
             answer["result"]["value"] = packed([])
         if fault == "early-exit" and calls > 2:
             return
+        if fault == "random" and adding and "result" in answer:
+            answer["result"]["value"] = os.urandom(4 * len(vector(answer["result"]["value"]))).hex()
+        if fault == "closes-input" and wide:
+            os.close(0)
+            time.sleep(60)
+        if fault == "closes-output" and wide:
+            os.close(1)
+            time.sleep(60)
         if fault == "lies" and request["op"] not in {"hello", "echo", "field.add"}:
             answer = {"id": request["id"], "result": {}}
         if fault == "nth-crash" and calls == 4:
@@ -150,7 +160,13 @@ def main(fault: str) -> None:
         if fault == "split-line":
             split(json.dumps(answer))
             continue
+        if fault == "answers-ahead" and wide:
+            send(json.dumps({"id": request["id"] + 1, "unsupported": True}))
+        if fault == "answers-twice" and wide:
+            send(json.dumps(answer))
         send(json.dumps(answer)[: -5 if fault == "truncated" and wide else None])
+    if fault == "hang-at-exit":
+        time.sleep(60)
 
 
 if __name__ == "__main__":

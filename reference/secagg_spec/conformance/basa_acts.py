@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def positions(numbers: Mapping[str, Any]) -> int:
     return int(numbers["K"]) + int(numbers["S"])
 
 
-@cache
+@lru_cache(maxsize=4096)
 def verifying(private: bytes) -> bytes:
     """Return a verification key; those of large rosters are asked for again and again."""
     return verification_key(private)

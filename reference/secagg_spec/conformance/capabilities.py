@@ -189,7 +189,7 @@ def _optional(body: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _reject_map(declared: dict[str, Any]) -> dict[str, str]:
     for text, code in declared.items():
-        if code not in ALL_CODES:
+        if not isinstance(code, str) or code not in ALL_CODES:
             raise AdapterUnusable(
                 f"hello: reject_map gives {text!r} the code {code!r}, which is not one of the protocol's"
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -34,6 +34,10 @@ _SMALL = 8
 LARGE = 40
 _WEIGHTS = 100
 _LARGEST = 2**31 - 1
+_KEPT = 256
+_PATTERNS = st.sampled_from(("zeros", "ones", "ramp", "largest", "random"))
+_ROUNDINGS = st.sampled_from(("zeros", "half", "largest", "random"))
+_SEEDS = st.integers(0, 2**32 - 1)
 _WORK = 2 * 10**6
 _ROWS = 64
 _ACTIVE = "lightsecagg_active."
@@ -43,7 +47,7 @@ FEWEST_IN_BUFFER = 3
 """The smallest K: T + 2 for T = 1 (BSA-01)."""
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end on."""
     if allowed.values is not None:
@@ -56,7 +60,7 @@ def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
     return tuple(q for q in known if is_prime(q) or not prime)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _near(end: int, low: int, high: int, prime: bool) -> tuple[int, ...]:
     """Return the first moduli in [low, high] from one of its ends on, without looking at more than 2000 numbers."""
     step = 1 if end == low else -1
@@ -68,13 +72,17 @@ def modulus(
     draw: Any, caps: Capabilities, operation: str | Sequence[str], *, prime: bool = False, above: int = 1
 ) -> int:
     """Draw a modulus that the operation declares: one of the three largest in half of the cases, for overflow."""
-    allowed = Space(caps, _several(operation)).moduli(prime=prime, above=above)
-    return int(draw(st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:])))
+    return int(draw(_mostly_large(Space(caps, _several(operation)).moduli(prime=prime, above=above))))
+
+
+@lru_cache(maxsize=_KEPT)
+def _mostly_large(allowed: tuple[int, ...]) -> st.SearchStrategy[int]:
+    return st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:])
 
 
 def vector(draw: Any, q: int, n: int) -> UintArray:
     """Draw n elements modulo q: zeros, ones, largest, a ramp, one hot, or pseudo-random ones."""
-    pattern = draw(st.sampled_from(("zeros", "ones", "ramp", "largest", "random")))
+    pattern = draw(_PATTERNS)
     if pattern == "random":
         return seeded_vector(draw, q, n)
     if pattern == "ramp":
@@ -84,7 +92,7 @@ def vector(draw: Any, q: int, n: int) -> UintArray:
 
 def seeded_vector(draw: Any, q: int, n: int) -> UintArray:
     """Draw n pseudo-random elements modulo q, from a seed that shrinks to 0."""
-    seed = draw(st.integers(0, 2**32 - 1))
+    seed = draw(_SEEDS)
     return draw_elements(SeededSource(seed.to_bytes(4, "little"), "vector"), Ring(q), (n,))
 
 
@@ -98,10 +106,10 @@ def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
 
 def rounding(draw: Any, n: int) -> RealArray:
     """Draw n numbers in [0, 1): zeros, just below 1, or pseudo-random ones."""
-    pattern = draw(st.sampled_from(("zeros", "half", "largest", "random")))
+    pattern = draw(_ROUNDINGS)
     if pattern != "random":
         return np.full(n, {"zeros": 0.0, "half": 0.5, "largest": 1 - 2.0**-53}[pattern])
-    seed = draw(st.integers(0, 2**32 - 1))
+    seed = draw(_SEEDS)
     return draw_rounding(SeededSource(seed.to_bytes(4, "little"), "rounding"), n)
 
 
@@ -197,7 +205,7 @@ class Space:
             options = self.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))
             chosen["U"] = int(draw(st.sampled_from(options)))
         allowed = self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
-        return {"q": int(draw(st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:]))), **chosen}
+        return {"q": int(draw(_mostly_large(allowed))), **chosen}
 
     def possible(self) -> bool:
         """Return whether there are such numbers."""

@@ -108,7 +108,7 @@ class ProcessConnection:
         if self._process is None:
             self._greet()
         try:
-            return _with_id(self._answered(line + b"\n"), id)
+            return parse_answer(self._answered(line + b"\n"), id)
         except AdapterBroken as broken:
             if broken.out_of_step:
                 self.close()
@@ -298,7 +298,7 @@ class DirectConnection:
             value = json.loads(line.decode(), parse_constant=_no_constant)
         except ValueError:
             value = None
-        return _with_id(json.dumps(self._answer(value)).encode() + b"\n", id)
+        return parse_answer(json.dumps(self._answer(value)).encode() + b"\n", id)
 
     def restart(self) -> None:
         """Do nothing: there is no process."""
@@ -308,21 +308,6 @@ class DirectConnection:
 
     def expect_hang(self, hanging: bool) -> None:
         """Do nothing: a function cannot be interrupted."""
-
-
-def _with_id(line: bytes, id: int | None) -> Answer:
-    """Return the answer in a line whose `id` must be this one, or null."""
-    if id is not None:
-        return parse_answer(line, id)
-    try:
-        body = json.loads(line)
-    except (ValueError, RecursionError):
-        body = None
-    if not isinstance(body, dict) or body.get("id", 0) is not None:
-        raise AdapterBroken(
-            "protocol", f"the answer to a line that is not a request must have the id null: {quoted(line)}"
-        )
-    return parse_answer(json.dumps({**body, "id": 0}).encode() + b"\n", 0)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__, resources, schemas
-from secagg_spec.conformance import suite
+from secagg_spec.conformance import files, suite
 from secagg_spec.conformance.expectations import Judged
 from secagg_spec.conformance.plain import clip, fit_for_json
 from secagg_spec.conformance.report import MESSAGE, TargetReport, clause_cells, suspicions, words
@@ -152,12 +152,7 @@ def load(path: Path) -> dict[str, Any]:
         The file is absent or is not JSON, is of another schema, has no footer since its run was ended, or was altered
         (CNF-08); the message is one line.
     """
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path}: this is not JSON, or it was cut") from None
+    body = files.read_json(path, "this is not JSON, or it was cut")
     refuse_unusable(str(path), body)
     found: dict[str, Any] = body
     return found

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec.conformance import suite
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.runner import BROKEN, Outcome
 from secagg_spec.conformance.targets import TARGETS
 
@@ -65,8 +66,8 @@ def load(path: Path) -> list[Expectation]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ExpectationsError(f"{path.name}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ExpectationsError(f"{path.name}: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise ExpectationsError(f"{path.name}: {shown(str(error), 200)}") from None
     unknown = sorted(set(content) - {"expect"})
     if unknown:
         raise ExpectationsError(f"{path.name}: {unknown[0]!r} is unknown; entries are tables, each begun by [[expect]]")

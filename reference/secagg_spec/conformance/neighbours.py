@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import product
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ AVERAGE, UNMASKING, RECOVERY = "secagg.average", "secagg.unmasking", "secagg.rec
 OPERATIONS = (AVERAGE, UNMASKING, RECOVERY)
 USERS = 12
 _MOST = 40
+_KEPT = 256
 _NEXT = 4
 _LAST = 2**31 - 1
 _MODULI = (2**32, 2**16, 2**31, 2**32 - 5, 10**6, 251)
@@ -89,7 +90,7 @@ def rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[Roster]:
     return [roster for roster in found if roster.spare >= spare]
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _rosters(N: Range, t: Range, k: Range) -> tuple[Roster, ...]:
     least = max(3, N.low or 3)
     users = _options(N, 3, _MOST if N.values is not None else min(_MOST, max(USERS, least + _NEXT)))
@@ -142,12 +143,12 @@ def scales(caps: Capabilities, N: int, *, fitting: bool = True, operation: str =
     return list(_fitting(ranges, N, exact_weights(caps), fitting))
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _fitting(ranges: tuple[Range, ...], N: int, exact: bool, fitting: bool) -> tuple[Scale, ...]:
     return tuple(scale for scale in _scales(*ranges) if scale.fits(N, exact) == fitting)
 
 
-@cache
+@lru_cache(maxsize=_KEPT)
 def _scales(R: Range, level: Range, clip: Range, weight: Range) -> tuple[Scale, ...]:
     bounds = ((R, _MODULI, 2, MAX_MODULUS), (level, _LEVELS, 1, MAX_LEVEL), (clip, _CLIPS, 1, _LAST))
     listed = [_listed(*bound) for bound in (*bounds, (weight, _WEIGHTS, 1, _LAST))]

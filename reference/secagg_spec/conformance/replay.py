@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec.conformance import options, suite
+from secagg_spec import schemas
+from secagg_spec.conformance import files, options, suite
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.connection import Connection, ProcessConnection
@@ -47,7 +47,7 @@ def main(given: argparse.Namespace) -> int:
     stored = load(given.file)
     connection = ProcessConnection(given.adapter, given.timeout, given.start_timeout)
     try:
-        failed = judge(connection, stored["check"], restored(stored["draws"]))
+        failed = judge(connection, stored["check"], stored["draws"])
     except AdapterUnusable as unusable:
         print(f"ERROR    {stored['check']}: {shown(str(unusable))}")
         return 3
@@ -69,21 +69,26 @@ def load(path: Path) -> dict[str, Any]:
         The file is absent, is not JSON, is of another version, or names a check that there is not.
     """
     beside = path.with_suffix("").with_suffix(".expected.json") if path.suffix == ".jsonl" else path
-    try:
-        stored = json.loads(beside.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{beside}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{beside}: this is not JSON") from None
+    stored = files.read_json(beside)
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
-        raise UsageError(f"{beside}: schema is {found!r}; this kit replays {SCHEMA!r}")
+        raise UsageError(f"{beside}: schema is {schemas.shown(found)}; this kit replays {SCHEMA!r}")
     missing = [name for name in ("check", "message", "draws") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
-    if stored["check"] not in suite.everything():
-        raise UsageError(f"{beside}: there is no check {stored['check']!r} in this kit")
+    if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
+        raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
+    try:
+        stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{beside}: 'draws' is not a list of drawn values as a run writes them") from None
     return stored
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
 
 
 def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFailed | None:
@@ -110,8 +115,11 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
         return failed
     except Declined:
         return None
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise UsageError(f"the stored case does not fit {check} of this kit: {error}") from None
+    except (AdapterUnusable, UsageError):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"the stored case does not fit {check} of this kit: {shown(what, 200)}") from None
     return None
 
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis import strategies as st
 from hypothesis.errors import Flaky
 from hypothesis.internal.cache import LRUCache
-from hypothesis.internal.conjecture import providers
+from hypothesis.internal.conjecture import data, providers
 from hypothesis.internal.constants_ast import Constants
 
 from secagg_spec.conformance import suite
@@ -368,6 +368,12 @@ def _same_cases_everywhere() -> Iterator[None]:
     finally:
         providers._get_local_constants = usual
         providers.CONSTANTS_CACHE = theirs
+        _forget()
+
+
+def _forget() -> None:
+    """Throw away what Hypothesis notes of each strategy, for as long as the process lives (CNF-55)."""
+    getattr(data, "STRUCTURAL_COVERAGE_CACHE", {}).clear()
 
 
 def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
@@ -17,7 +18,8 @@ Kind = Literal["result", "reject", "error", "unsupported"]
 BrokenVerdict = Literal["crash", "timeout", "protocol"]
 
 _KINDS = ("result", "reject", "error", "unsupported")
-_DEEPEST = 100
+DEEPEST = 100
+MOST_DIGITS = 4300
 _NOT_HEX = re.compile("[^0-9a-f]")
 
 
@@ -93,16 +95,20 @@ class Answer:
         return {self.kind: {**code, "message": self.message, **blamed}}
 
 
-def parse_answer(line: bytes, number: int) -> Answer:
+def parse_answer(line: bytes, number: int | None) -> Answer:
     """Return the answer in a line, which ends in a line feed (ADP-01).
 
     Raises
     ------
     AdapterBroken
-        The line is not an answer to request `number`, with verdict ``protocol``.
+        The line is not an answer to request `number`, or, without a number, to a line that is no request and has the
+        id null (ADP-10); the verdict is ``protocol``.
     """
     body = _object(line)
-    if type(body.get("id")) is not int or body["id"] != number:
+    if number is None and body.get("id", 0) is not None:
+        message = "the answer to a line that is not a request must have the id null"
+        raise AdapterBroken("protocol", f"{message}: {quoted(line)}")
+    if number is not None and (type(body.get("id")) is not int or body["id"] != number):
         _refuse(_wrong_id(body.get("id"), number, line))
     kinds = [kind for kind in _KINDS if kind in body]
     if len(kinds) != 1:
@@ -137,29 +143,92 @@ def _object(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError:
         _refuse(f"this line is not UTF-8: {quoted(line)}")
     except RecursionError:
-        _refuse(f"this line is nested deeper than {_DEEPEST} levels: {quoted(line)}")
+        _refuse(f"this line is nested deeper than {DEEPEST} levels: {quoted(line)}")
+    except Limit as limit:
+        _refuse(f"this line {limit}: {quoted(line)}")
     except ValueError:
         _refuse(f"this line is not JSON: {quoted(line)}")
     if not isinstance(body, dict):
         _refuse(f"an answer is a JSON object; this line is not: {quoted(line)}")
     if not line.endswith(b"\n"):
         _refuse(f"this line does not end in a line feed: {quoted(line)}")
-    if _too_deep(body):
-        _refuse(f"this line is nested deeper than {_DEEPEST} levels: {quoted(line)}")
+    if too_deep(body):
+        _refuse(f"this line is nested deeper than {DEEPEST} levels: {quoted(line)}")
     return body
 
 
+class Limit(ValueError):
+    """What no answer and no file may hold, although JSON itself allows it or says nothing about it (CNF-50, CNF-51)."""
+
+
 def _load(line: bytes) -> Any:
-    return json.loads(line.decode(), parse_constant=_no_constant)
+    text = line.decode()
+    if text.startswith("\ufeff"):
+        raise Limit("begins with a byte order mark")
+    return loads(text)
+
+
+def loads(text: str) -> Any:
+    """Return the JSON value of a text.
+
+    Raises
+    ------
+    ValueError
+        It is not JSON: `Limit` where it is, but beyond what this kit reads.
+    RecursionError
+        It is nested deeper than Python goes.
+    """
+    return _DECODER.decode(text)
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(_DEEPEST):
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        _refuse_long(digits)
+    return int(digits)
+
+
+def _real(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        _refuse_infinite(number)
+    return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        _refuse_twice([name for name, _ in pairs])
+    return members
+
+
+def _refuse_long(digits: str) -> None:
+    if len(digits.removeprefix("-")) > MOST_DIGITS:
+        raise Limit(f"holds an integer of more than {MOST_DIGITS:,} digits")
+
+
+def _refuse_infinite(number: str) -> None:
+    raise Limit(f"holds a number beyond binary64, {number[:20]}")
+
+
+def _refuse_twice(names: list[str]) -> None:
+    twice = next(name for at, name in enumerate(names) if name in names[:at])
+    raise Limit(f"holds an object with two members {twice[:80]!r}")
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_no_constant, parse_int=_integer, parse_float=_real, object_pairs_hook=_members
+)
+"""Made once: to make it costs as much as to read a line."""
+
+
+def too_deep(value: Any, most: int = DEEPEST) -> bool:
+    """Return whether objects and lists are nested deeper than this kit reads."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(most):
         inner = [entry.values() if isinstance(entry, dict) else entry for entry in level]
         level = [item for entry in inner for item in entry if isinstance(item, (dict, list))]
         if not level:

@@ -21,18 +21,35 @@ from secagg_spec.errors import LengthMismatch, ParameterError, WeakKey
 LABEL = b"secagg-spec"
 VERSION = 1
 SESSION_BYTES = 16
+_KEPT = 4096
+"""Results of the library that are kept, of each kind: in a round, and from round to round, the same keys meet."""
 
 
 def public_key(private: bytes) -> bytes:
     """Return the X25519 public key of 32 private bytes."""
     check_key("private", private)
+    return _public_bytes(private)
+
+
+@lru_cache(maxsize=_KEPT)
+def _public_bytes(private: bytes) -> bytes:
     return _private_key(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=_KEPT)
 def _private_key(private: bytes) -> X25519PrivateKey:
     """Return the library's key; making it costs as much as an agreement, and one key mostly meets many others."""
     return X25519PrivateKey.from_private_bytes(private)
+
+
+@lru_cache(maxsize=_KEPT)
+def _agreed(private: bytes, public: bytes) -> bytes:
+    return _private_key(private).exchange(X25519PublicKey.from_public_bytes(public))
+
+
+@lru_cache(maxsize=_KEPT)
+def _derived(secret: bytes, session: bytes, info: bytes) -> bytes:
+    return HKDF(hashes.SHA256(), KEY_BYTES, session, info).derive(secret)
 
 
 def agree(private: bytes, public: bytes) -> bytes:
@@ -48,7 +65,7 @@ def agree(private: bytes, public: bytes) -> bytes:
     check_key("private", private)
     check_key("public", public)
     try:
-        return _private_key(private).exchange(X25519PublicKey.from_public_bytes(public))
+        return _agreed(private, public)
     except ValueError:
         raise WeakKey("the shared secret is all zero: the public key is a point of low order") from None
 
@@ -71,7 +88,7 @@ def derive(secret: bytes, session: bytes, info: bytes) -> bytes:
     check_key("secret", secret)
     if not isinstance(session, bytes) or len(session) != SESSION_BYTES:
         raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
-    return HKDF(hashes.SHA256(), KEY_BYTES, session, info).derive(secret)
+    return _derived(secret, session, info)
 
 
 def fields(*values: bytes | str | int) -> bytes:

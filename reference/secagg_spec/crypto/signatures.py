@@ -10,6 +10,7 @@ Source: spec/conventions.md, section 10 (SIG-01 to SIG-05).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -23,12 +24,19 @@ from secagg_spec.errors import BadSignature
 
 SIGNATURE_BYTES = 64
 _PRIME = 2**255 - 19
+_KEPT = 1024
 
 
 def verification_key(private: bytes) -> bytes:
     """Return the Ed25519 verification key of a private signing key, 32 bytes both (SIG-04)."""
     check_key("private", private)
-    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+    return _signing_key(private).public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+@lru_cache(maxsize=_KEPT)
+def _signing_key(private: bytes) -> Ed25519PrivateKey:
+    """Return the library's key, which is made of the private one as slowly as a signature is."""
+    return Ed25519PrivateKey.from_private_bytes(private)
 
 
 def signed_fields(context: Context, purpose: str, signer: int, content: Sequence[bytes]) -> bytes:
@@ -56,7 +64,7 @@ def sign(private: bytes, data: bytes) -> bytes:
         The private key is not 32 bytes long (SIG-04).
     """
     check_key("private", private)
-    return Ed25519PrivateKey.from_private_bytes(private).sign(validate.octets("data", data))
+    return _signing_key(private).sign(validate.octets("data", data))
 
 
 def verify(public: bytes, data: bytes, signature: bytes, blamed: Iterable[int] = ()) -> None:

@@ -41,7 +41,7 @@ class Unsigned:
 
     def write(self, name: str, value: Any) -> bytes:
         """Return `width` bytes; refuse what does not fit."""
-        integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        integer = type(value) is int or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
         if not integer or not 0 <= value < 1 << (8 * self.width):
             raise OutOfRange(name, value, f"an integer in [0, 2**{8 * self.width})")
         return int(value).to_bytes(self.width, "little")
@@ -97,7 +97,7 @@ class Words:
         """Return the count as u32, then each word as u32."""
         if self.kind is tuple:
             users = validate.sequence(name, value, "users")
-            return _U32.write(f"len({name})", len(users)) + b"".join(_U32.write(name, user) for user in users)
+            return _U32.write(f"len({name})", len(users)) + b"".join([_U32.write(name, user) for user in users])
         words = validate.elements(name, value, _U32_VALUES, (None,))
         return _U32.write(f"len({name})", words.size) + words.astype("<u4").tobytes()
 

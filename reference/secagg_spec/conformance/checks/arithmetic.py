@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.sampling import elements_from_bytes
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.base import (
@@ -23,7 +24,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import OWN_CODE, Place, can_request, one_of, places, put
+from secagg_spec.conformance.checks.requests import MOST_SPOILED, OWN_CODE, Place, can_request, one_of, places, put
 from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
 from secagg_spec.conformance.wire import pack, unpack
@@ -167,18 +168,25 @@ def _noncanonical(operation: str) -> None:
         "MOD-06",
         operations=(operation,),
         applies=_below_the_largest(operation),
-        examples=20,
+        examples=10,
     )
     def noncanonical(draw: Any, call: Caller) -> None:
         """A number that is not below q is refused, not reduced, wherever it stands."""
         valid = VALID[operation](draw, _with_rest(operation, call.caps))
         rand = call.randomness(operation, valid.rand)
-        q, place = valid.params["q"], one_of(draw, _vectors(operation, valid.params, rand))
-        values = unpack(place.value).astype(np.uint64)
-        values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
-        params, rand = put(valid.params, rand, place.path, pack(values))
+        q, found = valid.params["q"], _vectors(operation, valid.params, rand)
         codes = NONCANONICAL | BAD_SHARE if operation in OWN_CODE else NONCANONICAL
-        call.refused(operation, params, codes, f"{place.name} holds {int(values.max())} and q = {q}", rand)
+        for place, values in [_not_reduced(draw, q, found) for _ in range(draw(st.integers(1, MOST_SPOILED)))]:
+            params, changed = put(valid.params, rand, place.path, pack(values))
+            call.refused(operation, params, codes, f"{place.name} holds {int(values.max())} and q = {q}", changed)
+
+
+def _not_reduced(draw: Any, q: int, found: list[Place]) -> tuple[Place, UintArray]:
+    """Draw a vector, and a number that is not below q for one of its elements."""
+    place = one_of(draw, found)
+    values = unpack(place.value).astype(np.uint64)
+    values[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+    return place, values
 
 
 def _lengths(operation: str, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ from secagg_spec.conformance.checks.base import (
     CheckFailed,
     check,
 )
-from secagg_spec.conformance.checks.requests import Place, can_request, one_of, places, put
+from secagg_spec.conformance.checks.requests import MOST_SPOILED, Place, can_request, one_of, places, put
 from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
 
@@ -51,7 +52,7 @@ NOT_REQUESTS = (
 
 _WRONG: dict[str, tuple[Any, ...]] = {
     "decimal": (7, None, True, [], {}, ["7"]),
-    "integer": ("1", None, True, False, [], {}, 1.0, 1.5),
+    "integer": ("1", None, True, False, [], {}, 1.5),
     "flag": (0, 1, None, "true", [], {}),
     "text": (5, None, True, [], {}),
     **dict.fromkeys(("vector", "words", "reals", "bytes", "seed"), (0, None, True, [], {}, [1])),
@@ -123,32 +124,34 @@ _BROKEN_MEMBERS: dict[str, tuple[Any, ...]] = {
 
 
 def _types(operation: str) -> None:
-    @check(f"{operation}/types", "ADP-12", operations=(operation,), applies=_can(operation), examples=30)
+    @check(f"{operation}/types", "ADP-12", operations=(operation,), applies=_can(operation), examples=15)
     def types(draw: Any, call: Caller) -> None:
         """A member of another JSON type is rejected as malformed."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
-        place = _drawn(draw, [place for place in places(operation, valid.params, rand) if place.form in _WRONG])
-        wrong = draw(st.sampled_from(_WRONG[place.form]))
-        if place.form == "integer" and wrong == 1.0 and type(wrong) is float:
-            wrong = float(place.value)
-        params, rand = put(valid.params, rand, place.path, wrong)
-        call.refused(operation, params, MALFORMED, f"{place.name} is {json.dumps(wrong)}", rand)
+        found = [place for place in places(operation, valid.params, rand) if place.form in _WRONG]
+        for place, wrong in _spoiled(draw, found, _of_another_type):
+            params, changed = put(valid.params, rand, place.path, wrong)
+            call.refused(operation, params, MALFORMED, f"{place.name} is {json.dumps(wrong)}", changed)
+
+
+def _of_another_type(place: Place) -> list[Any]:
+    """Return values of other JSON types; for an integer, also itself with a fraction."""
+    wrong = list(_WRONG[place.form])
+    return [*wrong, float(place.value)] if place.form == "integer" else wrong
 
 
 def _hex(operation: str) -> None:
-    @check(f"{operation}/hex", "ADP-13", operations=(operation,), applies=_has_hex(operation), examples=30)
+    @check(f"{operation}/hex", "ADP-13", operations=(operation,), applies=_has_hex(operation), examples=15)
     def hex(draw: Any, call: Caller) -> None:
         """A string of anything but lowercase hex digits, or of a number of them that fills no entries, is malformed."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
-        place = _drawn(
-            draw, [place for place in places(operation, valid.params, rand) if place.form in _HEX and place.value]
-        )
-        wrong = draw(st.sampled_from(_not_hex(place)))
-        params, rand = put(valid.params, rand, place.path, wrong)
-        codes = MALFORMED if wrong.lower() != "0a" + place.value[2:] else _ALTERED
-        call.refused(operation, params, codes, f"{place.name} is {wrong[:40]!r}", rand)
+        found = [place for place in places(operation, valid.params, rand) if place.form in _HEX and place.value]
+        for place, wrong in _spoiled(draw, found, _not_hex):
+            params, changed = put(valid.params, rand, place.path, wrong)
+            codes = MALFORMED if wrong.lower() != "0a" + place.value[2:] else _ALTERED
+            call.refused(operation, params, codes, f"{place.name} is {wrong[:40]!r}", changed)
 
 
 def _has_hex(operation: str) -> Any:
@@ -175,18 +178,19 @@ def _not_hex(place: Place) -> list[str]:
 
 
 def _decimal(operation: str) -> None:
-    @check(f"{operation}/decimal", "ADP-14", operations=(operation,), applies=_can(operation), examples=20)
+    @check(f"{operation}/decimal", "ADP-14", operations=(operation,), applies=_can(operation), examples=10)
     def decimal_digits(draw: Any, call: Caller) -> None:
         """A decimal string is a minus sign at most and digits without zeros in front."""
         valid = VALID[operation](draw, call.caps)
         rand = call.randomness(operation, valid.rand)
-        place = _drawn(draw, [place for place in places(operation, valid.params, rand) if place.form == "decimal"])
-        wrong = draw(st.sampled_from(_not_decimal(place.value)))
-        params, rand = put(valid.params, rand, place.path, wrong)
-        call.refused(operation, params, DECIMAL, f"{place.name} is {wrong[:40]!r}", rand)
+        found = [place for place in places(operation, valid.params, rand) if place.form == "decimal"]
+        for place, wrong in _spoiled(draw, found, _not_decimal):
+            params, changed = put(valid.params, rand, place.path, wrong)
+            call.refused(operation, params, DECIMAL, f"{place.name} is {wrong[:40]!r}", changed)
 
 
-def _not_decimal(text: str) -> list[str]:
+def _not_decimal(place: Place) -> list[str]:
+    text = place.value
     other_digits = "".join(chr(0x0660 + int(digit)) for digit in text)
     grouped = text[0] + "_" + text[1:]
     simple = ["", "x", "-", "--" + text, "+" + text, "0" + text, " " + text, text + " ", text + "\n"]
@@ -298,6 +302,12 @@ _LISTS = {
 
 def _can(operation: str) -> Any:
     return lambda caps: can_request(operation, caps)
+
+
+def _spoiled(draw: Any, found: list[Place], wrong: Callable[[Place], list[Any]]) -> list[tuple[Place, Any]]:
+    """Draw up to four members, each with a wrong value: it costs more to make a request than to ask it."""
+    chosen = [_drawn(draw, found) for _ in range(draw(st.integers(1, MOST_SPOILED)))]
+    return [(place, draw(st.sampled_from(wrong(place)))) for place in chosen]
 
 
 def _drawn(draw: Any, found: list[Place]) -> Place:

@@ -208,6 +208,9 @@ VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
     "lightsecagg.recover": _recover,
     "lightsecagg.round": _round,
 }
+MOST_SPOILED = 4
+"""Members of one request that are spoiled in turn in a drawn case: to make a request costs more than to ask it."""
+
 OWN_CODE = ("mds.decode", "lightsecagg.recover", "basecagg.recover")
 """Operations whose valid requests hold shares of the code of the text."""
 

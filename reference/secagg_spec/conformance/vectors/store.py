@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources, schemas
+from secagg_spec.conformance import files
 from secagg_spec.conformance.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors.base import Book, Flag, Vector, vector_of
@@ -74,12 +75,7 @@ def load(path: Path) -> Book:
         The file is absent, is not JSON, breaks the schema, names an operation, clause, flag or code that there is not,
         or gives an id twice; the message is one line.
     """
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{path}: this is not JSON") from None
+    body = files.read_json(path)
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         found = body.get("schema") if isinstance(body, dict) else type(body).__name__
         raise UsageError(f"{path}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
