@@ -4,7 +4,8 @@
 refers to it, so that what runs is the reference itself with one wrong piece.
 
 Every module of this package may register mutants. A bug that no operation of the adapter protocol can show names the
-test that does (`Mutant.reach`), and the plugin `conformance.planting` runs pytest with it planted.
+test that does (`Mutant.reach`), and the plugin `conformance.planting` runs pytest with it planted. A *composite* plants
+two mutants at once, which hide each other (`composites`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pkgutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -30,7 +31,8 @@ class Mutant:
     `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong one from the right one.
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
     `reach` is the test that finds it, as ``"file::name"``, where no operation of the adapter protocol comes near; else
-    it is empty. `also` are further clauses that the bug breaks.
+    it is empty. `also` are further clauses that the bug breaks. A composite has no target of its own: `parts` are the
+    mutants that it plants, in this order.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Mutant:
     witness: Callable[[], object]
     reach: str = ""
     also: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -49,6 +52,8 @@ class Mutant:
 
 
 REGISTRY: dict[str, Mutant] = {}
+_CACHING = tuple(f"secagg_spec.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
+"""The packages whose functions may keep results."""
 
 
 def mutant(
@@ -83,16 +88,39 @@ def planted(name: str) -> Iterator[Mutant]:
     if name not in REGISTRY:
         raise ParameterError("mutant", name, f"one of {', '.join(sorted(REGISTRY))}")
     chosen = REGISTRY[name]
+    with ExitStack() as stack:
+        stack.callback(forget)
+        for part in chosen.parts or (name,):
+            stack.enter_context(_replaced(REGISTRY[part]))
+        forget()
+        yield chosen
+
+
+@contextmanager
+def _replaced(chosen: Mutant) -> Iterator[None]:
+    """Put what a mutant makes in the place of its target."""
     places = list(_places(chosen.target))
     right = getattr(*places[0])
     wrong = chosen.build(right)
     for holder, attribute in places:
         _put(holder, attribute, wrong)
     try:
-        yield chosen
+        yield
     finally:
         for holder, attribute in places:
             _put(holder, attribute, right)
+
+
+def forget() -> None:
+    """Empty the caches of the protocols and of what they stand on: none may hold a value of the other kind."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_CACHING):
+            for value in list(vars(module).values()):
+                getattr(value, "cache_clear", _nothing)()
+
+
+def _nothing() -> None:
+    """Do nothing: what is no cache has nothing to forget."""
 
 
 def load() -> dict[str, Mutant]:

@@ -1,0 +1,358 @@
+"""Gathers the evidence of the kill table (`kills`): vectors and stored cases that find each planted bug, and tries it.
+
+A vector can only find a bug whose target it calls, so that each is run once under a profiler; after that, a bug is tried
+with those vectors alone that call its target, or with all where none seems to.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import multiprocessing
+import os
+import re
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from types import CodeType, FrameType
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.conformance import hunting, mutants, replay
+from secagg_spec.conformance.capabilities import RANGED, Capabilities, greet
+from secagg_spec.conformance.checks import REGISTRY as CHECKS
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.connection import Connection, DirectConnection, ProcessConnection
+from secagg_spec.conformance.hunting import HELLO_CHECK
+from secagg_spec.conformance.kills import CASES, SEEDS, Bug, Case, Need
+from secagg_spec.conformance.mutants import Mutant
+from secagg_spec.conformance.runner import Failure, Settings, run_check
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.vectors import judge, store
+from secagg_spec.conformance.vectors.base import Vector
+from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request, UsageError
+
+_MOST_VECTORS = 12
+_MOST_CASES = 4
+_FEW, _MANY = 20, 200
+_SEED = "seed"
+_NEW = "session.new"
+
+
+def gathered(chosen: Sequence[Mutant], workers: int | None = None) -> Iterator[Bug]:
+    """Yield the row of each mutant, in the order in which they are done."""
+    names = [mutant.name for mutant in chosen]
+    workers = min(workers or os.cpu_count() or 1, len(names))
+    if workers < 2:
+        yield from map(_gather, names)
+        return
+    _called()
+    with multiprocessing.get_context("fork").Pool(workers, hunting.leave_signals) as pool:
+        yield from pool.imap_unordered(_gather, names)
+
+
+def _gather(name: str) -> Bug:
+    """Return what finds a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
+    mutant = mutants.load()[name]
+    found = failing(name, _candidates(mutant))
+    row = described(mutant, vectors=_few(mutant, found))
+    missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
+    if mutant.reach:
+        return row
+    if found:
+        return _with(row, cases=_cases(mutant, missing) if missing else ())
+    checks, calls, seeds = hunting.killing_checks(mutant, CASES, SEEDS)
+    return _with(row, cases=_cases(mutant, missing), checks=checks, calls=calls, seeds=seeds)
+
+
+def described(mutant: Mutant, **evidence: Any) -> Bug:
+    """Return the row of a mutant with what says what it is, and some evidence."""
+    about = {name: getattr(mutant, name, "") for name in ("effect", "protocol", "kind", "source")}
+    return Bug(mutant.name, mutant.clauses, parts=mutant.parts, test=mutant.reach, **about, **evidence)
+
+
+def _with(row: Bug, **evidence: Any) -> Bug:
+    return Bug(**{**vars(row), **evidence})
+
+
+# ---------------------------------------------------------------------------------------------------- vectors
+
+
+@cache
+def _vectors() -> Mapping[str, Vector]:
+    """Return all vectors by id."""
+    return {vector.id: vector for book in store.load_all() for vector in book.vectors}
+
+
+@cache
+def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
+    """Return, for each mutant that flags name, the flags by vector."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for book in store.load_all():
+        for vector in book.vectors:
+            for flag in vector.flags:
+                for name in book.flags[flag].mutants:
+                    found.setdefault(name, {}).setdefault(vector.id, set()).add(f"{book.name}/{flag}")
+    return {name: {id: frozenset(flags) for id, flags in own.items()} for name, own in found.items()}
+
+
+def failing(name: str, vectors: Iterable[Vector]) -> list[Vector]:
+    """Return the vectors that fail, each alone, on the reference with the bug planted, in this process."""
+    with mutants.planted(name), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [vector for vector in vectors if _fails(vector)]
+
+
+def _fails(vector: Vector) -> bool:
+    """Return whether a vector fails on a fresh adapter of the reference, with whatever is planted."""
+    connection = DirectConnection(reference.build().answer)
+    try:
+        return judge.judge(connection, greet(connection.ask), vector).failed
+    except (AdapterUnusable, AdapterBroken):
+        return False
+
+
+def _few(mutant: Mutant, found: Sequence[Vector]) -> tuple[str, ...]:
+    """Return a few of the vectors that find a mutant.
+
+    Together they have all clauses and flags of the mutant that any of them has, and as many operations, outcomes and
+    moduli as there is room for. Small ones come first.
+    """
+    flags = _flags().get(mutant.name, {})
+    must = {v.id: {*set(v.clauses) & set(mutant.clauses), *flags.get(v.id, ())} for v in found}
+    may = {v.id: {v.operation, (v.operation, v.result is None), (v.operation, v.params.get("q"))} for v in found}
+    ordered = sorted(found, key=_size)
+    needed = _cover(ordered, must, len(ordered))
+    return tuple(needed + _cover(ordered, may, _MOST_VECTORS - len(needed), needed))
+
+
+def _cover(
+    ordered: Sequence[Vector], has: Mapping[str, Collection[Any]], most: int, given: Sequence[str] = ()
+) -> list[str]:
+    """Return ids of vectors that together have what all have, at most so many; of equal ones the first."""
+    open_, found = {mark for marks in has.values() for mark in marks}, list[str]()
+    for id in given:
+        open_ -= set(has[id])
+    while open_ and len(found) < most:
+        best = max(ordered, key=lambda vector: len(open_ & set(has[vector.id])))
+        found.append(best.id)
+        open_ -= set(has[best.id])
+    return found
+
+
+def _size(vector: Vector) -> int:
+    return len(json.dumps(vector.as_json()))
+
+
+# ------------------------------------------------------------------------------------- which vectors could find it
+
+
+def _candidates(mutant: Mutant) -> list[Vector]:
+    """Return the vectors that call what a mutant replaces, in the order of their files.
+
+    Where none does, all of them are, unless no operation shows the bug.
+    """
+    wanted = {code for part in mutant.parts or (mutant.name,) for code in _codes(mutants.load()[part])}
+    calling = [vector for id, vector in _vectors().items() if not wanted.isdisjoint(_called()[id])]
+    return calling or ([] if mutant.reach else list(_vectors().values()))
+
+
+@cache
+def _called() -> Mapping[str, frozenset[CodeType]]:
+    """Return the functions that each vector calls in the reference."""
+    mutants.load()
+    connection = DirectConnection(reference.build().answer)
+    caps = greet(connection.ask)
+    found = {}
+    for id, vector in _vectors().items():
+        mutants.forget()
+        calls = set[CodeType]()
+        sys.setprofile(_recorder(calls))
+        try:
+            judge.judge(connection, caps, vector)
+        finally:
+            sys.setprofile(None)
+        found[id] = frozenset(calls)
+    return found
+
+
+def _recorder(calls: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
+    def record(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            calls.add(frame.f_code)
+
+    return record
+
+
+def _codes(mutant: Mutant) -> set[CodeType]:
+    """Return the functions that a mutant replaces; nothing where it replaces something else."""
+    module, _, attribute = mutant.target.partition(":")
+    owner: Any = sys.modules[module]
+    *path, last = attribute.split(".")
+    for name in path:
+        owner = getattr(owner, name)
+    return set(_functions(inspect.getattr_static(owner, last)))
+
+
+def _functions(value: Any) -> Iterator[CodeType]:
+    """Yield the code of a function, whatever it is wrapped in, and of all methods of a class."""
+    if isinstance(value, type):
+        for member in vars(value).values():
+            if not isinstance(member, type):
+                yield from _functions(member)
+        return
+    for wrapper, inner in ((property, "fget"), (functools.cached_property, "func")):
+        value = getattr(value, inner) if isinstance(value, wrapper) else value
+    code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
+    if code is not None:
+        yield code
+
+
+# ------------------------------------------------------------------------------------------------------ cases
+
+
+class PlantedConnection(DirectConnection):
+    """The reference in this process, with a bug that is planted only while it answers: checks compare with the right one."""
+
+    def __init__(self, name: str) -> None:
+        with mutants.planted(name):
+            adapter = reference.build()
+
+        def answer(body: Any) -> dict[str, Any]:
+            with mutants.planted(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return adapter.answer(body)
+
+        super().__init__(answer)
+
+
+def again(name: str, case: Case) -> bool:
+    """Return whether a stored case still fails on the reference with the bug planted."""
+    connection: Connection = ProcessConnection(hunting.planted_command(name)) if case.alone else PlantedConnection(name)
+    try:
+        return replay.judge(connection, case.check, replay.restored(case.draws)) is not None
+    except AdapterUnusable:
+        return case.check == HELLO_CHECK
+    except UsageError:
+        return False
+    finally:
+        connection.close()
+
+
+def _cases(mutant: Mutant, clauses: Collection[str]) -> tuple[Case, ...]:
+    """Return cases that show some clauses of a mutant, and a few with other operations where no vector finds it."""
+    connection = ProcessConnection(hunting.planted_command(mutant.name))
+    found, open_, operations = list[Case](), set(clauses), Counter[tuple[str, ...]]()
+    try:
+        try:
+            caps = greet(connection.ask)
+        except AdapterUnusable:
+            return (Case(HELLO_CHECK, [], ()),) if set(CHECKS[HELLO_CHECK].clauses) & set(clauses) else ()
+        for check, failure in _failures(connection, caps, clauses):
+            new = set(check.clauses) & open_
+            if not new and (operations[check.operations] or len(found) >= _MOST_CASES):
+                continue
+            case = _stored(mutant.name, check, failure, caps)
+            if case:
+                found.append(case)
+                open_ -= new
+                operations[check.operations] += 1
+    finally:
+        connection.close()
+    return tuple(found)
+
+
+def _failures(
+    connection: ProcessConnection, caps: Capabilities, clauses: Collection[str]
+) -> Iterator[tuple[Check, Failure]]:
+    """Yield the checks of some clauses that fail, with the smallest failures: first those that fail with few cases."""
+    deciding = [check for check in CHECKS.values() if set(check.clauses) & set(clauses) and check.runs_on(caps)]
+    seen, shown = set[str](), set[str]()
+    for settings in (Settings(_FEW), Settings(_MANY), Settings(_MANY, 1)):
+        for check in deciding:
+            if check.id in seen or (settings.cases == _MANY and set(check.clauses) & set(clauses) <= shown):
+                continue
+            failure = run_check(connection, caps, check, settings).failure
+            if failure:
+                seen.add(check.id)
+                shown |= set(check.clauses)
+                yield check, failure
+
+
+def _stored(name: str, check: Check, failure: Failure, caps: Capabilities) -> Case | None:
+    """Return a failure as a case that is judged again from what was drawn; None where it does not fail again."""
+    draws = replay.plain(failure.draws)
+    try:
+        draws = json.loads(json.dumps(draws))
+    except (TypeError, ValueError):
+        return None
+    needs = tuple(dict.fromkeys(map(_frozen, (_need(e.request, caps) for e in failure.transcript))))
+    kept = tuple(Need(**json.loads(need)) for need in needs if need)
+    cases = (Case(check.id, draws, kept, alone) for alone in (False, True))
+    return next((case for case in cases if again(name, case)), None)
+
+
+def _frozen(need: Need | None) -> str:
+    return json.dumps({"params": {}, **need.as_json()}) if need else ""
+
+
+def _need(request: Request, caps: Capabilities) -> Need | None:
+    """Return what a request needs of an adapter that is to meet it; nothing when it is for any."""
+    if isinstance(request, RawLine) or request.op not in caps.operations:
+        return None
+    params = {name: request.params[name] for name in RANGED if name in request.params}
+    party = f"{request.params.get('protocol')}.{request.params.get('role')}" if request.op == _NEW else None
+    return Need(request.op, params, _grade(request), _inside(caps, request), party)
+
+
+def _grade(request: Request) -> str | None:
+    """Return the grade of randomness that a request stands for."""
+    if request.rand:
+        return "seeded" if set(request.rand) == {_SEED} else "explicit"
+    return None if request.op not in DRAWING else "none"
+
+
+def _inside(caps: Capabilities, request: Request) -> bool:
+    try:
+        return caps.declares(request.op, request.params)
+    except (TypeError, ValueError):
+        return False
+
+
+# ----------------------------------------------------------------------------------------------------- verify
+
+
+def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
+    """Yield what of the evidence for a bug no longer holds; nothing when the row is as it must be."""
+    known = _vectors()
+    about = described(mutant)
+    changed = [name for name in ("clauses", "parts", "test") if getattr(bug, name) != getattr(about, name)]
+    yield from (f"{name} is {getattr(bug, name)}, must be {getattr(about, name)}" for name in changed)
+    yield from (f"there is no vector {id}" for id in bug.vectors if id not in known)
+    finding = {vector.id for vector in failing(bug.name, [known[id] for id in bug.vectors if id in known])}
+    yield from (f"vector {id} passes" for id in bug.vectors if id in known and id not in finding)
+    for case in bug.cases:
+        if case.check not in CHECKS:
+            yield f"there is no check {case.check}"
+        elif not again(bug.name, case):
+            yield f"the stored case of {case.check} passes"
+    if not mutant.reach:
+        shown = {clause for id in bug.vectors if id in known for clause in known[id].clauses}
+        shown |= {clause for case in bug.cases if case.check in CHECKS for clause in CHECKS[case.check].clauses}
+        yield from (f"nothing shows that {clause} is broken" for clause in bug.clauses if clause not in shown)
+    elif not _is_test(mutant.reach):
+        yield f"there is no test {mutant.reach}"
+    flags = _flags().get(bug.name, {})
+    named = {flag for of_vector in flags.values() for flag in of_vector}
+    yield from (f"no vector with {flag} finds it" for flag in named - {f for id in bug.vectors for f in flags.get(id, ())})
+
+
+def _is_test(named: str) -> bool:
+    """Return whether a checkout has a test, given as ``file::name``."""
+    file, _, name = named.partition("::")
+    source = resources.root("spec").parent / file
+    return source.is_file() and bool(re.search(rf"^def {re.escape(name)}\(", source.read_text(encoding="utf-8"), re.M))
