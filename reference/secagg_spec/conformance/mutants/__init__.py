@@ -15,11 +15,12 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.conformance.mutants import kinds
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.shape import Step
 
@@ -31,8 +32,9 @@ class Mutant:
     `target` is ``"module:attribute"`` or ``"module:Class.method"``; `build` makes the wrong one from the right one.
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
     `reach` is the test that finds it, as ``"file::name"``, where no operation of the adapter protocol comes near; else
-    it is empty. `also` are further clauses that the bug breaks. A composite has no target of its own: `parts` are the
-    mutants that it plants, in this order.
+    it is empty. `also` are further clauses that the bug breaks. `kind` is what it does, one of `kinds.KINDS`, and
+    `source` where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon. A composite has no
+    target of its own: `parts` are the mutants that it plants, in this order.
     """
 
     name: str
@@ -44,6 +46,13 @@ class Mutant:
     reach: str = ""
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    kind: str = field(kw_only=True)
+    source: str = field(kw_only=True)
+
+    @property
+    def protocol(self) -> str:
+        """The page of the text, or the part of the project, that its first clause belongs to."""
+        return kinds.protocol(self.clause)
 
     @property
     def clauses(self) -> tuple[str, ...]:
@@ -64,15 +73,35 @@ def mutant(
     witness: Callable[[], object],
     reach: str = "",
     also: tuple[str, ...] = (),
+    *,
+    kind: str,
+    source: str,
 ) -> Callable[[Any], Any]:
     """Register a function that makes the wrong piece from the right one; the arguments are the fields of `Mutant`."""
 
     def register(build: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
         assert name not in REGISTRY, f"two mutants are called {name}"
-        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach, also)
+        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach, also, kind=kind, source=source)
         return build
 
     return register
+
+
+def composite(
+    name: str,
+    clause: str,
+    effect: str,
+    *parts: str,
+    witness: Callable[[], object],
+    also: tuple[str, ...] = (),
+    kind: str,
+    source: str,
+) -> None:
+    """Register a bug that consists of others, which hide each other; the arguments are the fields of `Mutant`."""
+    assert name not in REGISTRY, f"two mutants are called {name}"
+    REGISTRY[name] = Mutant(
+        name, clause, effect, "", lambda right: right, witness, "", also, parts, kind=kind, source=source
+    )
 
 
 @contextmanager

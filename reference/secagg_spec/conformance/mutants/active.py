@@ -67,6 +67,8 @@ def _told(chosen: Sequence[int], first: Sequence[int] = ()) -> object:
     "privacy: W is held against N alone, so that T users that sign twice make two quorums",
     f"{_AGREEMENT}:check_threshold",
     lambda: _outcome(lambda: agreement.check_threshold(3, 5, 1, 1)),
+    kind="privacy",
+    source="clause in part",
 )
 def _forgets_colluders(right: Function) -> Function:
     return lambda W, N, D, T: right(W, N, D, 0)
@@ -78,6 +80,8 @@ def _forgets_colluders(right: Function) -> Function:
     "a round that loses no more users than it may can never end",
     f"{_AGREEMENT}:check_threshold",
     lambda: _outcome(lambda: agreement.check_threshold(5, 5, 1, 1)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _above_survivors(right: Function) -> Function:
     return lambda W, N, D, T: right(W, N, 0, T)
@@ -89,6 +93,8 @@ def _above_survivors(right: Function) -> Function:
     "acceptance: a user confirms a set without itself",
     f"{_ACTIVE}:user_confirm",
     lambda: _told((1, 2, 3, 4)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _left_out(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -107,6 +113,8 @@ def _left_out(right: Function) -> Function:
     "privacy: a signature of one session counts in another one",
     f"{_SIGNATURES}:signed_fields",
     lambda: signatures.signed_fields(Context("p", b"h", b"s" * 16, 1, 2), "purpose", 3, (b"content",)),
+    kind="privacy",
+    source="field not bound: the session",
 )
 def _no_session(right: Function) -> Function:
     return lambda context, purpose, signer, content: right(replace(context, session=b""), purpose, signer, content)
@@ -118,6 +126,8 @@ def _no_session(right: Function) -> Function:
     "privacy: a signature of one round counts in the next",
     f"{_SIGNATURES}:signed_fields",
     lambda: signatures.signed_fields(Context("p", b"h", b"s" * 16, 1, 2), "purpose", 3, (b"content",)),
+    kind="privacy",
+    source="field not bound: the round",
 )
 def _no_round(right: Function) -> Function:
     return lambda context, purpose, signer, content: right(replace(context, round=0), purpose, signer, content)
@@ -129,6 +139,8 @@ def _no_round(right: Function) -> Function:
     "privacy: users sign how many survive and not who, so that sets of one size share a quorum",
     f"{_AGREEMENT}:Proposal.content",
     lambda: Proposal(_OTHER).content(),
+    kind="privacy",
+    source="field not bound: the members of the set",
 )
 def _size_only(right: Function) -> Function:
     return lambda self: right(Proposal(tuple(range(len(self.members))), self.further))
@@ -140,6 +152,8 @@ def _size_only(right: Function) -> Function:
     "privacy: a user signs every set that it is told, so that two sets get a quorum",
     f"{_ACTIVE}:user_confirm",
     lambda: _told(_OTHER, first=_SET),
+    kind="privacy",
+    source="clause left out",
 )
 def _signs_twice(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -155,6 +169,8 @@ def _signs_twice(right: Function) -> Function:
     "a round goes on with too few signatures, and every user refuses",
     f"{_ACTIVE}:server_confirm",
     lambda: _server_confirms(_SET[:3]),
+    kind="acceptance",
+    source="clause left out",
 )
 def _relays_few(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -170,6 +186,8 @@ def _relays_few(right: Function) -> Function:
     "one user that sends a wrong signature stops the round, and the server is blamed for it",
     f"{_ACTIVE}:_checked",
     lambda: _server_confirms(_SET, signed=_OTHER),
+    kind="acceptance",
+    source="clause left out",
 )
 def _checks_none(right: Function) -> Function:
     return lambda state, message: message.signature
@@ -191,6 +209,8 @@ def _server_confirms(signers: Sequence[int], signed: Sequence[int] = _SET) -> ob
     "privacy: a user answers on the server's word, without any signature",
     f"{_ACTIVE}:check_quorum",
     lambda: _shown(()),
+    kind="privacy",
+    source="paper: lightsecagg, different sets for different users",
 )
 def _before_quorum(right: Function) -> Function:
     return lambda ballot, proposal, signers, signatures: None
@@ -202,6 +222,8 @@ def _before_quorum(right: Function) -> Function:
     "privacy: W - 1 signatures are taken for enough",
     f"{_AGREEMENT}:check_quorum",
     lambda: _shown((0, 1, 2)),
+    kind="privacy",
+    source="off by one",
 )
 def _one_short(right: Function) -> Function:
     def wrong(ballot: Ballot, proposal: Proposal, signers: Any, signatures: bytes) -> None:
@@ -216,6 +238,8 @@ def _one_short(right: Function) -> Function:
     "privacy: one signature that is shown W times counts as W",
     f"{_AGREEMENT}:_distinct_members",
     lambda: _shown((0, 0, 0, 1)),
+    kind="privacy",
+    source="clause in part",
 )
 def _counts_twice(right: Function) -> Function:
     def wrong(proposal: Proposal, signers: tuple[int, ...]) -> tuple[int, ...]:
@@ -231,6 +255,8 @@ def _counts_twice(right: Function) -> Function:
     "acceptance: signatures of users outside the surviving set count",
     f"{_AGREEMENT}:_distinct_members",
     lambda: _shown((0, 1, 2, 4)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _outsiders(right: Function) -> Function:
     return lambda proposal, signers: right(Proposal(signers), signers)
@@ -242,6 +268,8 @@ def _outsiders(right: Function) -> Function:
     "privacy: signers are counted and their signatures are not verified, so that the server makes them up",
     f"{_AGREEMENT}:check_signature",
     lambda: _shown(_SET, signed=_OTHER),
+    kind="privacy",
+    source="clause left out",
 )
 def _not_verified(right: Function) -> Function:
     return lambda ballot, user, proposal, signature, blamed: None
@@ -253,6 +281,8 @@ def _not_verified(right: Function) -> Function:
     "privacy: a user takes a quorum on a set that differs in one user from the one that it signed",
     f"{_AGREEMENT}:check_quorum",
     lambda: _shown((0, 1, 2, 3), signed=(0, 1, 2, 3, 4)),
+    kind="privacy",
+    source="clause in part",
 )
 def _another_set(right: Function) -> Function:
     def wrong(ballot: Ballot, proposal: Proposal, signers: Any, signatures: bytes) -> None:
@@ -271,6 +301,8 @@ def _another_set(right: Function) -> Function:
     "acceptance: parties that disagree on W open each other's shares and take each other's signatures",
     f"{_ACTIVE}:binding_context",
     lambda: lightsecagg_active.binding_context(_TINY, bytes(16), 0, lightsecagg.MaskShare).parameters,
+    kind="acceptance",
+    source="field not bound: W",
 )
 def _forgets_W(right: Function) -> Function:  # noqa: N802 - W is the parameter
     def wrong(parameters: Any, session: bytes, round: int, kind: Any) -> Context:
@@ -286,6 +318,8 @@ def _forgets_W(right: Function) -> Function:  # noqa: N802 - W is the parameter
     "privacy: what was sealed in the semi-honest profile opens in the active one",
     f"{_ACTIVE}:binding_context",
     lambda: lightsecagg_active.binding_context(_TINY, bytes(16), 0, lightsecagg.MaskShare).protocol,
+    kind="privacy",
+    source="field not bound: the profile",
 )
 def _shared_name(right: Function) -> Function:
     return lambda *arguments: replace(right(*arguments), protocol="lightsecagg")
@@ -297,6 +331,8 @@ def _shared_name(right: Function) -> Function:
     "no interoperation: the signers stand in the order in which their signatures came",
     f"{_ACTIVE}:server_confirm",
     lambda: _relayed((3, 0, 1, 2)),
+    kind="form",
+    source="order",
 )
 def _any_order(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -314,6 +350,8 @@ def _any_order(right: Function) -> Function:
     "failure: the server relays the first W signatures, and the other signers are left out",
     f"{_ACTIVE}:server_confirm",
     lambda: _relayed((0, 1, 2, 3, 4), announced=(0, 1, 2, 3, 4)),
+    kind="refusal",
+    source="clause in part",
 )
 def _first(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -352,6 +390,8 @@ def _blamed() -> object:
     "wrong blame: the server takes the blame for a signature that a user sent",
     f"{_AGREEMENT}:check_signature",
     _blamed,
+    kind="refusal",
+    source="wrong reason",
 )
 def _blames_server(right: Function) -> Function:
     return lambda ballot, user, proposal, signature, blamed: right(ballot, user, proposal, signature, SERVER)
@@ -363,6 +403,8 @@ def _blames_server(right: Function) -> Function:
     "wrong blame: what holds only after a multiplication by 8 is taken, and honest parties disagree on a signature",
     f"{_SIGNATURES}:verify",
     lambda: [_verified(_ORDER_8, data) for data in range(8)],
+    kind="acceptance",
+    source="other rule: verification with the cofactor",
 )
 def _cofactor(right: Function) -> Function:
     def wrong(public: bytes, data: bytes, signature: bytes, blamed: Any = ()) -> None:
@@ -378,6 +420,8 @@ def _cofactor(right: Function) -> Function:
     "wrong blame: a library that decodes a key by another rule takes what others refuse",
     f"{_SIGNATURES}:_is_canonical",
     lambda: _verified((2**255 + 1).to_bytes(32, "little"), 0),
+    kind="acceptance",
+    source="other rule: a library's decoding of keys",
 )
 def _any_encoding(right: Function) -> Function:
     return lambda public: True

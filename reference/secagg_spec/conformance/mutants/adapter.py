@@ -60,6 +60,8 @@ def _dropped(**drop: Any) -> object:
     "long vectors are lost: a line above 2 MiB is not read as a whole",
     f"{_SDK}:_parse",
     lambda: _line(json.dumps({"id": 1, "op": "echo", "params": {"data": "x" * 2**21}}).encode()),
+    kind="form",
+    source="clause in part",
 )
 def _short_lines(right: Function) -> Function:
     return lambda line: right(line[: 2**21])
@@ -71,6 +73,8 @@ def _short_lines(right: Function) -> Function:
     "a line that is not a request is answered as if the implementation had broken",
     f"{_SDK}:Adapter.answer",
     lambda: _line(b"{"),
+    kind="form",
+    source="wrong reason",
 )
 def _error(right: Function) -> Function:
     def wrong(self: secagg_adapter.Adapter, request: Any) -> Any:
@@ -87,6 +91,8 @@ def _error(right: Function) -> Function:
     "what stands behind the first JSON value of a line is ignored",
     f"{_SDK}:_parse",
     lambda: _line(b'{"id": 1, "op": "hello", "params": {}} x'),
+    kind="form",
+    source="clause in part",
 )
 def _rest(right: Function) -> Function:
     def wrong(line: bytes) -> Any:
@@ -104,6 +110,8 @@ def _rest(right: Function) -> Function:
     "a request is answered whatever its id is",
     f"{_SDK}:is_request",
     lambda: _line(b'{"id": "1", "op": "hello", "params": {}}'),
+    kind="form",
+    source="clause in part",
 )
 def _any_id(right: Function) -> Function:
     return lambda value: isinstance(value, dict) and "id" in value
@@ -115,6 +123,8 @@ def _any_id(right: Function) -> Function:
     "a member that no request has is ignored",
     f"{_SDK}:check_members",
     lambda: _line(b'{"id": 1, "op": "echo", "params": {"data": 1}, "seed": 1}'),
+    kind="form",
+    source="silent repair",
 )
 def _further(right: Function) -> Function:
     known = ("id", "op", "params", "rand")
@@ -127,6 +137,8 @@ def _further(right: Function) -> Function:
     "a rand that is null, a list or a string counts as none",
     f"{_SDK}:check_members",
     lambda: _line(b'{"id": 1, "op": "echo", "params": {"data": 1}, "rand": null}'),
+    kind="form",
+    source="silent repair",
 )
 def _no_rand(right: Function) -> Function:
     def wrong(request: dict[str, Any]) -> None:
@@ -146,6 +158,8 @@ def _no_rand(right: Function) -> Function:
     "true and false are taken for the integers 1 and 0",
     f"{_SDK}:_is_integer",
     lambda: _asked("lightsecagg.aggregate_shares", q="7", N=4, T=1, surviving=[True, 2, 3], held=[[1, ""], [2, ""]]),
+    kind="form",
+    source="clause in part",
 )
 def _true(right: Function) -> Function:
     return lambda value: isinstance(value, int)
@@ -157,6 +171,8 @@ def _true(right: Function) -> Function:
     "a member of another type reaches the implementation, which breaks or takes it for something else",
     f"{_SDK}:check_form",
     lambda: _asked("field.matmul", q="7", rows=1.0, inner=1, columns=1, a="01000000", b="01000000"),
+    kind="form",
+    source="clause left out",
 )
 def _unchecked(right: Function) -> Function:
     def wrong(name: str, value: Any, form: str) -> None:
@@ -172,6 +188,8 @@ def _unchecked(right: Function) -> Function:
     "two spellings of one vector: uppercase digits are accepted",
     f"{_SDK}:_is_hex",
     lambda: _add(a="0A000000"),
+    kind="form",
+    source="encoding",
 )
 def _capitals(right: Function) -> Function:
     return lambda value, width: right(value.lower() if isinstance(value, str) else value, width)
@@ -183,6 +201,8 @@ def _capitals(right: Function) -> Function:
     "white space between digits is skipped",
     f"{_SDK}:_is_hex",
     lambda: _add(a="0a 000000"),
+    kind="form",
+    source="encoding",
 )
 def _spaces(right: Function) -> Function:
     return lambda value, width: right(re.sub(r"\s", "", value) if isinstance(value, str) else value, width)
@@ -194,6 +214,8 @@ def _spaces(right: Function) -> Function:
     "signs, spaces, underscores and the digits of other scripts are accepted",
     f"{_SDK}:_check_decimal",
     lambda: _add(q=" 97"),
+    kind="form",
+    source="encoding",
 )
 def _decimal(right: Function) -> Function:
     def wrong(name: str, value: Any) -> None:
@@ -211,6 +233,8 @@ def _decimal(right: Function) -> Function:
     "two spellings of one modulus: zeros in front are accepted",
     f"{_SDK}:_check_decimal",
     lambda: _add(q="097"),
+    kind="form",
+    source="encoding",
 )
 def _zeros(right: Function) -> Function:
     return lambda name, value: right(name, re.sub("^0+(?=[0-9])", "", value) if isinstance(value, str) else value)
@@ -222,6 +246,8 @@ def _zeros(right: Function) -> Function:
     "answers hold uppercase digits, which a strict reader refuses",
     f"{_TARGET}:pack",
     _add,
+    kind="form",
+    source="encoding",
 )
 def _loud(right: Function) -> Function:
     return lambda vector: right(vector).upper()
@@ -233,6 +259,8 @@ def _loud(right: Function) -> Function:
     "answers lack a digit, so that the last element does not fill its entry",
     f"{_TARGET}:pack",
     _add,
+    kind="form",
+    source="encoding",
 )
 def _short(right: Function) -> Function:
     return lambda vector: right(vector)[:-1]
@@ -247,6 +275,8 @@ def _short(right: Function) -> Function:
     "wrong sum: of two shares of one user the last one counts, and nobody is told",
     f"{_TARGET}:_held",
     lambda: _held(0, 1, 2, 2),
+    kind="acceptance",
+    source="silent repair",
 )
 def _last(right: Function) -> Function:
     return lambda name, value, N: right(name, [[user, text] for user, text in dict(map(tuple, value)).items()], N)
@@ -258,6 +288,8 @@ def _last(right: Function) -> Function:
     "a share of a user outside the roster is skipped in silence",
     f"{_TARGET}:_held",
     lambda: _held(0, 1, 2, 7),
+    kind="acceptance",
+    source="silent repair",
 )
 def _strangers(right: Function) -> Function:
     return lambda name, value, N: right(name, [pair for pair in value if 0 <= pair[0] < N], N)
@@ -269,6 +301,8 @@ def _strangers(right: Function) -> Function:
     "a user that drops out in two phases is accepted",
     f"{_TARGET}:check_drop",
     lambda: _dropped(share=[], upload=[], recover=[0, 0]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _twice(right: Function) -> Function:
     def wrong(drop: dict[str, list[int]], N: int) -> None:
@@ -287,6 +321,8 @@ def _twice(right: Function) -> Function:
     "a phase that is not named counts as one in which nobody drops out",
     f"{_SDK}:_is_drop",
     lambda: _dropped(share=[]),
+    kind="form",
+    source="silent repair",
 )
 def _missing(right: Function) -> Function:
     return lambda value: isinstance(value, dict) and right({**{phase: [] for phase in secagg_adapter.PHASES}, **value})
@@ -298,6 +334,8 @@ def _missing(right: Function) -> Function:
     "a phase that the protocol does not have is ignored",
     f"{_SDK}:_is_drop",
     lambda: _dropped(share=[], upload=[], recover=[], done=[]),
+    kind="form",
+    source="silent repair",
 )
 def _unknown(right: Function) -> Function:
     def wrong(value: Any) -> bool:
@@ -318,6 +356,8 @@ def _unknown(right: Function) -> Function:
     "a roster that has as many users as the field has elements is accepted, so that two of them share a point",
     f"{_TARGET}:_check_deployment",
     lambda: _asked("lightsecagg.aggregate_shares", q="7", N=7, T=1, surviving=[0, 1], held=[]),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: mds.encode/outside-range",
 )
 def _crowded(right: Function) -> Function:
     return lambda q, N, T: right(2**32, N, T)
@@ -329,6 +369,8 @@ def _crowded(right: Function) -> Function:
     "wrong sum on the wire: a share with a number that is not below q is reduced",
     f"{_TARGET}:_check_shares",
     lambda: _held(0, 1, 2, first="09000000"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(right: Function) -> Function:
     def wrong(field: PrimeField, held: dict[int, UintArray]) -> None:
@@ -345,6 +387,8 @@ def _reduced(right: Function) -> Function:
     "wrong sum: shares are cut to the length of the shortest",
     f"{_TARGET}:_check_shares",
     lambda: _held(0, 1, 2, first="0100000002000000"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     def wrong(field: PrimeField, held: dict[int, UintArray]) -> None:

@@ -80,6 +80,8 @@ def _pooled() -> object:
     f"{_TREES}:check_attribute",
     lambda: _outcome(lambda: Leaf(b"")),
     _TREE_TESTS + "test_what_is_no_attribute_is_refused",
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_length(right: Function) -> Function:
     return lambda name, value: right(name, value or b"x") and value if isinstance(value, bytes) else right(name, value)
@@ -92,6 +94,8 @@ def _any_length(right: Function) -> Function:
     f"{_TREES}:select",
     lambda: access_tree.select(Leaf(b"A"), {b"a"}),
     _TREE_TESTS + "test_attributes_are_compared_byte_for_byte",
+    kind="privacy",
+    source="other rule: attributes compared without regard to case",
 )
 def _ignore_case(right: Function) -> Function:
     return lambda tree, held: right(tree, {*held, *(name.swapcase() for name in held)})
@@ -104,6 +108,8 @@ def _ignore_case(right: Function) -> Function:
     f"{_TREES}:_check_threshold",
     lambda: _outcome(lambda: Gate(3, (Leaf(b"A"),)).threshold),
     _TREE_TESTS + "test_a_threshold_that_does_not_fit_the_children_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _no_threshold(right: Function) -> Function:
     return lambda threshold, children: threshold
@@ -116,6 +122,8 @@ def _no_threshold(right: Function) -> Function:
     f"{_TREES}:leaves",
     lambda: _outcome(lambda: len(access_tree.leaves(attributes.any_of(*[b"A"] * 33)))),
     _TREE_TESTS + "test_a_tree_with_too_many_leaves_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _many_leaves(right: Function) -> Function:
     return lambda tree, name="tree": tuple(access_tree._walk(name, tree, 0))
@@ -128,6 +136,8 @@ def _many_leaves(right: Function) -> Function:
     f"{_TREES}:_walk",
     lambda: _depth(9),
     _TREE_TESTS + "test_a_tree_with_too_many_gates_on_a_path_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_depth(right: Function) -> Function:
     return lambda name, node, gates: right(name, node, 0)
@@ -151,6 +161,8 @@ def _depth(gates: int) -> object:
     f"{_TREES}:leaves",
     lambda: _outcome(lambda: len(access_tree.leaves(Gate(1, (Leaf(b"A"), Leaf(b"A")))))),
     _TESTS + "test_attributes_at_several_leaves_decrypt_as_well",
+    kind="refusal",
+    source="clause too strict",
 )
 def _once_only(right: Function) -> Function:
     def wrong(tree: Tree, name: str = "tree") -> Any:
@@ -169,6 +181,8 @@ def _once_only(right: Function) -> Function:
     f"{_TREES}:_node_bytes",
     lambda: access_tree.tree_bytes(_EITHER),
     _TREE_TESTS + "test_the_bytes_are_those_of_the_text",
+    kind="form",
+    source="order",
 )
 def _swapped(right: Function) -> Function:
     def wrong(node: Tree) -> bytes:
@@ -188,6 +202,8 @@ def _swapped(right: Function) -> Function:
     f"{_SCALARS}:evaluate",
     lambda: access_tree.share(_BOTH, 5, (1,)),
     _TREE_TESTS + "test_the_shares_are_those_of_the_text",
+    kind="privacy",
+    source="off by one",
 )
 def _from_zero(right: Function) -> Function:
     return lambda value, coefficients, x: right(value, coefficients, x - 1)
@@ -200,6 +216,8 @@ def _from_zero(right: Function) -> Function:
     f"{_SCALARS}:evaluate",
     lambda: access_tree.share(_BOTH, 5, (1,)),
     _TREE_TESTS + "test_shares_are_the_linear_functions_of_the_text",
+    kind="privacy",
+    source="off by one",
 )
 def _short(right: Function) -> Function:
     return lambda value, coefficients, x: right(value, coefficients[:-1], x)
@@ -212,6 +230,8 @@ def _short(right: Function) -> Function:
     f"{_TREES}:share",
     lambda: _outcome(lambda: access_tree.share(_BOTH, 5, ())),
     _TREE_TESTS + "test_another_number_of_coefficients_is_refused",
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_number(right: Function) -> Function:
     def wrong(tree: Tree, secret: int, coefficients: Sequence[int]) -> Any:
@@ -228,6 +248,8 @@ def _any_number(right: Function) -> Function:
     f"{_SCALARS}:weights",
     lambda: scalars.weights((1, 2)),
     _TREE_TESTS + "test_exactly_the_sets_that_satisfy_a_tree_give_the_secret_back",
+    kind="refusal",
+    source="sign",
 )
 def _no_sign(right: Function) -> Function:
     def wrong(points: tuple[int, ...]) -> tuple[int, ...]:
@@ -243,6 +265,8 @@ def _no_sign(right: Function) -> Function:
     f"{_SCALARS}:scalar",
     lambda: _outcome(lambda: scalars.scalar("alpha", scalars.ORDER + 1)),
     _SCALAR_TESTS + "test_numbers_out_of_range_are_refused",
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(right: Function) -> Function:
     def wrong(name: str, value: Any, low: int = 1) -> Any:
@@ -258,6 +282,8 @@ def _reduced(right: Function) -> Function:
     f"{_SCALARS}:scalars_from_bytes",
     lambda: scalars.scalars_from_bytes(b"\xff" * 32),
     _SCALAR_TESTS + "test_numbers_are_sampled_as_in_the_text",
+    kind="privacy",
+    source="weak draw: reduced without rejection",
 )
 def _no_rejection(right: Function) -> Function:
     def wrong(data: bytes) -> tuple[int, ...]:
@@ -277,6 +303,8 @@ def _no_rejection(right: Function) -> Function:
     f"{_KEYS}:setup",
     _public_bytes,
     _ORACLE + "test_the_public_key_is_that_of_the_text",
+    kind="privacy",
+    source="wrong term",
 )
 def _published(right: Function) -> Function:
     def wrong(*, alpha: int, beta: int) -> Any:
@@ -293,6 +321,8 @@ def _published(right: Function) -> Function:
     f"{_PAIRING}:hash_attribute",
     lambda: pairing.hash_attribute(b"A").to_compressed_bytes(),
     _ORACLE + "test_the_hash_is_that_of_the_text",
+    kind="form",
+    source="field not bound: the domain",
 )
 def _no_domain(right: Function) -> Function:
     return lambda attribute: G1Point.hash_to_curve(attribute, b"hash")
@@ -305,6 +335,8 @@ def _no_domain(right: Function) -> Function:
     f"{_KEYS}:_attribute_set",
     lambda: _key([b"B", b"A"]).to_bytes(),
     _TESTS + "test_the_order_in_which_attributes_are_given_does_not_matter",
+    kind="form",
+    source="order",
 )
 def _unsorted(right: Function) -> Function:
     return lambda names: right(names) and list(names)
@@ -318,6 +350,8 @@ def _unsorted(right: Function) -> Function:
     _pooled,
     _TESTS + "test_two_users_cannot_put_their_keys_together",
     also=("ABE-11",),
+    kind="privacy",
+    source="used twice",
 )
 def _one_blinding(right: Function) -> Function:
     def wrong(master: MasterKey, names: Any, *, key_blinding: int, attribute_blindings: Any) -> Any:
@@ -337,6 +371,8 @@ def _blinded_by_nothing() -> bytes:
     f"{_KEYS}:_blindings",
     lambda: _outcome(_blinded_by_nothing),
     _TESTS + "test_blindings_of_other_attributes_are_refused",
+    kind="privacy",
+    source="silent repair",
 )
 def _missing(right: Function) -> Function:
     return lambda names, given: {name: (given or {}).get(name, 1) for name in names}
@@ -352,6 +388,8 @@ def _missing(right: Function) -> Function:
     f"{_SCHEME}:_header",
     lambda: _sealed(_BOTH, coefficients=(3,)),
     _ORACLE + "test_a_ciphertext_is_that_of_the_text",
+    kind="privacy",
+    source="clause left out",
 )
 def _no_sharing(right: Function) -> Function:
     return lambda public, tree, secret, shares: right(public, tree, secret, [secret] * len(shares))
@@ -372,6 +410,8 @@ def _other_leaf() -> object:
     _other_leaf,
     _TESTS + "test_another_point_in_each_place_of_a_header_does_not_open",
     also=("ABE-13",),
+    kind="acceptance",
+    source="field not bound: the header",
 )
 def _header_free(right: Function) -> Function:
     return lambda public, element, header, session: right(public, element, b"", session)
@@ -385,6 +425,8 @@ def _header_free(right: Function) -> Function:
     lambda: _opened(_sealed(), _OTHER),
     _TESTS + "test_another_session_other_associated_data_and_another_public_key_do_not_open",
     also=("ABE-13",),
+    kind="acceptance",
+    source="field not bound: the session",
 )
 def _any_session(right: Function) -> Function:
     return lambda public, element, header, session: right(public, element, header, bytes(16))
@@ -397,6 +439,8 @@ def _any_session(right: Function) -> Function:
     f"{_SCHEME}:_power",
     lambda: _opened(_sealed(_BOTH, coefficients=(3,)), names=(b"A", b"B")),
     _TESTS + "test_exactly_the_keys_that_satisfy_a_tree_decrypt",
+    kind="refusal",
+    source="wrong term",
 )
 def _unweighted(right: Function) -> Function:
     return lambda point, weight: point
@@ -409,6 +453,8 @@ def _unweighted(right: Function) -> Function:
     f"{_SCHEME}:decrypt",
     lambda: _opened(_sealed(), names=(b"C",)),
     _TESTS + "test_exactly_the_keys_that_satisfy_a_tree_decrypt",
+    kind="refusal",
+    source="wrong reason",
 )
 def _misuse(right: Function) -> Function:
     def wrong(public: PublicKey, key: SecretKey, ciphertext: bytes, *, session: bytes, associated: bytes) -> Any:
@@ -427,6 +473,8 @@ def _misuse(right: Function) -> Function:
     f"{_SCHEME}:_refuse_zero",
     lambda: _outcome(lambda: _sealed(_BOTH, coefficients=(scalars.ORDER - 11,))),
     _TESTS + "test_a_leaf_with_the_share_zero_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _zero(right: Function) -> Function:
     return lambda shares: None
@@ -439,6 +487,8 @@ def _zero(right: Function) -> Function:
     f"{_PAIRING}:_read",
     lambda: _outcome(lambda: pairing.read_point_1(b"\xe0" + bytes(47)).to_compressed_bytes()),
     _TESTS + "test_what_is_no_point_of_the_first_group_is_malformed",
+    kind="acceptance",
+    source="clause in part",
 )
 def _neutral(right: Function) -> Function:
     return lambda data, length, decode, neutral: (
@@ -453,6 +503,8 @@ def _neutral(right: Function) -> Function:
     f"{_PAIRING}:read_point_1",
     lambda: _outcome(lambda: pairing.read_point_1(b"\x80" + bytes(46) + b"\4").to_compressed_bytes()),
     _TESTS + "test_what_is_no_point_of_the_first_group_is_malformed",
+    kind="acceptance",
+    source="clause in part",
 )
 def _outside(right: Function) -> Function:
     return G1Point.from_compressed_bytes_unchecked
@@ -465,6 +517,8 @@ def _outside(right: Function) -> Function:
     "secagg_spec.crypto.reader:Reader.end",
     lambda: _opened(_sealed() + b"\0"),
     _TESTS + "test_keys_that_end_early_or_go_on_are_malformed",
+    kind="acceptance",
+    source="clause in part",
 )
 def _goes_on(right: Function) -> Function:
     return lambda self: None
@@ -477,6 +531,8 @@ def _goes_on(right: Function) -> Function:
     f"{_SCHEME}:_check_session",
     lambda: _outcome(lambda: len(_sealed(session=b""))),
     _TESTS + "test_a_session_id_of_another_length_is_refused",
+    kind="acceptance",
+    source="clause in part",
 )
 def _any_id(right: Function) -> Function:
     return lambda session: None
@@ -489,6 +545,8 @@ def _any_id(right: Function) -> Function:
     "secagg_spec.crypto.entropy:draw_scalars",
     lambda: entropy.draw_scalars(SeededSource(b"seed", "one"), 1),
     _TESTS + "test_two_draws_differ_and_so_do_ciphertexts",
+    kind="privacy",
+    source="weak draw: one draw for all",
 )
 def _same(right: Function) -> Function:
     return lambda source, count: right(SeededSource(b"", ""), count)

@@ -63,6 +63,8 @@ def _right() -> bytes:
     f"{_ACTIVE}:check_surviving_set",
     lambda: _asked((0, 1)),
     also=("LSA-10", "LSA-11"),
+    kind="privacy",
+    source="clause left out",
 )
 def _any_set(right: Function) -> Function:
     return lambda N, T, surviving, held: tuple(surviving)
@@ -74,6 +76,8 @@ def _any_set(right: Function) -> Function:
     "privacy: without a surviving set a user signs that everybody survives whose share it holds",
     f"{_ACTIVE}:user_confirm",
     lambda: _asked(None),
+    kind="privacy",
+    source="other rule: no message stands for everybody",
 )
 def _no_set(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -91,6 +95,8 @@ def _no_set(right: Function) -> Function:
     f"{_ACTIVE}:user_recover",
     lambda: _shown(None),
     also=("LSA-26",),
+    kind="privacy",
+    source="other rule: no message stands for a quorum",
 )
 def _no_quorum(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -108,6 +114,8 @@ def _no_quorum(right: Function) -> Function:
     "acceptance: a quorum is read as far as it goes: signers without a signature are passed over, and bytes too many",
     f"{_AGREEMENT}:check_quorum",
     lambda: _shown(_right() + b"\0"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_length(right: Function) -> Function:
     def wrong(ballot: Ballot, proposal: Proposal, signers: Sequence[int], signatures: bytes) -> None:
@@ -136,6 +144,8 @@ def _marking(right: Function, name: str, change: Callable[[Any], object]) -> Fun
     "failure: a set that was refused counts as the one that was signed, and the right one is refused",
     f"{_ACTIVE}:user_confirm",
     lambda: _asked((0, 1), _SET),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _remembered(right: Function) -> Function:
     return _marking(
@@ -151,6 +161,8 @@ def _remembered(right: Function) -> Function:
     "failure: a quorum that is refused makes the user forget its shares, so that one wrong message ends the round",
     f"{_ACTIVE}:user_recover",
     lambda: _shown(bytes(256), _right()),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _forgets(right: Function) -> Function:
     return _marking(right, "base", lambda state: replace(state.base, held={}))
@@ -173,6 +185,8 @@ def _server(count: int) -> object:
     "acceptance: of more than N verification keys the first N are taken",
     "secagg_spec.conformance.sdk.secagg_adapter:Adapter._arguments",
     lambda: _server(6),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     def wrong(self: Adapter, operation: str, request: dict[str, Any]) -> dict[str, Any]:

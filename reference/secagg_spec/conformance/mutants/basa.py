@@ -87,7 +87,9 @@ def _opened(box: bytes = _KNOWN, **changed: Any) -> object:
 # ------------------------------------------------------------------------------------------------------------- masking
 
 
-def _masking(name: str, effect: str, also: tuple[str, ...] = ()) -> Callable[[Callable[[Masks], Masks]], Function]:
+def _masking(
+    name: str, effect: str, also: tuple[str, ...] = (), *, kind: str, source: str
+) -> Callable[[Callable[[Masks], Masks]], Function]:
     """Register a mutant that masks with other masks."""
 
     def register(change: Callable[[Masks], Masks]) -> Function:
@@ -98,7 +100,16 @@ def _masking(name: str, effect: str, also: tuple[str, ...] = ()) -> Callable[[Ca
 
             return wrong
 
-        mutant(name, "BAA-26", effect, f"{_CORES}:mask_update", lambda: (_masked(0), _masked(3)), also=also)(build)
+        mutant(
+            name,
+            "BAA-26",
+            effect,
+            f"{_CORES}:mask_update",
+            lambda: (_masked(0), _masked(3)),
+            also=also,
+            kind=kind,
+            source=source,
+        )(build)
         return build
 
     return register
@@ -110,22 +121,42 @@ def _vectors(parameters: Parameters, streams: Any) -> list[Any]:
     return [parameters.ring.signed_sum(zero, [(True, stream)]) for stream in streams]
 
 
-@_masking("basa-last-position-left-out", "no sum: the last position gets no mask, though its user takes one away")
+@_masking(
+    "basa-last-position-left-out",
+    "no sum: the last position gets no mask, though its user takes one away",
+    kind="sum",
+    source="wrong term",
+)
 def _last_left_out(masks: Masks) -> Masks:
     return Masks(masks.before, list(masks.after)[:-1], masks.own)
 
 
-@_masking("basa-own-mask-forgotten", "privacy: an upload that comes late is not hidden by anything")
+@_masking(
+    "basa-own-mask-forgotten",
+    "privacy: an upload that comes late is not hidden by anything",
+    kind="privacy",
+    source="wrong term",
+)
 def _own_forgotten(masks: Masks) -> Masks:
     return Masks(masks.before, masks.after)
 
 
-@_masking("basa-masks-turned-round", "no sum: masks that others added are added, and the own ones taken away")
+@_masking(
+    "basa-masks-turned-round",
+    "no sum: masks that others added are added, and the own ones taken away",
+    kind="sum",
+    source="sign",
+)
 def _turned_round(masks: Masks) -> Masks:
     return Masks(masks.after, masks.before, masks.own)
 
 
-@_masking("basa-nearest-masks-only", "no sum: only the masks of the position just before are taken away")
+@_masking(
+    "basa-nearest-masks-only",
+    "no sum: only the masks of the position just before are taken away",
+    kind="sum",
+    source="wrong term",
+)
 def _nearest(masks: Masks) -> Masks:
     return Masks(list(masks.before)[-1:], masks.after, masks.own)
 
@@ -142,6 +173,8 @@ mutant(
     "no sum: the mask of the first position is never taken away, as the paper's equation (5) has it",
     _BUILD,
     _masked,
+    kind="sum",
+    source="paper: BASA-EQ5",
 )(changing(_MASK)(_without_first))
 
 mutant(
@@ -150,6 +183,8 @@ mutant(
     "no sum once a position was skipped: accepted positions are counted from 0 instead of taken by their number",
     _BUILD,
     _masked,
+    kind="sum",
+    source="other rule: positions counted instead of taken by number",
 )(changing(_MASK)(lambda given: {**given, "accepted": _counted(given["accepted"])}))
 
 
@@ -164,6 +199,8 @@ def _counted(accepted: list[int]) -> list[int]:
     "wrong sums: a stale update counts as much as a fresh one",
     f"{_CORES}:mask_update",
     _masked,
+    kind="sum",
+    source="wrong term",
 )
 def _not_weighted(right: Function) -> Function:
     def wrong(parameters: Parameters, update: UintArray, weight: int, masks: Masks) -> Any:
@@ -178,6 +215,8 @@ def _not_weighted(right: Function) -> Function:
     "no sum: the weight is applied to the masks as well",
     f"{_CORES}:mask_update",
     _masked,
+    kind="sum",
+    source="wrong term",
 )
 def _masks_weighted(right: Function) -> Function:
     def wrong(parameters: Parameters, update: UintArray, weight: int, masks: Masks) -> Any:
@@ -190,45 +229,75 @@ def _masks_weighted(right: Function) -> Function:
     return wrong
 
 
-def _keyed(name: str, effect: str) -> Callable[[Callable[..., Any]], Any]:
+def _keyed(name: str, effect: str, *, kind: str, source: str) -> Callable[[Callable[..., Any]], Any]:
     """Register a mutant that derives the keys of masks otherwise; the function gets what the right one gets."""
 
     def register(change: Callable[..., Any]) -> Any:
         def build(right: Function) -> Function:
             return lambda epoch, seed, source, target=None: change(right, epoch, seed, source, target)
 
-        mutant(name, "BAA-03", effect, f"{_BOXES}:mask_key", _masked, also=("BAA-26",))(build)
+        mutant(name, "BAA-03", effect, f"{_BOXES}:mask_key", _masked, also=("BAA-26",), kind=kind, source=source)(build)
         return change
 
     return register
 
 
-@_keyed("basa-seed-is-key", "security: a seed is used as the key of its mask, with nothing that it is bound to")
+@_keyed(
+    "basa-seed-is-key",
+    "security: a seed is used as the key of its mask, with nothing that it is bound to",
+    kind="privacy",
+    source="field not bound: everything",
+)
 def _seed_is_key(right: Function, epoch: Epoch, seed: bytes, source: int, target: int | None) -> Any:
     return seed
 
 
-@_keyed("basa-mask-without-epoch", "security: a seed that is used again gives the same mask in the next epoch")
+@_keyed(
+    "basa-mask-without-epoch",
+    "security: a seed that is used again gives the same mask in the next epoch",
+    kind="privacy",
+    source="field not bound: the epoch",
+)
 def _without_epoch(right: Function, epoch: Epoch, seed: bytes, source: int, target: int | None) -> Any:
     return right(replace(epoch, number=0), seed, source, target)
 
 
-@_keyed("basa-mask-without-session", "security: a seed that is used again gives the same mask in another session")
+@_keyed(
+    "basa-mask-without-session",
+    "security: a seed that is used again gives the same mask in another session",
+    kind="privacy",
+    source="field not bound: the session",
+)
 def _without_session(right: Function, epoch: Epoch, seed: bytes, source: int, target: int | None) -> Any:
     return right(replace(epoch, session=bytes(16)), seed, source, target)
 
 
-@_keyed("basa-mask-without-parameters", "security: a mask is the same under other parameters")
+@_keyed(
+    "basa-mask-without-parameters",
+    "security: a mask is the same under other parameters",
+    kind="privacy",
+    source="field not bound: the parameters",
+)
 def _without_parameters(right: Function, epoch: Epoch, seed: bytes, source: int, target: int | None) -> Any:
     return right(replace(epoch, parameters=bytes(32)), seed, source, target)
 
 
-@_keyed("basa-mask-backwards", "disagreement: the key of a mask has its two positions in the other order")
+@_keyed(
+    "basa-mask-backwards",
+    "disagreement: the key of a mask has its two positions in the other order",
+    kind="form",
+    source="order",
+)
 def _backwards(right: Function, epoch: Epoch, seed: bytes, source: int, target: int | None) -> Any:
     return right(epoch, seed, source) if target is None else right(epoch, seed, target, source)
 
 
-@_keyed("basa-own-mask-as-pairwise", "disagreement: the key of a self mask is that of a mask to the own position")
+@_keyed(
+    "basa-own-mask-as-pairwise",
+    "disagreement: the key of a self mask is that of a mask to the own position",
+    kind="form",
+    source="other rule: a self mask derived as a pairwise one",
+)
 def _as_pairwise(right: Function, epoch: Epoch, seed: bytes, source: int, target: int | None) -> Any:
     return right(epoch, seed, source, source if target is None else target)
 
@@ -240,6 +309,8 @@ def _as_pairwise(right: Function, epoch: Epoch, seed: bytes, source: int, target
     f"{_CORES}:Parameters.numbers",
     _masked,
     also=("BAA-04", "BAA-26"),
+    kind="privacy",
+    source="field not bound: the profile",
 )
 def _without_timeouts(right: Function) -> Function:
     def wrong(self: Parameters) -> dict[str, int]:
@@ -259,6 +330,8 @@ mutant(
     "wrong sums: an update may be so large that it wraps around once it is weighted",
     f"{_CORES}:Parameters.total_weight",
     lambda: _updated(1, 16, 0),
+    kind="acceptance",
+    source="clause in part",
 )(lambda right: property(lambda self: self.K))
 
 mutant(
@@ -267,6 +340,8 @@ mutant(
     "wrong sums: an update may be so large that K of them wrap around",
     f"{_CORES}:Parameters.total_weight",
     lambda: _updated(1, 12, 0),
+    kind="acceptance",
+    source="clause in part",
 )(lambda right: property(lambda self: self.c_g))
 
 
@@ -276,6 +351,8 @@ mutant(
     "wrong sums: a negative number may be as large as the modulus allows",
     f"{_CORES}:check_update",
     lambda: _updated(1, 97 - 5, 0),
+    kind="acceptance",
+    source="clause in part",
 )
 def _positive(right: Function) -> Function:
     def wrong(ring: Ring, total_weight: int, update: UintArray) -> UintArray:
@@ -291,6 +368,8 @@ mutant(
     "wrong sums: no update is too large",
     f"{_CORES}:check_update",
     lambda: _updated(1, 40, 0),
+    kind="acceptance",
+    source="clause left out",
 )(lambda right: lambda ring, total_weight, update: right(ring, 1, update))
 
 
@@ -300,6 +379,8 @@ mutant(
     "wrong sums: an update of another length than d is cut, or continued by zeros",
     _BUILD,
     lambda: _updated(1),
+    kind="acceptance",
+    source="silent repair",
 )(
     changing(_MASK)(
         lambda given: {**given, "update": (given["update"] + "0" * 8 * max(given["d"], 1))[: 8 * given["d"]]}
@@ -318,13 +399,15 @@ mutant(
     "wrong sums: numbers that are not below R are reduced",
     _BUILD,
     lambda: _updated(1, 97, 0),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_MASK)(_reduced))
 
 
 # --------------------------------------------------------------------------------------------------------------- boxes
 
 
-def _binding(name: str, effect: str, *without: str) -> None:
+def _binding(name: str, effect: str, *without: str, kind: str, source: str) -> None:
     """Register a mutant whose boxes are bound to everything but some fields."""
 
     def build(right: Function) -> Function:
@@ -342,15 +425,53 @@ def _binding(name: str, effect: str, *without: str) -> None:
 
         return wrong
 
-    mutant(name, "BAA-05", effect, f"{_BOXES}:Address.binding", _sealed, also=("BAA-04",))(build)
+    mutant(name, "BAA-05", effect, f"{_BOXES}:Address.binding", _sealed, also=("BAA-04",), kind=kind, source=source)(
+        build
+    )
 
 
-_binding("basa-box-without-sender", "authenticity: a box passes as one of another user", "sender")
-_binding("basa-box-without-target", "authenticity: a box to one position passes as one to another", "to")
-_binding("basa-box-without-source", "authenticity: a box from one position passes as one from another", "from")
-_binding("basa-box-without-epoch", "authenticity: a box of an earlier epoch passes as one of this", "epoch")
-_binding("basa-box-without-purpose", "authenticity: a box of one purpose passes as one of the other", "purpose")
-_binding("basa-box-without-parameters", "authenticity: a box passes under other parameters", "parameters")
+_binding(
+    "basa-box-without-sender",
+    "authenticity: a box passes as one of another user",
+    "sender",
+    kind="acceptance",
+    source="field not bound: the sender",
+)
+_binding(
+    "basa-box-without-target",
+    "authenticity: a box to one position passes as one to another",
+    "to",
+    kind="acceptance",
+    source="field not bound: the position it is for",
+)
+_binding(
+    "basa-box-without-source",
+    "authenticity: a box from one position passes as one from another",
+    "from",
+    kind="acceptance",
+    source="field not bound: the position it is from",
+)
+_binding(
+    "basa-box-without-epoch",
+    "authenticity: a box of an earlier epoch passes as one of this",
+    "epoch",
+    kind="acceptance",
+    source="field not bound: the epoch",
+)
+_binding(
+    "basa-box-without-purpose",
+    "authenticity: a box of one purpose passes as one of the other",
+    "purpose",
+    kind="acceptance",
+    source="field not bound: the purpose",
+)
+_binding(
+    "basa-box-without-parameters",
+    "authenticity: a box passes under other parameters",
+    "parameters",
+    kind="acceptance",
+    source="field not bound: the parameters",
+)
 
 
 @mutant(
@@ -360,6 +481,8 @@ _binding("basa-box-without-parameters", "authenticity: a box passes under other 
     f"{_BOXES}:Address.binding",
     _sealed,
     also=("BAA-05",),
+    kind="form",
+    source="order",
 )
 def _swapped(right: Function) -> Function:
     def wrong(self: Address) -> bytes:
@@ -377,6 +500,8 @@ def _swapped(right: Function) -> Function:
     f"{_BOXES}:Address.__post_init__",
     _sealed,
     also=("BAA-04",),
+    kind="acceptance",
+    source="field not bound: the session",
 )
 def _box_without_session(right: Function) -> Function:
     def wrong(self: Address) -> None:
@@ -393,34 +518,42 @@ def _box_key(address: Address, shared: bytes, info: bytes) -> bytes:
     return derive(shared, address.epoch.session, info)
 
 
-def _cipher(name: str, effect: str, key: _Key) -> None:
+def _cipher(name: str, effect: str, key: _Key, *, kind: str, source: str) -> None:
     """Register a mutant that seals boxes under another key."""
 
     def build(right: Function) -> Function:
         return lambda address, shared, mine, theirs: ChaCha20Poly1305(key(address, shared, mine, theirs))
 
-    mutant(name, "BAA-04", effect, f"{_BOXES}:_cipher", _sealed, also=("BAA-05",))(build)
+    mutant(name, "BAA-04", effect, f"{_BOXES}:_cipher", _sealed, also=("BAA-05",), kind=kind, source=source)(build)
 
 
 _cipher(
     "basa-box-without-own-key",
     "authenticity: the key of a box does not depend on the public key that stands in it",
     lambda address, shared, mine, theirs: _box_key(address, shared, address.binding() + fields(theirs)),
+    kind="acceptance",
+    source="field not bound: the key of the sender",
 )
 _cipher(
     "basa-box-without-its-key",
     "security: with one key for all boxes of an upload, that of a box does not depend on whom it is for",
     lambda address, shared, mine, theirs: _box_key(address, shared, address.binding() + fields(mine)),
+    kind="privacy",
+    source="field not bound: the key of the receiver",
 )
 _cipher(
     "basa-box-keys-swapped",
     "disagreement: the two public keys stand in the other order",
     lambda address, shared, mine, theirs: _box_key(address, shared, address.binding() + fields(theirs, mine)),
+    kind="form",
+    source="order",
 )
 _cipher(
     "basa-secret-is-key",
     "security: the shared secret itself is the key of a box, the same for all of one pair of keys",
     lambda address, shared, mine, theirs: shared,
+    kind="privacy",
+    source="field not bound: everything",
 )
 
 
@@ -446,6 +579,8 @@ mutant(
     f"{_BOXES}:_cipher",
     _sealed,
     also=("BAA-05",),
+    kind="form",
+    source="field not bound: the binding, in the tag",
 )(lambda right: lambda *arguments: _Unbound(right(*arguments)))
 
 
@@ -471,6 +606,8 @@ class _Untagged:
     "authenticity: a box that was altered, or sealed for anything else, opens to some seed",
     f"{_BOXES}:_cipher",
     lambda: _opened(_KNOWN[:-1] + bytes([_KNOWN[-1] ^ 1])),
+    kind="acceptance",
+    source="clause left out",
 )
 def _not_checked(right: Function) -> Function:
     def wrong(address: Address, shared: bytes, mine: bytes, theirs: bytes) -> Any:
@@ -486,6 +623,8 @@ def _not_checked(right: Function) -> Function:
     "authenticity: only as much of the tag as is there is compared, and what stands behind it is not looked at",
     f"{_BOXES}:open_box",
     lambda: _opened(_KNOWN + b"\0"),
+    kind="acceptance",
+    source="clause in part",
 )
 def _any_length(right: Function) -> Function:
     def wrong(address: Address, private: bytes, box: bytes) -> Any:
@@ -507,6 +646,8 @@ def _any_length(right: Function) -> Function:
     "privacy: a seed is sealed to a key of low order, so that everybody can open the box",
     f"{_BOXES}:agree",
     lambda: _sealed(public="00" * 32),
+    kind="privacy",
+    source="clause left out",
 )
 def _low_order(right: Function) -> Function:
     def wrong(private: bytes, public: bytes) -> bytes:
@@ -524,6 +665,8 @@ def _low_order(right: Function) -> Function:
     "wrong reason: a box with a key of low order is said to be a weak key of nobody, so that its sender is not blamed",
     f"{_BOXES}:open_box",
     lambda: _opened(bytes(80)),
+    kind="refusal",
+    source="wrong reason",
 )
 def _weak_box(right: Function) -> Function:
     def wrong(address: Address, private: bytes, box: bytes) -> Any:
@@ -537,7 +680,9 @@ def _weak_box(right: Function) -> Function:
 # ------------------------------------------------------------------------------------------------------------ recovery
 
 
-def _recovering(name: str, effect: str) -> Callable[[Callable[..., tuple[Any, Any, Any]]], Any]:
+def _recovering(
+    name: str, effect: str, *, kind: str, source: str
+) -> Callable[[Callable[..., tuple[Any, Any, Any]]], Any]:
     """Register a mutant that recovers from other vectors: masked, own and skipped ones."""
 
     def register(change: Callable[..., tuple[Any, Any, Any]]) -> Any:
@@ -547,43 +692,62 @@ def _recovering(name: str, effect: str) -> Callable[[Callable[..., tuple[Any, An
 
             return wrong
 
-        mutant(name, "BAA-41", effect, f"{_CORES}:recover", _recovered)(build)
+        mutant(name, "BAA-41", effect, f"{_CORES}:recover", _recovered, kind=kind, source=source)(build)
         return change
 
     return register
 
 
-@_recovering("basa-own-masks-left", "no sum: the self masks stay in it")
+@_recovering("basa-own-masks-left", "no sum: the self masks stay in it", kind="sum", source="wrong term")
 def _own_left(masked: Any, own: Any, skipped: Any) -> tuple[Any, Any, Any]:
     return masked, [], skipped
 
 
-@_recovering("basa-own-masks-removed-twice", "no sum: the self masks are taken away twice")
+@_recovering(
+    "basa-own-masks-removed-twice", "no sum: the self masks are taken away twice", kind="sum", source="wrong term"
+)
 def _own_twice(masked: Any, own: Any, skipped: Any) -> tuple[Any, Any, Any]:
     return masked, [*own, *own], skipped
 
 
-@_recovering("basa-skipped-masks-left", "no sum once a position was skipped: the masks to it stay in the sum")
+@_recovering(
+    "basa-skipped-masks-left",
+    "no sum once a position was skipped: the masks to it stay in the sum",
+    kind="sum",
+    source="wrong term",
+)
 def _skipped_left(masked: Any, own: Any, skipped: Any) -> tuple[Any, Any, Any]:
     return masked, own, []
 
 
-@_recovering("basa-skipped-masks-added", "no sum once a position was skipped: the masks to it are added again")
+@_recovering(
+    "basa-skipped-masks-added",
+    "no sum once a position was skipped: the masks to it are added again",
+    kind="sum",
+    source="sign",
+)
 def _skipped_added(masked: Any, own: Any, skipped: Any) -> tuple[Any, Any, Any]:
     return [*masked, *skipped], own, []
 
 
-@_recovering("basa-last-update-left-out", "wrong sums: the last update is not added")
+@_recovering("basa-last-update-left-out", "wrong sums: the last update is not added", kind="sum", source="wrong term")
 def _last_update(masked: Any, own: Any, skipped: Any) -> tuple[Any, Any, Any]:
     return masked[:-1], own, skipped
 
 
-@_recovering("basa-masks-of-one-skipped-position", "no sum once two positions were skipped: masks to one are left")
+@_recovering(
+    "basa-masks-of-one-skipped-position",
+    "no sum once two positions were skipped: masks to one are left",
+    kind="sum",
+    source="wrong term",
+)
 def _one_skipped(masked: Any, own: Any, skipped: Any) -> tuple[Any, Any, Any]:
     return masked, own, skipped[: len(skipped) - len(skipped) // 2]
 
 
-def _dividing(name: str, effect: str, divisor: Callable[[dict[str, Any], list[int]], int]) -> None:
+def _dividing(
+    name: str, effect: str, divisor: Callable[[dict[str, Any], list[int]], int], *, kind: str, source: str
+) -> None:
     """Register a mutant that divides a sum by something else."""
 
     def answered(asked: Function, given: dict[str, Any]) -> Any:
@@ -592,23 +756,29 @@ def _dividing(name: str, effect: str, divisor: Callable[[dict[str, Any], list[in
         weights = [int(weight) for weight in unpack(given["weights"])]
         return {**right, "average": pack_reals(ring.decode_signed(total) / np.float64(divisor(given, weights)))}
 
-    mutant(name, "BAA-43", effect, _BUILD, _recovered)(wrapping(_RECOVER)(answered))
+    mutant(name, "BAA-43", effect, _BUILD, _recovered, kind=kind, source=source)(wrapping(_RECOVER)(answered))
 
 
 _dividing(
     "basa-average-over-k",
     "wrong step: the sum is divided by K, as the paper's algorithm 3 has it, and not by the weights",
     lambda given, weights: int(given["c_l"]) * given["K"],
+    kind="sum",
+    source="paper: BASA-ALG3",
 )
 _dividing(
     "basa-average-over-fresh-weights",
     "wrong step: each update is divided by as if it were fresh",
     lambda given, weights: int(given["c_l"]) * int(given["c_g"]) * len(weights),
+    kind="sum",
+    source="wrong term",
 )
 _dividing(
     "basa-average-without-level",
     "wrong step: the average is not divided by the level of the updates",
     lambda given, weights: sum(weights),
+    kind="sum",
+    source="wrong term",
 )
 
 
@@ -624,6 +794,8 @@ mutant(
     "wrong step: negative numbers are taken for large ones",
     _BUILD,
     _recovered,
+    kind="sum",
+    source="sign",
 )(wrapping(_RECOVER)(_without_sign))
 
 
@@ -636,6 +808,8 @@ mutant(
     "privacy: with K below T + 2, T colluders in a full buffer leave one honest update, which its sum is",
     f"{_CORES}:Parameters._check_positions",
     lambda: _masked(0, T=2),
+    kind="privacy",
+    source="clause in part",
 )
 def _few_allowed(right: Function) -> Function:
     def wrong(self: Parameters) -> None:
@@ -654,6 +828,8 @@ def _few_allowed(right: Function) -> Function:
     "disagreement: a profile without skipped positions has spare ones",
     f"{_CORES}:Parameters._check_positions",
     lambda: _masked(0, timeouts=VOID),
+    kind="acceptance",
+    source="clause in part",
 )
 def _void_spares(right: Function) -> Function:
     def wrong(self: Parameters) -> None:
@@ -672,6 +848,8 @@ def _void_spares(right: Function) -> Function:
     "stalled epochs: a buffer has more positions than there are users",
     f"{_CORES}:Parameters._check_positions",
     lambda: _masked(0, N=3),
+    kind="acceptance",
+    source="clause in part",
 )
 def _more_positions(right: Function) -> Function:
     def wrong(self: Parameters) -> None:
@@ -698,6 +876,8 @@ mutant(
     "disagreement: numbers that are not allowed are replaced by the nearest ones, in silence",
     _BUILD,
     lambda: _masked(0, T=0),
+    kind="acceptance",
+    source="silent repair",
 )(
     changing(_MASK, _SEAL, _OPEN, _RECOVER)(
         lambda given: {name: _clamps[name](value) if name in _clamps else value for name, value in given.items()}
@@ -711,6 +891,8 @@ mutant(
     "wrong sums: levels are taken with which weights vanish, or no sum is carried",
     f"{_CORES}:check_levels",
     lambda: _sealed(c_g="1000"),
+    kind="acceptance",
+    source="clause left out",
 )
 def _levels_not_checked(right: Function) -> Function:
     return lambda *arguments: None
@@ -742,6 +924,8 @@ mutant(
     "disagreement: seeds, keys and session ids of another length are cut, or continued by zeros",
     _BUILD,
     lambda: _masked(session="00"),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_MASK, _SEAL, _OPEN, _RECOVER)(_fitted))
 
 
@@ -759,6 +943,8 @@ mutant(
     "disagreement: a weight that no update has is replaced by the nearest one",
     _BUILD,
     lambda: _masked(weight=0),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_MASK, _RECOVER)(_clamped))
 
 
@@ -780,6 +966,8 @@ mutant(
     "disagreement: accepted positions are sorted, and those left out that cannot be",
     _BUILD,
     lambda: _masked(accepted=[2, 0]),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_MASK, _RECOVER)(_sorted))
 
 
@@ -803,6 +991,8 @@ mutant(
     "wrong sums: lists that do not fit the accepted positions are cut, or continued",
     _BUILD,
     lambda: _masked(before=[]),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_MASK, _RECOVER)(_paired))
 
 
@@ -821,6 +1011,8 @@ mutant(
     "wrong sums: masks whose seeds are missing are left in the sum, and other seeds are not looked at",
     f"{_ADAPTER}:_skipped",
     lambda: _recovered(skipped=[]),
+    kind="acceptance",
+    source="silent repair",
 )(_as_needed)
 
 
@@ -830,6 +1022,8 @@ mutant(
     "privacy: a sum over fewer than T + 2 updates is returned",
     f"{_ADAPTER}:_accepted",
     lambda: _recovered(accepted=(0, 2)),
+    kind="privacy",
+    source="clause in part",
 )
 def _any_number(right: Function) -> Function:
     def wrong(parameters: Parameters, accepted: Any) -> Any:
@@ -854,6 +1048,8 @@ mutant(
     "authenticity: positions and senders outside their range are taken modulo it, and positions in any order",
     _BUILD,
     lambda: _sealed(sender=6),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_SEAL, _OPEN)(_wrapped))
 
 
@@ -867,6 +1063,8 @@ mutant(
     "authenticity: the purpose of a box is guessed from its positions",
     _BUILD,
     lambda: _sealed(purpose="self-box"),
+    kind="acceptance",
+    source="silent repair",
 )(changing(_SEAL, _OPEN)(_pair_or_self))
 
 
@@ -888,6 +1086,8 @@ mutant(
     "disagreement: the profile void, whose positions have no self keys, has boxes to them",
     f"{_BOXES}:Address.__post_init__",
     lambda: _sealed(timeouts=VOID, S=0, purpose="self-box", to=1),
+    kind="acceptance",
+    source="clause in part",
 )(_unowned)
 
 mutant(
@@ -897,6 +1097,8 @@ mutant(
     _BUILD,
     lambda: _masked(round=str(2**32)),
     also=("ADP-37",),
+    kind="privacy",
+    source="silent repair",
 )(changing(_MASK, _SEAL, _OPEN, _RECOVER)(lambda given: {**given, "round": str(int(given["round"]) % 2**32)}))
 
 
@@ -910,4 +1112,6 @@ mutant(
     "disagreement: a sampled key of another length is cut, or continued by zeros",
     _BUILD,
     lambda: _answer(_SEAL, _box().seal_params(), box_key="07"),
+    kind="acceptance",
+    source="silent repair",
 )(wrapping(_SEAL)(_sampled))

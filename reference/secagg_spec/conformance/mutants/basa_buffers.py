@@ -51,6 +51,8 @@ def _again() -> object:
     f"{_BUFFERS}:sessions",
     lambda: basa_buffers.sessions(_BASE, 3),
     _TESTS + "test_sessions_side_by_side_differ",
+    kind="privacy",
+    source="used twice",
 )
 def _one_session(right: Function) -> Function:
     return lambda base, count: right(base, 1) * count
@@ -63,6 +65,8 @@ def _one_session(right: Function) -> Function:
     f"{_BUFFERS}:Dispatcher.__init__",
     _equal_sessions,
     _TESTS + "test_a_dispatcher_refuses_buffers_of_one_session",
+    kind="privacy",
+    source="clause left out",
 )
 def _equal_accepted(right: Function) -> Function:
     def wrong(self: Dispatcher, sessions: Any) -> None:
@@ -79,6 +83,8 @@ def _equal_accepted(right: Function) -> Function:
     f"{_BUFFERS}:Dispatcher.send",
     _sent_twice,
     _TESTS + "test_a_user_is_at_one_buffer_at_a_time",
+    kind="privacy",
+    source="clause left out",
 )
 def _twice(right: Function) -> Function:
     def wrong(self: Dispatcher, user: int) -> Any:
@@ -95,6 +101,8 @@ def _twice(right: Function) -> Function:
     f"{_BUFFERS}:Dispatcher.leave",
     _again,
     _TESTS + "test_a_user_may_come_again_when_its_visit_is_over",
+    kind="refusal",
+    source="kept too long",
 )
 def _never(right: Function) -> Function:
     return lambda self, user: None

@@ -52,6 +52,8 @@ _TIMEOUT = {"event": "expire", "user": 5, "stamp": "7", "keyed": True}
     f"{_RUN}.expire",
     lambda: _answer(_TIMEOUT, *_FULL, _CLOSE),
     also=("BAA-17",),
+    kind="privacy",
+    source="paper: BASA-TO",
 )
 def _given_again(right: Function) -> Function:
     return lambda self, user, stamp, keyed: right(self, user, stamp, keyed=False)
@@ -63,6 +65,8 @@ def _given_again(right: Function) -> Function:
     "lost positions: one whose user timed out without its key is skipped as well",
     f"{_RUN}.expire",
     lambda: _answer({**_TIMEOUT, "keyed": False}, *_FULL, _CLOSE),
+    kind="refusal",
+    source="other rule: every timeout skips",
 )
 def _always_skipped(right: Function) -> Function:
     return lambda self, user, stamp, keyed: right(self, user, stamp, keyed=True)
@@ -75,6 +79,8 @@ def _always_skipped(right: Function) -> Function:
     f"{_RUN}.late",
     lambda: _answer({"event": "late", "user": 4, "stamp": "7"}, *_FULL, _CLOSE),
     also=("BAA-16", "BAA-17"),
+    kind="privacy",
+    source="paper: basa, late uploads",
 )
 def _late_taken(right: Function) -> Function:
     return lambda self, user, update, stamp, rounding: self.upload(user, update, stamp, rounding)
@@ -87,6 +93,8 @@ def _late_taken(right: Function) -> Function:
     f"{_RUN}.upload",
     lambda: _answer(*_FULL, _CLOSE),
     also=("BAA-41",),
+    kind="sum",
+    source="weak draw: always rounded down",
 )
 def _down(right: Function) -> Function:
     return lambda self, user, update, stamp, rounding: right(self, user, update, stamp, 1 - 2.0**-53)
@@ -99,6 +107,8 @@ def _down(right: Function) -> Function:
     f"{_ADAPTER}:_play",
     lambda: _answer(*_FULL[:2], _CLOSE),
     also=("BAA-10", "BAA-19", "BAA-28", "BAA-36", "BAA-38", "BAA-49"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _passed_over(right: Function) -> Function:
     def wrong(run: Run, left: Iterator[Any], event: str, **given: Any) -> None:
@@ -116,6 +126,8 @@ def _passed_over(right: Function) -> Function:
     "disagreement: an epoch with K updates is closed though nobody closes it",
     f"{_RUN}.upload",
     lambda: _answer(*_FULL),
+    kind="sum",
+    source="other rule: closed when it is full",
 )
 def _closes(right: Function) -> Function:
     def wrong(self: Run, *given: Any) -> None:
@@ -132,6 +144,8 @@ def _closes(right: Function) -> Function:
     "disagreement: an epoch that has no sum gets one of zeros",
     f"{_ADAPTER}:_outcome",
     lambda: _answer(*_FULL),
+    kind="sum",
+    source="other rule: zeros shown for no sum",
 )
 def _zeros(right: Function) -> Function:
     def wrong(outcome: Any) -> dict[str, Any]:
@@ -147,6 +161,8 @@ def _zeros(right: Function) -> Function:
     "disagreement: in the profile void, an epoch in which a user timed out with its key is left as if it had not come",
     f"{_RUN}.expire",
     lambda: _answer(_TIMEOUT, *_FULL, _CLOSE, timeouts=VOID),
+    kind="privacy",
+    source="paper: BASA-TO",
 )
 def _goes_on(right: Function) -> Function:
     def wrong(self: Run, user: int, stamp: int, keyed: bool) -> None:
@@ -161,6 +177,8 @@ def _goes_on(right: Function) -> Function:
     "wrong sums: where updates or draws run out, zeros are taken",
     f"{_ADAPTER}:_play",
     lambda: _answer(*_FULL, _CLOSE, updates=2),
+    kind="acceptance",
+    source="silent repair",
 )
 def _made_up(right: Function) -> Function:
     def wrong(run: Run, left: Iterator[Any], event: str, **given: Any) -> None:
@@ -176,6 +194,8 @@ def _made_up(right: Function) -> Function:
     "failure: the form of events is not checked, and one that is not of the table breaks the adapter",
     f"{_SDK}:_is_epoch_event",
     lambda: _answer({"event": "start", "user": 0}),
+    kind="form",
+    source="clause left out",
 )
 def _any_event(right: Function) -> Function:
     return lambda value: isinstance(value, dict)

@@ -51,6 +51,8 @@ mutant(
     "privacy: a position whose key was given out is assigned to another user, as in the paper",
     f"{_AUTHORITY}:authority_assign",
     lambda: entries(AUTHORITY, OPEN, assigned(0, 0), wish(0, 0), assigned(1, 0)),
+    kind="privacy",
+    source="paper: BASA-TO",
 )(lenient(seats=_seats(lambda seat: replace(seat, state="assigned") if seat.state == "keyed" else seat)))
 mutant(
     "any-position-assigned",
@@ -58,6 +60,8 @@ mutant(
     "failure: whatever position the server names, the next one is assigned",
     f"{_AUTHORITY}:authority_assign",
     lambda: entries(AUTHORITY, OPEN, assigned(0, 2)),
+    kind="acceptance",
+    source="silent repair",
 )(on_message(lambda state, message: replace(message, position=len(basa_authority._settled(state)))))
 
 
@@ -67,6 +71,8 @@ mutant(
     "failure: a spare position is assigned when K updates are accepted",
     f"{_AUTHORITY}:authority_assign",
     lambda: entries(AUTHORITY, *steps_of(AUTHORITY, -1), assigned(2, 4, FIRST + 1)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _when_full(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -95,6 +101,8 @@ mutant(
     "privacy: one colluder takes the keys of several positions",
     f"{_AUTHORITY}:authority_assign",
     lambda: entries(AUTHORITY, *steps_of(AUTHORITY, 4), assigned(0, 1)),
+    kind="privacy",
+    source="paper: basa, who may come how often",
 )(_other_users)
 mutant(
     "outsider-at-a-position",
@@ -102,6 +110,8 @@ mutant(
     "privacy: a position is assigned to a number that is on no roster",
     f"{_AUTHORITY}:authority_assign",
     lambda: entries(AUTHORITY, OPEN, assigned(7, 0)),
+    kind="privacy",
+    source="clause in part",
 )(
     lambda right: (
         lambda state, inbox, *, randomness: _reseated(
@@ -126,6 +136,8 @@ mutant(
     "privacy: whoever asks gets the key of the assigned position",
     f"{_AUTHORITY}:authority_issue",
     lambda: entries(AUTHORITY, OPEN, assigned(0, 0), wish(1, 0)),
+    kind="privacy",
+    source="clause left out",
 )(
     lenient(
         seats=lambda state, inbox: (*state.seats[:-1], *(replace(s, user=inbox[0].sender) for s in state.seats[-1:]))
@@ -137,6 +149,8 @@ mutant(
     "privacy: a key is given as often as it is asked for",
     f"{_AUTHORITY}:authority_issue",
     lambda: entries(AUTHORITY, OPEN, assigned(0, 0), wish(0, 0), wish(0, 0)),
+    kind="privacy",
+    source="used twice",
 )(lenient(seats=_seats(lambda seat: replace(seat, state="assigned") if seat.state == "keyed" else seat)))
 
 
@@ -179,6 +193,8 @@ mutant(
     "failure: a key comes with positions that were not accepted, and no later user finds their boxes",
     f"{_AUTHORITY}:authority_issue",
     lambda: entries(AUTHORITY),
+    kind="refusal",
+    source="wrong term",
 )(_key_of(_with_skipped))
 mutant(
     "hashes-of-another-position",
@@ -186,6 +202,8 @@ mutant(
     "failure: the hashes that come with a key are those of the boxes to the next position",
     f"{_AUTHORITY}:authority_issue",
     lambda: entries(AUTHORITY),
+    kind="refusal",
+    source="off by one",
 )(_key_of(_other_hashes))
 
 
@@ -195,6 +213,8 @@ mutant(
     "privacy: all epochs have the keys of the first one, so that a colluder's key opens boxes of the next ones",
     f"{SCRIPTS}:PositionParty.values",
     lambda: entries(AUTHORITY),
+    kind="privacy",
+    source="used twice",
 )
 def _old_keys(right: Function) -> Function:
     def wrong(self: Any, step: Any) -> Any:
@@ -211,6 +231,8 @@ def _old_keys(right: Function) -> Function:
     f"{MESSAGES}:Session.keys_signed",
     lambda: entries(AUTHORITY, OPEN),
     also=("BAA-29",),
+    kind="privacy",
+    source="field not bound: the epoch",
 )
 def _no_epoch(right: Function) -> Function:
     return lambda self, number, published: right(self, 0, published)
@@ -229,6 +251,8 @@ mutant(
     "privacy: an upload is accepted at a position whose key nobody got",
     f"{_AUTHORITY}:_accept",
     lambda: entries(AUTHORITY, OPEN, assigned(0, 0), step_on("settle", told_of(0, 0))),
+    kind="privacy",
+    source="clause in part",
 )(
     lambda right: (
         lambda state, message: right(
@@ -242,6 +266,8 @@ mutant(
     "privacy: the server says what boxes a user sent, and puts in boxes of its own",
     f"{_AUTHORITY}:_accept",
     lambda: entries(AUTHORITY, *_keyed(0, 0), step_on("settle", replace(told_of(0, 0), signature=bytes(64)))),
+    kind="privacy",
+    source="paper: basa, who may send which box",
 )(without(basa_authority, "verify", nothing))
 
 
@@ -264,6 +290,8 @@ mutant(
     "privacy: a position that was accepted is skipped in the end, and its pair key released",
     f"{_AUTHORITY}:authority_settle",
     lambda: entries(AUTHORITY, *steps_of(AUTHORITY, 4), expired(0)),
+    kind="privacy",
+    source="clause left out",
 )(_settled_again)
 mutant(
     "position-given-again",
@@ -272,6 +300,8 @@ mutant(
     f"{_AUTHORITY}:_time_out",
     lambda: entries(AUTHORITY, *_keyed(0, 0), expired(0), assigned(1, 0)),
     also=("BAA-12",),
+    kind="privacy",
+    source="paper: BASA-TO",
 )(
     lambda right: (
         lambda state, message: right(
@@ -288,6 +318,8 @@ mutant(
     "failure: a position that timed out before its key was given is lost as well",
     f"{_AUTHORITY}:_time_out",
     lambda: entries(AUTHORITY, OPEN, assigned(0, 0), expired(0)),
+    kind="refusal",
+    source="other rule: every timeout skips",
 )
 def _always_skipped(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -303,6 +335,8 @@ def _always_skipped(right: Function) -> Function:
     "privacy: without self masks a position is skipped, and a late upload shows the difference of two updates",
     f"{_AUTHORITY}:_time_out",
     lambda: entries(AUTHORITY, void=True),
+    kind="privacy",
+    source="clause left out",
 )
 def _goes_on(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -322,6 +356,8 @@ mutant(
     f"{MESSAGES}:check_length",
     lambda: entries(AUTHORITY, *_keyed(0, 0), step_on("settle", replace(told_of(0, 0), hashes=bytes(33)))),
     also=("BAA-14", "BAA-39"),
+    kind="acceptance",
+    source="clause left out",
 )(lambda right: nothing)
 
 
@@ -338,6 +374,8 @@ def _close(epoch: int = FIRST) -> Call:
     "failure: an epoch is closed while the last position is open, and its upload comes too late",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY, *steps_of(AUTHORITY, 16), _close()),
+    kind="acceptance",
+    source="clause left out",
 )
 def _while_assigned(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -367,6 +405,8 @@ def _right_slots(state: Any) -> list[tuple[str, int]]:
     "privacy: the sum of fewer than T + 2 updates is released",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY, *steps_of(AUTHORITY, 4), _close()),
+    kind="privacy",
+    source="clause left out",
 )
 def _too_few(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -384,6 +424,8 @@ def _too_few(right: Function) -> Function:
     "privacy: when no position is left, T + 1 updates are enough",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY, *_drained()),
+    kind="privacy",
+    source="clause in part",
 )
 def _one_less(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -430,6 +472,8 @@ mutant(
     "privacy: the server gets the pair keys and the self keys of all positions, and sees each update",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY),
+    kind="privacy",
+    source="clause left out",
 )(_with_slots(lambda state: _all(state, PAIR, SELF) if state.session.parameters.settle else []))
 mutant(
     "self-key-of-a-skipped-position",
@@ -437,6 +481,8 @@ mutant(
     "privacy: an upload that comes late, or that the server held back, loses its self mask",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY),
+    kind="privacy",
+    source="wrong term",
 )(_with_slots(lambda state: _all(state, SELF) if state.session.parameters.settle else []))
 mutant(
     "pair-key-of-an-accepted-position",
@@ -444,6 +490,8 @@ mutant(
     "privacy: the masks to an accepted position are known to the server",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY),
+    kind="privacy",
+    source="wrong term",
 )(_with_slots(lambda state: _all(state, PAIR) if state.session.parameters.settle else []))
 mutant(
     "keys-released-in-void",
@@ -451,6 +499,8 @@ mutant(
     "privacy: pair keys are released where nothing needs them",
     f"{_AUTHORITY}:authority_close",
     lambda: entries(AUTHORITY, void=True),
+    kind="privacy",
+    source="clause in part",
 )(_with_slots(lambda state: _right_slots(state) or _all(state, PAIR)))
 
 
@@ -460,6 +510,8 @@ mutant(
     "privacy: an epoch that is given up releases the keys of its positions",
     f"{_AUTHORITY}:authority_abandon",
     lambda: entries(AUTHORITY, OPEN, step_on("abandon", everybody().abandonment(FIRST))),
+    kind="privacy",
+    source="clause in part",
 )
 def _abandoned(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -475,6 +527,8 @@ def _abandoned(right: Function) -> Function:
     "privacy: keys are given and positions settled in an epoch that has ended",
     f"{_AUTHORITY}:_ended",
     lambda: entries(AUTHORITY, OPEN, step_on("abandon", everybody().abandonment(FIRST)), assigned(0, 0)),
+    kind="privacy",
+    source="kept too long",
 )
 def _still_open(right: Function) -> Function:
     return lambda state: state

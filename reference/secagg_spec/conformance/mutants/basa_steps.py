@@ -78,6 +78,8 @@ mutant(
     "wrong sum: an update weighs c_g, however late it is",
     f"{_USER}:user_upload",
     lambda: entries(_OWN),
+    kind="sum",
+    source="wrong term",
 )(without(basa_user, "realised_weight", lambda staleness, c_g, tau, draw: c_g))
 
 
@@ -87,6 +89,8 @@ mutant(
     "privacy: an update is uploaded again, and two sums over it differ by it alone",
     f"{_USER}:user_upload",
     lambda: entries(_OWN, *steps_of(_OWN, 3), steps_of(_OWN, 3)[-1]),
+    kind="privacy",
+    source="used twice",
 )
 def _kept(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -102,6 +106,8 @@ mutant(
     "privacy: a user uses the key of its position twice, and two updates are under the same masks of others",
     f"{_USER}:user_fetch",
     lambda: entries(_OWN, *steps_of(_OWN, 3), *steps_of(_OWN, 2)),
+    kind="privacy",
+    source="clause left out",
 )(lenient(last=lambda state, inbox: None))
 
 
@@ -111,6 +117,8 @@ mutant(
     "failure: an offer is taken however old the update is, and its upload refused",
     f"{_USER}:user_fetch",
     lambda: entries(_OWN, *_offer_steps(_later)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_epoch(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -132,6 +140,8 @@ mutant(
     "privacy: users seal their seeds to keys that the server made",
     f"{MESSAGES}:Session.check_keys",
     lambda: entries(_OWN, *_offer_steps(lambda offer: replace(offer, signature=bytes(64)))),
+    kind="privacy",
+    source="clause left out",
 )(lambda right: nothing)
 mutant(
     "key-of-another-position-taken",
@@ -139,6 +149,8 @@ mutant(
     "failure: whatever position a key is for, it is used for the one that was offered",
     f"{_USER}:_named",
     lambda: entries(_OWN, *_user_steps(position=2)),
+    kind="acceptance",
+    source="clause in part",
 )(lambda right: lambda session, offer, message: right(session, offer, replace(message, position=offer.position)))
 mutant(
     "key-not-compared",
@@ -146,6 +158,8 @@ mutant(
     "wrong blame: with a key that is not the position's no box opens, and their senders are accused",
     f"{BOXES}:PerPosition.check_key",
     lambda: entries(_OWN, *_user_steps(key=bytes(range(32)))),
+    kind="refusal",
+    source="clause in part",
 )(lambda right: nothing)
 
 
@@ -155,6 +169,8 @@ mutant(
     "privacy: the server exchanges boxes for its own, and knows the masks",
     f"{_USER}:_open_boxes",
     lambda: entries(_OWN, *_user_steps(hashes=bytes(64))),
+    kind="privacy",
+    source="clause left out",
 )
 def _any_hash(right: Function) -> Function:
     def wrong(state: Any, offer: Any, message: Any) -> Any:
@@ -172,6 +188,8 @@ def _any_hash(right: Function) -> Function:
     "acceptance: boxes behind those that the authority names are passed over",
     f"{_USER}:_open_boxes",
     lambda: entries(_OWN, *_fewer_named()),
+    kind="acceptance",
+    source="silent repair",
 )
 def _first_boxes(right: Function) -> Function:
     def wrong(state: Any, offer: Any, message: Any) -> Any:
@@ -194,6 +212,8 @@ mutant(
     "failure: keys of an epoch that are too few are taken, and nothing can be sealed to the last positions",
     f"{BOXES}:PerPosition.check_published",
     lambda: entries(SERVER, step_on("open", everybody().epoch_keys(FIRST, everybody().published(FIRST)[32:]))),
+    kind="acceptance",
+    source="clause in part",
 )(lambda right: nothing)
 
 
@@ -230,6 +250,8 @@ mutant(
     "wrong sum: the mask of a box that does not open is left in, and nobody notices",
     f"{_USER}:_open_boxes",
     lambda: entries(_OWN, *_spoilt_steps()),
+    kind="acceptance",
+    source="silent repair",
 )(_passing(DecryptionFailed))
 
 
@@ -239,6 +261,8 @@ mutant(
     "privacy: all masks of a user come from one seed, so that each later user knows it",
     f"{_USER}:user_upload",
     lambda: entries(0),
+    kind="privacy",
+    source="used twice",
 )
 def _one_seed(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -255,6 +279,8 @@ def _one_seed(right: Function) -> Function:
     "privacy: a user seals the same seeds in each upload",
     f"{SCRIPTS}:PositionParty.values",
     lambda: entries(0),
+    kind="privacy",
+    source="used twice",
 )
 def _old_seeds(right: Function) -> Function:
     def wrong(self: Any, step: Any) -> Any:
@@ -270,6 +296,8 @@ def _old_seeds(right: Function) -> Function:
     "acceptance: the server changes the weight and the stamp of an upload",
     f"{MESSAGES}:Session.boxes_signed",
     lambda: entries(_OWN),
+    kind="acceptance",
+    source="field not bound: the weight and the stamp",
 )
 def _weight_unsigned(right: Function) -> Function:
     return lambda self, number, user, upload, digests: right(self, number, user, (upload[0], 0, 0), digests)
@@ -296,6 +324,8 @@ _SERVED = 2
     "failure: boxes are offered from the last position on, and no user finds their hashes",
     f"{_SERVER}:server_offer",
     lambda: entries(SERVER),
+    kind="refusal",
+    source="order",
 )
 def _other_order(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -312,6 +342,8 @@ def _other_order(right: Function) -> Function:
     "failure: the boxes of an upload that was not accepted are offered, and no later user can go on",
     f"{_SERVER}:server_settle",
     lambda: entries(SERVER, name="denied"),
+    kind="refusal",
+    source="wrong term",
 )
 def _denied_boxes(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -342,6 +374,8 @@ mutant(
     "failure: a position is offered to a user that had one, and the authority refuses",
     f"{_SERVER}:server_offer",
     lambda: entries(SERVER, *steps_of(SERVER, 4), _asks(0)),
+    kind="acceptance",
+    source="clause in part",
 )(_strangers)
 mutant(
     "two-users-served",
@@ -349,6 +383,8 @@ mutant(
     "failure: a position is offered to a second user while one is served",
     f"{_SERVER}:server_offer",
     lambda: entries(SERVER, *steps_of(SERVER, _SERVED), _asks(1)),
+    kind="acceptance",
+    source="clause in part",
 )(lenient(phase=lambda state, inbox: "filling" if state.phase == "serving" else state.phase))
 mutant(
     "any-staleness-taken",
@@ -357,6 +393,8 @@ mutant(
     f"{_SERVER}:_check_staleness",
     lambda: entries(SERVER, *steps_of(SERVER, 1), _asks(0, FIRST + 1)),
     also=("BAA-38",),
+    kind="acceptance",
+    source="silent repair",
 )(lambda right: lambda state, message, stamp: min(max(state.epoch - stamp, 0), state.session.parameters.tau_max))
 mutant(
     "upload-of-another-user",
@@ -364,6 +402,8 @@ mutant(
     "wrong sum: whoever sends an upload first takes the position of the user that is served",
     f"{_SERVER}:server_take",
     lambda: entries(SERVER, *steps_of(SERVER, _SERVED), _sends(upload_of(1, 0))),
+    kind="acceptance",
+    source="clause in part",
 )(lenient(serving=lambda state, inbox: inbox[0].sender if state.phase == "serving" and inbox else state.serving))
 
 
@@ -373,6 +413,8 @@ mutant(
     "failure: an upload is told to the authority as one at whatever position it names",
     f"{_SERVER}:server_take",
     lambda: entries(SERVER, *steps_of(SERVER, 11), _sends(upload_of(3, 1))),
+    kind="acceptance",
+    source="clause in part",
 )(lenient(places=lambda state, inbox: state.places[: inbox[0].position] if inbox else state.places))
 
 
@@ -383,6 +425,8 @@ mutant(
     f"{_SERVER}:server_take",
     lambda: entries(SERVER, *steps_of(SERVER, 10), _sends(_late())),
     also=("BAA-40",),
+    kind="acceptance",
+    source="paper: basa, late uploads",
 )
 def _late_taken(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -412,6 +456,8 @@ mutant(
     "wrong sum: an update weighs what its user likes",
     f"{_SERVER}:_check_upload",
     lambda: entries(SERVER, *steps_of(SERVER, _SERVED), _sends(everybody().signed(upload_of(0, 0), weight=99))),
+    kind="acceptance",
+    source="clause left out",
 )(without(basa_server, "admissible_weights", lambda staleness, c_g, tau: range(2**32)))
 mutant(
     "uploads-not-verified",
@@ -419,6 +465,8 @@ mutant(
     "failure: an upload that nobody signed is taken, and the authority refuses it",
     f"{_SERVER}:server_take",
     lambda: entries(SERVER, *steps_of(SERVER, _SERVED), _sends(replace(upload_of(0, 0), signature=bytes(64)))),
+    kind="acceptance",
+    source="clause left out",
 )(without(basa_server, "verify", nothing))
 
 
@@ -428,6 +476,8 @@ mutant(
     "wrong sum: an upload is in the buffer whatever the authority settles",
     f"{_SERVER}:server_settle",
     lambda: entries(SERVER, name="denied"),
+    kind="sum",
+    source="clause left out",
 )
 def _unsettled(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -455,6 +505,8 @@ mutant(
     "wrong sum: after a timeout the masks to the skipped position stay in the sum",
     f"{_SERVER}:_open_boxes",
     lambda: entries(SERVER),
+    kind="sum",
+    source="wrong term",
 )(_dropping(lambda source, target: source == target))
 mutant(
     "self-masks-left-in",
@@ -462,6 +514,8 @@ mutant(
     "wrong sum: the self masks stay in the sum",
     f"{_SERVER}:_open_boxes",
     lambda: entries(SERVER),
+    kind="sum",
+    source="wrong term",
 )(_dropping(lambda source, target: source != target))
 
 
@@ -483,6 +537,8 @@ mutant(
     f"{_SERVER}:_open_boxes",
     lambda: entries(SERVER, *_unopened()),
     also=("BAA-45",),
+    kind="acceptance",
+    source="silent repair",
 )(_passing(DecryptionFailed))
 mutant(
     "keys-of-an-old-epoch-taken",
@@ -490,6 +546,8 @@ mutant(
     "acceptance: the server goes on in an epoch that has ended",
     f"{_SERVER}:server_open",
     lambda: entries(SERVER, step_on("open", everybody().epoch_keys(FIRST - 1, everybody().published(FIRST)))),
+    kind="acceptance",
+    source="clause left out",
 )(lenient(epoch=lambda state, inbox: None))
 
 
@@ -499,6 +557,8 @@ mutant(
     "acceptance: an epoch ends twice, and its sum is given out again",
     f"{_SERVER}:server_recover",
     lambda: entries(SERVER),
+    kind="acceptance",
+    source="kept too long",
 )
 def _stays(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -518,6 +578,8 @@ mutant(
     f"{MESSAGES}:require",
     lambda: entries(SERVER, *steps_of(SERVER, 1), Call("expire")),
     also=("BAA-18", "BAA-22", "BAA-36"),
+    kind="acceptance",
+    source="clause left out",
 )(lambda right: nothing)
 
 
@@ -534,6 +596,8 @@ def _short() -> Any:
         SERVER, *steps_of(SERVER, _SERVED), _sends(replace(upload_of(0, 0), masked=np.zeros(2, np.uint64)))
     ),
     also=("MOD-07",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -561,6 +625,8 @@ mutant(
     "privacy: a buffer may be so small that T colluders leave one honest update",
     f"{_CORES}:Parameters._check_positions",
     lambda: _asked(K=2, S=3),
+    kind="privacy",
+    source="clause left out",
 )(lambda right: nothing)
 mutant(
     "position-levels-unchecked",
@@ -568,6 +634,8 @@ mutant(
     "wrong sums: weights may vanish, or a full buffer wrap",
     f"{_CORES}:Parameters._check_levels",
     lambda: _asked(c_g="2"),
+    kind="acceptance",
+    source="clause left out",
 )(lambda right: nothing)
 
 
@@ -577,6 +645,8 @@ mutant(
     "wrong sums: an update of another length, or with numbers that are not elements, is made to fit",
     f"{SCRIPTS}:_user",
     lambda: _asked(updates=["00000000", *part_and_steps("settle", 0)[0].deal.setups[0]["updates"][1:]]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _made_to_fit(right: Function) -> Function:
     def wrong(parameters: Any, session: bytes, round: int, setup: Any, rand: Any) -> Any:
@@ -598,6 +668,8 @@ def _made_to_fit(right: Function) -> Function:
     "secagg_spec.protocols.basa_store:restore_server",
     lambda: len(basa_store.restore_server(basa_store.store_server(_stored_after())).places),
     reach="tests/protocols/test_basa_store.py::test_parties_that_die_between_all_steps_go_on_as_if_they_had_not",
+    kind="refusal",
+    source="forgotten",
 )
 def _forgetful(right: Function) -> Function:
     return lambda *given: replace(right(*given), places=())
@@ -619,6 +691,8 @@ def _stored_after() -> Any:
     f"{_CORES}:encode_update",
     lambda: basa_cores.encode_update(_settle_numbers(), np.array([1.0, 0.0, 2.0]), np.zeros(3)).tolist(),
     reach="tests/protocols/test_basa_cores.py::test_real_updates_are_quantised_for_a_full_buffer",
+    kind="sum",
+    source="wrong term",
 )
 def _both_levels(right: Function) -> Function:
     return lambda parameters, x, rounding: right(replace(parameters, c_l=parameters.c_l * parameters.c_g), x, rounding)

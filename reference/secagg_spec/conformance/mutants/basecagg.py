@@ -103,6 +103,8 @@ mutant(
     _BUILD,
     lambda: _masked(12),
     also=("BSA-36",),
+    kind="acceptance",
+    source="clause in part",
 )(changing("basecagg.mask", "basecagg.encode")(lambda given: {**given, "K": min(given["K"], 1)}))
 
 mutant(
@@ -112,6 +114,8 @@ mutant(
     _BUILD,
     lambda: _masked(16),
     also=("BSA-36",),
+    kind="acceptance",
+    source="clause in part",
 )(changing("basecagg.mask", "basecagg.encode")(lambda given: {**given, "c_g": str(min(int(given["c_g"]), 1))}))
 
 
@@ -121,6 +125,8 @@ mutant(
     "wrong sums: no update is too large",
     f"{_MODULE}:check_update",
     lambda: _masked(40),
+    kind="acceptance",
+    source="clause left out",
 )
 def _no_budget(right: Function) -> Function:
     return lambda field, total_weight, update: right(field, 1, update)
@@ -132,6 +138,8 @@ def _no_budget(right: Function) -> Function:
     "wrong sums: a negative number may be as large as the field holds",
     f"{_MODULE}:check_update",
     lambda: _masked(97 - 5),
+    kind="acceptance",
+    source="clause in part",
 )
 def _positive(right: Function) -> Function:
     def wrong(field: PrimeField, total_weight: int, update: UintArray) -> UintArray:
@@ -147,6 +155,8 @@ def _positive(right: Function) -> Function:
     "wrong sums: the first update that can wrap around is taken",
     "secagg_spec.protocols.buffers:budget",
     lambda: _masked(5),
+    kind="acceptance",
+    source="off by one",
 )
 def _one_more(right: Function) -> Function:
     return lambda field, total_weight: right(field, total_weight) + 1
@@ -158,6 +168,8 @@ def _one_more(right: Function) -> Function:
     "refusal: an update at the end of its budget is refused",
     "secagg_spec.protocols.buffers:budget",
     lambda: _masked(4),
+    kind="refusal",
+    source="off by one",
 )
 def _one_less(right: Function) -> Function:
     return lambda field, total_weight: max(right(field, total_weight) - 1, 0)
@@ -169,6 +181,8 @@ def _one_less(right: Function) -> Function:
     "wrong sums: the mask is taken from the update",
     f"{_MODULE}:mask_update",
     lambda: _masked(1, 2),
+    kind="sum",
+    source="sign",
 )
 def _subtracted(right: Function) -> Function:
     def wrong(field: PrimeField, total_weight: int, update: UintArray, mask: UintArray) -> UintArray:
@@ -184,6 +198,8 @@ def _subtracted(right: Function) -> Function:
     "wrong sums: an update of another length than its mask is cut, or continued by zeros",
     f"{_MODULE}:mask_update",
     lambda: _masked(1, 2, mask=_vector(7)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted(right: Function) -> Function:
     def wrong(field: PrimeField, total_weight: int, update: UintArray, mask: UintArray) -> Any:
@@ -199,6 +215,8 @@ def _fitted(right: Function) -> Function:
     "wrong sums: numbers that are not below q are reduced",
     f"{_MODULE}:mask_update",
     lambda: _masked(97 + 1),
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(right: Function) -> Function:
     def wrong(field: PrimeField, total_weight: int, update: UintArray, mask: UintArray) -> Any:
@@ -214,6 +232,8 @@ mutant(
     "wrong scale: an update is quantised at the product of both levels",
     _BUILD,
     lambda: _encoded(0.5),
+    kind="sum",
+    source="wrong term",
 )(changing("basecagg.encode")(lambda given: {**given, "c_l": str(int(given["c_l"]) * int(given["c_g"]))}))
 
 
@@ -235,6 +255,8 @@ mutant(
     "disagreement: a level that is not allowed is replaced by the nearest one, in silence",
     _BUILD,
     lambda: _masked(1, c_g="0"),
+    kind="acceptance",
+    source="silent repair",
 )(changing("basecagg.encode", "basecagg.mask", "basecagg.recover")(_clamped))
 
 
@@ -260,6 +282,8 @@ mutant(
     "lost updates: the weight of the oldest update may be rounded to 0",
     f"{_MODULE}:Parameters._check_levels",
     lambda: _combined((2, {"stamp": 7, "weight": 3}), tau_max=100),
+    kind="acceptance",
+    source="paper: basecagg, weights that vanish",
 )(_level_errors(lambda self: staleness.floor_weight(self.staleness, self.c_g, self.tau_max) < 1))
 
 mutant(
@@ -268,6 +292,8 @@ mutant(
     "wrong sums: the weights of a buffer may be so large together that no update can be carried",
     f"{_MODULE}:Parameters._check_levels",
     lambda: _combined(**_at_level(2**31)),
+    kind="acceptance",
+    source="clause in part",
 )(_level_errors(lambda self: self.total_weight > (self.q - 1) // 2))
 
 
@@ -289,6 +315,8 @@ mutant(
     "privacy: a buffer in which T colluders leave one honest update is answered, as if T were smaller",
     _BUILD,
     lambda: _combined(T=3),
+    kind="privacy",
+    source="silent repair",
 )(changing("basecagg.combine")(_collusion))
 
 
@@ -305,6 +333,8 @@ mutant(
     "acceptance: vectors without elements are masked and combined",
     _BUILD,
     _masked,
+    kind="acceptance",
+    source="clause in part",
 )(changing("basecagg.mask", "basecagg.combine")(_with_element))
 
 
@@ -317,6 +347,8 @@ mutant(
     "privacy: a buffer with another number of entries than K is answered",
     f"{_MODULE}:_check_users",
     lambda: _with_users(0, 2, 3),
+    kind="privacy",
+    source="clause in part",
 )
 def _any_size(right: Function) -> Function:
     return lambda parameters, users: right(parameters, users) if len(users) == parameters.K else None
@@ -328,6 +360,8 @@ def _any_size(right: Function) -> Function:
     "disagreement: stamps and weights that belong to no user are left out, and missing ones are the last ones",
     f"{_MODULE}:entries_of",
     lambda: _combined(weights=_vector(3, 2, 1, 3, 1)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     def wrong(users: Sequence[int], stamps: UintArray, weights: UintArray) -> Any:
@@ -343,6 +377,8 @@ def _cut(right: Function) -> Function:
     "privacy: a user that is named twice counts as two",
     f"{_MODULE}:_check_users",
     lambda: _with_users(0, 2, 2, 3),
+    kind="privacy",
+    source="clause in part",
 )
 def _repeated(right: Function) -> Function:
     return lambda parameters, users: right(parameters, users) if len(set(users)) == len(users) else None
@@ -354,6 +390,8 @@ def _repeated(right: Function) -> Function:
     "disagreement: entries may stand in any order, so that a signed buffer is not the only one with its content",
     f"{_MODULE}:_check_users",
     lambda: _with_users(0, 3, 2, 5),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_order(right: Function) -> Function:
     return lambda parameters, users: right(parameters, sorted(users))
@@ -365,6 +403,8 @@ def _any_order(right: Function) -> Function:
     "disagreement: users outside the roster are taken out of a buffer in silence",
     f"{_MODULE}:check_buffer",
     lambda: _with_users(0, 2, 3, 6),
+    kind="acceptance",
+    source="silent repair",
 )
 def _strangers(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> Any:
@@ -396,6 +436,8 @@ mutant(
     "acceptance: an update that started from a later model than the buffer's counts as a fresh one",
     f"{_MODULE}:_check_weights",
     lambda: _combined((0, {"stamp": 8})),
+    kind="acceptance",
+    source="clause in part",
 )(_entries(lambda parameters, now, entry: replace(entry, stamp=min(entry.stamp, now))))
 
 
@@ -411,6 +453,8 @@ mutant(
     "acceptance: an update that is older than tau_max is still answered for",
     f"{_MODULE}:_check_weights",
     lambda: _combined((2, {"stamp": 4, "weight": 1})),
+    kind="acceptance",
+    source="clause in part",
 )(_entries(_fresh))
 
 
@@ -426,6 +470,8 @@ mutant(
     "integrity: a weight that is one beside the right ones is answered for",
     f"{_MODULE}:_check_weights",
     lambda: _combined((2, {"weight": 2})),
+    kind="acceptance",
+    source="off by one",
 )(_entries(_near))
 
 
@@ -440,6 +486,8 @@ mutant(
     "integrity: one more is taken for a weight that no draw rounds up",
     f"{_MODULE}:_check_weights",
     lambda: _combined((0, {"weight": 4})),
+    kind="acceptance",
+    source="off by one",
 )(_entries(_whole))
 
 
@@ -453,6 +501,8 @@ mutant(
     "privacy: a server that chooses weights freely learns other sums than the weighted one",
     f"{_MODULE}:_check_weights",
     lambda: _combined((1, {"weight": 1000})),
+    kind="privacy",
+    source="clause left out",
 )(_entries(_any_weight))
 
 
@@ -463,6 +513,8 @@ mutant(
     f"{_MODULE}:_check_weights",
     lambda: _combined(*((at, {"weight": 0}) for at in (0, 1, 2))),
     also=("BSA-23",),
+    kind="privacy",
+    source="paper: basecagg, few contributors",
 )
 def _zeros(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
@@ -483,6 +535,8 @@ def _weighing(parameters: Parameters, round: int, entry: Entry) -> Entry:
     f"{_MODULE}:_check_weights",
     lambda: _combined(*((at, {"weight": 0}) for at in (1, 2))),
     also=("BSA-23",),
+    kind="privacy",
+    source="off by one",
 )
 def _one_too_few(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
@@ -498,6 +552,8 @@ def _one_too_few(right: Function) -> Function:
     "wrong sums: an entry whose share is not held is left out of the answer",
     f"{_MODULE}:check_buffer",
     lambda: _combined(held=_buffer().params()["held"][1:]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _skipped(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> Any:
@@ -513,6 +569,8 @@ def _skipped(right: Function) -> Function:
     "wrong sums: the share of another mask of the same user is used",
     f"{_MODULE}:check_buffer",
     lambda: _combined(held=[[user, "3", text] for user, _, text in _buffer().params()["held"]]),
+    kind="acceptance",
+    source="clause in part",
 )
 def _other_stamp(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> Any:
@@ -532,6 +590,8 @@ def _other_stamp(right: Function) -> Function:
     "wrong sums: the shares are added without their weights",
     f"{_MODULE}:combine_shares",
     _combined,
+    kind="sum",
+    source="wrong term",
 )
 def _not_weighted(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> UintArray:
@@ -547,6 +607,8 @@ def _not_weighted(right: Function) -> Function:
     "no sum: each user rounds the weights for itself, so that the answers lie on no codeword",
     f"{_MODULE}:combine_shares",
     _combined,
+    kind="sum",
+    source="paper: BAS-BCAST",
 )
 def _own_weight(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> Any:
@@ -563,6 +625,8 @@ def _own_weight(right: Function) -> Function:
     "wrong sums: shares of users outside the buffer are added as well",
     f"{_MODULE}:combine_shares",
     _combined,
+    kind="sum",
+    source="wrong term",
 )
 def _all_shares(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> UintArray:
@@ -579,6 +643,8 @@ def _all_shares(right: Function) -> Function:
     "refusal: a buffer with an update of exactly the staleness tau_max is not answered",
     f"{_MODULE}:_check_weights",
     _combined,
+    kind="refusal",
+    source="off by one",
 )
 def _stalest(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
@@ -595,6 +661,8 @@ def _stalest(right: Function) -> Function:
     "refusal: only the lower one of two right weights is answered for",
     f"{_MODULE}:_check_weights",
     _combined,
+    kind="refusal",
+    source="clause too strict",
 )
 def _upper(right: Function) -> Function:
     def wrong(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
@@ -611,6 +679,8 @@ def _upper(right: Function) -> Function:
     "wrong sums: products are added up in binary64, which holds 53 bits",
     f"{_RING}.weighted_sum",
     lambda: _combined(**_at_level(2**28)),
+    kind="sum",
+    source="arithmetic: binary64 for integers above 2**53",
 )
 def _doubles(right: Function) -> Function:
     def wrong(self: Ring, weights: UintArray, rows: Sequence[UintArray]) -> UintArray:
@@ -628,6 +698,8 @@ def _doubles(right: Function) -> Function:
     f"{_RING}.weighted_sum",
     _combined,
     also=("BSA-29",),
+    kind="sum",
+    source="arithmetic: overflow",
 )
 def _narrow(right: Function) -> Function:
     def wrong(self: Ring, weights: UintArray, rows: Sequence[UintArray]) -> UintArray:
@@ -648,6 +720,8 @@ def _narrow(right: Function) -> Function:
     "wrong sums: the masked updates are added without their weights",
     f"{_MODULE}:recover",
     _recovered,
+    kind="sum",
+    source="wrong term",
 )
 def _plain_sum(right: Function) -> Function:
     def wrong(code: MaskCode, weights: UintArray, masked: Sequence[UintArray], *rest: Any) -> Any:
@@ -663,6 +737,8 @@ def _plain_sum(right: Function) -> Function:
     "wrong sums: the weights are given to the masked updates in another order",
     f"{_MODULE}:recover",
     _recovered,
+    kind="sum",
+    source="order",
 )
 def _turned(right: Function) -> Function:
     return lambda code, weights, masked, users, shares: right(code, weights[::-1].copy(), masked, users, shares)
@@ -674,6 +750,8 @@ def _turned(right: Function) -> Function:
     "wrong sums: U - 1 answers are enough, and the missing one is zero",
     f"{_MODULE}:recover",
     lambda: _recovered(answers=2),
+    kind="acceptance",
+    source="off by one",
 )
 def _made_up(right: Function) -> Function:
     def wrong(code: MaskCode, weights: UintArray, masked: Any, users: Sequence[int], shares: UintArray) -> Any:
@@ -692,6 +770,8 @@ def _made_up(right: Function) -> Function:
     "integrity: only the first U answers are used, a wrong one among the others is not seen",
     f"{_MODULE}:recover",
     lambda: _recovered(answers=4),
+    kind="acceptance",
+    source="clause left out",
 )
 def _not_compared(right: Function) -> Function:
     def wrong(code: MaskCode, weights: UintArray, masked: Any, users: Sequence[int], shares: UintArray) -> Any:
@@ -706,6 +786,8 @@ def _not_compared(right: Function) -> Function:
     "acceptance: a buffer without any weight moves the model by 0, in silence",
     "secagg_spec.protocols.buffers:weight_sum",
     lambda: _recovered(weights=(0, 0)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _no_weight(right: Function) -> Function:
     return lambda weights: right(weights) if weights.any() else 1
@@ -726,39 +808,57 @@ def _average(
     return build
 
 
-def _averages(name: str, effect: str) -> Callable[[Function], Any]:
+def _averages(name: str, effect: str, *, kind: str, source: str) -> Callable[[Function], Any]:
     """Register a mutant of the average."""
 
     def register(change: Function) -> Any:
-        return mutant(name, "BSA-33", effect, "secagg_spec.protocols.buffers:average", _recovered)(_average(change))
+        return mutant(
+            name, "BSA-33", effect, "secagg_spec.protocols.buffers:average", _recovered, kind=kind, source=source
+        )(_average(change))
 
     return register
 
 
 @_averages(
-    "average-over-the-number", "wrong step: the sum is divided by the number of updates, and not by their weights"
+    "average-over-the-number",
+    "wrong step: the sum is divided by the number of updates, and not by their weights",
+    kind="sum",
+    source="wrong term",
 )
 def _over_number(right: Function, field: PrimeField, level: int, weights: UintArray, total: UintArray) -> Any:
     return right(field, level, np.ones_like(weights), total)
 
 
-@_averages("average-without-level", "wrong step: the average is not divided by the level of the updates")
+@_averages(
+    "average-without-level",
+    "wrong step: the average is not divided by the level of the updates",
+    kind="sum",
+    source="wrong term",
+)
 def _without_level(right: Function, field: PrimeField, level: int, weights: UintArray, total: UintArray) -> Any:
     return right(field, 1, weights, total)
 
 
 @_averages(
-    "average-divided-twice", "wrong step: the sum is divided by the level and then by the weights, and rounded twice"
+    "average-divided-twice",
+    "wrong step: the sum is divided by the level and then by the weights, and rounded twice",
+    kind="sum",
+    source="arithmetic: rounded twice",
 )
 def _divided_twice(right: Function, field: PrimeField, level: int, weights: UintArray, total: UintArray) -> Any:
     return right(field, level, np.ones_like(weights[:1]), total) / np.float64(int(weights.sum()))
 
 
-@_averages("average-in-binary32", "wrong step: the average has the precision of binary32")
+@_averages(
+    "average-in-binary32",
+    "wrong step: the average has the precision of binary32",
+    kind="sum",
+    source="arithmetic: binary32",
+)
 def _single(right: Function, field: PrimeField, level: int, weights: UintArray, total: UintArray) -> Any:
     return right(field, level, weights, total).astype(np.float32).astype(np.float64)
 
 
-@_averages("average-without-sign", "wrong step: negative numbers are taken for large ones")
+@_averages("average-without-sign", "wrong step: negative numbers are taken for large ones", kind="sum", source="sign")
 def _without_sign(right: Function, field: PrimeField, level: int, weights: UintArray, total: UintArray) -> Any:
     return total.astype(np.float64) / np.float64(level * int(weights.sum()))

@@ -133,6 +133,8 @@ def _binding() -> object:
     f"{_ACTIVE}:Parameters.__post_init__",
     _low_threshold,
     _TESTS + "test_parameters_are_taken_exactly_when_two_quorums_share_an_honest_user",
+    kind="privacy",
+    source="clause left out",
 )
 def _any_threshold(right: Function) -> Function:
     return basecagg.Parameters.__post_init__
@@ -145,6 +147,8 @@ def _any_threshold(right: Function) -> Function:
     f"{_ACTIVE}:proposal_of",
     _outcome((), "confirm", 4, _same),
     _TESTS + "test_a_user_signs_exactly_the_buffer_that_it_accepted",
+    kind="privacy",
+    source="field not bound: the weights",
 )
 def _without_weights(right: Function) -> Function:
     def proposal_of(*arguments: Any) -> Proposal:
@@ -161,6 +165,8 @@ def _without_weights(right: Function) -> Function:
     f"{_ACTIVE}:user_confirm",
     _outcome((), "confirm", 4, _same),
     _TESTS + "test_a_user_signs_once_in_a_round_and_once_for_an_update",
+    kind="privacy",
+    source="clause in part",
 )
 def _keeps_shares(right: Function) -> Function:
     def user_confirm(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -177,6 +183,8 @@ def _keeps_shares(right: Function) -> Function:
     f"{_ACTIVE}:user_confirm",
     _again,
     _TESTS + "test_a_user_signs_once_in_a_round_and_once_for_an_update",
+    kind="privacy",
+    source="clause in part",
 )
 def _signs_again(right: Function) -> Function:
     def user_confirm(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -193,6 +201,8 @@ def _signs_again(right: Function) -> Function:
     f"{_ACTIVE}:_agenda",
     _outcome(_all("confirm"), "confirm", SERVER, _few),
     _TESTS + "test_the_server_goes_on_with_exactly_W_signatures",
+    kind="acceptance",
+    source="off by one",
 )
 def _one_less(right: Function) -> Function:
     def agenda(state: Any) -> Any:
@@ -209,6 +219,8 @@ def _one_less(right: Function) -> Function:
     f"{_ACTIVE}:_checked",
     _outcome(_all("confirm"), "confirm", SERVER, _spoiled),
     _TESTS + "test_a_wrong_signature_is_its_senders_fault_at_the_server",
+    kind="acceptance",
+    source="clause left out",
 )
 def _unchecked(right: Function) -> Function:
     def checked(state: Any, message: SignedBuffer) -> bytes:
@@ -224,6 +236,8 @@ def _unchecked(right: Function) -> Function:
     f"{_ACTIVE}:server_confirm",
     _outcome(_all("confirm"), "confirm", SERVER, _same),
     _TESTS + "test_the_server_goes_on_with_exactly_W_signatures",
+    kind="refusal",
+    source="clause in part",
 )
 def _first_signers(right: Function) -> Function:
     def server_confirm(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -243,6 +257,8 @@ _SIGNED = (*_all("confirm"), ("confirm", SERVER))
     f"{_ACTIVE}:user_recover",
     _outcome(_SIGNED, "recover", 4, _unsigned),
     _TESTS + "test_a_share_is_released_exactly_after_W_signatures_of_users",
+    kind="privacy",
+    source="clause left out",
 )
 def _no_quorum(right: Function) -> Function:
     def user_recover(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -259,6 +275,8 @@ def _no_quorum(right: Function) -> Function:
     f"{_ACTIVE}:user_recover",
     _outcome(_SIGNED, "recover", 4, _zeros),
     _TESTS + "test_a_quorum_counts_exactly_for_the_buffer_that_was_signed",
+    kind="privacy",
+    source="clause in part",
 )
 def _counted(right: Function) -> Function:
     def user_recover(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -277,6 +295,8 @@ def _counted(right: Function) -> Function:
     f"{_ACTIVE}:sealing_context",
     _binding,
     _TESTS + "test_seals_are_bound_to_the_profile_and_to_W",
+    kind="privacy",
+    source="field not bound: the profile",
 )
 def _one_name(right: Function) -> Function:
     def sealing_context(parameters: Any, session: bytes) -> Any:
@@ -292,6 +312,8 @@ def _one_name(right: Function) -> Function:
     f"{_ACTIVE}:server_recover",
     _outcome((*_all("confirm", 4), ("confirm", SERVER), *_all("recover", 4)), "recover", SERVER, _stranger),
     _TESTS + "test_only_signers_may_answer",
+    kind="acceptance",
+    source="clause left out",
 )
 def _from_anyone(right: Function) -> Function:
     def server_recover(state: Any, inbox: Any, *, randomness: Any) -> Any:

@@ -159,6 +159,8 @@ mutant(
     "privacy: a user keeps its mask after the upload, and uploads again under it",
     f"{_BAS}:user_upload",
     lambda: _user(_REQUEST, _stamp(7), _UPLOAD, _UPLOAD),
+    kind="privacy",
+    source="paper: BAS-MASK1",
 )(_after(lambda before, after: replace(after, phase="training", mask=before.mask)))
 mutant(
     "old-stamp-taken",
@@ -166,6 +168,8 @@ mutant(
     "privacy: a user shares a second mask under a stamp that it has used, or under an older one",
     f"{_BAS}:user_share",
     lambda: _user(_REQUEST, _stamp(7), _UPLOAD, _REQUEST, _stamp(7)),
+    kind="privacy",
+    source="clause left out",
 )(_lenient(stamp=None))
 mutant(
     "older-share-overwrites-newer",
@@ -173,6 +177,8 @@ mutant(
     "failure: whatever share comes last is held, so that a replay makes the user refuse the next buffer",
     f"{_BAS}:user_hold",
     lambda: _user(_hold(8, 1), _hold(7, 1)),
+    kind="acceptance",
+    source="clause left out",
 )(_lenient(newest=lambda state: {}))
 mutant(
     "forgotten-stamps-accepted",
@@ -180,6 +186,8 @@ mutant(
     "privacy: once a share was used its stamp is forgotten as well, so that it can be replayed and answered again",
     f"{_BAS}:user_hold",
     lambda: _user(_hold(7, 1, 2, 3), _shown(7, {1: 7, 2: 7, 3: 7}), _hold(7, 1)),
+    kind="privacy",
+    source="forgotten",
 )(_lenient(newest=lambda state: {user: stamp for user, stamp in state.newest.items() if user in state.held}))
 mutant(
     "late-buffer-answered",
@@ -187,6 +195,8 @@ mutant(
     "privacy: a user answers for a buffer of a round that is over, after it began with a new stamp",
     f"{_BAS}:user_recover",
     lambda: _user(_hold(7, 1, 2, 3), _REQUEST, _stamp(8), _shown(7, {1: 7, 2: 7, 3: 7})),
+    kind="privacy",
+    source="clause in part",
 )(lambda right: _restoring(right, "stamp"))
 mutant(
     "second-buffer-of-a-round-answered",
@@ -194,6 +204,8 @@ mutant(
     "privacy: a server that announces two buffers in a round gets two answers",
     f"{_BAS}:user_recover",
     lambda: _user(_hold(7, 1, 2, 3), _shown(8, {1: 7, 2: 7, 3: 7}), _hold(8, 1, 2, 3), _shown(8, {1: 8, 2: 8, 3: 8})),
+    kind="privacy",
+    source="clause in part",
 )(_lenient(answered=None))
 mutant(
     "share-kept-after-the-answer",
@@ -202,6 +214,8 @@ mutant(
     f"{_BAS}:user_recover",
     lambda: _user(_hold(7, 1, 2, 3), _shown(7, {1: 7, 2: 7, 3: 7}), _shown(8, {1: 7, 2: 7, 3: 7})),
     also=("BSA-25",),
+    kind="privacy",
+    source="paper: basecagg, how often a share is used",
 )(_after(lambda before, after: replace(after, held=before.held)))
 
 
@@ -229,6 +243,8 @@ class _Pile(dict[int, Any]):
     "privacy: an older share of a sender stays, so that two masks of one user can be asked for",
     f"{_BAS}:TABLE",
     lambda: _user(_hold(7, 1, 2, 3), _hold(8, 1), _shown(8, {1: 7, 2: 7, 3: 7})),
+    kind="privacy",
+    source="paper: basecagg, which shares are kept, and how long",
 )
 def _pile_up(table: Any) -> Any:
     def hold(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -256,6 +272,8 @@ def _pile_up(table: Any) -> Any:
     "privacy: one mask serves for all updates, so that the server sees their differences",
     f"{_SCRIPTS}:StampedParty.values",
     lambda: _user(_REQUEST, _stamp(7), _UPLOAD, _REQUEST, _stamp(8), _UPLOAD),
+    kind="privacy",
+    source="used twice",
 )
 def _one_mask(right: Function) -> Function:
     def wrong(self: Any, step: Any) -> Any:
@@ -271,6 +289,8 @@ def _one_mask(right: Function) -> Function:
     "acceptance: payloads are sealed for the session, and open under any stamp",
     "secagg_spec.crypto.sealing:SealedStampedChannel._at",
     lambda: _user(_REQUEST, _stamp(7), sealed=True),
+    kind="acceptance",
+    source="field not bound: the stamp",
 )
 def _no_stamp(right: Function) -> Function:
     return lambda self, stamp: right(self, 0)
@@ -282,6 +302,8 @@ def _no_stamp(right: Function) -> Function:
     "no interoperation: the largest staleness is not among the numbers that keys are bound to",
     f"{_BAS}:sealing_context",
     lambda: basecagg.sealing_context(scripts.read_parameters(**_NUMBERS), _ID),
+    kind="form",
+    source="field not bound: tau_max",
 )
 def _without_tau(right: Function) -> Function:
     return lambda parameters, *rest: right(replace(parameters, tau_max=0), *rest)
@@ -297,6 +319,8 @@ def _without_tau(right: Function) -> Function:
     f"{_BAS}:_require",
     lambda: _server(*_ALL, _sending(0, 1, 2), _CLOSE, _CLOSE),
     also=("BSA-17", "BSA-20"),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_state(right: Function) -> Function:
     return lambda condition, message, blamed=(): None
@@ -309,6 +333,8 @@ def _any_state(right: Function) -> Function:
     f"{_BAS}:_vector",
     lambda: _user(_call("hold", StampedShare(_ID, 7, 1, 0, vector_bytes(np.array([98], np.uint64))))),
     also=("MOD-06",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted(right: Function) -> Function:
     def wrong(parameters: Any, message: Any, value: Any, length: int) -> Any:
@@ -327,6 +353,8 @@ def _fitted(right: Function) -> Function:
     "failure: the server gives out the round that the user knows of, and updates are older than they need be",
     f"{_BAS}:server_request",
     lambda: _server(_asking(0, round=3)),
+    kind="sum",
+    source="other rule: the round of the user is given out",
 )
 def _known_round(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -344,6 +372,8 @@ mutant(
     "privacy: a user that asks again in a round gets its stamp again, and uploads twice under it",
     f"{_BAS}:server_request",
     lambda: _server(_asking(0), _asking(0)),
+    kind="privacy",
+    source="used twice",
 )(_lenient(records=lambda state: {u: r for u, r in state.records.items() if r.stamp != state.round}))
 mutant(
     "request-while-the-update-waits",
@@ -351,6 +381,8 @@ mutant(
     "failure: a user whose update waits gets a new stamp, and the share that the buffer needs is replaced",
     f"{_BAS}:server_request",
     lambda: _server(*_RECOVERED, _sending(3), _asking(3)),
+    kind="acceptance",
+    source="clause in part",
 )(
     lambda right: (
         lambda state, inbox, *, randomness: _with(
@@ -372,6 +404,8 @@ def _with(taken: Any, **changes: Any) -> Any:
     "failure: a server that fell behind its users gives out stamps that they have used",
     f"{_BAS}:server_request",
     lambda: _server(_asking(0, round=9)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _later(right: Function) -> Function:
     return lambda state, inbox, *, randomness: right(
@@ -392,6 +426,8 @@ def _relabelled(state: Any, inbox: Sequence[Any]) -> tuple[list[Any], dict[int, 
     "failure: shares under a stamp that was replaced go out, and are held in place of those that count",
     f"{_BAS}:server_share",
     lambda: _server(_asking(0), _sharing(0, stamp=6)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _old_batch(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -408,6 +444,8 @@ def _old_batch(right: Function) -> Function:
     "failure: shares are relayed although some are missing, and these users can't answer for the update",
     f"{_BAS}:server_share",
     lambda: _server(_asking(0), _sharing(0, missing=3)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _incomplete(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -428,6 +466,8 @@ mutant(
     "failure: shares that were relayed are relayed again, and refused by users that saw them",
     f"{_BAS}:server_share",
     lambda: _server(_asking(0), _sharing(0), _sharing(0)),
+    kind="acceptance",
+    source="used twice",
 )(_lenient(records=lambda state: {user: replace(r, relayed=False) for user, r in state.records.items()}))
 
 
@@ -440,6 +480,8 @@ mutant(
     "failure: an update is taken whose mask nobody can remove, and the whole buffer is lost",
     f"{_BAS}:server_upload",
     lambda: _server(_asking(0), _sending(0)),
+    kind="acceptance",
+    source="clause in part",
 )(_lenient(records=lambda state: {user: replace(r, relayed=True) for user, r in state.records.items()}))
 
 
@@ -449,6 +491,8 @@ mutant(
     "wrong sum: an update of an earlier stamp counts as one of the newest",
     f"{_BAS}:server_upload",
     lambda: _server(_asking(0), _sharing(0), _sending(0, stamp=6)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _any_stamp(right: Function) -> Function:
     return lambda state, inbox, *, randomness: right(state, _relabelled(state, inbox)[0], randomness=randomness)
@@ -460,6 +504,8 @@ mutant(
     "wrong sum: an update that was taken before is taken again, in its buffer or in the next one",
     f"{_BAS}:server_upload",
     lambda: _server(*_RECOVERED, _sending(1)),
+    kind="acceptance",
+    source="used twice",
 )(_lenient(records=lambda state: {user: replace(r, taken=False) for user, r in state.records.items()}))
 
 
@@ -469,6 +515,8 @@ mutant(
     "failure: an update of any age is taken, and users refuse the buffer that holds it",
     f"{_BAS}:_check_arrival",
     lambda: _server(*_stale()),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_age(right: Function) -> Function:
     return lambda state, user, stamp: right(replace(state, round=min(state.round, stamp)), user, stamp)
@@ -489,6 +537,8 @@ def _stale() -> list[Call]:
     "failure: an update that there is no room for is taken and dropped, and its user believes that it counts",
     f"{_BAS}:server_upload",
     lambda: _server(*_ALL, _sending(0, 1, 2), _sending(3)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _dropped(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -506,6 +556,8 @@ def _dropped(right: Function) -> Function:
     "failure: an update that comes while the buffer is recovered is taken, and lost with the buffer",
     f"{_BAS}:server_upload",
     lambda: _server(*_ALL, _sending(0, 1, 2), _CLOSE, _sending(3)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _while_recovering(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -526,6 +578,8 @@ def _while_recovering(right: Function) -> Function:
     "bias: the weights of a buffer are rounded by one draw, up or down together",
     f"{_BAS}:server_close",
     lambda: _server(*_RECOVERED, _asking(0), _sharing(0, stamp=8), _sending(0, stamp=8), _sending(3, 4), _CLOSE),
+    kind="sum",
+    source="weak draw: one draw for all",
 )
 def _one_draw(right: Function) -> Function:
     return lambda state, inbox, *, randomness: right(
@@ -539,6 +593,8 @@ def _one_draw(right: Function) -> Function:
     "wrong sum: the server announces the smaller weights, and uses those that it drew",
     f"{_BAS}:server_close",
     lambda: _server(*_RECOVERED, _asking(0), _sharing(0, stamp=8), _sending(0, stamp=8), _sending(3, 4), _CLOSE),
+    kind="sum",
+    source="other rule: weights rounded down where they are announced",
 )
 def _announced(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -557,6 +613,8 @@ def _announced(right: Function) -> Function:
     "no interoperation: the entries of a buffer are announced as they came, and users refuse them",
     f"{_BAS}:server_close",
     lambda: _server(*_ALL, _sending(2, 0), _sending(1), _CLOSE),
+    kind="form",
+    source="order",
 )
 def _arrival(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -576,6 +634,8 @@ def _arrival(right: Function) -> Function:
     "privacy: a buffer of fewer than K updates is closed, and says more about each of them",
     f"{_BAS}:server_close",
     lambda: _server(*_ALL, _sending(0, 1), _CLOSE),
+    kind="privacy",
+    source="clause left out",
 )
 def _early(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -597,6 +657,8 @@ mutant(
     "failure: the round does not move on with a recovery, so that stamps are given out again",
     f"{_BAS}:server_recover",
     lambda: _server(*_RECOVERED, _asking(0)),
+    kind="refusal",
+    source="kept too long",
 )(_after(lambda before, after: replace(after, round=before.round)))
 mutant(
     "buffer-not-emptied",
@@ -604,6 +666,8 @@ mutant(
     "failure: updates stay in the buffer after it was recovered, and there is no room for others",
     f"{_BAS}:server_recover",
     lambda: _server(*_RECOVERED, _sending(3)),
+    kind="refusal",
+    source="kept too long",
 )(_after(lambda before, after: replace(after, buffer=before.buffer)))
 
 
@@ -614,6 +678,8 @@ mutant(
     f"{_BAS}:server_recover",
     lambda: _server(*_ALL, _sending(0, 1, 2), _CLOSE, _answering(0, 1), _answering(0, 1, 2)),
     also=("ERR-01",),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _given_up(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -633,6 +699,8 @@ def _given_up(right: Function) -> Function:
     f"{_STORE}:_restored",
     lambda: sorted(basecagg_store.restore(_stored()).buffer),
     reach="tests/protocols/test_basecagg.py::test_a_stored_state_comes_back_as_it_was_and_spoiled_ones_are_refused",
+    kind="refusal",
+    source="forgotten",
 )
 def _lost(right: Function) -> Function:
     return lambda data, kind: replace(right(data, kind), buffer={}, entries=())
@@ -652,6 +720,8 @@ def _stored() -> dict[str, Any]:
     "failure: the form of events is not checked, and one that is not of the table breaks the adapter",
     f"{_SDK}:_is_event",
     lambda: _scheduled({"event": "stop", "user": 0}),
+    kind="form",
+    source="clause left out",
 )
 def _any_event(right: Function) -> Function:
     return lambda value: isinstance(value, dict)

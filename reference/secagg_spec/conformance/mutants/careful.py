@@ -71,6 +71,8 @@ def _open_request(**sealed: int) -> dict[str, Any]:
     "acceptance: a payload of the active profile opens in a round without signatures",
     f"{_CHANNEL}.open",
     lambda: _opened_after(protocol="lightsecagg-active"),
+    kind="privacy",
+    source="clause in part",
 )
 def _another_protocol(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, payload: bytes) -> bytes:
@@ -90,6 +92,8 @@ def _opens_for(name: str) -> None:
         f"acceptance: a payload that was sealed for {name} one larger opens as well",
         _RESULT,
         lambda: _asked("seal.open", _open_request(**{name: _NUMBERS[name] + 1})),
+        kind="acceptance",
+        source="clause in part",
     )
     def build(right: Function) -> Function:
         def wrong(self: Adapter, request: dict[str, Any]) -> Any:
@@ -114,6 +118,8 @@ for _name in ("D", "U", "T"):
     "acceptance: a payload opens under the all-zero secret, which everybody knows",
     f"{_CHANNEL}.open",
     lambda: _outcome(lambda: _channel(1, (bytes(32), *_PUBLIC[1:])).open(0, 1, bytes(20))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _weak_opens(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, payload: bytes) -> bytes:
@@ -132,6 +138,8 @@ def _weak_opens(right: Function) -> Function:
     "acceptance: a user seals for itself, and opens what it sealed",
     f"{_CHANNEL}._check",
     lambda: _outcome(lambda: _channel(0).close(0, 0, b"a share")),
+    kind="acceptance",
+    source="clause in part",
 )
 def _for_itself(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int) -> None:
@@ -147,6 +155,8 @@ def _for_itself(right: Function) -> Function:
     "acceptance: a session id of another length is cut, or filled with zeros, so that two sessions have one key",
     f"{_READERS}:octets",
     lambda: readers.octets("session", "00" * 17).hex(),
+    kind="privacy",
+    source="silent repair",
 )
 def _session_cut(right: Function) -> Function:
     return lambda name, text: right(name, text).ljust(16, b"\0")[:16] if name == "session" else right(name, text)
@@ -158,6 +168,8 @@ def _session_cut(right: Function) -> Function:
     "acceptance: a round number is cut to 32 bits, so that two rounds have one key",
     f"{_READERS}:u32",
     lambda: _outcome(lambda: readers.u32("round", str(2**32))),
+    kind="privacy",
+    source="silent repair",
 )
 def _round_cut(right: Function) -> Function:
     return lambda name, text: right(name, str(int(text) % 2**32))
@@ -172,6 +184,8 @@ def _round_cut(right: Function) -> Function:
     "acceptance: a modulus is held for a prime when it passes Fermat's test to the base 2",
     _PRIME,
     lambda: _outcome(lambda: modular.PrimeField(341).modulus),
+    kind="acceptance",
+    source="other rule: Fermat's test to one base",
 )
 def _fermat(right: Function) -> Function:
     return lambda n: n == 2 or (n > 2 and pow(2, n - 1, n) == 1)
@@ -183,6 +197,8 @@ def _fermat(right: Function) -> Function:
     "acceptance: a modulus is held for a prime when it is a strong pseudoprime to the base 2",
     _PRIME,
     lambda: _outcome(lambda: modular.PrimeField(2047).modulus),
+    kind="acceptance",
+    source="other rule: one round of the test of Miller and Rabin",
 )
 def _one_round(right: Function) -> Function:
     def wrong(n: int) -> bool:
@@ -202,6 +218,8 @@ def _one_round(right: Function) -> Function:
     "acceptance: a modulus below 10**6 is not tested",
     _PRIME,
     lambda: _outcome(lambda: modular.PrimeField(9).modulus),
+    kind="acceptance",
+    source="clause in part",
 )
 def _unchecked(right: Function) -> Function:
     return lambda n: right(n) or 1 < n < 10**6
@@ -220,6 +238,8 @@ def _unchecked(right: Function) -> Function:
             np.zeros(2), level=1, ring=modular.Ring(101), weight=1, rounding=np.array([0.5, 1.0])
         )
     ),
+    kind="acceptance",
+    source="clause in part",
 )
 def _first_draw(right: Function) -> Function:
     def wrong(x: RealArray, *, rounding: RealArray, **given: Any) -> UintArray:
@@ -236,6 +256,8 @@ def _first_draw(right: Function) -> Function:
     "acceptance: a level from 2**33 on is cut to 32 bits, so that the result is off by a factor",
     f"{_READERS}:number",
     lambda: readers.number("level", str(2**33 + 5)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _level_cut(right: Function) -> Function:
     def wrong(name: str, text: str) -> int:
@@ -287,6 +309,8 @@ mutant(
     "privacy: an implementation that draws its own noise takes zeros, so that every share tells of the mask",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: zeros",
 )(_drawing(lambda q, T, L, seed: [0] * (T * L)))
 
 mutant(
@@ -295,6 +319,8 @@ mutant(
     "privacy: the last row of the noise that an implementation draws is zero, so that T users learn of the mask",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: a row of zeros",
 )(_drawing(lambda q, T, L, seed: _elements(q, seed, (T - 1) * L) + [0] * L))
 
 mutant(
@@ -303,6 +329,8 @@ mutant(
     "privacy: the rows of noise are one element over and over, so that differences of a share are those of the mask",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: one element over and over",
 )(_drawing(lambda q, T, L, seed: [value for value in _elements(q, seed, T) for _ in range(L)]))
 
 mutant(
@@ -311,4 +339,6 @@ mutant(
     "privacy: the noise is zeros and ones, so that a share has two values for each mask",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: one bit",
 )(_drawing(lambda q, T, L, seed: _elements(2, seed, T * L)))

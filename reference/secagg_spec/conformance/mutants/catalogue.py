@@ -98,6 +98,8 @@ def _round(dropouts: Mapping[str, Sequence[int]]) -> object:
     "wrong sum: an unsigned difference wraps modulo 2**64 instead of modulo R",
     f"{_RING}.subtract",
     lambda: _FIELD7.subtract(_vector(1), _vector(2)).tolist(),
+    kind="sum",
+    source="arithmetic: overflow",
 )
 def _subtract(right: Function) -> Function:
     return lambda self, a, b: (a - b) % np.uint64(self.modulus)
@@ -109,6 +111,8 @@ def _subtract(right: Function) -> Function:
     "wrong sum: the first vector is subtracted from the second",
     f"{_RING}.subtract",
     lambda: _FIELD7.subtract(_vector(1), _vector(2)).tolist(),
+    kind="sum",
+    source="order",
 )
 def _other_way(right: Function) -> Function:
     return lambda self, a, b: right(self, b, a)
@@ -120,6 +124,8 @@ def _other_way(right: Function) -> Function:
     "availability: vectors of no elements are refused",
     f"{_RING}._pair",
     lambda: _outcome(lambda: _FIELD7.add(_vector(), _vector())),
+    kind="refusal",
+    source="clause too strict",
 )
 def _no_elements(right: Function) -> Function:
     def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> tuple[UintArray, UintArray]:
@@ -137,6 +143,8 @@ def _no_elements(right: Function) -> Function:
     "wrong encoding: elements are written with the highest byte first",
     "secagg_spec.conformance.targets.reference:pack",
     lambda: reference.build().answer({"id": 1, "op": "field.add", "params": _LARGER}),
+    kind="form",
+    source="encoding",
 )
 def _highest_first(right: Function) -> Function:
     return lambda vector: vector.astype(">u4").tobytes().hex()
@@ -148,6 +156,8 @@ def _highest_first(right: Function) -> Function:
     "wrong encoding: text loses the characters outside ASCII",
     "secagg_spec.conformance.sdk.secagg_adapter:Adapter.answer",
     lambda: reference.build().answer({"id": 1, "op": "echo", "params": {"data": "é"}}),
+    kind="form",
+    source="encoding",
 )
 def _ascii(right: Function) -> Function:
     def wrong(self: Adapter, request: dict[str, Any]) -> Any:
@@ -163,6 +173,8 @@ def _ascii(right: Function) -> Function:
     "wrong product: a signed 64-bit product overflows from q = 2**31.5 on",
     f"{_RING}.multiply",
     lambda: modular.PrimeField().multiply(_largest(), _largest()).tolist(),
+    kind="sum",
+    source="arithmetic: overflow",
 )
 def _multiply(right: Function) -> Function:
     def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> UintArray:
@@ -178,6 +190,8 @@ def _multiply(right: Function) -> Function:
     "wrong shares: sums of products overflow a signed 64-bit accumulator for large fields",
     f"{_RING}.matmul",
     lambda: modular.PrimeField().matmul(_largest(), _largest()).tolist(),
+    kind="sum",
+    source="seen in FedML 0.9.6: mds/sum",
 )
 def _matmul(right: Function) -> Function:
     def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> UintArray:
@@ -193,6 +207,8 @@ def _matmul(right: Function) -> Function:
     "wrong shares: the right matrix is read column by column",
     f"{_RING}.matmul",
     lambda: _FIELD7.matmul(_vector(1, 2).reshape(1, 2), _vector(1, 2, 3, 4).reshape(2, 2)).tolist(),
+    kind="sum",
+    source="order",
 )
 def _by_columns(right: Function) -> Function:
     return lambda self, a, b: right(self, a, np.ascontiguousarray(b.reshape(b.shape[::-1]).T))
@@ -204,6 +220,8 @@ def _by_columns(right: Function) -> Function:
     "wrong decoding: the inverse is the power q - 1, which is 1",
     f"{_FIELD}.inverse",
     lambda: _FIELD7.inverse(_vector(3)).tolist(),
+    kind="sum",
+    source="off by one",
 )
 def _exponent(right: Function) -> Function:
     def wrong(self: modular.PrimeField, a: UintArray) -> UintArray:
@@ -219,6 +237,8 @@ def _exponent(right: Function) -> Function:
     "acceptance: 0 gets an inverse, so that equal points decode to garbage",
     f"{_FIELD}.inverse",
     lambda: _outcome(lambda: _FIELD7.inverse(_vector(0))),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: field.inverse/zero",
 )
 def _inverse(right: Function) -> Function:
     return lambda self, a: self._power(a, self.modulus - 2)
@@ -231,6 +251,8 @@ def _inverse(right: Function) -> Function:
     f"{_RING}.check",
     lambda: _outcome(lambda: _FIELD7.add(_vector(9), _vector(0))),
     also=("LSA-03", "ERR-02"),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: lightsecagg.mask/noncanonical",
 )
 def _reduced(right: Function) -> Function:
     def wrong(self: modular.Ring, name: str, value: object, shape: tuple[int | None, ...]) -> UintArray:
@@ -248,6 +270,8 @@ def _reduced(right: Function) -> Function:
     "acceptance: a composite modulus passes for a field, and not every share set decodes",
     "secagg_spec.arithmetic.modular:is_prime",
     lambda: _outcome(lambda: modular.PrimeField(15).modulus),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: */composite",
 )
 def _prime(right: Function) -> Function:
     return lambda n: n % 2 == 1
@@ -259,6 +283,8 @@ def _prime(right: Function) -> Function:
     "privacy: words are reduced without rejection, so that masks are not uniform",
     "secagg_spec.arithmetic.sampling:elements_from_bytes",
     lambda: sampling.elements_from_bytes(modular.Ring(3), b"\xff" * 4 + b"\x01" + bytes(3), 1).tolist(),
+    kind="privacy",
+    source="weak draw: reduced without rejection",
 )
 def _sampler(right: Function) -> Function:
     def wrong(ring: modular.Ring, data: bytes, n: int) -> UintArray:
@@ -274,6 +300,8 @@ def _sampler(right: Function) -> Function:
     "wrong masks: the words of the stream are read with the highest byte first",
     "secagg_spec.arithmetic.sampling:elements_from_bytes",
     lambda: sampling.elements_from_bytes(_FIELD7, bytes([0, 1, 0, 0]), 1).tolist(),
+    kind="form",
+    source="encoding",
 )
 def _words(right: Function) -> Function:
     def wrong(ring: modular.Ring, data: bytes, n: int) -> UintArray:
@@ -292,6 +320,8 @@ def _words(right: Function) -> Function:
     "privacy: user 0 has the point 0 and holds the first sub-mask in clear",
     f"{_FIELD}.powers",
     _encoded,
+    kind="privacy",
+    source="off by one",
 )
 def _points(right: Function) -> Function:
     return lambda self, points, count: right(self, points - np.uint64(1), count)
@@ -303,6 +333,8 @@ def _points(right: Function) -> Function:
     "wrong shares: the noise rows stand before the sub-masks",
     f"{_CODE}.encode",
     _encoded,
+    kind="sum",
+    source="order",
 )
 def _noise_first(right: Function) -> Function:
     def wrong(self: mds.MaskCode, mask: UintArray, noise: UintArray) -> UintArray:
@@ -318,6 +350,8 @@ def _noise_first(right: Function) -> Function:
     "wrong sum: zeros are put before the vector when U - T does not divide d",
     f"{_CODE}.sub_masks",
     _encoded,
+    kind="sum",
+    source="other rule: padding in front",
 )
 def _padding(right: Function) -> Function:
     def wrong(self: mds.MaskCode, mask: UintArray) -> UintArray:
@@ -334,6 +368,8 @@ def _padding(right: Function) -> Function:
     f"{_CODE}._check_extra",
     lambda: _decoded((0, 1, 2, 3), altered=3),
     also=("LSA-15",),
+    kind="acceptance",
+    source="paper: lightsecagg, more than U answers",
 )
 def _extra(right: Function) -> Function:
     return lambda self, users, columns, rows, shares: None
@@ -347,6 +383,8 @@ def _extra(right: Function) -> Function:
     _encoded,
     also=("MDS-04",),
     reach="tests/arithmetic/test_mds.py::test_any_T_shares_are_uniform_whatever_the_mask_is",
+    kind="privacy",
+    source="wrong term",
 )
 def _noise_row(right: Function) -> Function:
     def wrong(self: mds.MaskCode, mask: UintArray, noise: UintArray) -> UintArray:
@@ -364,6 +402,8 @@ def _noise_row(right: Function) -> Function:
     f"{_CODE}.decode",
     lambda: _decoded((1, 3, 4)),
     also=("LSA-13",),
+    kind="sum",
+    source="other rule: points of the first users",
 )
 def _first_points(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
@@ -379,6 +419,8 @@ def _first_points(right: Function) -> Function:
     "availability: decoding refuses a sum in which somebody padded with something else than zeros",
     f"{_CODE}.decode",
     _padded_by_one,
+    kind="refusal",
+    source="clause too strict",
 )
 def _zero_padding(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
@@ -396,6 +438,8 @@ def _zero_padding(right: Function) -> Function:
     "wrong sum: each share is moved by one and moved back when it is decoded, which a sum of shares does not survive",
     "secagg_spec.arithmetic.mds:MaskCode",
     lambda: mds.MaskCode(_FIELD7, 5, 3, 1).encode(_vector(4, 0, 6), _vector(2, 5).reshape(1, 2)).tolist(),
+    kind="sum",
+    source="other rule: shares with an offset",
 )
 def _offset(right: Any) -> Any:
     class Moved(right):  # type: ignore[misc]
@@ -418,6 +462,8 @@ def _offset(right: Any) -> Any:
     "bias: the nearest integer is taken, although stochastic rounding is declared",
     f"{_QUANTIZER}:stochastic_round",
     lambda: _quantized(0.25, draw=0.0),
+    kind="sum",
+    source="other rule: rounding to the nearest integer",
 )
 def _nearest(right: Function) -> Function:
     return lambda scaled, rounding: np.rint(scaled).astype(np.int64)
@@ -429,6 +475,8 @@ def _nearest(right: Function) -> Function:
     "bias: the fraction is cut off toward zero, so that negative numbers move up",
     f"{_QUANTIZER}:stochastic_round",
     lambda: _quantized(-1.25, draw=0.9),
+    kind="sum",
+    source="other rule: rounding toward zero",
 )
 def _truncated(right: Function) -> Function:
     def wrong(scaled: Any, rounding: Any) -> Any:
@@ -444,6 +492,8 @@ def _truncated(right: Function) -> Function:
     "bias: the draw is compared with <=, so that an integer is rounded up when the draw is 0",
     f"{_QUANTIZER}:stochastic_round",
     lambda: _quantized(2.0, draw=0.0),
+    kind="sum",
+    source="off by one: <= in place of <",
 )
 def _moves_up(right: Function) -> Function:
     def wrong(scaled: Any, rounding: Any) -> Any:
@@ -459,6 +509,8 @@ def _moves_up(right: Function) -> Function:
     "wrong sum: each input fits alone, and the sum of W of them wraps around",
     f"{_QUANTIZER}:quantize",
     lambda: _quantized(30.0, weight=10),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.average/wrap",
 )
 def _forgets_weight(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -475,6 +527,8 @@ def _forgets_weight(right: Function) -> Function:
     f"{_QUANTIZER}:quantize",
     lambda: _quantized(1000.0),
     also=("ERR-02",),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: quantizer.quantize/range",
 )
 def _clipped(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -490,6 +544,8 @@ def _clipped(right: Function) -> Function:
     "bias: y - floor(y) is rounded to binary64, so that a small negative number may stay below its ceiling",
     f"{_QUANTIZER}:stochastic_round",
     lambda: _quantized(-1.75 * 2.0**-53, draw=1 - 2.0**-52),
+    kind="sum",
+    source="arithmetic: rounded before it is compared",
 )
 def _fraction(right: Function) -> Function:
     def wrong(scaled: Any, rounding: Any) -> Any:
@@ -505,6 +561,8 @@ def _fraction(right: Function) -> Function:
     "availability: the largest value that is allowed is refused",
     f"{_QUANTIZER}:_refuse_large",
     lambda: _quantized(50.0),
+    kind="refusal",
+    source="off by one",
 )
 def _off_by_one(right: Function) -> Function:
     return lambda values, x, level, bound: right(values, x, level, bound - 1)
@@ -518,6 +576,8 @@ def _off_by_one(right: Function) -> Function:
     lambda: _outcome(
         lambda: quantizer.quantize(np.zeros(2), level=1, ring=modular.Ring(101), weight=1, rounding=np.array([0.5]))
     ),
+    kind="acceptance",
+    source="silent repair",
 )
 def _repeated_draws(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -532,6 +592,8 @@ def _repeated_draws(right: Function) -> Function:
     "wrong last bit: the decoded integer is multiplied by a rounded 1 / c",
     f"{_QUANTIZER}:dequantize",
     lambda: quantizer.dequantize(_vector(*range(101)), level=49, ring=modular.Ring(101)).tolist(),
+    kind="sum",
+    source="arithmetic: rounded twice",
 )
 def _reciprocal(right: Function) -> Function:
     def wrong(values: UintArray, *, level: int, ring: modular.Ring, format: Any = "binary64") -> Any:
@@ -548,6 +610,8 @@ def _reciprocal(right: Function) -> Function:
     "wrong sum: a negative integer is carried as its magnitude",
     f"{_RING}.encode_signed",
     lambda: _FIELD7.encode_signed(np.array([-2])).tolist(),
+    kind="sum",
+    source="sign",
 )
 def _sign_lost(right: Function) -> Function:
     return lambda self, values: right(self, np.abs(values))
@@ -559,6 +623,8 @@ def _sign_lost(right: Function) -> Function:
     "wrong decoding at (R - 1) / 2: the largest positive sum comes out negative",
     f"{_RING}.decode_signed",
     lambda: _FIELD7.decode_signed(_vector(3)).tolist(),
+    kind="sum",
+    source="paper: lightsecagg, decoder at (q-1)/2",
 )
 def _middle(right: Function) -> Function:
     def wrong(self: modular.Ring, values: UintArray) -> Any:
@@ -576,6 +642,8 @@ def _middle(right: Function) -> Function:
     lambda: quantizer.dequantize(
         _vector(1082130496), level=2164260863, ring=modular.Ring(2**32), format="binary32"
     ).tolist(),
+    kind="sum",
+    source="arithmetic: rounded twice",
 )
 def _twice(right: Function) -> Function:
     return lambda quotient, signed, level: quotient.astype(np.float32)
@@ -590,6 +658,8 @@ def _twice(right: Function) -> Function:
     "wrong sum: the mask is subtracted where it is to be added",
     f"{_LSA}:mask_update",
     lambda: lightsecagg.mask_update(_FIELD7, _vector(1), _vector(2)).tolist(),
+    kind="sum",
+    source="sign",
 )
 def _sign(right: Function) -> Function:
     return lambda field, update, mask: field.subtract(update, mask)
@@ -601,6 +671,8 @@ def _sign(right: Function) -> Function:
     "privacy: a user helps to recover the sum of T + 1 users, of which T may collude",
     f"{_LSA}:aggregate_shares",
     lambda: _aggregated((0, 1)),
+    kind="privacy",
+    source="seen in FedML 0.9.6: lightsecagg.aggregate_shares/small-set",
 )
 def _small(right: Function) -> Function:
     def wrong(field: Any, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> UintArray:
@@ -618,6 +690,8 @@ def _small(right: Function) -> Function:
     "privacy: a set that names one user twice counts as large enough",
     f"{_LSA}:aggregate_shares",
     lambda: _aggregated((0, 0, 1)),
+    kind="privacy",
+    source="seen in FedML 0.9.6: lightsecagg.aggregate_shares/twice",
 )
 def _repeats(right: Function) -> Function:
     def wrong(field: Any, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> UintArray:
@@ -634,6 +708,8 @@ def _repeats(right: Function) -> Function:
     "wrong sum: shares of users that dropped before their upload are added as well",
     f"{_LSA}:aggregate_shares",
     lambda: _aggregated((0, 1, 2)),
+    kind="sum",
+    source="wrong term",
 )
 def _all_shares(right: Function) -> Function:
     def wrong(field: Any, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> UintArray:
@@ -649,6 +725,8 @@ def _all_shares(right: Function) -> Function:
     "wrong sum: a share that never came is left out in silence",
     f"{_LSA}:aggregate_shares",
     lambda: _aggregated((0, 1, 4), held=4),
+    kind="acceptance",
+    source="silent repair",
 )
 def _skipped(right: Function) -> Function:
     def wrong(field: Any, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> UintArray:
@@ -666,6 +744,8 @@ def _skipped(right: Function) -> Function:
     f"{_CODE}.decode",
     lambda: _decoded((0, 1)),
     also=("MDS-07", "LSA-17"),
+    kind="acceptance",
+    source="off by one",
 )
 def _threshold(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
@@ -683,6 +763,8 @@ def _threshold(right: Function) -> Function:
     "privacy: the server goes on with too few contributors",
     f"{_LSA}:server_upload",
     lambda: _server_uploads((0, 1)),
+    kind="privacy",
+    source="paper: lightsecagg, few contributors",
 )
 def _announces(right: Function) -> Function:
     def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
@@ -714,6 +796,8 @@ def _server_uploads(users: Sequence[int]) -> object:
     "privacy: N - D may be T + 1, so that a round within its promise isolates one user",
     f"{_LSA}:Parameters.__post_init__",
     lambda: _outcome(lambda: lightsecagg.Parameters(q=7, N=3, D=1, U=2, T=1, d=1).N),
+    kind="privacy",
+    source="paper: lightsecagg, few contributors",
 )
 def _deployment(right: Function) -> Function:
     def wrong(self: lightsecagg.Parameters) -> None:
@@ -730,6 +814,8 @@ def _deployment(right: Function) -> Function:
     "wrong sum: a user that drops after its upload is taken out of the sum, and its mask is not",
     f"{_LSA}:recover",
     lambda: _round({"recover": [1]}),
+    kind="sum",
+    source="wrong term",
 )
 def _counted_out(right: Function) -> Function:
     def wrong(parameters: Any, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:
@@ -747,6 +833,8 @@ def _counted_out(right: Function) -> Function:
     "wrong sum: the server announces everybody who shared a mask, whether its update arrived or not",
     f"{_LSA}:server_upload",
     lambda: _server_uploads((0, 1, 2, 3)),
+    kind="sum",
+    source="other rule: sharers announced as survivors",
 )
 def _all_sharers(right: Function) -> Function:
     def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
@@ -763,6 +851,8 @@ def _all_sharers(right: Function) -> Function:
     "order: the surviving set is announced in descending order",
     f"{_LSA}:server_upload",
     lambda: _server_uploads((0, 1, 2, 3)),
+    kind="form",
+    source="order",
 )
 def _descending(right: Function) -> Function:
     def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
@@ -779,6 +869,8 @@ def _descending(right: Function) -> Function:
     "availability: a round fails as soon as one user of the surviving set does not answer",
     f"{_LSA}:recover",
     lambda: _round({"recover": [1]}),
+    kind="refusal",
+    source="clause too strict",
 )
 def _everybody(right: Function) -> Function:
     def wrong(parameters: Any, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:

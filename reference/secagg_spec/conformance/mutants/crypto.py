@@ -68,6 +68,8 @@ def _opened(payload: bytes, **changes: Any) -> object:
     f"{_PRG}:expand",
     _expanded,
     also=("PRG-04",),
+    kind="privacy",
+    source="weak draw: reduced without rejection",
 )
 def _without_rejection(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -88,6 +90,8 @@ def _sampled(words: UintArray, ring: Ring, n: int) -> UintArray:
     "no interoperation: the key stream is read as big-endian words, so that masks do not cancel",
     f"{_PRG}:expand",
     _expanded,
+    kind="form",
+    source="encoding",
 )
 def _big_endian(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -103,6 +107,8 @@ def _big_endian(right: Function) -> Function:
     "no interoperation: the counter starts at 1",
     f"{_PRG}:expand",
     _expanded,
+    kind="form",
+    source="off by one",
 )
 def _counter(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -118,6 +124,8 @@ def _counter(right: Function) -> Function:
     "privacy: the counter has 8 bits, so that the stream repeats after 256 blocks",
     f"{_PRG}:expand",
     lambda: _expanded(2100),
+    kind="privacy",
+    source="arithmetic: overflow",
 )
 def _short_counter(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -133,6 +141,8 @@ def _short_counter(right: Function) -> Function:
     "acceptance: a shorter key is padded by zeros, a longer one is cut",
     f"{_PRG}:expand",
     lambda: _expanded(key=bytes(16)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _padded_key(right: Function) -> Function:
     return lambda key, ring, n: right(key[:32].ljust(32, b"\0"), ring, n)
@@ -144,6 +154,8 @@ def _padded_key(right: Function) -> Function:
     "no interoperation: a rejected word is replaced by one from behind the end, so that elements depend on the length",
     f"{_PRG}:expand",
     _expanded,
+    kind="form",
+    source="other rule: rejected words replaced from behind",
 )
 def _refills(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -167,6 +179,8 @@ def _refills(right: Function) -> Function:
     "privacy: a public key of low order gives a secret that everybody knows",
     f"{_KEYS}:agree",
     lambda: _outcome(lambda: keys.agree(_KEY, bytes(32))),
+    kind="privacy",
+    source="clause left out",
 )
 def _zero_secret(right: Function) -> Function:
     def wrong(private: bytes, public: bytes) -> Any:
@@ -184,6 +198,8 @@ def _zero_secret(right: Function) -> Function:
     "privacy: two sessions with the same key pairs have the same keys",
     f"{_KEYS}:derive",
     lambda: keys.derive(_KEY, b"sixteen bytes id", b""),
+    kind="privacy",
+    source="field not bound: the session",
 )
 def _no_salt(right: Function) -> Function:
     return lambda secret, session, info: right(secret, bytes(len(session)), info)
@@ -200,6 +216,8 @@ def _binding(sender: int = 1, receiver: int = 0, round: int = 3) -> bytes:
     "privacy: both directions between two users have one key and one nonce",
     f"{_SEALING}:binding",
     _binding,
+    kind="privacy",
+    source="field not bound: the direction",
 )
 def _sorts(right: Function) -> Function:
     def wrong(context: Any, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes) -> Any:
@@ -215,6 +233,8 @@ def _sorts(right: Function) -> Function:
     "acceptance: users with other parameters have the same keys",
     f"{_KEYS}:hash_parameters",
     lambda: keys.hash_parameters({"q": 7}),
+    kind="acceptance",
+    source="field not bound: the parameters",
 )
 def _no_parameters(right: Function) -> Function:
     return lambda numbers: right({})
@@ -226,6 +246,8 @@ def _no_parameters(right: Function) -> Function:
     "no interoperation: the parameters are hashed in the order of their names",
     f"{_KEYS}:hash_parameters",
     lambda: keys.hash_parameters({"q": 7, "N": 5}),
+    kind="form",
+    source="order",
 )
 def _sorted_parameters(right: Function) -> Function:
     return lambda numbers: right(dict(sorted(numbers.items())))
@@ -237,6 +259,8 @@ def _sorted_parameters(right: Function) -> Function:
     "privacy: two rounds have the same keys and the same nonce",
     f"{_SEALING}:binding",
     _binding,
+    kind="privacy",
+    source="field not bound: the round",
 )
 def _no_round(right: Function) -> Function:
     return lambda context, *rest: right(replace(context, round=0), *rest)
@@ -248,6 +272,8 @@ def _no_round(right: Function) -> Function:
     "no interoperation: the public keys are left out of the binding",
     f"{_SEALING}:binding",
     _binding,
+    kind="form",
+    source="field not bound: the public keys",
 )
 def _no_public_keys(right: Function) -> Function:
     return lambda context, sender, receiver, *public: right(context, sender, receiver, bytes(32), bytes(32))
@@ -259,6 +285,8 @@ def _no_public_keys(right: Function) -> Function:
     "acceptance: one key pair takes part under two user numbers",
     f"{_KEYS}:_refuse_equal",
     lambda: _outcome(lambda: len(keys.Roster((_KEY, _KEY)).keys)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _equal(right: Function) -> Function:
     return lambda public: None
@@ -270,6 +298,8 @@ def _equal(right: Function) -> Function:
     "acceptance: keys of other lengths are cut or padded",
     f"{_KEYS}:agree",
     lambda: _outcome(lambda: keys.agree(_KEY, _PUBLIC[0] + b"\0")),
+    kind="acceptance",
+    source="silent repair",
 )
 def _lengths(right: Function) -> Function:
     return lambda private, public: right(private[:32].ljust(32, b"\0"), public[:32].ljust(32, b"\1"))
@@ -288,6 +318,8 @@ def _payload() -> bytes:
     "acceptance: a payload of one message type opens in another",
     f"{_SEALING}:Lane._cipher",
     lambda: _opened(_payload(), message_type=258),
+    kind="acceptance",
+    source="field not bound: the message type",
 )
 def _no_type(right: Function) -> Function:
     def wrong(self: sealing.Lane, secret: bytes) -> Any:
@@ -303,6 +335,8 @@ def _no_type(right: Function) -> Function:
     "privacy: the key of a pair of users is used for every payload with the same nonce",
     f"{_KEYS}:derive",
     _sealed,
+    kind="privacy",
+    source="field not bound: everything but the session",
 )
 def _one_key(right: Function) -> Function:
     return lambda secret, session, info: right(secret, session, b"")
@@ -314,6 +348,8 @@ def _one_key(right: Function) -> Function:
     "acceptance: a payload that was altered opens to an altered share",
     f"{_CHANNEL}.open",
     lambda: _opened(_payload()[:-1] + b"\0"),
+    kind="acceptance",
+    source="clause left out",
 )
 def _no_tag(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, payload: bytes) -> Any:
@@ -333,6 +369,8 @@ def _no_tag(right: Function) -> Function:
     "acceptance: a payload that is shorter than a tag opens to nothing",
     f"{_CHANNEL}.open",
     lambda: _opened(b"\1\2\3"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _short(right: Function) -> Function:
     return lambda self, sender, receiver, payload: b"" if len(payload) < 16 else right(self, sender, receiver, payload)
@@ -344,6 +382,8 @@ def _short(right: Function) -> Function:
     "wrong blame: the server could have altered the payload, and the sender alone is blamed",
     f"{_CHANNEL}.open",
     lambda: _opened(b""),
+    kind="refusal",
+    source="wrong reason",
 )
 def _blames_sender(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, payload: bytes) -> Any:
@@ -366,6 +406,8 @@ def _twice() -> object:
     "privacy: two payloads under one key and one nonce show the difference of their plaintexts",
     f"{_CHANNEL}.close",
     _twice,
+    kind="privacy",
+    source="used twice",
 )
 def _second(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, plaintext: bytes) -> Any:
@@ -386,6 +428,8 @@ def _weak_roster() -> object:
     "failure: a weak key of the last user leaves payloads sealed for the others, which are then refused",
     f"{_CHANNEL}.close",
     _weak_roster,
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _leaves_payloads(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, plaintext: bytes) -> Any:

@@ -73,6 +73,8 @@ def _declaring(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[
     "state: a table that was made for the modulus of the request before is kept where it is large enough",
     f"{_TARGETS}.readers:number",
     lambda: _asked(_product(_LARGE), _product(_SMALL)),
+    kind="sum",
+    source="kept too long",
 )
 def _lingers(right: Function) -> Function:
     before = [0]
@@ -93,6 +95,8 @@ def _lingers(right: Function) -> Function:
     "an operation that is not offered looks like a request that the implementation refuses",
     f"{_SDK}:Adapter._result",
     lambda: _asked(("field.divide", {})),
+    kind="form",
+    source="wrong reason",
 )
 def _rejected(right: Function) -> Function:
     def wrong(self: Adapter, request: dict[str, Any]) -> Any:
@@ -109,6 +113,8 @@ def _rejected(right: Function) -> Function:
     "an operation is offered that hello is silent about, so that nobody tests it",
     f"{_SDK}:Adapter._result",
     lambda: _asked(_hello()),
+    kind="form",
+    source="clause left out",
 )
 def _undeclared(right: Function) -> Function:
     def without(hello: dict[str, Any]) -> dict[str, Any]:
@@ -127,6 +133,8 @@ def _undeclared(right: Function) -> Function:
     "wrong product: moduli above 2**31 - 1 are not declared, and give a result all the same, without its high bits",
     _BUILD,
     lambda: _asked(_product(_LARGE)),
+    kind="sum",
+    source="arithmetic: high bits lost",
 )
 def _outside(right: Function) -> Function:
     def wrong() -> Adapter:
@@ -154,6 +162,8 @@ _multiply = reference._refusing(reference.HANDLERS["field.multiply"])
     "nobody knows what was tested: hello does not say which implementation, and the run ends at once",
     f"{_SDK}:Adapter._result",
     lambda: _asked(_hello()),
+    kind="form",
+    source="clause in part",
 )
 def _nameless(right: Function) -> Function:
     return _declaring(lambda hello: {name: value for name, value in hello.items() if name != "implementation"})(right)
@@ -165,6 +175,8 @@ def _nameless(right: Function) -> Function:
     "hello declares an operation that the protocol does not have, and the run ends at once",
     f"{_SDK}:Adapter._result",
     lambda: _asked(_hello()),
+    kind="form",
+    source="clause left out",
 )
 def _unknown(right: Function) -> Function:
     return _declaring(lambda hello: {**hello, "operations": {**hello["operations"], "field.divide": {}}})(right)
@@ -176,6 +188,8 @@ def _unknown(right: Function) -> Function:
     "what is declared depends on what was asked before: the second hello has another grade",
     f"{_SDK}:Adapter._result",
     lambda: _asked(_hello(), _hello()),
+    kind="form",
+    source="kept too long",
 )
 def _changes(right: Function) -> Function:
     grades = ["none", "explicit"]
@@ -199,6 +213,8 @@ def _seeded() -> bool:
     "no reproduction: shares are declared as seeded, and their noise comes from the system all the same",
     _BUILD,
     _seeded,
+    kind="form",
+    source="other rule: randomness of the system",
 )
 def _ignored(right: Function) -> Function:
     def wrong() -> Adapter:
@@ -225,6 +241,8 @@ _encode = reference._refusing(reference.HANDLERS["mds.encode"])
     "rejections carry codes of the implementation's own, which nobody can compare",
     f"{_SDK}:Reject.__init__",
     lambda: _asked(("field.add", {})),
+    kind="form",
+    source="encoding",
 )
 def _capitals(right: Function) -> Function:
     return lambda self, code, message="", blamed=(): right(self, code.upper(), message, blamed)
@@ -239,6 +257,8 @@ def _capitals(right: Function) -> Function:
     "a step that is refused leaves no entry, so that the entries after it are taken for those of other steps",
     f"{_TARGETS}.reference_scripts:play",
     lambda: _asked(("lightsecagg.server", _REFUSED)),
+    kind="form",
+    source="wrong term",
 )
 def _no_entry(right: Function) -> Function:
     return lambda *given: [entry for entry in right(*given) if "reject" not in entry]
@@ -250,6 +270,8 @@ def _no_entry(right: Function) -> Function:
     "wrong blame: a wrong share or payload is refused, and nobody learns whose it was",
     f"{_TARGETS}.reference_scripts:rejection",
     lambda: reference_scripts.rejection(BadShare("wrong", (1,))),
+    kind="refusal",
+    source="wrong reason",
 )
 def _unblamed(right: Function) -> Function:
     return lambda error: {name: value for name, value in right(error).items() if name != "blamed"}

@@ -65,6 +65,8 @@ _WHOLE = ((1, 1, (1, 2, 4)), (0, 2, (7, 2, 1)))
     f"{_MODULE}:local_update",
     lambda: fedbuff.local_update(np.array([1.0]), np.array([3.0])).tolist(),
     _TESTS + "test_an_update_is_what_training_took_away",
+    kind="sum",
+    source="sign",
 )
 def _sign(right: Function) -> Function:
     return lambda downloaded, trained: right(trained, downloaded)
@@ -77,6 +79,8 @@ def _sign(right: Function) -> Function:
     f"{_MODULE}:weights",
     lambda: _run(_TINY, *_TWO),
     _TESTS + "test_the_example_of_the_text",
+    kind="sum",
+    source="wrong term",
 )
 def _alike(right: Function) -> Function:
     return lambda state, rounding: tuple(state.parameters.c_g for _ in right(state, rounding))
@@ -89,6 +93,8 @@ def _alike(right: Function) -> Function:
     f"{_MODULE}:weights",
     lambda: fedbuff.weights(_full(replace(_TINY, c_g=3)), np.array([0.25, 0.75])),
     _TESTS + "test_each_weight_has_a_draw_of_its_own",
+    kind="sum",
+    source="weak draw: one draw for all",
 )
 def _one_draw(right: Function) -> Function:
     return lambda state, rounding: right(state, np.full_like(rounding, rounding[0]))
@@ -109,6 +115,8 @@ def _full(parameters: Parameters) -> ServerState:
     f"{_MODULE}:realised_weight",
     lambda: fedbuff.weights(_full(replace(_TINY, c_g=3)), np.array([0.25, 0.75])),
     _TESTS + "test_a_step_without_weight_is_refused_and_may_be_drawn_again",
+    kind="sum",
+    source="weak draw: always rounded down",
 )
 def _floors(right: Function) -> Function:
     return lambda function, c_g, tau, draw: floor_weight(function, c_g, tau)
@@ -121,6 +129,8 @@ def _floors(right: Function) -> Function:
     f"{_MODULE}:by_user",
     lambda: _run(replace(_CONSTANT, K=3, d=1), (2, 2, [-(2.0**53)]), (1, 2, [1.0]), (0, 2, [2.0**53])),
     _TESTS + "test_the_order_of_a_real_sum_is_that_of_the_users",
+    kind="sum",
+    source="order",
 )
 def _arrival(right: Function) -> Function:
     return lambda state: state.buffer
@@ -133,6 +143,8 @@ def _arrival(right: Function) -> Function:
     f"{_MODULE}:average_integers",
     lambda: _run(replace(_QUANTISED, c_l=10), *_WHOLE),
     _TESTS + "test_quantised_updates_are_summed_before_they_are_divided",
+    kind="sum",
+    source="arithmetic: divided before it is summed",
 )
 def _in_binary64(right: Function) -> Function:
     def wrong(weights: Sequence[int], updates: Sequence[Any], c_l: int) -> Any:
@@ -148,6 +160,8 @@ def _in_binary64(right: Function) -> Function:
     f"{_MODULE}:average_integers",
     lambda: _run(_QUANTISED, *_WHOLE),
     _TESTS + "test_a_constant_function_gives_equation_16",
+    kind="sum",
+    source="wrong term",
 )
 def _by_count(right: Function) -> Function:
     return lambda weights, updates, c_l: right(weights, updates, c_l) * sum(weights) / len(weights)
@@ -160,6 +174,8 @@ def _by_count(right: Function) -> Function:
     f"{_MODULE}:moved",
     lambda: fedbuff.moved(np.array([1 + 2.0**-29]), np.array([1 + 2.0**-30]), 1 + 2.0**-30).tolist(),
     _TESTS + "test_the_product_is_rounded_before_the_difference",
+    kind="sum",
+    source="arithmetic: rounded once in place of twice",
 )
 def _fused(right: Function) -> Function:
     def wrong(model: Any, average: Any, eta_g: float) -> Any:
@@ -176,6 +192,8 @@ def _fused(right: Function) -> Function:
     f"{_MODULE}:moved",
     lambda: fedbuff.moved(np.array([1.0]), np.array([1.0]), 0.5).tolist(),
     _TESTS + "test_the_example_of_the_text",
+    kind="sum",
+    source="wrong term",
 )
 def _rate(right: Function) -> Function:
     return lambda model, average, eta_g: right(model, average, 1.0)
@@ -188,6 +206,8 @@ def _rate(right: Function) -> Function:
     f"{_MODULE}:step",
     lambda: _run(_TINY, *_TWO),
     _TESTS + "test_the_example_of_the_text",
+    kind="sum",
+    source="kept too long",
 )
 def _still(right: Function) -> Function:
     return lambda state, rounding: replace(right(state, rounding=rounding), round=state.round)
@@ -200,6 +220,8 @@ def _still(right: Function) -> Function:
     f"{_MODULE}:step",
     lambda: _run(replace(_TINY, c_g=1, staleness=Staleness.polynomial(3)), *((u, 0, (1, 2, 3)) for u in (0, 1))),
     _TESTS + "test_a_step_without_weight_is_refused_and_may_be_drawn_again",
+    kind="acceptance",
+    source="paper: fedbuff, all weights 0",
 )
 def _nothing(right: Function) -> Function:
     def wrong(state: ServerState, *, rounding: Any) -> ServerState:
@@ -218,6 +240,8 @@ def _nothing(right: Function) -> Function:
     f"{_MODULE}:_next_model",
     lambda: _run(replace(_CONSTANT, d=1), (0, 2, [1e308]), (1, 2, [1e308])),
     _TESTS + "test_a_step_that_overflows_is_refused",
+    kind="acceptance",
+    source="silent repair",
 )
 def _kept(right: Function) -> Function:
     return lambda state, realised: np.nan_to_num(right(state, realised))
@@ -233,6 +257,8 @@ def _kept(right: Function) -> Function:
     f"{_MODULE}:_checked",
     lambda: _run(_TINY, (0, 2, [1.0])),
     _TESTS + "test_an_update_of_another_form_is_refused",
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_form(right: Function) -> Function:
     def wrong(parameters: Parameters, values: Any) -> Any:
@@ -250,6 +276,8 @@ def _any_form(right: Function) -> Function:
     f"{_MODULE}:_checked",
     lambda: _run(_QUANTISED, (0, 2, (2**60, 0, 0))),
     _TESTS + "test_a_quantised_update_is_refused_beyond_its_bound",
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_size(right: Function) -> Function:
     def wrong(parameters: Parameters, values: Any) -> Any:
@@ -284,6 +312,8 @@ mutant(
     _CHECK,
     lambda: _run(_TINY, (0, 3, (1, 2, 3))),
     _TESTS + "test_an_update_of_a_round_to_come_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )(_forgiving("has trained the model"))
 
 mutant(
@@ -293,6 +323,8 @@ mutant(
     _CHECK,
     lambda: _run(_TINY, (0, 2, (1, 2, 3)), at=9),
     _TESTS + "test_an_update_that_is_too_late_is_refused",
+    kind="acceptance",
+    source="paper: fedbuff, late updates",
 )(_forgiving("above tau_max"))
 
 mutant(
@@ -302,6 +334,8 @@ mutant(
     _CHECK,
     lambda: _run(_TINY, *_TWO, _TWO[0]),
     _TESTS + "test_an_update_comes_once_also_after_it_was_averaged",
+    kind="acceptance",
+    source="clause left out",
 )(_forgiving("before"))
 
 mutant(
@@ -311,6 +345,8 @@ mutant(
     f"{_MODULE}:_recent",
     lambda: _run(_TINY, *_TWO, _TWO[0]),
     _TESTS + "test_what_is_forgotten_is_refused_anyway",
+    kind="acceptance",
+    source="forgotten",
 )(lambda right: lambda state, following: frozenset())
 
 mutant(
@@ -320,6 +356,8 @@ mutant(
     _CHECK,
     lambda: _run(replace(_TINY, K=3), (0, 1, (1, 2, 3)), (0, 2, (1, 2, 3))),
     _TESTS + "test_one_update_of_a_user_waits_at_a_time",
+    kind="acceptance",
+    source="paper: fedbuff, several updates of one user in a buffer",
 )(_forgiving("waits in the buffer"))
 
 mutant(
@@ -329,6 +367,8 @@ mutant(
     _CHECK,
     lambda: _run(_TINY, *_TWO, (3, 2, (1, 2, 3)), steps=0),
     _TESTS + "test_a_step_comes_exactly_when_the_buffer_is_full",
+    kind="acceptance",
+    source="clause in part",
 )(_forgiving("the buffer is full"))
 
 
@@ -339,6 +379,8 @@ mutant(
     f"{_MODULE}:Parameters._set",
     lambda: _outcome(lambda: replace(_TINY, K=6).K),
     _TESTS + "test_parameters_out_of_range_are_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _unchecked(right: Function) -> Function:
     return lambda self, name, low, high: None
@@ -351,6 +393,8 @@ def _unchecked(right: Function) -> Function:
     f"{_MODULE}:receive",
     lambda: _run(_TINY, (9, 2, (1, 2, 3))),
     _TESTS + "test_a_user_outside_the_roster_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _unknown(right: Function) -> Function:
     def wrong(state: ServerState, user: int, stamp: int, values: Any) -> ServerState:
@@ -368,6 +412,8 @@ def _unknown(right: Function) -> Function:
     f"{_MODULE}:store",
     lambda: _run(_TINY, _TWO[0]),
     _TESTS + "test_a_server_that_is_stopped_at_every_step_goes_on_as_another",
+    kind="sum",
+    source="forgotten",
 )
 def _lost(right: Function) -> Function:
     return lambda state: {**right(state), "buffer": []}
@@ -380,6 +426,8 @@ def _lost(right: Function) -> Function:
     f"{_MODULE}:restore",
     lambda: fedbuff.store(fedbuff.restore(fedbuff.store(_stepped()))),
     _TESTS + "test_an_update_comes_once_also_after_it_was_averaged",
+    kind="acceptance",
+    source="forgotten",
 )
 def _amnesia(right: Function) -> Function:
     return lambda data: replace(right(data), accepted=frozenset())
@@ -396,6 +444,8 @@ def _stepped() -> ServerState:
     f"{_MODULE}:_packed",
     lambda: fedbuff.store(fedbuff.start(_TINY, np.full(3, 0.1 + 0.2))),
     _TESTS + "test_every_bit_of_a_number_is_kept",
+    kind="sum",
+    source="arithmetic: decimal digits that do not give all bits back",
 )
 def _fewer_bits(right: Function) -> Function:
     def wrong(values: Any) -> Any:

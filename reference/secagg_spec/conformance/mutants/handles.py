@@ -69,6 +69,8 @@ def _undeclared() -> object:
     "a second session under a handle in use replaces the first, whose state is lost",
     f"{_SESSIONS}.new",
     lambda: _asked(_new("a"), _new("a")),
+    kind="form",
+    source="clause left out",
 )
 def _taken_over(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, **given: Any) -> Any:
@@ -84,6 +86,8 @@ def _taken_over(right: Function) -> Function:
     "a session that was freed can still be asked",
     f"{_SESSIONS}.free",
     lambda: _asked(_new("a"), _free("a"), _free("a")),
+    kind="form",
+    source="kept too long",
 )
 def _never_freed(right: Function) -> Function:
     def wrong(self: Sessions, handle: str) -> Any:
@@ -99,6 +103,8 @@ def _never_freed(right: Function) -> Function:
     "a session that was refused answers to its handle all the same",
     f"{_SESSIONS}.free",
     lambda: _asked(_free("a")),
+    kind="form",
+    source="clause left out",
 )
 def _anything_freed(right: Function) -> Function:
     def wrong(self: Sessions, handle: str) -> Any:
@@ -115,6 +121,8 @@ def _anything_freed(right: Function) -> Function:
     "a step is taken by the session that was opened last, whatever its handle",
     f"{_SESSIONS}._found",
     lambda: _asked(_new("a"), _new("b", **_OTHER), _step("a")),
+    kind="form",
+    source="other rule: the session that was opened last",
 )
 def _last_one(right: Function) -> Function:
     def wrong(self: Sessions, handle: str) -> Any:
@@ -130,6 +138,8 @@ def _last_one(right: Function) -> Function:
     "when many sessions are open, the first ones are forgotten",
     f"{_SESSIONS}.new",
     lambda: _asked(*(_new(f"h{number}") for number in range(256)), _free("h0")),
+    kind="form",
+    source="forgotten",
 )
 def _forgets(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, **given: Any) -> Any:
@@ -146,6 +156,8 @@ def _forgets(right: Function) -> Function:
     "a parameter that the protocol does not have is passed over, and so is a misspelt one",
     f"{_SDK}:check_party",
     lambda: _asked(_new("a", numbers={**_NEW["numbers"], "zq": 1})),
+    kind="form",
+    source="silent repair",
 )
 def _ignored(right: Function) -> Function:
     def wrong(params: dict[str, Any], declared: Any) -> Any:
@@ -162,6 +174,8 @@ def _ignored(right: Function) -> Function:
     "a phase that the protocol does not have is an error of the adapter, and no rejection",
     f"{_SESSIONS}.step",
     lambda: _asked(_new("a"), _step("a", "sleep")),
+    kind="form",
+    source="clause left out",
 )
 def _any_phase(right: Function) -> Function:
     def wrong(self: Sessions, handle: str, phase: str, inbox: Any) -> Any:
@@ -177,6 +191,8 @@ def _any_phase(right: Function) -> Function:
     f"{_SDK}:check_party",
     _undeclared,
     "tests/conformance/test_sessions.py::test_a_party_that_is_not_declared_is_unsupported",
+    kind="form",
+    source="wrong reason",
 )
 def _refused(right: Function) -> Function:
     def wrong(params: dict[str, Any], declared: Any) -> Any:
@@ -194,6 +210,8 @@ def _refused(right: Function) -> Function:
     "wrong blame: a refused step of a session does not say whose message was wrong",
     f"{_SDK}:Reject.answer",
     lambda: Reject("bad_share", "x", [1]).answer(),
+    kind="refusal",
+    source="wrong reason",
 )
 def _nobody(right: Function) -> Function:
     return lambda self: {name: value for name, value in right(self).items() if name != "blamed"}

@@ -126,6 +126,8 @@ def _asked(gone: int) -> Callable[[], object]:
     "wrong sums: a segment has masks that are shared with users of other cells, which nobody cancels modulo its R",
     f"{_SAG}:_masked",
     _sent,
+    kind="sum",
+    source="wrong term",
 )
 def _outside_the_cell(right: Function) -> Function:
     def wrong(state: Any, part: Any, received: Any) -> UintArray:
@@ -145,6 +147,8 @@ def _outside_the_cell(right: Function) -> Function:
     "masks do not cancel: the number of a segment in its keys is one too large",
     f"{_SAG}:Round.parts_of",
     _sent,
+    kind="form",
+    source="off by one",
 )
 def _from_1(right: Function) -> Function:
     return lambda self, user: tuple(replace(part, segment=part.segment + 1) for part in right(self, user))
@@ -156,6 +160,8 @@ def _from_1(right: Function) -> Function:
     "privacy: the self mask is left out in all segments but the first",
     f"{_SAG}:_masked",
     _sent,
+    kind="privacy",
+    source="clause in part",
 )
 def _bare(right: Function) -> Function:
     def wrong(state: Any, part: Any, received: Any) -> UintArray:
@@ -173,6 +179,8 @@ def _bare(right: Function) -> Function:
     "larger messages: the modulus of every cell is that of the sum over all users",
     f"{_PLAN}:Parameters._cell",
     _sent,
+    kind="form",
+    source="other rule: the modulus of SecAgg",
 )
 def _all_users(right: Function) -> Function:
     def wrong(self: Parameters, *place: Any) -> Cell:
@@ -189,6 +197,8 @@ def _all_users(right: Function) -> Function:
     "wrong values: a cell of two groups takes the levels of the one with more",
     f"{_PLAN}:Parameters._cell",
     _sent,
+    kind="sum",
+    source="other rule: the levels of the larger subgroup",
 )
 def _larger_levels(right: Function) -> Function:
     return lambda self, segment, start, stop, subgroups: replace(
@@ -211,6 +221,8 @@ def _ring_of(p: Parameters, subgroups: tuple[int, ...]) -> Any:
     "privacy: of a subgroup with T + 1 users T colluders read the segment of one user",
     f"{_PLAN}:_check_groups",
     lambda: _outcome(lambda: replace(_numbers(), sizes=(2, 6))),
+    kind="privacy",
+    source="off by one",
 )
 def _one_honest(right: Function) -> Function:
     def wrong(given: Any) -> None:
@@ -230,6 +242,8 @@ def _one_honest(right: Function) -> Function:
     "wrong sums: a number that is not below K but below the modulus is masked, and the sum is beyond what it can be",
     f"{_HSA}:_below",
     lambda: _outcome(lambda: heterosag.user_start(_numbers(), bytes(16), 0, 0, np.full(5, 5, np.uint64))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _below_the_modulus(right: Function) -> Function:
     return lambda update, cell: None
@@ -244,6 +258,8 @@ def _below_the_modulus(right: Function) -> Function:
     "wrong encoding: the bits of an element stand from the highest on",
     f"{_PACKING}:pack",
     _sent,
+    kind="form",
+    source="encoding",
 )
 def _highest_first(right: Function) -> Function:
     def wrong(numbers: UintArray, modulus: int) -> bytes:
@@ -260,6 +276,8 @@ def _highest_first(right: Function) -> Function:
     "larger messages: an element has a bit that it does not need",
     f"{_PACKING}:bits_of",
     _sent,
+    kind="form",
+    source="off by one",
 )
 def _bit_more(right: Function) -> Function:
     return lambda modulus: min(right(modulus) + 1, 32)
@@ -271,6 +289,8 @@ def _bit_more(right: Function) -> Function:
     "larger messages: every element has 32 bits",
     f"{_PACKING}:bits_of",
     _sent,
+    kind="form",
+    source="encoding",
 )
 def _words(right: Function) -> Function:
     return lambda modulus: 32
@@ -282,6 +302,8 @@ def _words(right: Function) -> Function:
     "wrong encoding: a segment begins in the byte in which the one before it ends",
     f"{_HSA}:pack_segments",
     _sent,
+    kind="form",
+    source="encoding",
 )
 def _as_one(right: Function) -> Function:
     def wrong(cells: Sequence[Any], masked: UintArray) -> bytes:
@@ -306,6 +328,8 @@ def _first_changed(change: Callable[[bytes], bytes]) -> Callable[[], object]:
     "acceptance: one input has many encodings",
     f"{_PACKING}:unpack",
     _first_changed(lambda data: data[:1] + bytes([data[1] | 128]) + data[2:]),
+    kind="acceptance",
+    source="clause in part",
 )
 def _left_over(right: Function) -> Function:
     def wrong(data: bytes, count: int, modulus: int) -> UintArray:
@@ -322,6 +346,8 @@ def _left_over(right: Function) -> Function:
     "acceptance: an element that is not below its modulus is reduced",
     f"{_PACKING}:unpack",
     _first_changed(lambda data: bytes([data[0] | 31]) + data[1:]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(right: Function) -> Function:
     def wrong(data: bytes, count: int, modulus: int) -> UintArray:
@@ -341,6 +367,8 @@ def _reduced(right: Function) -> Function:
     "acceptance: segments are cut, and filled up with zeros",
     f"{_HSA}:unpack_segments",
     _first_changed(lambda data: data + b"\0"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_length(right: Function) -> Function:
     def wrong(cells: Sequence[Any], data: bytes) -> UintArray:
@@ -356,6 +384,8 @@ def _any_length(right: Function) -> Function:
     "wrong blame: it is not said whose segments are not in the packed form",
     f"{_HSA}:read_segments",
     _first_changed(lambda data: data + b"\0"),
+    kind="refusal",
+    source="wrong reason",
 )
 def _unblamed(right: Function) -> Function:
     def wrong(round: Any, sender: int, data: bytes) -> UintArray:
@@ -391,6 +421,8 @@ mutant(
     "privacy: a cell with one survivor is unmasked, and its sum is the segment of this user",
     f"{_HSA}:check_cells",
     _thinned(1),
+    kind="privacy",
+    source="clause in part",
 )(_counted(lambda p: 2, lambda p: p.T + 1))
 mutant(
     "cell-of-t-plus-one",
@@ -398,6 +430,8 @@ mutant(
     "privacy: T colluders in a cell of T + 1 survivors subtract their own segments and read one user's",
     f"{_HSA}:check_cells",
     _thinned(2),
+    kind="privacy",
+    source="off by one",
 )(_counted(lambda p: 1, lambda p: p.T))
 mutant(
     "lost-subgroup-ends-the-round",
@@ -405,6 +439,8 @@ mutant(
     "failure: a round is ended because of a cell of which nobody is left",
     f"{_HSA}:check_cells",
     lambda: _sent({"masked_input": range(4)}),
+    kind="refusal",
+    source="clause too strict",
 )(_counted(lambda p: 0, lambda p: p.T + 1))
 
 
@@ -414,6 +450,8 @@ mutant(
     "privacy: a user answers a request that leaves a cell one survivor",
     f"{_HSA}:user_unmasking",
     _asked(3),
+    kind="privacy",
+    source="clause left out",
 )
 def _trusting(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -434,6 +472,8 @@ def _trusting(right: Function) -> Function:
     "failure: the server asks for what no user will answer, and keeps what it was sent",
     f"{_HSA}:server_masked_input",
     lambda: _taken(5, SERVER, lambda mail: [message for message in mail if message.sender >= 3]),
+    kind="acceptance",
+    source="clause left out",
 )
 def _unseen(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -466,6 +506,8 @@ def _unseen(right: Function) -> Function:
     "wrong sums: as soon as somebody drops out, what is left is taken off where it has to be added",
     f"{_SAG}:unmask",
     lambda: _sent({"masked_input": [1]}),
+    kind="sum",
+    source="paper: HET-EQ10",
 )
 def _equation_10(right: Function) -> Function:
     return lambda ring, total, own, left: right(ring, total, own, ((j, i, mask) for i, j, mask in left))
@@ -477,6 +519,8 @@ def _equation_10(right: Function) -> Function:
     "wrong sums: the sums of a segment stand in another order than that of the first subgroups",
     f"{_HSA}:cell_sums",
     _sent,
+    kind="sum",
+    source="order",
 )
 def _last_subgroup(right: Function) -> Function:
     def wrong(*arguments: Any) -> Any:
@@ -491,6 +535,8 @@ def _last_subgroup(right: Function) -> Function:
     "wrong values: a cell of which nobody is left counts with a sum of zeros",
     f"{_HSA}:cell_sums",
     lambda: _sent({"masked_input": range(4)}),
+    kind="sum",
+    source="wrong term",
 )
 def _empty_cells(right: Function) -> Function:
     def wrong(parameters: Any, survivors: Any, totals: Any) -> Any:
@@ -517,6 +563,8 @@ def _impossible() -> object:
     "wrong sums: what no honest users can have sent goes into the aggregate",
     f"{_HSA}:_cell_sum",
     _impossible,
+    kind="acceptance",
+    source="clause left out",
 )
 def _returned(right: Function) -> Function:
     def wrong(cell: Cell, survivors: Any, total: UintArray) -> Any:
@@ -531,6 +579,8 @@ def _returned(right: Function) -> Function:
     "wrong blame: survivors outside the cell are blamed as well",
     f"{_HSA}:_cell_sum",
     lambda: _outcome(lambda: heterosag.cell_sums(_lonely(), range(1, 8), _too_large(_lonely()))),
+    kind="refusal",
+    source="wrong reason",
 )
 def _all_blamed(right: Function) -> Function:
     def wrong(cell: Cell, survivors: Any, total: UintArray) -> Any:
@@ -560,6 +610,8 @@ mutant(
     "privacy: the difference of two rounds is the segment of the user that was left out of one",
     f"{_HSA}:check_past",
     lambda: _sent({"masked_input": [1]}, [frozenset(range(8))]),
+    kind="privacy",
+    source="paper: heterosag, over rounds",
 )(lambda right: lambda parameters, survivors, past: right(parameters, survivors, ()))
 mutant(
     "the-last-round-alone-is-remembered",
@@ -567,6 +619,8 @@ mutant(
     "privacy: a user is left out of a round after another one that hides it",
     f"{_HSA}:check_past",
     lambda: _sent({"masked_input": [1]}, [frozenset(range(8)), frozenset(range(4, 8))]),
+    kind="privacy",
+    source="clause in part",
 )(lambda right: lambda parameters, survivors, past: right(parameters, survivors, past[-1:]))
 
 
@@ -586,6 +640,8 @@ mutant(
     "privacy: the server asks for survivors that with those of an earlier round tell about one user",
     f"{_HSA}:server_masked_input",
     _asked_again,
+    kind="privacy",
+    source="paper: heterosag, over rounds",
 )(lambda right: lambda state, inbox, *, randomness: right(replace(state, past=()), inbox, randomness=randomness))
 
 
@@ -596,6 +652,8 @@ mutant(
     f"{_HSA}:_later",
     lambda: _outcome(lambda: heterosag.server_again(_network(_numbers()).states[SERVER], 9)),
     "tests/protocols/test_heterosag.py::test_a_party_goes_on_with_its_parameters_and_a_later_round",
+    kind="privacy",
+    source="clause left out",
 )(lambda right: lambda last, number: number)
 
 
@@ -608,6 +666,8 @@ mutant(
     "masks do not cancel, or a round of SecAgg has the masks of one of HeteroSAg",
     f"{_HSA}:agreed",
     _sent,
+    kind="privacy",
+    source="field not bound: the protocol",
 )(lambda right: lambda *arguments: replace(right(*arguments), protocol="secagg"))
 
 
@@ -626,6 +686,8 @@ mutant(
     "privacy: one mask serves under two ranges",
     f"{_PLAN}:Parameters.digest",
     lambda: _digest(range=Range(0.0, 1.0)),
+    kind="privacy",
+    source="field not bound: the range",
 )(_hashed(lambda p: replace(p, range=_RANGE)))
 mutant(
     "matrix-not-in-the-hash",
@@ -633,6 +695,8 @@ mutant(
     "privacy: parties with different matrices do not notice it",
     f"{_PLAN}:Parameters.digest",
     lambda: _digest(matrix="perfect"),
+    kind="privacy",
+    source="field not bound: the matrix",
 )(_hashed(lambda p: replace(p, matrix="cyclic")))
 
 
@@ -642,6 +706,8 @@ mutant(
     "masks do not cancel: the numbers of the groups are hashed in another order",
     f"{_PLAN}:Parameters.digest",
     _digest,
+    kind="form",
+    source="order",
 )
 def _as_lists(right: Function) -> Function:
     def digest(self: Parameters) -> bytes:
@@ -692,6 +758,8 @@ def _answered(op: str, params: Mapping[str, Any]) -> Callable[[], object]:
     "acceptance: a second secret with one user takes the place of the first",
     f"{_TARGET}:check_users",
     _answered("heterosag.mask", _mask_params(secrets=[[1, "07" * 32], [1, "08" * 32]])),
+    kind="acceptance",
+    source="silent repair",
 )
 def _last_secret(right: Function) -> Function:
     def wrong(name: str, users: Sequence[int], N: int) -> None:
@@ -706,6 +774,8 @@ def _last_secret(right: Function) -> Function:
     "wrong sums: a mask stays in them since its secret is missing",
     f"{_TARGET}:_left",
     _answered("heterosag.unmask", _unmask_params(secrets=[[0, 1, "07" * 32]])),
+    kind="acceptance",
+    source="silent repair",
 )
 def _missing(right: Function) -> Function:
     def wrong(parameters: Parameters, survivors: Any, entries: Any) -> Any:
@@ -724,6 +794,8 @@ def _missing(right: Function) -> Function:
     "acceptance: one set of survivors has many requests",
     f"{_TARGET}:pairwise",
     _answered("heterosag.unmask", _unmask_params(survivors=[2, 1, *range(3, 8)])),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_order(right: Function) -> Function:
     return lambda users: ()
@@ -735,6 +807,8 @@ def _any_order(right: Function) -> Function:
     "acceptance: keys and seeds are cut to their length, and filled up with zeros",
     f"{_TARGET}:_key",
     _answered("heterosag.mask", _mask_params(self_seed="07" * 33)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted(right: Function) -> Function:
     return lambda name, text: bytes.fromhex(text)[:32].ljust(32, b"\0")
@@ -746,6 +820,8 @@ def _fitted(right: Function) -> Function:
     "acceptance: a round takes a trim where nothing is trimmed",
     "secagg_spec.arithmetic.averages:combined",
     lambda: _round_with(trim=1),
+    kind="acceptance",
+    source="silent repair",
 )
 def _no_trim(right: Function) -> Function:
     return lambda means, counts, method="mean", trim=0: right(means, counts, method, trim * (method == "trimmed"))

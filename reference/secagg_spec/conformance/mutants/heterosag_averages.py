@@ -28,6 +28,8 @@ _FOUR = ["00000000", "07000000", "03000000", "0c000000"]
     "wrong values: a level stands for a K-th of the range and not for one of K - 1 parts",
     _MEAN,
     averaged,
+    kind="sum",
+    source="off by one",
 )
 def _steps(right: Function) -> Function:
     def wrong(total: UintArray, *, count: int, levels: int, range: Range) -> RealArray:
@@ -43,6 +45,8 @@ def _steps(right: Function) -> Function:
     "bias: the lower bound is not added",
     _MEAN,
     averaged,
+    kind="sum",
+    source="wrong term",
 )
 def _without(right: Function) -> Function:
     return lambda total, **named: right(total, **named) - named["range"].low
@@ -54,6 +58,8 @@ def _without(right: Function) -> Function:
     "inexact: cell means are taken in binary32",
     _MEAN,
     averaged,
+    kind="sum",
+    source="arithmetic: binary32",
 )
 def _single(right: Function) -> Function:
     def wrong(*given: Any, **named: Any) -> RealArray:
@@ -70,6 +76,8 @@ def _single(right: Function) -> Function:
     "wrong values: a sum that no users can have is cut to the largest that they can",
     _MEAN,
     lambda: averaged(counts=[1, 1, 1, 1, 1]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_size(right: Function) -> Function:
     def wrong(total: UintArray, *, count: int, levels: int, range: Range) -> Any:
@@ -85,6 +93,8 @@ def _any_size(right: Function) -> Function:
     "wrong values: a cell with one level is taken for one with two",
     _MEAN,
     lambda: averaged(levels=[1, 3, 3, 4, 6]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _one_level(right: Function) -> Function:
     return lambda total, **named: right(total, **{**named, "levels": max(named["levels"], 2)})
@@ -96,6 +106,8 @@ def _one_level(right: Function) -> Function:
     "bias: each cell counts alike, however many users it has",
     f"{_AVERAGES}:weighted_mean",
     averaged,
+    kind="sum",
+    source="wrong term",
 )
 def _of_means(right: Function) -> Function:
     def wrong(means: RealArray, counts: Sequence[int]) -> Any:
@@ -111,6 +123,8 @@ def _of_means(right: Function) -> Function:
     "bias: of an even number of cells the median is the lower one of the two in the middle",
     f"{_AVERAGES}:median",
     lambda: averaged("median", levels=[2, 3, 3, 4], counts=[4, 5, 3, 6], sums=_FOUR),
+    kind="sum",
+    source="other rule: the lower one of two in the middle",
 )
 def _lower(right: Function) -> Function:
     def wrong(means: RealArray) -> RealArray:
@@ -126,6 +140,8 @@ def _lower(right: Function) -> Function:
     "no value: the two means in the middle are added before they are halved, and the sum is infinite",
     f"{_AVERAGES}:median",
     lambda: averaged("median", range=packed_range(_STEEP), levels=[2, 2], counts=[3, 3], sums=_LARGE),
+    kind="sum",
+    source="arithmetic: overflow",
 )
 def _added_first(right: Function) -> Function:
     def wrong(means: RealArray) -> RealArray:
@@ -143,6 +159,8 @@ def _added_first(right: Function) -> Function:
     "wrong values: the cell in the middle by its first element is taken, and not the median of each coordinate",
     f"{_AVERAGES}:median",
     lambda: averaged("median"),
+    kind="sum",
+    source="other rule: the row in the middle",
 )
 def _of_rows(right: Function) -> Function:
     def wrong(means: RealArray) -> RealArray:
@@ -159,6 +177,8 @@ def _of_rows(right: Function) -> Function:
     "no defence: the mean is taken for the median",
     f"{_AVERAGES}:median",
     lambda: averaged("median"),
+    kind="sum",
+    source="other rule: the mean",
 )
 def _mean(right: Function) -> Function:
     return lambda means: averages.weighted_mean(means, [1] * len(means)) if len(means) else right(means)
@@ -170,6 +190,8 @@ def _mean(right: Function) -> Function:
     "bias: the b largest are left out, and the b smallest are not",
     f"{_AVERAGES}:trimmed_mean",
     lambda: averaged("trimmed", 1),
+    kind="sum",
+    source="clause in part",
 )
 def _one_side(right: Function) -> Function:
     def wrong(means: RealArray, trim: int) -> Any:
@@ -185,6 +207,8 @@ def _one_side(right: Function) -> Function:
     "no defence: b cells are left out in all, and not on each side",
     f"{_AVERAGES}:trimmed_mean",
     lambda: averaged("trimmed", 1),
+    kind="sum",
+    source="other rule: trimmed in all and not on each side",
 )
 def _half(right: Function) -> Function:
     def wrong(means: RealArray, trim: int) -> Any:
@@ -200,6 +224,8 @@ def _half(right: Function) -> Function:
     "no defence: a trim that leaves nothing is made smaller, and a negative one is 0",
     f"{_AVERAGES}:trimmed_mean",
     lambda: [averaged("trimmed", 3), averaged("trimmed", -1)],
+    kind="acceptance",
+    source="silent repair",
 )
 def _as_far(right: Function) -> Function:
     return lambda means, trim: right(means, min(max(trim, 0), (len(means) - 1) // 2))
@@ -211,6 +237,8 @@ def _as_far(right: Function) -> Function:
     "no defence: a method that nobody knows is the mean",
     f"{_AVERAGES}:combined",
     lambda: averaged("mode"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_method(right: Function) -> Function:
     def wrong(means: RealArray, counts: Sequence[int], method: str = "mean", trim: int = 0) -> Any:
@@ -225,6 +253,8 @@ def _any_method(right: Function) -> Function:
     "no defence: a trim beside another method is passed over",
     f"{_AVERAGES}:combined",
     lambda: averaged("median", 1),
+    kind="acceptance",
+    source="silent repair",
 )
 def _not_looked_at(right: Function) -> Function:
     def wrong(means: RealArray, counts: Sequence[int], method: str = "mean", trim: int = 0) -> Any:
@@ -249,6 +279,8 @@ mutant(
     "wrong values: levels, counts and sums are cut to the shortest of them, and empty ones give an empty segment",
     BUILD,
     lambda: [averaged(levels=[2, 3]), averaged(counts=[4, 5])],
+    kind="acceptance",
+    source="silent repair",
 )(wrapping("heterosag.average")(_shortest))
 
 
@@ -258,6 +290,8 @@ mutant(
     "wrong values: a cell without survivors counts as one with a survivor",
     _MEAN,
     lambda: averaged("median", counts=[0, 5, 3, 6, 4], sums=["0000000000000000"] * 5),
+    kind="acceptance",
+    source="silent repair",
 )
 def _nobody(right: Function) -> Function:
     return lambda total, **named: right(total, **{**named, "count": max(named["count"], 1)})
@@ -274,4 +308,6 @@ mutant(
     "wrong values: sums are cut, or continued by zeros, to the length of the first",
     BUILD,
     lambda: averaged(sums=["00000000", "0000000001000000", *["00000000"] * 3]),
+    kind="acceptance",
+    source="silent repair",
 )(changing("heterosag.average")(_fitted))

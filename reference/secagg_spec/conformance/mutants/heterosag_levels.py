@@ -27,6 +27,8 @@ def _scaled(x: RealArray, levels: int, range: Range) -> RealArray:
     "bias: a number is rounded to the nearest level, whatever the draw is",
     _QUANTISE,
     lambda: quantised([0.75], [0.9]),
+    kind="sum",
+    source="other rule: rounding to the nearest integer",
 )
 def _nearest(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -42,6 +44,8 @@ def _nearest(right: Function) -> Function:
     "bias: a number is rounded up when the draw is above its fractional part",
     _QUANTISE,
     lambda: quantised([0.75], [0.9]),
+    kind="sum",
+    source="sign",
 )
 def _turned(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -58,6 +62,8 @@ def _turned(right: Function) -> Function:
     "wrong values: the range is cut into K steps and not into K - 1, so that the last level is never met",
     _QUANTISE,
     lambda: quantised([0.2], [0.3]),
+    kind="sum",
+    source="off by one",
 )
 def _steps(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -74,6 +80,8 @@ def _steps(right: Function) -> Function:
     "wrong sum: the draw 0 takes a number one level too high, and r2 beyond the last level",
     _QUANTISE,
     lambda: quantised([1.0], [0.0]),
+    kind="sum",
+    source="off by one",
 )
 def _above(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -89,6 +97,8 @@ def _above(right: Function) -> Function:
     "wrong values: numbers are taken in binary32, which is too coarse for many levels and narrow ranges",
     _QUANTISE,
     lambda: quantised([0.1], [0.445], 10**6),
+    kind="sum",
+    source="arithmetic: binary32",
 )
 def _single(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -105,6 +115,8 @@ def _single(right: Function) -> Function:
     "bias: a number outside the range is moved to its bound, and nobody is told",
     _QUANTISE,
     lambda: quantised([1.5], [0.5]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _in_silence(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> UintArray:
@@ -120,6 +132,8 @@ def _in_silence(right: Function) -> Function:
     "failure: a number outside the range is refused although it was to be clipped",
     f"{_RANGE}.clip",
     lambda: quantised([1.5], [0.5], clip=True),
+    kind="refusal",
+    source="clause left out",
 )
 def _never(right: Function) -> Function:
     return lambda self, x: x
@@ -131,6 +145,8 @@ def _never(right: Function) -> Function:
     "wrong values: NaN is carried as a bound when numbers are to be clipped",
     f"{_RANGE}.clip",
     lambda: quantised([float("nan")], [0.5], clip=True),
+    kind="acceptance",
+    source="silent repair",
 )
 def _nan(right: Function) -> Function:
     return lambda self, x: right(self, np.where(np.isnan(x), self.low, x))
@@ -142,6 +158,8 @@ def _nan(right: Function) -> Function:
     "wrong values: NaN is carried as the middle of the range",
     _QUANTISE,
     lambda: quantised([float("nan")], [0.5]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _nan_middle(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -157,6 +175,8 @@ def _nan_middle(right: Function) -> Function:
     "failure: an infinite number is refused although it was to be clipped",
     f"{_RANGE}.clip",
     lambda: quantised([float("inf")], [0.5], clip=True),
+    kind="refusal",
+    source="clause in part",
 )
 def _infinite(right: Function) -> Function:
     return lambda self, x: np.where(np.isinf(x), x, right(self, x))
@@ -168,6 +188,8 @@ def _infinite(right: Function) -> Function:
     "bias: a draw outside [0, 1) is moved into it",
     _QUANTISE,
     lambda: quantised([0.5], [1.0]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_draw(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -183,6 +205,8 @@ def _any_draw(right: Function) -> Function:
     "bias: draws are cut, or repeated, so that they are as many as the numbers",
     _QUANTISE,
     lambda: quantised([0.5, 0.5], [0.5]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _draws_fitted(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -197,6 +221,8 @@ def _draws_fitted(right: Function) -> Function:
     "wrong values: a number of levels that is not allowed is replaced by the nearest one that is",
     _QUANTISE,
     lambda: quantised([0.5], [0.5], 1),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_number(right: Function) -> Function:
     def wrong(x: RealArray, *, levels: int, range: Range, rounding: RealArray) -> Any:
@@ -211,6 +237,8 @@ def _any_number(right: Function) -> Function:
     "wrong values: more than 2**31 levels are taken",
     "secagg_spec.arithmetic.levels:check_levels",
     lambda: quantised([0.5], [0.5], MAX_LEVELS + 1),
+    kind="acceptance",
+    source="clause in part",
 )
 def _up_to(right: Function) -> Function:
     return lambda levels: right(levels) if levels < 2 or levels > 2**40 else levels
@@ -226,6 +254,8 @@ def _bounds(*numbers: float) -> object:
     "disagreement: bounds that fall are exchanged",
     f"{_RANGE}.__post_init__",
     lambda: _bounds(1.0, -1.0),
+    kind="acceptance",
+    source="silent repair",
 )
 def _sorted(right: Function) -> Function:
     def wrong(self: Range) -> None:
@@ -243,6 +273,8 @@ def _sorted(right: Function) -> Function:
     "wrong values: a range of no width, or of an infinite one, or to NaN, is taken",
     f"{_RANGE}.__post_init__",
     lambda: [_bounds(1.0, 1.0), _bounds(-1.7e308, 1.7e308)],
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_width(right: Function) -> Function:
     def wrong(self: Range) -> None:
@@ -258,6 +290,8 @@ def _any_width(right: Function) -> Function:
     "disagreement: of a range with more than two bounds the first two are taken",
     _READ,
     lambda: _bounds(-1.0, 1.0, 2.0),
+    kind="acceptance",
+    source="silent repair",
 )
 def _first_two(right: Function) -> Function:
     return lambda text: right(text[:32])
@@ -269,6 +303,8 @@ def _first_two(right: Function) -> Function:
     "disagreement: a single bound stands for itself and its opposite",
     _READ,
     lambda: _bounds(-1.0),
+    kind="acceptance",
+    source="silent repair",
 )
 def _one_bound(right: Function) -> Function:
     def wrong(text: str) -> Any:

@@ -39,6 +39,8 @@ def _shares(count: int, parts: int) -> list[int]:
     "disagreement: where Z does not divide d, the last segments have one element more",
     f"{_NUMBERS}.lengths",
     plan,
+    kind="form",
+    source="other rule: the rest goes to the last ones",
 )
 def _shorter(right: Any) -> Any:
     return property(lambda self: tuple(_shares(self.d, self.count)))
@@ -50,6 +52,8 @@ def _shorter(right: Any) -> Any:
     "disagreement: where Z does not divide d, the last segment takes all that is left",
     f"{_NUMBERS}.lengths",
     plan,
+    kind="form",
+    source="other rule: the rest goes to the last one",
 )
 def _rest(right: Any) -> Any:
     def wrong(self: Parameters) -> tuple[int, ...]:
@@ -65,6 +69,8 @@ def _rest(right: Any) -> Any:
     "disagreement: where subgroups are not alike, the last ones have one user more",
     f"{_NUMBERS}.members",
     plan,
+    kind="form",
+    source="other rule: the rest goes to the last ones",
 )
 def _smaller(right: Any) -> Any:
     def wrong(self: Parameters) -> tuple[tuple[int, ...], ...]:
@@ -80,6 +86,8 @@ def _smaller(right: Any) -> Any:
     "disagreement: the users of a group are dealt out to its subgroups in turn",
     f"{_NUMBERS}.members",
     plan,
+    kind="form",
+    source="other rule: users dealt out in turn",
 )
 def _dealt(right: Any) -> Any:
     def wrong(self: Parameters) -> tuple[tuple[int, ...], ...]:
@@ -92,14 +100,16 @@ def _dealt(right: Any) -> Any:
 # ------------------------------------------------------------------------------------------------------------ matrices
 
 
-def _planned(name: str, effect: str, witness: Callable[[], object]) -> Callable[[Callable[[Parameters], Any]], Any]:
+def _planned(
+    name: str, effect: str, witness: Callable[[], object], *, kind: str, source: str
+) -> Callable[[Callable[[Parameters], Any]], Any]:
     """Register a mutant with another matrix; the function returns None where it is the right one."""
 
     def register(change: Callable[[Parameters], Any]) -> Any:
         def build(right: Any) -> Any:
             return property(lambda self: change(self) or right.func(self))
 
-        return mutant(name, "HSA-11", effect, f"{_NUMBERS}.plan", witness)(build)
+        return mutant(name, "HSA-11", effect, f"{_NUMBERS}.plan", witness, kind=kind, source=source)(build)
 
     return register
 
@@ -118,6 +128,8 @@ def _cells(table: Sequence[Sequence[int]]) -> segments.Matrix:
     "algorithm-2-as-printed",
     "privacy: the counter s starts from 0, so that cells of three subgroups stand beside ones alone",
     lambda: plan(matrix="cyclic", N=18, sizes=(9, 9), subgroups=(3, 3)),
+    kind="privacy",
+    source="paper: HET-ALG2",
 )
 def _printed(self: Parameters) -> Any:
     return _cells(segments.algorithm_2(self.subgroups, lambda d: 0)) if self.matrix == "cyclic" else None
@@ -127,6 +139,8 @@ def _printed(self: Parameters) -> Any:
     "cyclic-for-even-z",
     "privacy: for an even number of subgroups the matrix perfect is the cyclic one, which shows more",
     lambda: many(6),
+    kind="privacy",
+    source="paper: heterosag, inference robustness",
 )
 def _even(self: Parameters) -> Any:
     return segments.cyclic(self.count) if self.count % 2 == 0 else None
@@ -136,6 +150,8 @@ def _even(self: Parameters) -> Any:
     "cyclic-for-any-z",
     "privacy: the matrix is the cyclic one whatever was agreed on",
     lambda: many(9),
+    kind="privacy",
+    source="paper: heterosag, inference robustness",
 )
 def _always(self: Parameters) -> Any:
     return segments.cyclic(self.count)
@@ -145,6 +161,8 @@ def _always(self: Parameters) -> Any:
     "perfect-for-any-z",
     "disagreement: the matrix is the perfect one whatever was agreed on",
     lambda: many(9, "cyclic"),
+    kind="form",
+    source="other rule: one matrix for all",
 )
 def _never(self: Parameters) -> Any:
     return segments.perfect(self.count) if self.matrix == "cyclic" and self.count <= 32 else None
@@ -154,6 +172,8 @@ def _never(self: Parameters) -> Any:
     "row-sum-without-one",
     "disagreement: in segment l the subgroup a is with l - a, so that segments stand in each other's place",
     lambda: many(5, "cyclic"),
+    kind="form",
+    source="off by one",
 )
 def _row_sum(self: Parameters) -> Any:
     rows = segments.cyclic(self.count)
@@ -164,6 +184,8 @@ def _row_sum(self: Parameters) -> Any:
     "all-alone-first",
     "disagreement: the segment in which each subgroup is alone is the first and not the last",
     lambda: many(6),
+    kind="form",
+    source="order",
 )
 def _alone_first(self: Parameters) -> Any:
     rows = segments.perfect(self.count) if self.matrix == "perfect" and self.count % 2 == 0 else None
@@ -174,6 +196,8 @@ def _alone_first(self: Parameters) -> Any:
     "naive-matrix",
     "privacy: each subgroup is alone in every segment, as in the naive scheme",
     lambda: many(3),
+    kind="privacy",
+    source="other rule: the naive scheme",
 )
 def _naive(self: Parameters) -> Any:
     return segments.separate(self.count)
@@ -195,6 +219,8 @@ def _pair(a: int, b: int, last: int) -> tuple[int, int]:
     "privacy: the factors are the usual ones, which form short circles where n - 1 is no prime",
     _FACTORS,
     lambda: many(9),
+    kind="privacy",
+    source="other rule: the usual one-factorisation",
 )
 def _rotation(right: Function) -> Function:
     def wrong(points: int) -> Any:
@@ -210,6 +236,8 @@ def _rotation(right: Function) -> Function:
     "disagreement: the pairs of a starter go round in the other direction",
     "secagg_spec.arithmetic.factorisations:_from_starter",
     lambda: many(15),
+    kind="form",
+    source="order",
 )
 def _starter(right: Function) -> Function:
     def wrong(points: int, starter: Any) -> Any:
@@ -225,6 +253,8 @@ def _starter(right: Function) -> Function:
     "privacy: where no construction is known, one that shows more is taken in silence",
     _FACTORS,
     lambda: many(35),
+    kind="privacy",
+    source="silent repair",
 )
 def _any_perfect(right: Function) -> Function:
     return lambda points: _rotated(points) if points > 32 else right(points)
@@ -233,14 +263,14 @@ def _any_perfect(right: Function) -> Function:
 # -------------------------------------------------------------------------------------------------- levels and moduli
 
 
-def _celled(name: str, effect: str) -> Callable[[Callable[[Parameters, Cell], Cell]], Any]:
+def _celled(name: str, effect: str, *, kind: str, source: str) -> Callable[[Callable[[Parameters, Cell], Cell]], Any]:
     """Register a mutant with other cells."""
 
     def register(change: Callable[[Parameters, Cell], Cell]) -> Any:
         def build(right: Function) -> Function:
             return lambda self, *place: change(self, right(self, *place))
 
-        return mutant(name, "HSA-12", effect, f"{_NUMBERS}._cell", plan)(build)
+        return mutant(name, "HSA-12", effect, f"{_NUMBERS}._cell", plan, kind=kind, source=source)(build)
 
     return register
 
@@ -249,32 +279,57 @@ def _modulo(cell: Cell, modulus: int) -> Cell:
     return replace(cell, ring=Ring(min(modulus, MAX_MODULUS)))
 
 
-@_celled("modulus-of-k-levels", "disagreement: the modulus is |S| K + 1")
+@_celled("modulus-of-k-levels", "disagreement: the modulus is |S| K + 1", kind="form", source="off by one")
 def _of_k(self: Parameters, cell: Cell) -> Cell:
     return _modulo(cell, len(cell.members) * cell.levels + 1)
 
 
-@_celled("modulus-without-one", "wrong sum: the modulus is |S|(K - 1), so that the largest sum is taken for 0")
+@_celled(
+    "modulus-without-one",
+    "wrong sum: the modulus is |S|(K - 1), so that the largest sum is taken for 0",
+    kind="sum",
+    source="off by one",
+)
 def _without_one(self: Parameters, cell: Cell) -> Cell:
     return _modulo(cell, len(cell.members) * (cell.levels - 1))
 
 
-@_celled("modulus-of-the-roster", "cost: the modulus holds a sum over all N users, as in SecAgg")
+@_celled(
+    "modulus-of-the-roster",
+    "cost: the modulus holds a sum over all N users, as in SecAgg",
+    kind="form",
+    source="other rule: the modulus of SecAgg",
+)
 def _of_roster(self: Parameters, cell: Cell) -> Cell:
     return _modulo(cell, self.N * (cell.levels - 1) + 1)
 
 
-@_celled("modulus-of-one-subgroup", "wrong sum: the modulus holds the sum of the smaller subgroup of a cell alone")
+@_celled(
+    "modulus-of-one-subgroup",
+    "wrong sum: the modulus holds the sum of the smaller subgroup of a cell alone",
+    kind="sum",
+    source="wrong term",
+)
 def _of_one(self: Parameters, cell: Cell) -> Cell:
     return _modulo(cell, len(self.members[cell.subgroups[0]]) * (cell.levels - 1) + 1)
 
 
-@_celled("modulus-as-a-power-of-two", "cost: the modulus is the next power of two")
+@_celled(
+    "modulus-as-a-power-of-two",
+    "cost: the modulus is the next power of two",
+    kind="form",
+    source="other rule: the next power of two",
+)
 def _power(self: Parameters, cell: Cell) -> Cell:
     return _modulo(cell, 1 << (cell.ring.modulus - 1).bit_length())
 
 
-@_celled("levels-of-the-larger-group", "failure: a cell quantises with the levels of its larger subgroup's group")
+@_celled(
+    "levels-of-the-larger-group",
+    "failure: a cell quantises with the levels of its larger subgroup's group",
+    kind="sum",
+    source="other rule: the levels of the larger subgroup",
+)
 def _larger(self: Parameters, cell: Cell) -> Cell:
     levels = self.levels[self.group_of[cell.subgroups[-1]]]
     return _modulo(replace(cell, levels=levels), len(cell.members) * (levels - 1) + 1)
@@ -284,10 +339,12 @@ def _larger(self: Parameters, cell: Cell) -> Cell:
 
 
 def _unchecked(
-    name: str, clause: str, effect: str, witness: Callable[[], object]
+    name: str, clause: str, effect: str, witness: Callable[[], object], *, kind: str, source: str
 ) -> Callable[[Callable[[dict[str, Any]], dict[str, Any]]], Any]:
     """Register a mutant that adjusts the numbers of a session before it looks at them."""
-    return lambda change: mutant(name, clause, effect, BUILD, witness)(changing(*_OPERATIONS)(change))
+    return lambda change: mutant(name, clause, effect, BUILD, witness, kind=kind, source=source)(
+        changing(*_OPERATIONS)(change)
+    )
 
 
 @_unchecked(
@@ -295,6 +352,8 @@ def _unchecked(
     "HSA-01",
     "disagreement: N is taken from the groups, whatever it is said to be",
     lambda: plan_of(N=18),
+    kind="acceptance",
+    source="silent repair",
 )
 def _other_n(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "N": sum(given["sizes"])}
@@ -305,6 +364,8 @@ def _other_n(given: dict[str, Any]) -> dict[str, Any]:
     "HSA-01",
     "disagreement: groups without users or without subgroups are left out",
     lambda: plan_of(sizes=[11, 6, 0], subgroups=[2, 1, 1], levels=[2, 3, 3]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _without_empty(given: dict[str, Any]) -> dict[str, Any]:
     groups = list(zip(given["sizes"], given["subgroups"], given["levels"], strict=False))
@@ -320,6 +381,8 @@ def _without_empty(given: dict[str, Any]) -> dict[str, Any]:
     "HSA-01",
     "privacy: T, D and t are moved to where they are allowed",
     lambda: [plan_of(T=0), plan_of(t=2)],
+    kind="privacy",
+    source="silent repair",
 )
 def _without_thresholds(given: dict[str, Any]) -> dict[str, Any]:
     T = max(given["T"], 1)
@@ -332,6 +395,8 @@ def _without_thresholds(given: dict[str, Any]) -> dict[str, Any]:
     "HSA-01",
     "privacy: a subgroup of T + 1 users is taken, of whom T know the sum but for one input",
     lambda: plan_of(subgroups=[4, 1]),
+    kind="privacy",
+    source="silent repair",
 )
 def _small(given: dict[str, Any]) -> dict[str, Any]:
     parts = [
@@ -347,6 +412,8 @@ def _small(given: dict[str, Any]) -> dict[str, Any]:
     "failure: a single subgroup is taken, so that there is nothing to segment",
     f"{_NUMBERS}.count",
     lambda: many(1),
+    kind="acceptance",
+    source="clause in part",
 )
 def _one_subgroup(right: Any) -> Any:
     return property(lambda self: _Lenient(sum(self.subgroups)))
@@ -364,6 +431,8 @@ class _Lenient(int):
     "HSA-02",
     "failure: levels that fall are put in order, and those that are missing or below two are made up",
     lambda: [plan_of(levels=[3, 2]), plan_of(levels=[1, 3]), plan_of(levels=[2])],
+    kind="acceptance",
+    source="silent repair",
 )
 def _levels_sorted(given: dict[str, Any]) -> dict[str, Any]:
     count, levels = len(given["sizes"]), sorted(max(K, 2) for K in given["levels"])
@@ -376,6 +445,8 @@ def _levels_sorted(given: dict[str, Any]) -> dict[str, Any]:
     "wrong sum: a modulus above 2**32 is taken for 2**32",
     f"{_NUMBERS}._cell",
     lambda: plan_of(levels=[2, 2**30]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _moduli_cut(right: Function) -> Function:
     def wrong(self: Parameters, segment: int, start: int, stop: int, subgroups: tuple[int, ...]) -> Cell:
@@ -393,6 +464,8 @@ def _moduli_cut(right: Function) -> Function:
     "failure: there are more segments than elements, so that some are empty",
     f"{_NUMBERS}.count",
     lambda: plan_of(d=2),
+    kind="acceptance",
+    source="clause left out",
 )
 def _empty(right: Any) -> Any:
     return property(lambda self: _Roomy(sum(self.subgroups)))

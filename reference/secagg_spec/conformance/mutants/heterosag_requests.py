@@ -25,7 +25,9 @@ Sets = Sequence[frozenset[int]]
 # ---------------------------------------------------------------------------------------------------------- one round
 
 
-def _leaving(name: str, effect: str, *dropped: Sequence[int]) -> Callable[[Callable[[int, int], bool]], Any]:
+def _leaving(
+    name: str, effect: str, *dropped: Sequence[int], kind: str, source: str
+) -> Callable[[Callable[[int, int], bool]], Any]:
     """Register a mutant that refuses so many survivors of a cell, and another T + 2, only."""
 
     def register(bad: Callable[[int, int], bool]) -> Any:
@@ -38,12 +40,14 @@ def _leaving(name: str, effect: str, *dropped: Sequence[int]) -> Callable[[Calla
             return wrong
 
         witness = dropped or (range(3, 6),)
-        return mutant(name, "HSA-18", effect, _CELLS, lambda: requested(*witness), also=("HSA-17",))(build)
+        return mutant(
+            name, "HSA-18", effect, _CELLS, lambda: requested(*witness), also=("HSA-17",), kind=kind, source=source
+        )(build)
 
     return register
 
 
-def _lenient(name: str, effect: str) -> Callable[[Callable[[int, int], bool]], Any]:
+def _lenient(name: str, effect: str, *, kind: str, source: str) -> Callable[[Callable[[int, int], bool]], Any]:
     """Register a mutant that answers the first request of a session when no cell has such a number of survivors.
 
     That too few users are told about follows from HSA-27 as well, so that leaving HSA-18 out alone would show nowhere.
@@ -64,32 +68,55 @@ def _lenient(name: str, effect: str) -> Callable[[Callable[[int, int], bool]], A
             return wrong
 
         witness = (range(1, 6) if name == "cells-not-looked-at" else range(2, 6),)
-        return mutant(name, "HSA-18", effect, _ANSWER, lambda: requested(*witness))(build)
+        return mutant(name, "HSA-18", effect, _ANSWER, lambda: requested(*witness), kind=kind, source=source)(build)
 
     return register
 
 
-@_lenient("one-survivor-refused-only", "privacy: two survivors of a cell are enough")
+@_lenient(
+    "one-survivor-refused-only",
+    "privacy: two survivors of a cell are enough",
+    kind="privacy",
+    source="paper: heterosag, few survivors",
+)
 def _only_one(left: int, least: int) -> bool:
     return left == 1
 
 
-@_lenient("t-plus-1-survivors-of-a-cell", "privacy: T + 1 survivors of a cell are enough")
+@_lenient(
+    "t-plus-1-survivors-of-a-cell", "privacy: T + 1 survivors of a cell are enough", kind="privacy", source="off by one"
+)
 def _one_less(left: int, least: int) -> bool:
     return 0 < left < least - 1
 
 
-@_leaving("t-plus-2-survivors-refused", "failure: T + 2 survivors of a cell are not enough")
+@_leaving(
+    "t-plus-2-survivors-refused",
+    "failure: T + 2 survivors of a cell are not enough",
+    kind="refusal",
+    source="off by one",
+)
 def _one_more(left: int, least: int) -> bool:
     return 0 < left <= least
 
 
-@_leaving("no-survivor-refused", "failure: a subgroup that is lost as a whole ends the round", range(6))
+@_leaving(
+    "no-survivor-refused",
+    "failure: a subgroup that is lost as a whole ends the round",
+    range(6),
+    kind="refusal",
+    source="clause too strict",
+)
 def _none(left: int, least: int) -> bool:
     return left < least
 
 
-@_lenient("cells-not-looked-at", "privacy: a single survivor of a cell gives a segment away")
+@_lenient(
+    "cells-not-looked-at",
+    "privacy: a single survivor of a cell gives a segment away",
+    kind="privacy",
+    source="clause left out",
+)
 def _any(left: int, least: int) -> bool:
     return False
 
@@ -101,6 +128,8 @@ def _any(left: int, least: int) -> bool:
     _ANSWER,
     lambda: requested(range(7, 11)),
     also=("HSA-27",),
+    kind="privacy",
+    source="clause in part",
 )
 def _own_cells(right: Function) -> Function:
     def wrong(state: UserState, inbox: Any, *, randomness: Any) -> Any:
@@ -117,7 +146,7 @@ def _own_cells(right: Function) -> Function:
 
 
 def _looking_back(
-    name: str, effect: str, *dropped: Sequence[int], numbers: Parameters | None = None
+    name: str, effect: str, *dropped: Sequence[int], numbers: Parameters | None = None, kind: str, source: str
 ) -> Callable[[Callable[[frozenset[int], Sets, int], bool]], Any]:
     """Register a mutant that looks back in another way: at the survivors of a cell, now and in earlier rounds."""
 
@@ -132,12 +161,21 @@ def _looking_back(
             return wrong
 
         known = {"numbers": numbers} if numbers else {}
-        return mutant(name, "HSA-27", effect, _PAST, lambda: requested(*dropped, **known))(build)
+        return mutant(name, "HSA-27", effect, _PAST, lambda: requested(*dropped, **known), kind=kind, source=source)(
+            build
+        )
 
     return register
 
 
-@_looking_back("no-look-back", "privacy: two rounds that differ in one user give this user's segment away", (), (1,))
+@_looking_back(
+    "no-look-back",
+    "privacy: two rounds that differ in one user give this user's segment away",
+    (),
+    (1,),
+    kind="privacy",
+    source="paper: heterosag, over rounds",
+)
 def _no_look(now: frozenset[int], past: Sets, least: int) -> bool:
     return False
 
@@ -148,12 +186,22 @@ def _no_look(now: frozenset[int], past: Sets, least: int) -> bool:
     (),
     range(6),
     (1,),
+    kind="privacy",
+    source="clause in part",
 )
 def _last_only(now: frozenset[int], past: Sets, least: int) -> bool:
     return _differ(now, past[-1:], least)
 
 
-@_looking_back("first-round-only", "privacy: a user compares with the first round only", range(6), (), (1,))
+@_looking_back(
+    "first-round-only",
+    "privacy: a user compares with the first round only",
+    range(6),
+    (),
+    (1,),
+    kind="privacy",
+    source="clause in part",
+)
 def _first_only(now: frozenset[int], past: Sets, least: int) -> bool:
     return _differ(now, past[:1], least)
 
@@ -163,6 +211,7 @@ def _first_only(now: frozenset[int], past: Sets, least: int) -> bool:
     "privacy: three rounds together tell about one user, of which no two of them do",
     (), range(3, 6), range(6, 12),
     numbers=_BLOCKS,
+    kind="privacy", source="clause in part",
 )  # fmt: skip
 def _pairs(now: frozenset[int], past: Sets, least: int) -> bool:
     return _differ(now, past, least)
@@ -177,6 +226,7 @@ def _differ(now: frozenset[int], past: Sets, least: int) -> bool:
     "privacy: three rounds or more tell one user from the others, of which no two of them do",
     (), (3, 4, 5), (6, 7, 8), (9, 10, 11),
     numbers=_BLOCKS,
+    kind="privacy", source="clause in part",
 )  # fmt: skip
 def _two_at_a_time(now: frozenset[int], past: Sets, least: int) -> bool:
     apart = [part for a, b in combinations([now, *past], 2) for part in (a - b, b - a, a & b)]
@@ -188,6 +238,7 @@ def _two_at_a_time(now: frozenset[int], past: Sets, least: int) -> bool:
     "privacy: users that leave and users that come are counted together, so that few of each are enough",
     (1, 2), (3, 4),
     numbers=Parameters(9, 0, 1, 3, 2, (6, 3), (1, 1), (2, 3), UNIT),
+    kind="privacy", source="other rule: users that leave and that come counted together",
 )  # fmt: skip
 def _together(now: frozenset[int], past: Sets, least: int) -> bool:
     return _differ(now, past, least)
@@ -198,6 +249,7 @@ def _together(now: frozenset[int], past: Sets, least: int) -> bool:
     "privacy: only sums and differences are looked at, in which each round counts once",
     (), (3, 4, 5), (6, 7, 8), (9, 10, 11),
     numbers=_BLOCKS,
+    kind="privacy", source="clause in part",
 )  # fmt: skip
 def _once(now: frozenset[int], past: Sets, least: int) -> bool:
     users, rounds = sorted(now.union(*past)), [now, *past]
@@ -212,19 +264,38 @@ def _signed_sums(rows: Sequence[Sequence[int]]) -> list[list[int]]:
     return sums
 
 
-@_looking_back("sets-never-alike", "failure: a round with the survivors of an earlier one is refused", (), ())
+@_looking_back(
+    "sets-never-alike",
+    "failure: a round with the survivors of an earlier one is refused",
+    (),
+    (),
+    kind="refusal",
+    source="clause too strict",
+)
 def _alike(now: frozenset[int], past: Sets, least: int) -> bool:
     return any(len(now ^ members) < least for members in past if now)
 
 
 @_looking_back(
-    "subsets-only", "privacy: only users that are missing now are looked at, and not those that come back", (1,), ()
+    "subsets-only",
+    "privacy: only users that are missing now are looked at, and not those that come back",
+    (1,),
+    (),
+    kind="privacy",
+    source="clause in part",
 )
 def _subsets(now: frozenset[int], past: Sets, least: int) -> bool:
     return any(0 < len(members - now) < least for members in past if now < members)
 
 
-@_looking_back("t-plus-1-users-told-about", "privacy: sums may tell about T + 1 users", (), (1, 2))
+@_looking_back(
+    "t-plus-1-users-told-about",
+    "privacy: sums may tell about T + 1 users",
+    (),
+    (1, 2),
+    kind="privacy",
+    source="off by one",
+)
 def _less(now: frozenset[int], past: Sets, least: int) -> bool:
     return any(0 < len(a ^ b) < least - 1 for a, b in combinations([now, *past], 2))
 
@@ -235,6 +306,8 @@ def _less(now: frozenset[int], past: Sets, least: int) -> bool:
     "failure: a request that was refused counts as answered, so that no later one is safe",
     _ASKED,
     lambda: requested((), (1,), ()),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _remembered(right: Function) -> Function:
     def wrong(state: UserState, request: Any) -> Any:
@@ -250,6 +323,8 @@ def _remembered(right: Function) -> Function:
     "privacy: a user does not remember which requests it answered",
     _ANSWER,
     lambda: requested((), (1,)),
+    kind="privacy",
+    source="forgotten",
 )
 def _forgotten(right: Function) -> Function:
     def wrong(state: UserState, inbox: Any, *, randomness: Any) -> Any:

@@ -34,6 +34,8 @@ _AUDIT = "audit.privacy"
     "privacy: a user is said to come out one round later than it does",
     _SCREEN,
     lambda: audit(*TRIANGLE, (0, 1)),
+    kind="privacy",
+    source="off by one",
 )
 def _late(right: Function) -> Function:
     def wrong(self: Any, rounds: int, columns: Any) -> Iterator[Recovery]:
@@ -48,6 +50,8 @@ def _late(right: Function) -> Function:
     "privacy: only the whole log is looked at, and not when a user comes out",
     _SCREEN,
     lambda: audit(*TRIANGLE, (0, 1)),
+    kind="privacy",
+    source="clause in part",
 )
 def _in_the_end(right: Function) -> Function:
     def wrong(self: Any, rounds: int, columns: Any) -> Iterator[Recovery]:
@@ -62,6 +66,8 @@ def _in_the_end(right: Function) -> Function:
     "privacy: a user is found only when two rounds differ in it, or it is alone in one",
     _SCREEN,
     lambda: audit(*TRIANGLE),
+    kind="privacy",
+    source="clause in part",
 )
 def _two_rounds(right: Function) -> Function:
     def wrong(self: Any, rounds: int, columns: Any) -> Iterator[Recovery]:
@@ -79,6 +85,8 @@ def _two_rounds(right: Function) -> Function:
     BUILD,
     lambda: audit(*TRIANGLE),
     also=("MRA-11",),
+    kind="privacy",
+    source="arithmetic: sums combined modulo 2",
 )
 def _modulo_2(right: Function) -> Function:
     def answered(asked: Function, given: dict[str, Any]) -> Any:
@@ -113,7 +121,7 @@ def _binary(rounds: Sequence[Sequence[int]]) -> dict[int, tuple[int, set[int]]]:
 
 
 def _combining(
-    name: str, effect: str, *rounds: Sequence[int]
+    name: str, effect: str, *rounds: Sequence[int], kind: str, source: str
 ) -> Callable[[Callable[[Any, Combination], Combination]], Any]:
     """Register a mutant with other combinations."""
 
@@ -123,17 +131,22 @@ def _combining(
 
         shown = rounds or TRIANGLE
         N = max(4, 1 + max(max(users) for users in shown))
-        return mutant(name, "MRA-11", effect, _COMBINATION, lambda: audit(*shown, N=N))(build)
+        return mutant(name, "MRA-11", effect, _COMBINATION, lambda: audit(*shown, N=N), kind=kind, source=source)(build)
 
     return register
 
 
-@_combining("combination-without-signs", "wrong model: what is to be subtracted is added")
+@_combining("combination-without-signs", "wrong model: what is to be subtracted is added", kind="sum", source="sign")
 def _signs(self: Any, terms: Combination) -> Combination:
     return tuple((t, abs(factor)) for t, factor in terms)
 
 
-@_combining("combination-without-halves", "wrong model: a combination is not divided by what it must be divided by")
+@_combining(
+    "combination-without-halves",
+    "wrong model: a combination is not divided by what it must be divided by",
+    kind="sum",
+    source="wrong term",
+)
 def _not_divided(self: Any, terms: Combination) -> Combination:
     return tuple((t, Fraction(factor.numerator)) for t, factor in terms)
 
@@ -142,6 +155,7 @@ def _not_divided(self: Any, terms: Combination) -> Combination:
     "combination-in-floating-point",
     "wrong model: factors are binary64 numbers, which thirds are not",
     (0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3),
+    kind="sum", source="arithmetic: binary64 for fractions",
 )  # fmt: skip
 def _binary64(self: Any, terms: Combination) -> Combination:
     return tuple((t, Fraction(float(factor))) for t, factor in terms)
@@ -154,6 +168,8 @@ _STEPS = (0, 1, 3, 5, 7, 9, 11, 13)
     "combination-of-rounded-integers",
     "wrong model: numerators above 2**53 are rounded",
     *(sorted({t - step for step in _STEPS if t >= step}) for t in range(96)),
+    kind="sum",
+    source="arithmetic: binary64 for integers above 2**53",
 )
 def _rounded(self: Any, terms: Combination) -> Combination:
     return tuple((t, Fraction(int(float(factor.numerator)), factor.denominator)) for t, factor in terms)
@@ -163,13 +179,22 @@ def _rounded(self: Any, terms: Combination) -> Combination:
     "combination-of-later-rounds",
     "privacy: of equal rounds the last one is named, which had not taken place when the user came out",
     (0, 1), (1,), (0, 1),
+    kind="sum", source="other rule: the last one of equal rounds",
 )  # fmt: skip
 def _later(self: Any, terms: Combination) -> Combination:
     last = {self.log[t].tobytes(): t for t in range(len(self.log))}
     return tuple(sorted((last[self.log[t].tobytes()], factor) for t, factor in terms))
 
 
-@_combining("combination-with-zeros", "wrong form: rounds that do not matter are named too", (0,), (1, 2), (1,))
+@_combining(
+    "combination-with-zeros",
+    "wrong form: rounds that do not matter are named too",
+    (0,),
+    (1, 2),
+    (1,),
+    kind="form",
+    source="wrong term",
+)
 def _zeros(self: Any, terms: Combination) -> Combination:
     known = dict(terms)
     return tuple((t, known.get(t, Fraction(0))) for t in range(max(known) + 1))
@@ -179,7 +204,7 @@ def _zeros(self: Any, terms: Combination) -> Combination:
 
 
 def _figure(
-    name: str, clause: str, effect: str, target: str, *rounds: Sequence[int], N: int = 4
+    name: str, clause: str, effect: str, target: str, *rounds: Sequence[int], N: int = 4, kind: str, source: str
 ) -> Callable[[Callable[[Function, Log], Any]], Any]:
     """Register a mutant with another number of a log; the function gets the right one and the log."""
 
@@ -187,7 +212,7 @@ def _figure(
         def build(right: Function) -> Function:
             return lambda log, **options: wrong(right, log)
 
-        return mutant(name, clause, effect, target, lambda: audit(*rounds, N=N))(build)
+        return mutant(name, clause, effect, target, lambda: audit(*rounds, N=N), kind=kind, source=source)(build)
 
     return register
 
@@ -198,6 +223,8 @@ def _figure(
     "privacy: users that are in no set count as a class of their own",
     _STRONG,
     (0, 1, 2),
+    kind="sum",
+    source="wrong term",
 )
 def _absent(right: Function, log: Log) -> int:
     absent = int((~log.any(axis=0)).sum())
@@ -211,6 +238,8 @@ def _absent(right: Function, log: Log) -> int:
     _STRONG,
     (0, 1),
     (1, 2),
+    kind="privacy",
+    source="other rule: the weak privacy",
 )
 def _strong_is_weak(right: Function, log: Log) -> int:
     from secagg_spec.selection import weights  # noqa: PLC0415 - the name may be planted as well
@@ -225,6 +254,8 @@ def _strong_is_weak(right: Function, log: Log) -> int:
     _STRONG,
     (0, 1),
     (1, 2),
+    kind="privacy",
+    source="other rule: the smallest round",
 )
 def _strong_round(right: Function, log: Log) -> int:
     return _smallest(log)
@@ -241,6 +272,8 @@ def _smallest(log: Log) -> int:
     _WEAK,
     (0, 1),
     (1, 2),
+    kind="sum",
+    source="other rule: the strong privacy",
 )
 def _weak_is_strong(right: Function, log: Log) -> Bounds:
     strong = metrics.strong_privacy(log)
@@ -248,14 +281,28 @@ def _weak_is_strong(right: Function, log: Log) -> Bounds:
 
 
 @_figure(
-    "weak-privacy-of-single-rounds", "MRA-13", "privacy: rounds are not combined", _WEAK, (0, 1, 2), (0, 1, 3), (0, 1)
+    "weak-privacy-of-single-rounds",
+    "MRA-13",
+    "privacy: rounds are not combined",
+    _WEAK,
+    (0, 1, 2),
+    (0, 1, 3),
+    (0, 1),
+    kind="privacy",
+    source="clause in part",
 )
 def _single(right: Function, log: Log) -> Bounds:
     return Bounds(_smallest(log), _smallest(log), ())
 
 
 @_figure(
-    "weak-privacy-of-two-rounds", "MRA-13", "privacy: only two rounds are combined, by a difference", _WEAK, *TRIANGLE
+    "weak-privacy-of-two-rounds",
+    "MRA-13",
+    "privacy: only two rounds are combined, by a difference",
+    _WEAK,
+    *TRIANGLE,
+    kind="privacy",
+    source="clause in part",
 )
 def _pairs(right: Function, log: Log) -> Bounds:
     rows = [np.zeros(log.shape[1], dtype=np.bool_), *log]
@@ -271,6 +318,8 @@ def _pairs(right: Function, log: Log) -> Bounds:
     range(16),
     (0, 1),
     N=16,
+    kind="sum",
+    source="clause in part",
 )
 def _from_one(right: Function, log: Log) -> Bounds:
     found: Bounds = right(log)
@@ -284,6 +333,8 @@ def _from_one(right: Function, log: Log) -> Bounds:
     _WEAK,
     (0, 1),
     (1, 2),
+    kind="sum",
+    source="clause in part",
 )
 def _open(right: Function, log: Log) -> Bounds:
     found: Bounds = right(log)
@@ -296,6 +347,8 @@ def _open(right: Function, log: Log) -> Bounds:
     "wrong audit: users outside the roster are passed over, and those that are named twice count once",
     BUILD,
     lambda: [audit((0, 1, 1)), audit((0, 4)), audit((-1, 2))],
+    kind="acceptance",
+    source="silent repair",
 )
 def _mended(right: Function) -> Function:
     def mended(given: dict[str, Any]) -> dict[str, Any]:
@@ -315,6 +368,8 @@ def _mended(right: Function) -> Function:
     f"{_METRICS}:fairness_gap",
     (0, 1),
     (0, 2),
+    kind="sum",
+    source="wrong term",
 )
 def _took_part(right: Function, log: Log) -> Any:
     return right(log[:, log.any(axis=0)]) if log.any() else Fraction(0)
@@ -327,6 +382,8 @@ def _took_part(right: Function, log: Log) -> Any:
     f"{_METRICS}:fairness_gap",
     (0, 1),
     (0, 2),
+    kind="sum",
+    source="wrong term",
 )
 def _rounds(right: Function, log: Log) -> Any:
     return right(log) * len(log)
@@ -344,6 +401,8 @@ for _name, _what in (("cardinality", "convergence"), ("fairness_gap", "fairness"
         f"{_METRICS}:{_name}",
         (0, 1),
         (),
+        kind="sum",
+        source="wrong term",
     )(_of_real_rounds)
 
 
@@ -355,6 +414,8 @@ for _name, _what in (("cardinality", "convergence"), ("fairness_gap", "fairness"
     (0, 1),
     (),
     (),
+    kind="sum",
+    source="arithmetic: binary64 for fractions",
 )
 def _float(right: Function, log: Log) -> Any:
     return Fraction(float(right(log)))

@@ -39,6 +39,8 @@ Chooses = Callable[[Parameters, Counts, BoolArray], Pool | None]
     "fairness: T need not divide N and K, so that the last users are never chosen, or a round has fewer than K users",
     f"{_BATCHES}:Parameters.__post_init__",
     lambda: [family(9, 4, 2), family(8, 5, 2)],
+    kind="acceptance",
+    source="paper: multi-round, T no divisor of N or K",
 )
 def _not_dividing(right: Function) -> Function:
     def wrong(self: Parameters) -> None:
@@ -54,6 +56,8 @@ def _not_dividing(right: Function) -> Function:
     "disagreement: a K above N, or a T above K or below 1, is moved to its bound",
     BUILD,
     lambda: [family(4, 8, 2), family(8, 4, 0), family(8, 2, 4)],
+    kind="acceptance",
+    source="silent repair",
 )
 def _moved(right: Function) -> Function:
     def moved(given: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +74,8 @@ def _moved(right: Function) -> Function:
     "fairness: the last set of the family is never chosen, and not listed",
     f"{_BATCHES}:family",
     family,
+    kind="sum",
+    source="off by one",
 )
 def _without_last(right: Function) -> Function:
     def wrong(parameters: Parameters) -> Iterator[tuple[int, ...]]:
@@ -84,6 +90,8 @@ def _without_last(right: Function) -> Function:
     "privacy: the sets are the first ones of any K users, as in the usual random selection",
     f"{_BATCHES}:family",
     family,
+    kind="privacy",
+    source="other rule: the usual random selection",
 )
 def _any_users(right: Function) -> Function:
     def wrong(parameters: Parameters) -> Iterator[tuple[int, ...]]:
@@ -98,6 +106,8 @@ def _any_users(right: Function) -> Function:
     "convergence: the users are cut into N/K groups that never mix, whatever T is",
     f"{_BATCHES}:family",
     family,
+    kind="sum",
+    source="other rule: groups that never mix",
 )
 def _disjoint(right: Function) -> Function:
     def wrong(parameters: Parameters) -> Iterator[tuple[int, ...]]:
@@ -113,6 +123,8 @@ def _disjoint(right: Function) -> Function:
     "wrong size: the number of sets is a product of quotients in binary64, which large numbers do not survive",
     f"{_BATCHES}:family_size",
     lambda: family(120, 60, 1),
+    kind="sum",
+    source="arithmetic: binary64 for integers above 2**53",
 )
 def _in_floating_point(right: Function) -> Function:
     def wrong(parameters: Parameters) -> int:
@@ -126,7 +138,15 @@ def _in_floating_point(right: Function) -> Function:
 
 
 def _strategy(
-    name: str, clause: str, effect: str, strategy: str, witness: Callable[[], object], also: tuple[str, ...] = ()
+    name: str,
+    clause: str,
+    effect: str,
+    strategy: str,
+    witness: Callable[[], object],
+    also: tuple[str, ...] = (),
+    *,
+    kind: str,
+    source: str,
 ) -> Callable[[Chooses], Any]:
     """Register a mutant that chooses otherwise by some strategies, named one after the other."""
 
@@ -135,7 +155,7 @@ def _strategy(
             wrong = {name: replace(right[name], pool=pool) for name in strategy.split()}
             return {**right, **wrong}
 
-        return mutant(name, clause, effect, _TABLE, witness, also=also)(build)
+        return mutant(name, clause, effect, _TABLE, witness, also=also, kind=kind, source=source)(build)
 
     return register
 
@@ -151,6 +171,8 @@ _HALF = (0, *range(2, 8))
     "fair partition",
     lambda: batch("fair", (0, 9, 1, 1, 2, 2, 3, 3), _HALF, (0, 0)),
     also=("MRA-04",),
+    kind="refusal",
+    source="paper: MRS-COMP2",
 )
 def _least_available(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.fair(parameters, frequencies, available)
@@ -162,10 +184,18 @@ def _least_available(parameters: Parameters, frequencies: Counts, available: Boo
     return Pool(pool.taken, pool.drawn, pool.draws, found) if found.size else None
 
 
-def _by(name: str, effect: str, of: Callable[[Any], Any]) -> None:
+def _by(name: str, effect: str, of: Callable[[Any], Any], *, kind: str, source: str) -> None:
     """Register a mutant with another frequency of a batch."""
 
-    @_strategy(name, "MRA-05", effect, "fair partition", lambda: batch("fair", (9, 0, 3, 3, 1, 4, 2, 2), draws=(0, 0)))
+    @_strategy(
+        name,
+        "MRA-05",
+        effect,
+        "fair partition",
+        lambda: batch("fair", (9, 0, 3, 3, 1, 4, 2, 2), draws=(0, 0)),
+        kind=kind,
+        source=source,
+    )
     def other(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
         often = of(frequencies.reshape(parameters.batches, parameters.T))
         return strategies.fair(parameters, np.repeat(often, parameters.T), available)
@@ -175,12 +205,22 @@ _by(
     "batch-frequency-is-the-largest",
     "fairness: the frequency of a batch is that of its busiest user",
     lambda f: f.max(axis=1),
+    kind="sum",
+    source="other rule: the largest frequency",
 )
 _by(
-    "batch-frequency-is-the-sum", "fairness: the frequency of a batch is the sum of its users'", lambda f: f.sum(axis=1)
+    "batch-frequency-is-the-sum",
+    "fairness: the frequency of a batch is the sum of its users'",
+    lambda f: f.sum(axis=1),
+    kind="sum",
+    source="other rule: the sum of the frequencies",
 )
 _by(
-    "batch-frequency-is-of-the-first", "fairness: the frequency of a batch is that of its first user", lambda f: f[:, 0]
+    "batch-frequency-is-of-the-first",
+    "fairness: the frequency of a batch is that of its first user",
+    lambda f: f[:, 0],
+    kind="sum",
+    source="other rule: the frequency of the first user",
 )
 
 
@@ -190,6 +230,8 @@ _by(
     "fairness: the batch of the largest frequency comes first",
     "fair partition",
     lambda: batch("fair", (0, 0, 1, 1, 2, 2, 3, 3), draws=(0, 0)),
+    kind="sum",
+    source="sign",
 )
 def _most(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.fair(parameters, frequencies.max() - frequencies, available)
@@ -201,6 +243,8 @@ def _most(parameters: Parameters, frequencies: Counts, available: BoolArray) -> 
     "fairness: frequencies are not looked at",
     "fair partition",
     lambda: batch("fair", (3, 3, 1, 1, 2, 2, 0, 0), draws=(0, 0)),
+    kind="sum",
+    source="clause left out",
 )
 def _uniform(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.fair(parameters, np.zeros_like(frequencies), available)
@@ -212,6 +256,8 @@ def _uniform(parameters: Parameters, frequencies: Counts, available: BoolArray) 
     "convergence: all batches of a round are those of the least frequencies, and not the first one alone",
     "fair",
     lambda: batch("fair", (0, 0, 1, 1, 2, 2, 0, 0), draws=(0, 1)),
+    kind="sum",
+    source="other rule: all by frequency",
 )
 def _all_least(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.fair(parameters, frequencies, available)
@@ -227,6 +273,8 @@ def _all_least(parameters: Parameters, frequencies: Counts, available: BoolArray
     "weighted least",
     lambda: one_by_one("weighted", (0, 1, 1, 1, 1), (0,)),
     also=("MRA-05",),
+    kind="refusal",
+    source="paper: MRS-WEIGHTED",
 )
 def _minimum_only(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.fair(parameters, frequencies, available)
@@ -241,6 +289,8 @@ def _minimum_only(parameters: Parameters, frequencies: Counts, available: BoolAr
     "fairness: of users of one frequency that do not all fit the first ones are taken, and not drawn",
     "weighted least",
     lambda: one_by_one("weighted"),
+    kind="sum",
+    source="other rule: the first ones are taken",
 )
 def _first_of_equals(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     there = batches.complete(parameters, available)
@@ -257,6 +307,8 @@ def _first_of_equals(parameters: Parameters, frequencies: Counts, available: Boo
     "fairness: users of small frequencies are drawn from with the others",
     "weighted least",
     lambda: one_by_one("weighted", (1, 0, 1, 1, 1), (0,)),
+    kind="sum",
+    source="clause left out",
 )
 def _draws_all(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.uniform(parameters, frequencies, available)
@@ -269,6 +321,8 @@ def _draws_all(parameters: Parameters, frequencies: Counts, available: BoolArray
     "uniform random",
     lambda: batch("uniform", draws=(1, 0)),
     also=("MRA-08",),
+    kind="sum",
+    source="other rule: the first ones are taken",
 )
 def _first_batches(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     pool = strategies.uniform(parameters, frequencies, available)
@@ -281,13 +335,15 @@ def _first_batches(parameters: Parameters, frequencies: Counts, available: BoolA
     "fairness: the frequency has a say in one batch of a round, as by the paper's rule, and not in all",
     "weighted least",
     lambda: batch("least", (0, 0, 1, 1, 2, 2, 1, 1), draws=(1,)),
+    kind="sum",
+    source="paper: multi-round, the rule of the second component",
 )
 def _one_place(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
     return strategies.fair(parameters, frequencies, available)
 
 
 def _skipping(
-    name: str, effect: str, strategy: str, witness: Callable[[], object]
+    name: str, effect: str, strategy: str, witness: Callable[[], object], *, kind: str, source: str
 ) -> Callable[[Callable[[Chooses], Chooses]], Any]:
     """Register a mutant that has, or has not, a round where there is none, or one."""
 
@@ -296,7 +352,7 @@ def _skipping(
             wrong = {name: replace(right[name], pool=change(right[name].pool)) for name in strategy.split()}
             return {**right, **wrong}
 
-        return mutant(name, "MRA-04", effect, _TABLE, witness)(build)
+        return mutant(name, "MRA-04", effect, _TABLE, witness, kind=kind, source=source)(build)
 
     return register
 
@@ -309,6 +365,8 @@ _NAMES = "random weighted partition uniform fair least"
     "no round: just as many complete batches as make a round are not enough",
     _NAMES,
     lambda: batch("uniform", available=range(4)),
+    kind="refusal",
+    source="off by one",
 )
 def _to_spare(right: Chooses) -> Chooses:
     def wrong(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
@@ -323,6 +381,8 @@ def _to_spare(right: Chooses) -> Chooses:
     "no round: one user that is not available prevents a round",
     _NAMES,
     lambda: batch("uniform", available=_HALF),
+    kind="refusal",
+    source="clause too strict",
 )
 def _all_there(right: Chooses) -> Chooses:
     return lambda p, frequencies, available: right(p, frequencies, available) if available.all() else None
@@ -333,6 +393,8 @@ def _all_there(right: Chooses) -> Chooses:
     "privacy: where too few batches are complete, a round has those that are",
     "uniform random weighted least",
     lambda: batch("uniform", available=range(2), draws=()),
+    kind="privacy",
+    source="clause left out",
 )
 def _smaller(right: Chooses) -> Chooses:
     def wrong(parameters: Parameters, frequencies: Counts, available: BoolArray) -> Pool | None:
@@ -349,6 +411,8 @@ def _smaller(right: Chooses) -> Chooses:
     "failure: a batch counts as complete with one user missing, who is chosen all the same",
     f"{_BATCHES}:complete",
     lambda: batch("uniform", available=_HALF, draws=(0, 0)),
+    kind="acceptance",
+    source="off by one",
 )
 def _one_missing(right: Function) -> Function:
     def wrong(parameters: Parameters, available: BoolArray) -> Any:
@@ -365,6 +429,8 @@ def _one_missing(right: Function) -> Function:
     f"{_BATCHES}:Parameters.members",
     lambda: batch("uniform"),
     also=("MRA-02", "MRA-05"),
+    kind="form",
+    source="other rule: users dealt out in turn",
 )
 def _dealt(right: Function) -> Function:
     return lambda self, batch: range(right(self, batch).start // self.T, self.N, self.batches)
@@ -373,30 +439,45 @@ def _dealt(right: Function) -> Function:
 # ------------------------------------------------------------------------------------------------------------ draws
 
 
-def _drawing(name: str, effect: str) -> Callable[[Callable[[Any, Sequence[int]], Any]], Any]:
+def _drawing(name: str, effect: str, *, kind: str, source: str) -> Callable[[Callable[[Any, Sequence[int]], Any]], Any]:
     """Register a mutant with another way to draw."""
 
     def register(wrong: Callable[[Any, Sequence[int]], Any]) -> Any:
         witness = lambda: one_by_one("random", draws=(3, 2))  # noqa: E731 - it stands in a call
-        return mutant(name, "MRA-05", effect, f"{_STRATEGIES}:draw", witness)(lambda right: wrong)
+        return mutant(name, "MRA-05", effect, f"{_STRATEGIES}:draw", witness, kind=kind, source=source)(
+            lambda right: wrong
+        )
 
     return register
 
 
-@_drawing("drawn-with-replacement", "failure: what was drawn can be drawn again, so that a round has fewer users")
+@_drawing(
+    "drawn-with-replacement",
+    "failure: what was drawn can be drawn again, so that a round has fewer users",
+    kind="sum",
+    source="other rule: drawn with replacement",
+)
 def _replacement(items: Any, draws: Sequence[int]) -> Any:
     return np.unique(items[list(draws)])
 
 
 @_drawing(
-    "drawn-without-changing-places", "fairness: an item that is drawn is not replaced by the first one, but cut out"
+    "drawn-without-changing-places",
+    "fairness: an item that is drawn is not replaced by the first one, but cut out",
+    kind="sum",
+    source="other rule: what is drawn is cut out",
 )
 def _cut_out(items: Any, draws: Sequence[int]) -> Any:
     left = list(items)
     return np.array([left.pop(place) for place in draws], dtype=np.intp)
 
 
-@_drawing("drawn-from-the-end", "disagreement: items change places with the last one and not with the first one")
+@_drawing(
+    "drawn-from-the-end",
+    "disagreement: items change places with the last one and not with the first one",
+    kind="form",
+    source="other rule: places changed with the last one",
+)
 def _from_end(items: Any, draws: Sequence[int]) -> Any:
     moved = items.copy()
     for step, place in enumerate(draws):
@@ -405,7 +486,12 @@ def _from_end(items: Any, draws: Sequence[int]) -> Any:
     return moved[len(moved) - len(draws) :]
 
 
-@_drawing("draws-counted-from-zero", "fairness: the place is the draw, and not so many places after the current one")
+@_drawing(
+    "draws-counted-from-zero",
+    "fairness: the place is the draw, and not so many places after the current one",
+    kind="sum",
+    source="off by one",
+)
 def _from_zero(items: Any, draws: Sequence[int]) -> Any:
     moved = items.copy()
     for place, step in enumerate(draws):
@@ -419,6 +505,8 @@ def _from_zero(items: Any, draws: Sequence[int]) -> Any:
     "disagreement: draws count from the other end when the available users are named in descending order",
     BUILD,
     lambda: batch("uniform", available=range(7, -1, -1)),
+    kind="form",
+    source="order",
 )
 def _order(right: Function) -> Function:
     def turned(given: dict[str, Any]) -> dict[str, Any]:
@@ -456,6 +544,8 @@ def _twice() -> object:
     "disagreement: who was chosen last counts as seen twice more, though nobody said that there was a sum",
     BUILD,
     _twice,
+    kind="sum",
+    source="kept too long",
 )
 def _remembered(right: Function) -> Function:
     def built() -> Adapter:
@@ -483,7 +573,7 @@ def _or_as_asked(asked: Function, given: dict[str, Any], often: list[int]) -> An
     return asked(**(changed if fits else given))
 
 
-def _own(name: str, effect: str) -> Callable[[Callable[[int], Callable[[int], int]]], Any]:
+def _own(name: str, effect: str, *, kind: str, source: str) -> Callable[[Callable[[int], Callable[[int], int]]], Any]:
     """Register a mutant that draws on its own; the function makes a sampler out of a start."""
 
     def register(sampler: Callable[[int], Callable[[int], int]]) -> Any:
@@ -502,19 +592,35 @@ def _own(name: str, effect: str) -> Callable[[Callable[[int], Callable[[int], in
 
             return built
 
-        return mutant(name, "MRA-07", effect, BUILD, lambda: reference.build().hello["operations"][_BATCH])(build)
+        return mutant(
+            name,
+            "MRA-07",
+            effect,
+            BUILD,
+            lambda: reference.build().hello["operations"][_BATCH],
+            kind=kind,
+            source=source,
+        )(build)
 
     return register
 
 
 @_own(
-    "draws-that-prefer-the-first", "fairness: draws are the smaller ones of two, so that the first batches come often"
+    "draws-that-prefer-the-first",
+    "fairness: draws are the smaller ones of two, so that the first batches come often",
+    kind="sum",
+    source="weak draw: the smaller one of two draws",
 )
 def _smaller_ones(start: int) -> Callable[[int], int]:
     return lambda bound: min(secrets.randbelow(bound), secrets.randbelow(bound))
 
 
-@_own("draws-in-turn", "privacy: each draw follows the one before, so that a choice tells the next one")
+@_own(
+    "draws-in-turn",
+    "privacy: each draw follows the one before, so that a choice tells the next one",
+    kind="privacy",
+    source="weak draw: a counter",
+)
 def _in_turn(start: int) -> Callable[[int], int]:
     state = [start]
 
@@ -529,10 +635,12 @@ def _in_turn(start: int) -> Callable[[int], int]:
 
 
 def _accepting(
-    name: str, clause: str, effect: str, witness: Callable[[], object]
+    name: str, clause: str, effect: str, witness: Callable[[], object], *, kind: str, source: str
 ) -> Callable[[Callable[[dict[str, Any]], dict[str, Any]]], Any]:
     """Register a mutant that mends a request for a choice before it looks at it."""
-    return lambda change: mutant(name, clause, effect, BUILD, witness)(changing(_BATCH)(change))
+    return lambda change: mutant(name, clause, effect, BUILD, witness, kind=kind, source=source)(
+        changing(_BATCH)(change)
+    )
 
 
 @_accepting(
@@ -540,6 +648,8 @@ def _accepting(
     "MRA-08",
     "fairness: a draw is reduced to its range",
     lambda: [batch("uniform", draws=(4, 0)), batch("uniform", draws=(0, -1))],
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(given: dict[str, Any]) -> dict[str, Any]:
     limits, draws = _ranges(given) or (), given["rand"]["draws"]
@@ -552,6 +662,8 @@ def _reduced(given: dict[str, Any]) -> dict[str, Any]:
     "MRA-08",
     "fairness: draws that are too many are cut, and those that are missing are 0",
     lambda: [batch("uniform", draws=(1, 0, 0)), batch("uniform", draws=(1,)), batch("uniform", available=())],
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted(given: dict[str, Any]) -> dict[str, Any]:
     limits, draws = _ranges(given) or (), given["rand"]["draws"]
@@ -564,6 +676,8 @@ def _fitted(given: dict[str, Any]) -> dict[str, Any]:
     "disagreement: a strategy is taken with batches that it is not for",
     f"{_STRATEGIES}:Strategy.check",
     lambda: [batch("random"), batch("partition")],
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_batch(right: Function) -> Function:
     return lambda self, parameters: None
@@ -574,6 +688,8 @@ def _any_batch(right: Function) -> Function:
     "MRA-09",
     "fairness: frequencies that are missing are 0, more are cut, and those out of range are moved to a bound",
     lambda: [batch("fair", (0,) * 7, draws=(0, 0)), batch("fair", (0,) * 9), batch("fair", (-1,) * 8)],
+    kind="acceptance",
+    source="silent repair",
 )
 def _frequencies(given: dict[str, Any]) -> dict[str, Any]:
     often = [min(max(f, 0), 2**32 - 1) for f in given["frequencies"]]
@@ -585,6 +701,8 @@ def _frequencies(given: dict[str, Any]) -> dict[str, Any]:
     "MRA-09",
     "disagreement: available users outside the roster are passed over, and those that are named twice count once",
     lambda: [batch("uniform", available=(*range(8), 8)), batch("uniform", available=(*range(8), 3))],
+    kind="acceptance",
+    source="silent repair",
 )
 def _strangers(given: dict[str, Any]) -> dict[str, Any]:
     known = [user for user in dict.fromkeys(given["available"]) if 0 <= user < given["N"]]
@@ -596,6 +714,8 @@ def _strangers(given: dict[str, Any]) -> dict[str, Any]:
     "ADP-40",
     "disagreement: a strategy that nobody knows is taken for uniform",
     lambda: batch("fairest"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _unknown(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "strategy": given["strategy"] if given["strategy"] in strategies.STRATEGIES else "uniform"}

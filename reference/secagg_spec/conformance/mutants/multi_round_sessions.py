@@ -89,6 +89,8 @@ mutant(
     f"{_HERE}:Parameters.__post_init__",
     _sparse,
     _TESTS + "test_a_round_that_does_not_fit_is_named",
+    kind="privacy",
+    source="clause left out",
 )(lambda right: lambda self: None)
 mutant(
     "inputs-of-broken-batches-are-added",
@@ -97,6 +99,8 @@ mutant(
     f"{_HERE}:leave_out",
     lambda: _asked((1,)),
     _TESTS + "test_every_set_of_users_that_drops_out_before_its_input",
+    kind="refusal",
+    source="clause left out",
 )(lambda right: lambda base, state, inbox: inbox)
 mutant(
     "inputs-that-are-left-out-are-not-looked-at",
@@ -105,6 +109,8 @@ mutant(
     f"{_HERE}:_accept",
     lambda: _moved(_until(_SECAGG, _row(_SECAGG), (1,))),
     _TESTS + "test_an_input_that_is_wrong_is_refused_though_its_batch_is_left_out",
+    kind="acceptance",
+    source="clause left out",
 )(lambda right: lambda state, inbox, kind, senders, receiver: None)
 mutant(
     "rounds-with-the-id-of-their-session",
@@ -113,6 +119,8 @@ mutant(
     f"{_HERE}:Round.id",
     lambda: Round(_SECAGG, bytes(16), 9, _CHOSEN).id,
     _TESTS + "test_every_message_of_a_round_has_its_session_id",
+    kind="privacy",
+    source="field not bound: the choice",
 )(lambda right: property(lambda self: self.session))
 
 
@@ -131,6 +139,8 @@ def _moved(network: Network) -> object:
     f"{_HERE}:user_again",
     lambda: _again(tuple(range(4, 12))),
     _TESTS + "test_a_user_that_refuses_a_choice_is_as_it_was",
+    kind="privacy",
+    source="clause in part",
 )
 def _unseen(right: Function) -> Function:
     def user_again(state: Any, number: int, chosen: Sequence[int], update: Any, channel: Any = None) -> Any:
@@ -149,6 +159,8 @@ mutant(
     f"{_HERE}:look_at_survivors",
     _told(_SECAGG),
     _TESTS + "test_a_server_that_asks_for_a_batch_and_then_for_less_of_it_gets_nothing",
+    kind="privacy",
+    source="clause left out",
 )(lambda right: lambda base, state, inbox: None)
 
 
@@ -159,6 +171,8 @@ mutant(
     f"{_HERE}:look_at_survivors",
     _told(_LIGHTSECAGG),
     _TESTS + "test_a_user_releases_nothing_for_survivors_that_are_no_batches",
+    kind="privacy",
+    source="clause in part",
 )
 def _one_protocol(right: Function) -> Function:
     def look_at_survivors(base: Any, state: Any, inbox: Any) -> None:
@@ -175,6 +189,8 @@ mutant(
     f"{_HERE}:_later",
     lambda: _again(_CHOSEN, 9),
     _TESTS + "test_a_party_goes_on_with_the_same_numbers_to_later_rounds_only",
+    kind="privacy",
+    source="clause left out",
 )(lambda right: lambda last, number: number)
 
 
@@ -185,6 +201,8 @@ mutant(
     f"{_HERE}:user_again",
     lambda: _again(_CHOSEN),
     _TESTS + "test_a_party_goes_on_with_the_same_numbers_to_later_rounds_only",
+    kind="privacy",
+    source="clause left out",
 )
 def _grows(right: Function) -> Function:
     def user_again(state: Any, *arguments: Any) -> Any:
@@ -203,6 +221,8 @@ def _grows(right: Function) -> Function:
     f"{_HERE}:leave_out",
     lambda: _asked((1,)),
     _TESTS + "test_every_set_of_users_that_drops_out_before_its_input",
+    kind="refusal",
+    source="clause too strict",
 )
 def _every_input(right: Function) -> Function:
     def leave_out(base: Any, state: Any, inbox: Any) -> Any:

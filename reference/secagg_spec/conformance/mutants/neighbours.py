@@ -76,6 +76,8 @@ _RIGHT = ((0, 1, 2), (3,))
     f"{_TARGET}:check_inputs",
     lambda: _averaged((5.0, 0.0, 0.0, 0.0, 0.0)),
     also=("ERR-02",),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.average/out-of-range",
 )
 def _clips(right: Function) -> Function:
     def wrong(x: Any, clip: int) -> None:
@@ -91,6 +93,8 @@ def _clips(right: Function) -> Function:
     f"{_TARGET}:check_inputs",
     lambda: _averaged((float("nan"), 0.0, 0.0, 0.0, 0.0)),
     also=("ADP-31",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _nan(right: Function) -> Function:
     def wrong(x: Any, clip: int) -> None:
@@ -106,6 +110,8 @@ def _nan(right: Function) -> Function:
     "wrong results: one user counts as much as it likes",
     f"{_TARGET}:check_weights",
     lambda: _averaged(weights=[1, 2, 3, 4, 11]),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.average/weights",
 )
 def _any_weight(right: Function) -> Function:
     def wrong(weights: Sequence[int], N: int, most: int) -> None:
@@ -121,6 +127,8 @@ def _any_weight(right: Function) -> Function:
     "wrong results: the sum is not weighted, and divided by the sum of the weights",
     f"{_TARGET}:quantised",
     _averaged,
+    kind="sum",
+    source="wrong term",
 )
 def _no_weights(right: Function) -> Function:
     return lambda ring, x, weights, *rest: right(ring, x, [1] * len(weights), *rest)
@@ -133,6 +141,8 @@ def _no_weights(right: Function) -> Function:
     f"{_TARGET}:quantised",
     lambda: _averaged(level="40000000"),
     also=("ERR-02",),
+    kind="acceptance",
+    source="clause in part",
 )
 def _users_alone(right: Function) -> Function:
     return lambda ring, x, weights, level, most, rounding: right(ring, x, weights, level, 1, rounding)
@@ -144,6 +154,8 @@ def _users_alone(right: Function) -> Function:
     "misuse goes unnoticed: a largest magnitude of 0 is taken",
     f"{_TARGET}:check_scale",
     lambda: _averaged((0.0,) * _USERS, clip=0),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_scale(right: Function) -> Function:
     return lambda clip, most: None
@@ -155,6 +167,8 @@ def _any_scale(right: Function) -> Function:
     "wrong results: inputs of different lengths are cut and padded to the first one's",
     f"{_TARGET}:rows",
     lambda: _averaged(rows=[pack_reals(np.zeros(1 + user // 4)) for user in range(_USERS)]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _pads(right: Function) -> Function:
     def wrong(name: str, texts: Sequence[str], N: int, d: int) -> Any:
@@ -170,6 +184,8 @@ def _pads(right: Function) -> Function:
     f"{_SECAGG}:server_advertise_keys",
     lambda: _averaged(drop={"advertise_keys": [1]}),
     also=("SAG-05",),
+    kind="refusal",
+    source="clause too strict",
 )
 def _waits(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -186,6 +202,8 @@ def _waits(right: Function) -> Function:
     "failure: the server asks for shares of users that dropped out before they shared any",
     f"{_SECAGG}:ServerState.dropped",
     lambda: _averaged(drop={"share_keys": [1]}),
+    kind="refusal",
+    source="seen in Flower 1.41.0: secagg.average/share-dropouts",
 )
 def _names_all(right: Function) -> Any:
     return property(lambda state: tuple(sorted(set(state.keys) - set(state.survivors))))
@@ -197,6 +215,8 @@ def _names_all(right: Function) -> Any:
     "wrong results: what the dropped share with the survivors stays in the sum",
     f"{_SECAGG}:_left",
     lambda: _averaged(drop={"masked_input": [1]}),
+    kind="sum",
+    source="wrong term",
 )
 def _stay(right: Function) -> Function:
     return lambda state, keys: iter(())
@@ -208,6 +228,8 @@ def _stay(right: Function) -> Function:
     "wrong results: both users of a pair add their mask, so that nothing cancels",
     f"{_SECAGG}:mask_update",
     _averaged,
+    kind="sum",
+    source="sign",
 )
 def _added(right: Function) -> Function:
     def wrong(ring: Any, user: int, update: Any, self_mask: Any, pairwise: Any) -> Any:
@@ -243,6 +265,8 @@ def _recovered() -> object:
     "wrong results: a self seed that the shares do not give is taken for zeros, and its mask stays in the sum",
     f"{_SECAGG}:_self_seed",
     _recovered,
+    kind="acceptance",
+    source="silent repair",
 )
 def _taken(right: Function) -> Function:
     def wrong(state: Any, user: int, answers: Any) -> Any:
@@ -262,6 +286,8 @@ def _taken(right: Function) -> Function:
     "misuse goes unnoticed: a user that dropped out is asked",
     f"{_TARGET}:check_survivor",
     lambda: _released(_RIGHT, user=3),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_user(right: Function) -> Function:
     return lambda network, user: None
@@ -290,15 +316,19 @@ mutant(
     "misuse goes unnoticed: one user is counted twice among the survivors",
     f"{_SECAGG}:check_request",
     lambda: _released(((0, 1, 2, 2), (3,))),
+    kind="acceptance",
+    source="silent repair",
 )(_checking(lambda s, m: (s, _with_sets(m, tuple(dict.fromkeys(m.survivors)), tuple(dict.fromkeys(m.dropped))))))
 
 
 @mutant(
     "answers-for-strangers",
     "SAG-19",
-    "privacy: users outside the roster count as survivors",
+    "acceptance: users outside the roster are taken out of a request in silence",
     f"{_SECAGG}:check_request",
     lambda: _released(((0, 1, 2, 5), (3,))),
+    kind="acceptance",
+    source="silent repair",
 )
 def _strangers(right: Function) -> Function:
     def wrong(state: Any, message: UnmaskRequest) -> Any:
@@ -317,6 +347,8 @@ mutant(
     "privacy: for a user in both sets, both secrets are released, and its input lies bare",
     f"{_SECAGG}:check_request",
     lambda: _released(((0, 1, 2), (2, 3))),
+    kind="privacy",
+    source="seen in Flower 1.41.0: secagg.unmasking/both-sets",
 )(_checking(lambda s, m: (s, _with_sets(m, m.survivors, [user for user in m.dropped if user not in m.survivors]))))
 
 
@@ -326,6 +358,8 @@ mutant(
     "privacy: a user helps to remove the masks of its own input, which it did send",
     f"{_SECAGG}:check_request",
     lambda: _released(((1, 2, 3), (0,))),
+    kind="privacy",
+    source="seen in Flower 1.41.0: secagg.unmasking/itself",
 )(
     _checking(
         lambda s, m: (
@@ -342,6 +376,8 @@ mutant(
     "privacy: a user answers for a set in which a single input would lie bare",
     f"{_SECAGG}:check_request",
     lambda: _released(((0,), (1, 2, 3))),
+    kind="privacy",
+    source="paper: secagg, few contributors",
 )
 def _too_few(right: Function) -> Function:
     def wrong(state: Any, message: UnmaskRequest) -> Any:
@@ -358,6 +394,8 @@ def _too_few(right: Function) -> Function:
     "failure: a user answers a request that leaves out users whose shares it holds, or names others",
     f"{_SECAGG}:check_request",
     lambda: _released(((0, 1, 2), ())),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.unmasking/unnamed",
 )
 def _incomplete(right: Function) -> Function:
     def wrong(state: Any, message: UnmaskRequest) -> Any:
@@ -377,6 +415,8 @@ def _incomplete(right: Function) -> Function:
     "privacy: of dropped users both secrets are released",
     f"{_SECAGG}:user_unmasking",
     lambda: _released(_RIGHT),
+    kind="privacy",
+    source="wrong term",
 )
 def _more(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -392,6 +432,8 @@ def _more(right: Function) -> Function:
     "privacy: asked twice with two sets, a user releases both secrets of another one",
     f"{_SECAGG}:user_unmasking",
     lambda: _released(_RIGHT, ((0, 1, 3), (2,))),
+    kind="privacy",
+    source="used twice",
 )
 def _often(right: Function) -> Function:
     return lambda state, inbox, *, randomness: (state, right(state, inbox, randomness=randomness)[1])

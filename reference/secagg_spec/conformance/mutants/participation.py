@@ -43,6 +43,8 @@ def _nothing(*arguments: object) -> None:
     f"{_TABLE}._check_gaps",
     _reading("round,users\n0,1\n2,1\n"),
     _TESTS + "test_a_log_is_refused_exactly_when_a_round_between_is_missing",
+    kind="privacy",
+    source="clause left out",
 )
 def _gaps(right: Function) -> Function:
     return _nothing
@@ -55,6 +57,8 @@ def _gaps(right: Function) -> Function:
     f"{_TABLE}._check_segments",
     _reading("round,segment,users\n0,0,1 2\n0,1,1 2\n1,1,1 3\n"),
     _TESTS + "test_all_segments_have_to_be_in_all_rounds",
+    kind="privacy",
+    source="clause left out",
 )
 def _segments(right: Function) -> Function:
     return _nothing
@@ -67,6 +71,8 @@ def _segments(right: Function) -> Function:
     f"{_TABLE}._check_empty",
     _reading("round,users\n0,0 1\n0,2 3\n"),
     _TESTS + "test_lines_that_repeat_are_refused",
+    kind="privacy",
+    source="clause left out",
 )
 def _lines(right: Function) -> Function:
     return _nothing
@@ -79,6 +85,8 @@ def _lines(right: Function) -> Function:
     f"{_TABLE}._check_users",
     _reading("round,user\n0,0\n0,0\n"),
     _TESTS + "test_lines_that_repeat_are_refused",
+    kind="privacy",
+    source="clause left out",
 )
 def _twins(right: Function) -> Function:
     return _nothing
@@ -91,6 +99,8 @@ def _twins(right: Function) -> Function:
     "secagg_spec.selection.logs:_Seats.numbers",
     _reading("round,users\n0,0 7\n"),
     _TESTS + "test_a_log_is_refused_exactly_when_a_user_is_not_on_the_roster",
+    kind="privacy",
+    source="silent repair",
 )
 def _unknown(right: Function) -> Function:
     def numbers(self: Any, names: Any, at: Any) -> Any:

@@ -49,6 +49,8 @@ def _recovered() -> object:
     "the server relays W signatures and keeps the others, so that its users see less than it saw",
     f"{_ACTIVE}:server_confirm",
     lambda: [message.signers for message in _confirmed()[1]],
+    kind="form",
+    source="clause in part",
 )
 def _first(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -67,6 +69,8 @@ def _first(right: Function) -> Function:
     "no interoperation: the signers and their signatures stand in another order",
     f"{_ACTIVE}:server_confirm",
     lambda: [message.signers for message in _confirmed()[1]],
+    kind="form",
+    source="order",
 )
 def _descending(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -90,6 +94,8 @@ def _descending(right: Function) -> Function:
     "failure: a round ends without a sum when one of those who confirmed does not answer, although U others do",
     f"{_ACTIVE}:server_recover",
     _recovered,
+    kind="refusal",
+    source="clause too strict",
 )
 def _waits(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:

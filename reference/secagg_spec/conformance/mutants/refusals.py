@@ -54,6 +54,8 @@ _FIELD7 = modular.PrimeField(7)
     "acceptance: a modulus below 2 or above 2**32 passes, and elements no longer fit their four bytes",
     f"{_RING}.__init__",
     lambda: _outcome(lambda: modular.Ring(1).modulus),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: lightsecagg.mask/modulus",
 )
 def _modulus(right: Function) -> Function:
     def wrong(self: modular.Ring, modulus: int) -> None:
@@ -72,6 +74,8 @@ def _modulus(right: Function) -> Function:
     f"{_RING}._pair",
     lambda: _outcome(lambda: _FIELD7.add(_vector(1, 2), _vector(3))),
     also=("LSA-03", "ERR-02"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> tuple[UintArray, UintArray]:
@@ -89,6 +93,8 @@ def _cut(right: Function) -> Function:
     "secagg_spec.conformance.targets.readers:shaped",
     lambda: _outcome(lambda: readers.shaped("a", "01000000", 2, 1)),
     also=("ERR-02",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _repeated(right: Function) -> Function:
     def wrong(name: str, text: str, rows: int, columns: int) -> UintArray:
@@ -103,6 +109,8 @@ def _repeated(right: Function) -> Function:
     "privacy: where the bytes run out, the rest of a mask is zero",
     "secagg_spec.arithmetic.sampling:elements_from_bytes",
     lambda: _outcome(lambda: sampling.elements_from_bytes(_FIELD7, bytes(3), 1)),
+    kind="privacy",
+    source="weak draw: zeros",
 )
 def _fills(right: Function) -> Function:
     def wrong(ring: modular.Ring, data: bytes, n: int) -> UintArray:
@@ -119,6 +127,8 @@ def _fills(right: Function) -> Function:
     "acceptance: a sampled value under a name that nobody uses is dropped, a missing one is taken as empty",
     _ARGUMENTS,
     lambda: _answered("quantizer.quantize", {"q": "7", "level": "1", "weight": 1, "x": ""}, {}),
+    kind="acceptance",
+    source="silent repair",
 )
 def _unchecked(right: Function) -> Function:
     def wrong(self: Adapter, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +146,8 @@ def _unchecked(right: Function) -> Function:
     "acceptance: a member that the operation does not know is dropped, so that a misspelt option has no effect",
     _ARGUMENTS,
     lambda: _answered("field.add", {"q": "7", "a": "", "b": "", "c": ""}, {}),
+    kind="form",
+    source="silent repair",
 )
 def _dropped(right: Function) -> Function:
     def wrong(self: Adapter, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -152,6 +164,8 @@ def _dropped(right: Function) -> Function:
     "acceptance: a vector that is missing is taken as empty",
     _ARGUMENTS,
     lambda: _answered("field.add", {"q": "7", "a": ""}, {}),
+    kind="form",
+    source="silent repair",
 )
 def _defaults(right: Function) -> Function:
     def wrong(self: Adapter, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +185,8 @@ def _defaults(right: Function) -> Function:
     "privacy: T = 0 gives shares that are not masked; other numbers give a code that does not decode",
     f"{_CODE}.__init__",
     lambda: _outcome(lambda: mds.MaskCode(_FIELD7, 5, 3, 0).T),
+    kind="privacy",
+    source="seen in FedML 0.9.6: mds.encode/parameters",
 )
 def _numbers(right: Function) -> Function:
     def wrong(self: mds.MaskCode, field: modular.PrimeField, N: int, U: int, T: int, points: Any = None) -> None:
@@ -188,6 +204,8 @@ def _numbers(right: Function) -> Function:
     "acceptance: an empty vector is shared among the users, although there is nothing to protect",
     f"{_CODE}.share_length",
     lambda: _outcome(lambda: mds.MaskCode(_FIELD7, 5, 3, 1).share_length(0)),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: mds.encode/empty",
 )
 def _empty(right: Function) -> Function:
     return lambda self, d: 0 if d == 0 else right(self, d)
@@ -200,6 +218,8 @@ def _empty(right: Function) -> Function:
     f"{_CODE}._check_points",
     lambda: _outcome(lambda: mds.MaskCode(_FIELD7, 5, 3, 1, (0, 1, 2, 3, 4)).points),
     reach="tests/arithmetic/test_mds.py::test_points_that_are_0_or_equal_or_no_elements_are_refused",
+    kind="privacy",
+    source="paper: lightsecagg, evaluation points",
 )
 def _points(right: Function) -> Function:
     def wrong(self: mds.MaskCode, points: Sequence[int]) -> UintArray:
@@ -215,6 +235,8 @@ def _points(right: Function) -> Function:
     f"{_CODE}.decode",
     lambda: _decodes((0, 1)),
     also=("LSA-14",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _absent(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Sequence[int], shares: UintArray, d: int) -> UintArray:
@@ -231,6 +253,8 @@ def _absent(right: Function) -> Function:
     "acceptance: no list of users is searched for a user that is named twice",
     "secagg_spec.arithmetic.validate:users",
     lambda: _outcome(lambda: validate.users("users", (1, 1), 5)),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: mds.decode/twice",
 )
 def _unseen(right: Function) -> Function:
     def wrong(name: str, value: object, count: int) -> tuple[int, ...]:
@@ -247,6 +271,8 @@ def _unseen(right: Function) -> Function:
     "acceptance: user N is taken for user 0, and user -1 for the last one",
     "secagg_spec.arithmetic.validate:users",
     lambda: _outcome(lambda: validate.users("users", (7,), 5)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _wrap(right: Function) -> Function:
     def wrong(name: str, value: object, count: int) -> tuple[int, ...]:
@@ -272,6 +298,8 @@ def _decodes(users: Sequence[int]) -> object:
     f"{_QUANTIZER}:quantize",
     lambda: _quantized(np.nan),
     also=("ERR-02",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _not_finite(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -288,6 +316,8 @@ def _not_finite(right: Function) -> Function:
     "wrong scale: a level or a total weight that is not allowed is replaced by the nearest one that is",
     f"{_QUANTIZER}:quantize",
     lambda: _quantized(1.0, level=0),
+    kind="acceptance",
+    source="silent repair",
 )
 def _clamped(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -303,6 +333,8 @@ def _clamped(right: Function) -> Function:
     "wrong scale: the decoder replaces a level that is not allowed by the nearest one that is",
     f"{_QUANTIZER}:dequantize",
     lambda: _outcome(lambda: quantizer.dequantize(_vector(1), level=0, ring=_FIELD7)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _clamped_back(right: Function) -> Function:
     def wrong(values: UintArray, *, level: int, ring: modular.Ring, format: Any = "binary64") -> Any:
@@ -317,6 +349,8 @@ def _clamped_back(right: Function) -> Function:
     "bias: a draw outside [0, 1) is moved to its nearest end",
     f"{_QUANTIZER}:quantize",
     lambda: _quantized(0.5, draw=1.5),
+    kind="acceptance",
+    source="silent repair",
 )
 def _draw(right: Function) -> Function:
     def wrong(x: Any, *, level: int, ring: modular.Ring, weight: int, rounding: Any) -> Any:
@@ -341,6 +375,8 @@ def _quantized(x: float, *, level: int = 1, draw: float = 0.5) -> object:
     "privacy: no number of a session is checked but those of the code",
     f"{_LSA}:Parameters.__post_init__",
     lambda: _outcome(lambda: lightsecagg.Parameters(q=7, N=5, D=-1, U=3, T=1, d=1).D),
+    kind="privacy",
+    source="seen in FedML 0.9.6: lightsecagg.round/parameters",
 )
 def _parameters(right: Function) -> Function:
     return lambda self: None
@@ -352,6 +388,8 @@ def _parameters(right: Function) -> Function:
     "acceptance: users outside the roster are taken out of the surviving set in silence",
     f"{_LSA}:aggregate_shares",
     lambda: _outcome(lambda: _aggregated((0, 1, 2, 9))),
+    kind="acceptance",
+    source="silent repair",
 )
 def _strangers(right: Function) -> Function:
     def wrong(field: Any, N: int, T: int, surviving: Sequence[int], held: Any) -> UintArray:
@@ -370,6 +408,8 @@ def _aggregated(surviving: Sequence[int]) -> UintArray:
     "acceptance: an answer counts whoever gives it, in the surviving set or not",
     f"{_LSA}:server_recover",
     lambda: _outcome(_answer_of_an_outsider),
+    kind="acceptance",
+    source="clause left out",
 )
 def _outsider(right: Function) -> Function:
     def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
@@ -396,6 +436,8 @@ def _answer_of_an_outsider() -> str:
     f"{_LSA}:sealing_context",
     lambda: lightsecagg.sealing_context(replace(lightsecagg.PRESETS["tiny"], d=4), bytes(16), 0).parameters,
     reach=("tests/protocols/test_sealed_round.py::test_a_share_for_another_session_round_or_parameters_does_not_open"),
+    kind="acceptance",
+    source="field not bound: d",
 )
 def _binding(right: Function) -> Function:
     return lambda parameters, *of_the_round: right(replace(parameters, d=1), *of_the_round)
@@ -416,6 +458,8 @@ def _waiting() -> int:
     "secagg_spec.protocols.shape:Network.take",
     _waiting,
     reach="tests/protocols/test_shape.py::test_a_refused_step_leaves_the_network_as_it_was",
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _lost(right: Function) -> Function:
     def wrong(self: shape.Network, step: Any, party: int, randomness: Any = None) -> Any:

@@ -36,6 +36,8 @@ def _expanded(modulus: int, *given: bytes) -> object:
     "privacy: a range without its upper end, so that the largest element never masks anything, and modulo 2 none does",
     _EXPAND,
     lambda: _expanded(2, _KEY),
+    kind="privacy",
+    source="seen in Flower 1.41.0: prg.expand/residues",
 )
 def _upper_end(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -51,6 +53,8 @@ def _upper_end(right: Function) -> Function:
     "privacy: the element 0 is replaced by 1, so that a mask of one element tells what an update is not",
     _EXPAND,
     lambda: _expanded(3, _KEY),
+    kind="privacy",
+    source="weak draw: one element left out",
 )
 def _without_zero(right: Function) -> Function:
     return lambda key, ring, n: np.maximum(right(key, ring, n), np.uint64(1))
@@ -62,6 +66,8 @@ def _without_zero(right: Function) -> Function:
     "privacy: elements are made from numbers of 24 bits, so that the lowest bits of an update are not masked",
     _EXPAND,
     lambda: _expanded(2**32, _KEY),
+    kind="privacy",
+    source="weak draw: 24 bits",
 )
 def _single(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -83,6 +89,8 @@ def _folded(key: bytes) -> bytes:
     "privacy: the words of the key are added bit by bit to one of 32 bits, so that all streams can be tried",
     _EXPAND,
     lambda: _expanded(2**32, _KEY, _TURNED),
+    kind="privacy",
+    source="seen in Flower 1.41.0: prg.expand/distinct",
 )
 def _fold(right: Function) -> Function:
     return lambda key, ring, n: right(_folded(key) if len(key) == prg.KEY_BYTES else key, ring, n)
@@ -94,6 +102,8 @@ def _fold(right: Function) -> Function:
     "privacy: the second half of the key is not used",
     _EXPAND,
     lambda: _expanded(2**32, _KEY),
+    kind="privacy",
+    source="weak draw: half of the key",
 )
 def _half(right: Function) -> Function:
     return lambda key, ring, n: right(key[:16] * 2 if len(key) == prg.KEY_BYTES else key, ring, n)
@@ -105,6 +115,8 @@ def _half(right: Function) -> Function:
     "wrong sum: the key of the call before goes into a stream, so that masks do not cancel",
     _EXPAND,
     lambda: _expanded(2**32, _KEY, _TURNED, _KEY),
+    kind="sum",
+    source="kept too long",
 )
 def _goes_on(right: Function) -> Function:
     before = [bytes(prg.KEY_BYTES)]
@@ -131,6 +143,8 @@ def _both_ends() -> object:
     "failure: the own private key goes into what is derived, so that the two ends have different keys",
     f"{_PAIRS}:derived",
     _both_ends,
+    kind="refusal",
+    source="wrong term",
 )
 def _own_key(right: Function) -> Function:
     return lambda own, other, way: keys.derive(right(own, other, way), way.context.session, own)
@@ -143,6 +157,8 @@ def _own_key(right: Function) -> Function:
     f"{_PAIRS}:draw_private",
     lambda: reference_pairs.draw_private() == reference_pairs.draw_private(),
     also=("SEA-06",),
+    kind="privacy",
+    source="used twice",
 )
 def _one_pair(right: Function) -> Function:
     return lambda: _KEY
@@ -159,6 +175,8 @@ def _sealed(plaintext: bytes, opened: bool = False) -> object:
     "wrong shares: zero bytes at the end of a plaintext are taken for padding",
     f"{_LANE}.open",
     lambda: _sealed(b"a\0", opened=True),
+    kind="sum",
+    source="other rule: zeros at the end taken for padding",
 )
 def _stripped(right: Function) -> Function:
     return lambda self, secret, payload: right(self, secret, payload).rstrip(b"\0")
@@ -187,6 +205,8 @@ class _InClear:
     "privacy: a payload is authenticated and not encrypted, so that the server reads every share",
     f"{_LANE}._cipher",
     lambda: _sealed(b"a share"),
+    kind="privacy",
+    source="clause left out",
 )
 def _in_clear(right: Function) -> Function:
     def wrong(self: sealing.Lane, secret: bytes) -> tuple[_InClear, bytes]:
@@ -207,6 +227,8 @@ def _opened_at(at: int, mask: int) -> object:
     "two payloads that open alike: one bit at the end of a payload is not looked at",
     f"{_LANE}.open",
     lambda: _opened_at(-1, 1),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: pair.seal/end",
 )
 def _spelt_twice(right: Function) -> Function:
     return lambda self, secret, payload: right(self, secret, _tried(right, self, secret, payload))

@@ -152,6 +152,8 @@ mutant(
     "privacy: with N - D = T + 1 the sum may be that of a single honest user",
     f"{_SECAGG}:Parameters.__post_init__",
     _parameters(D=3, t=2),
+    kind="privacy",
+    source="paper: secagg, t against T and D",
 )(_without("N - D", lambda p: p.N - p.D == p.T + 1))
 mutant(
     "threshold-of-the-colluders",
@@ -159,6 +161,8 @@ mutant(
     "privacy: with t = T + 1 a single honest holder gives both secrets of a user away",
     f"{_SECAGG}:Parameters.__post_init__",
     _parameters(t=2),
+    kind="privacy",
+    source="off by one",
 )(_without("t", lambda p: p.k == p.N - 1 and p.t == p.T + 1))
 mutant(
     "threshold-above-those-who-stay",
@@ -166,6 +170,8 @@ mutant(
     "failure: a round that loses no more users than it may can never end",
     f"{_SECAGG}:Parameters.__post_init__",
     _parameters(t=5),
+    kind="acceptance",
+    source="clause in part",
 )(_without("t", lambda p: p.t > p.T + 1))
 
 
@@ -175,6 +181,8 @@ mutant(
     "failure: a degree is accepted of which there is no graph",
     f"{_GRAPH}:check_degree",
     lambda: _outcome(lambda: replace(_TINY, k=3, t=3)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _half_an_edge(right: Function) -> Function:
     return lambda N, k: k if type(k) is int and 2 <= k < N - 1 else right(N, k)
@@ -186,6 +194,8 @@ def _half_an_edge(right: Function) -> Function:
     "privacy: the circle is that of the roster, so that whoever chooses user numbers chooses neighbours",
     f"{_GRAPH}:Graph.neighbours",
     lambda: sorted(Graph(_ORDER, 3).neighbours(0)),
+    kind="privacy",
+    source="other rule: the order of the roster",
 )
 def _no_order(right: Function) -> Function:
     return lambda self, user: right(Graph(tuple(range(len(self.order))), self.k), user)
@@ -197,6 +207,8 @@ def _no_order(right: Function) -> Function:
     "failure: with an odd degree the user opposite is no neighbour, so that fewer hold shares",
     f"{_GRAPH}:Graph.neighbours",
     lambda: sorted(Graph(_ORDER, 3).neighbours(0)),
+    kind="refusal",
+    source="wrong term",
 )
 def _no_opposite(right: Function) -> Function:
     def wrong(self: Graph, user: int) -> frozenset[int]:
@@ -215,6 +227,8 @@ def _no_opposite(right: Function) -> Function:
     "acceptance: an order that names a user twice, and another one not at all, is taken",
     f"{_GRAPH}:Graph.__post_init__",
     lambda: _outcome(lambda: Graph((0, 1, 2, 0), 2)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _order_twice(right: Function) -> Function:
     return lambda self: None
@@ -229,6 +243,8 @@ def _order_twice(right: Function) -> Function:
     "failure: users are sent the keys of users that are not their neighbours, and refuse them",
     f"{_SECAGG}:_neighbour_keys",
     lambda: _sent(_RING),
+    kind="refusal",
+    source="clause left out",
 )
 def _keys_of_everybody(right: Function) -> Function:
     def wrong(state: Any, user: int, keys: Mapping[int, KeyPair]) -> Any:
@@ -246,6 +262,8 @@ def _keys_of_everybody(right: Function) -> Function:
     "failure: a user whose neighbours did not advertise is kept, and has to end the round",
     f"{_GRAPH}:Graph.core",
     lambda: Graph(_ORDER, 2).core((3, 0, 5, 4), 3),
+    kind="refusal",
+    source="clause left out",
 )
 def _no_core(right: Function) -> Function:
     return lambda self, users, least: tuple(sorted(users))
@@ -265,6 +283,7 @@ def _kept_keys(message: Any, keep: Sequence[int]) -> Any:
     f"{_SECAGG}:_peers",
     _changed(2, parameters=_RING, users=lambda m: (0, *m.users), sealing=lambda m: bytes(32) + m.sealing,
              masking=lambda m: b"\1" * 32 + m.masking),
+    kind="acceptance", source="silent repair",
 )  # fmt: skip
 def _skips_strangers(right: Function) -> Function:
     def wrong(state: Any, message: Any, own: KeyPair) -> Any:
@@ -282,6 +301,7 @@ def _skips_strangers(right: Function) -> Function:
     f"{_SECAGG}:_peers",
     _changed(2, users=lambda m: (*m.users, m.users[0]), sealing=lambda m: m.sealing + bytes(32),
              masking=lambda m: m.masking + b"\1" * 32),
+    kind="acceptance", source="silent repair",
 )  # fmt: skip
 def _last_keys(right: Function) -> Function:
     def wrong(state: Any, message: Any, own: KeyPair) -> Any:
@@ -297,6 +317,8 @@ def _last_keys(right: Function) -> Function:
     "privacy: the server sends a user's own key back, or one key for two users, and knows whose secrets are equal",
     f"{_SECAGG}:_refuse_equal",
     _changed(2, sealing=lambda m: m.sealing[:32] * 2 + m.sealing[64:]),
+    kind="privacy",
+    source="clause left out",
 )
 def _equal_keys(right: Function) -> Function:
     return lambda keys, also, own=None: None if own is not None else right(keys, also)
@@ -308,6 +330,8 @@ def _equal_keys(right: Function) -> Function:
     "privacy: a key for masking that is somebody's key for sealing is taken",
     f"{_SECAGG}:_refuse_equal",
     _changed(2, masking=lambda m: m.sealing[:32] + m.masking[32:]),
+    kind="privacy",
+    source="clause in part",
 )
 def _equal_kinds(right: Function) -> Function:
     def wrong(keys: Mapping[int, KeyPair], also: Collection[int], own: int | None = None) -> None:
@@ -324,6 +348,8 @@ def _equal_kinds(right: Function) -> Function:
     "privacy: one key pair does both, so that whoever recovers a masking key opens the shares sealed with it",
     f"{_SECAGG}:user_advertise_keys",
     _sent,
+    kind="privacy",
+    source="used twice",
 )
 def _one_key_pair(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -340,6 +366,8 @@ def _one_key_pair(right: Function) -> Function:
     "privacy: a user shares its secrets among fewer than t holders, with a threshold that these can meet",
     f"{_SECAGG}:user_share_keys",
     lambda: _taken(2, 0, lambda inbox: [_kept_keys(inbox[0], [0])]),
+    kind="privacy",
+    source="clause left out",
 )
 def _few_holders(right: Function) -> Function:
     return _tolerant(right, lambda state, inbox: len(inbox[0].users) + 1)
@@ -351,6 +379,8 @@ def _few_holders(right: Function) -> Function:
     "privacy: what is sealed for a key of low order is sealed with a secret that everybody knows",
     f"{_SECAGG}:_secret",
     _changed(2, sealing=lambda m: bytes(32) + m.sealing[32:]),
+    kind="privacy",
+    source="clause left out",
 )
 def _low_order(right: Function) -> Function:
     def wrong(private: bytes, peer: int, public: bytes) -> Any:
@@ -368,6 +398,8 @@ def _low_order(right: Function) -> Function:
     "privacy: the difference of two shares is that of the secrets, so that one secret gives the other",
     f"{_SECAGG}:_deal",
     _sent,
+    kind="privacy",
+    source="used twice",
 )
 def _one_polynomial(right: Function) -> Function:
     return lambda state, holders, seed, for_key, for_seed: right(state, holders, seed, for_key, for_key)
@@ -379,6 +411,8 @@ def _one_polynomial(right: Function) -> Function:
     "privacy: t - 1 holders recover what t are needed for",
     f"{_SECAGG}:_deal",
     _sent,
+    kind="privacy",
+    source="off by one",
 )
 def _lower_degree(right: Function) -> Function:
     return lambda state, holders, seed, for_key, for_seed: right(
@@ -392,6 +426,8 @@ def _lower_degree(right: Function) -> Function:
     "failure: a user keeps no shares of its own secrets, so that one holder fewer may drop out",
     f"{_SECAGG}:user_share_keys",
     lambda: _taken(6, 0, list),
+    kind="refusal",
+    source="wrong term",
 )
 def _no_own_share(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -410,6 +446,8 @@ def _no_own_share(right: Function) -> Function:
     "failure: a user that sent shares to some neighbours only counts as a sharer",
     f"{_SECAGG}:_shared_with_all",
     lambda: _taken(3, SERVER, lambda inbox: inbox[1:]),
+    kind="acceptance",
+    source="clause left out",
 )
 def _partial_sharer(right: Function) -> Function:
     return lambda state, user, sent: True
@@ -421,6 +459,8 @@ def _partial_sharer(right: Function) -> Function:
     "privacy: a user hands the shares of its secrets to users that the graph does not give it",
     f"{_SECAGG}:_shared_with_all",
     lambda: _taken(3, SERVER, lambda inbox: [*inbox, _for_another(inbox)], _RING),
+    kind="privacy",
+    source="silent repair",
 )
 def _relays_to_strangers(right: Function) -> Function:
     def wrong(state: Any, user: int, sent: Mapping[int, Any]) -> Any:
@@ -441,6 +481,8 @@ def _for_another(inbox: list[Any]) -> Any:
     "privacy: shares are relayed to users that are no sharers themselves",
     f"{_SECAGG}:server_share_keys",
     lambda: _sent(_WIDE, {"share_keys": [2]}),
+    kind="privacy",
+    source="clause in part",
 )
 def _relays_all(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -460,6 +502,8 @@ def _relays_all(right: Function) -> Function:
     "no interoperation: the smaller user subtracts, and the larger adds",
     f"{_SECAGG}:mask_update",
     _sent,
+    kind="form",
+    source="sign",
 )
 def _mask_sign(right: Function) -> Function:
     def wrong(ring: Any, user: int, update: Any, self_mask: Any, pairwise: Any) -> Any:
@@ -474,6 +518,8 @@ def _mask_sign(right: Function) -> Function:
     "privacy: an input that comes late lies bare once the pairwise masks of its user are removed",
     f"{_SECAGG}:mask_update",
     _sent,
+    kind="privacy",
+    source="wrong term",
 )
 def _no_self_mask(right: Function) -> Function:
     return lambda ring, user, update, self_mask, pairwise: right(ring, user, update, np.zeros_like(update), pairwise)
@@ -485,6 +531,8 @@ def _no_self_mask(right: Function) -> Function:
     "wrong sum: a user adds the masks of neighbours that shared no secrets, and nobody can remove them",
     f"{_SECAGG}:user_masked_input",
     lambda: _sent(_WIDE, {"share_keys": [2]}),
+    kind="sum",
+    source="other rule: the neighbours that advertised",
 )
 def _all_masks(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -504,6 +552,8 @@ def _all_masks(right: Function) -> Function:
     "privacy: a user sends its input although fewer than t hold shares of the others",
     f"{_SECAGG}:user_masked_input",
     lambda: _taken(4, 0, lambda inbox: inbox[:1]),
+    kind="privacy",
+    source="clause left out",
 )
 def _few_shares(right: Function) -> Function:
     return _tolerant(right, lambda state, inbox: len(inbox) + 1)
@@ -515,6 +565,8 @@ def _few_shares(right: Function) -> Function:
     "wrong sum: an input of another length is cut or repeated, and its numbers are reduced",
     f"{_SECAGG}:user_start",
     lambda: _outcome(lambda: secagg.user_start(_network(_TINY).states[0].round, 0, np.array([9], np.uint64)).update),
+    kind="acceptance",
+    source="silent repair",
 )
 def _made_to_fit(right: Function) -> Function:
     def wrong(round: Any, user: int, update: Any) -> Any:
@@ -531,6 +583,8 @@ def _made_to_fit(right: Function) -> Function:
     "wrong sum: the server cuts masked inputs to d elements, and fills them up",
     f"{_SECAGG}:_vector",
     _changed(5, SERVER, masked=lambda m: m.masked[:-1]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_length(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -546,6 +600,8 @@ def _any_length(right: Function) -> Function:
     "privacy: two inputs of a user under the same masks differ by the difference of what they hide",
     f"{_SECAGG}:user_masked_input",
     lambda: _again(4),
+    kind="privacy",
+    source="used twice",
 )
 def _second_input(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -590,6 +646,7 @@ def _more_senders(right: Function, name: str, wider: Callable[[Any], tuple[int, 
     lambda: _taken(
         5, SERVER, lambda inbox: [*inbox, replace(inbox[0], sender=2)], _WIDE, {"share_keys": [2]}
     ),
+    kind="acceptance", source="clause in part",
 )  # fmt: skip
 def _any_input(right: Function) -> Function:
     return _more_senders(right, "sharers", lambda state: tuple(sorted(state.keys)))
@@ -601,6 +658,8 @@ def _any_input(right: Function) -> Function:
     "no interoperation: the survivors are named in descending order",
     f"{_SECAGG}:server_masked_input",
     _sent,
+    kind="form",
+    source="order",
 )
 def _unordered(right: Function) -> Function:
     return _asking(right, lambda message: {"survivors": message.survivors[::-1]})
@@ -620,6 +679,8 @@ def _asking(right: Function, fields: Callable[[Any], dict[str, Any]]) -> Functio
     "failure: nobody is asked for the masking keys of users that dropped out",
     f"{_SECAGG}:server_masked_input",
     lambda: _sent(gone={"masked_input": [2]}),
+    kind="refusal",
+    source="wrong term",
 )
 def _no_dropped(right: Function) -> Function:
     return _asking(right, lambda message: {"dropped": ()})
@@ -631,6 +692,8 @@ def _no_dropped(right: Function) -> Function:
     "privacy: the server goes on to a sum over fewer than T + 2 users",
     f"{_SECAGG}:_enough",
     lambda: _taken(1, SERVER, lambda inbox: inbox[:2]),
+    kind="privacy",
+    source="paper: secagg, few contributors",
 )
 def _any_number(right: Function) -> Function:
     return lambda state, users, what: users
@@ -642,6 +705,8 @@ def _any_number(right: Function) -> Function:
     "failure: masks are removed from no sum, since too few hold shares of a user, and nobody says so in time",
     f"{_SECAGG}:_recoverable",
     lambda: _taken(5, SERVER, lambda inbox: [m for m in inbox if m.sender in (3, 4, 1)], _RING),
+    kind="acceptance",
+    source="clause in part",
 )
 def _no_count(right: Function) -> Function:
     return lambda state, present, what: None if what == "survive" else right(state, present, what)
@@ -672,6 +737,8 @@ def _lists(change: Callable[[tuple[int, ...]], Sequence[int]]) -> Callable[[Any,
     "acceptance: a request counts a survivor twice",
     f"{_SECAGG}:check_request",
     _changed(6, survivors=(0, 0, 1, 2, 3, 4)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _twice(right: Function) -> Function:
     return _repaired(right, _lists(lambda users: tuple(dict.fromkeys(users))))
@@ -683,6 +750,8 @@ def _twice(right: Function) -> Function:
     "acceptance: a request names users that there are not",
     f"{_SECAGG}:check_request",
     _changed(6, survivors=(0, 1, 2, 3, 4, 9)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _outsiders(right: Function) -> Function:
     def repair(state: Any, message: Any) -> Any:
@@ -698,6 +767,8 @@ def _outsiders(right: Function) -> Function:
     "privacy: a user that is named as survivor and as dropped loses both its masks",
     f"{_SECAGG}:check_request",
     _changed(6, dropped=(1,)),
+    kind="privacy",
+    source="seen in Flower 1.41.0: secagg.unmasking/both-sets",
 )
 def _both_secrets(right: Function) -> Function:
     return _repaired(
@@ -714,6 +785,8 @@ def _both_secrets(right: Function) -> Function:
     "privacy: a user helps to remove the pairwise masks of its own input",
     f"{_SECAGG}:check_request",
     _changed(6, survivors=(1, 2, 3, 4), dropped=(0,)),
+    kind="privacy",
+    source="seen in Flower 1.41.0: secagg.unmasking/itself",
 )
 def _left_out(right: Function) -> Function:
     def repair(state: Any, message: Any) -> Any:
@@ -729,6 +802,8 @@ def _left_out(right: Function) -> Function:
     "privacy: a user helps to unmask the sum of fewer than T + 2 users",
     f"{_SECAGG}:check_request",
     _changed(6, survivors=(0, 1), dropped=(2, 3, 4)),
+    kind="privacy",
+    source="paper: secagg, few contributors",
 )
 def _below(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -745,6 +820,8 @@ def _below(right: Function) -> Function:
     "privacy: a user counts all survivors, not those among its holders",
     f"{_SECAGG}:check_request",
     _changed(6, 0, _RING, survivors=(0, 1, 2), dropped=(3, 4, 5)),
+    kind="privacy",
+    source="clause in part",
 )
 def _far_survivors(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -783,6 +860,8 @@ mutant(
     "wrong sum: a user is in neither set, and its mask stays in the sum",
     f"{_SECAGG}:check_request",
     _changed(6, survivors=(0, 1, 2, 3)),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.unmasking/unnamed",
 )(_silent("unnamed"))
 mutant(
     "users-without-shares-may-be-named",
@@ -792,6 +871,7 @@ mutant(
     lambda: _taken(
         6, 0, lambda inbox: [replace(inbox[0], dropped=(2,))], _WIDE, {"share_keys": [2]}
     ),
+    kind="acceptance", source="clause in part",
 )(_silent("unheld"))  # fmt: skip
 
 
@@ -801,6 +881,8 @@ mutant(
     "privacy: the shares of masking keys are given for survivors, and those of self seeds for dropped users",
     f"{_SECAGG}:user_unmasking",
     _sent,
+    kind="privacy",
+    source="order",
 )
 def _exchanged(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -816,6 +898,8 @@ def _exchanged(right: Function) -> Function:
     "failure: a user gives no share of its own secrets, and its answer is refused",
     f"{_SECAGG}:user_unmasking",
     _sent,
+    kind="refusal",
+    source="wrong term",
 )
 def _kept_back(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -834,6 +918,8 @@ def _kept_back(right: Function) -> Function:
     "privacy: a second request gets the other secret of a user",
     f"{_SECAGG}:user_unmasking",
     lambda: _again(6),
+    kind="privacy",
+    source="used twice",
 )
 def _second_answer(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -853,6 +939,8 @@ def _second_answer(right: Function) -> Function:
     "wrong blame: an answer that does not hold what was asked for is passed over",
     f"{_SECAGG}:_answer",
     _changed(7, SERVER, survivors=lambda m: m.survivors[::-1]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _skips_answers(right: Function) -> Function:
     def wrong(state: Any, message: Any) -> Any:
@@ -870,6 +958,8 @@ def _skips_answers(right: Function) -> Function:
     "wrong blame: fewer than t shares are interpolated, and what comes out is called a wrong share",
     f"{_SECAGG}:server_unmasking",
     lambda: _taken(7, SERVER, lambda inbox: inbox[:2]),
+    kind="refusal",
+    source="clause left out",
 )
 def _too_few(right: Function) -> Function:
     return _tolerant(right, lambda state, inbox: len(inbox))
@@ -911,6 +1001,8 @@ mutant(
     "wrong sum: a user that shares another seed than the one of its mask makes the sum wrong, and is not blamed",
     f"{_SECAGG}:_self_seed",
     lambda: _other_first_message(3, "commitment", {}),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.recovery/altered-share",
 )(_unchecked("seeds"))
 mutant(
     "masking-key-unchecked",
@@ -918,6 +1010,8 @@ mutant(
     "wrong sum: a user that shares another key than the one of its masks makes the sum wrong, and is not blamed",
     f"{_SECAGG}:_masking_key",
     lambda: _other_first_message(1, "masking", {"masked_input": [1]}),
+    kind="acceptance",
+    source="seen in Flower 1.41.0: secagg.recovery/altered-share",
 )(_unchecked("keys"))
 
 
@@ -928,6 +1022,8 @@ mutant(
     f"{_SECAGG}:_self_seed",
     lambda: _other_first_message(3, "commitment", {}),
     also=("ADP-29",),
+    kind="refusal",
+    source="wrong reason",
 )
 def _owner_alone(right: Function) -> Function:
     def wrong(state: Any, user: int, answers: Any) -> Any:
@@ -945,6 +1041,8 @@ def _owner_alone(right: Function) -> Function:
     "wrong sum: what dropped users would have added is subtracted, as equation (5) of HeteroSAg has it",
     f"{_SECAGG}:unmask",
     lambda: _sent(gone={"masked_input": [2]}),
+    kind="sum",
+    source="paper: HET-EQ5",
 )
 def _equation_5(right: Function) -> Function:
     return lambda ring, total, own, left: right(ring, total, own, ((j, i, mask) for i, j, mask in left))
@@ -956,6 +1054,8 @@ def _equation_5(right: Function) -> Function:
     "wrong sum: the survivors' own masks are not removed",
     f"{_SECAGG}:unmask",
     _sent,
+    kind="sum",
+    source="wrong term",
 )
 def _masks_stay(right: Function) -> Function:
     return lambda ring, total, own, left: right(ring, total, (), left)
@@ -968,6 +1068,8 @@ def _masks_stay(right: Function) -> Function:
     f"{_SECAGG}:server_unmasking",
     lambda: _sent(_WIDE, {"unmasking": [2]}),
     also=("SAG-29",),
+    kind="refusal",
+    source="clause too strict",
 )
 def _all_answer(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -1004,6 +1106,8 @@ for _name, _part, _value in (("round", "round", 0), ("session", "session", bytes
         f"privacy: two users that keep their keys share one mask in every {_name}",
         f"{_MASKS}:pairwise_key",
         _pairwise,
+        kind="privacy",
+        source=f"field not bound: the {_name}",
     )(_elsewhere(**{_part: _value}))
     mutant(
         f"{_name}-not-in-the-self-mask",
@@ -1011,6 +1115,8 @@ for _name, _part, _value in (("round", "round", 0), ("session", "session", bytes
         f"privacy: one seed gives one mask in every {_name}",
         f"{_MASKS}:self_key",
         _own,
+        kind="privacy",
+        source=f"field not bound: the {_name}",
     )(_elsewhere(**{_part: _value}))
     mutant(
         f"{_name}-not-in-the-commitment",
@@ -1018,6 +1124,8 @@ for _name, _part, _value in (("round", "round", 0), ("session", "session", bytes
         f"acceptance: a commitment of one {_name} is good in every other",
         f"{_MASKS}:commitment",
         _own,
+        kind="acceptance",
+        source=f"field not bound: the {_name}",
     )(_elsewhere(**{_part: _value}))
 
 
@@ -1027,6 +1135,8 @@ for _name, _part, _value in (("round", "round", 0), ("session", "session", bytes
     "no interoperation: the numbers of the two users are not in the key of their mask",
     f"{_MASKS}:pairwise_key",
     _pairwise,
+    kind="form",
+    source="field not bound: the users",
 )
 def _no_users(right: Function) -> Function:
     return lambda context, secret, keys, segment=0: right(
@@ -1040,6 +1150,8 @@ def _no_users(right: Function) -> Function:
     "privacy: users that draw one seed have one mask",
     f"{_MASKS}:self_key",
     _own,
+    kind="privacy",
+    source="field not bound: the user",
 )
 def _no_user(right: Function) -> Function:
     return lambda context, seed, user, segment=0: right(context, seed, 0, segment)
@@ -1051,6 +1163,8 @@ def _no_user(right: Function) -> Function:
     "privacy: a self mask has the purpose of a pairwise one, so that one stream may serve twice",
     f"{_MASKS}:self_key",
     _own,
+    kind="privacy",
+    source="other rule: the purpose of a pairwise mask",
 )
 def _one_purpose(right: Function) -> Function:
     def wrong(context: Context, seed: bytes, user: int, segment: int = 0) -> bytes:
@@ -1066,6 +1180,8 @@ def _one_purpose(right: Function) -> Function:
     "acceptance: a user commits to another one's seed by repeating its commitment",
     f"{_MASKS}:commitment",
     _own,
+    kind="acceptance",
+    source="field not bound: the user",
 )
 def _anybodys(right: Function) -> Function:
     return lambda context, seed, user: right(context, seed, 0)

@@ -109,6 +109,8 @@ def _parameters(**changed: int) -> Callable[[], object]:
     f"{_ACTIVE}:Parameters.__post_init__",
     _parameters(t=3),
     _TESTS + "test_parameters_are_taken_exactly_inside_the_bounds",
+    kind="privacy",
+    source="clause left out",
 )
 def _any_threshold(right: Function) -> Function:
     return secagg.Parameters.__post_init__
@@ -121,6 +123,8 @@ def _any_threshold(right: Function) -> Function:
     f"{_ACTIVE}:_signed_keys",
     _bytes,
     _TESTS + "test_what_is_signed_is_what_the_text_says",
+    kind="privacy",
+    source="field not bound: the masking key",
 )
 def _sealing_only(right: Function) -> Function:
     return lambda agreed, user, keys: right(agreed, user, replace(keys, masking=b""))
@@ -133,6 +137,8 @@ def _sealing_only(right: Function) -> Function:
     f"{_ACTIVE}:_signed_keys",
     _bytes,
     _TESTS + "test_what_is_signed_is_what_the_text_says",
+    kind="form",
+    source="field not bound: the purpose",
 )
 def _purpose(right: Function) -> Function:
     def wrong(agreed: Any, user: int, keys: Any) -> bytes:
@@ -149,6 +155,8 @@ def _purpose(right: Function) -> Function:
     f"{_ACTIVE}:_check_keys",
     _outcome(1, SERVER, lambda mail: [replace(mail[0], signature=_flip(mail[0].signature)), *mail[1:]]),
     _TESTS + "test_the_server_refuses_keys_that_their_owner_did_not_sign",
+    kind="acceptance",
+    source="clause left out",
 )
 def _server_skips(right: Function) -> Function:
     def wrong(state: Any, *rest: Any) -> None:
@@ -165,6 +173,8 @@ def _server_skips(right: Function) -> Function:
     f"{_ACTIVE}:_check_keys",
     _outcome(2, 0, lambda mail: [replace(mail[0], sealing=_flip(mail[0].sealing))]),
     _TESTS + "test_a_user_refuses_keys_that_their_owner_did_not_sign",
+    kind="privacy",
+    source="clause left out",
 )
 def _user_skips(right: Function) -> Function:
     def wrong(state: Any, *rest: Any) -> None:
@@ -181,6 +191,8 @@ def _user_skips(right: Function) -> Function:
     f"{_ACTIVE}:user_consistency_check",
     _twice,
     _TESTS + "test_a_user_signs_once_and_only_what_it_may_answer",
+    kind="privacy",
+    source="clause left out",
 )
 def _again(right: Function) -> Function:
     return lambda state, inbox, *, randomness: right(replace(state, request=None), inbox, randomness=randomness)
@@ -193,6 +205,8 @@ def _again(right: Function) -> Function:
     f"{_ACTIVE}:check_request",
     _outcome(6, 0, lambda mail: [replace(mail[0], survivors=(1, 2, 3, 4), dropped=(0,))]),
     _TESTS + "test_a_user_signs_once_and_only_what_it_may_answer",
+    kind="privacy",
+    source="clause left out",
 )
 def _unchecked(right: Function) -> Function:
     return lambda state, message: (message.survivors, message.dropped)
@@ -205,12 +219,16 @@ def _unchecked(right: Function) -> Function:
     f"{_ACTIVE}:Proposal",
     _bytes,
     _TESTS + "test_what_is_signed_is_what_the_text_says",
+    kind="privacy",
+    source="field not bound: the last survivor",
 )
 def _without_last(right: Function) -> Function:
     return lambda members, further=(): right(tuple(members)[:-1], further)
 
 
-def _server_set(name: str, clause: str, effect: str, change: Function, wrong: Function) -> None:
+def _server_set(
+    name: str, clause: str, effect: str, change: Function, wrong: Function, *, kind: str, source: str
+) -> None:
     """Register a server that collects signatures in another way."""
     mutant(
         name,
@@ -219,6 +237,8 @@ def _server_set(name: str, clause: str, effect: str, change: Function, wrong: Fu
         f"{_ACTIVE}:server_consistency_check",
         _outcome(7, SERVER, change),
         _TESTS + "test_the_server_relays_all_signatures_of_survivors_in_order",
+        kind=kind,
+        source=source,
     )(wrong)
 
 
@@ -246,6 +266,8 @@ _server_set(
     "failure: who sends a wrong signature is not named",
     lambda mail: [replace(mail[0], signature=_flip(mail[0].signature)), *mail[1:]],
     _passes_over,
+    kind="acceptance",
+    source="silent repair",
 )
 
 
@@ -265,6 +287,8 @@ _server_set(
     "failure: the server waits for answers that honest users will not give",
     lambda mail: mail[:3],
     _any_number,
+    kind="acceptance",
+    source="clause left out",
 )
 
 
@@ -288,10 +312,12 @@ _server_set(
     "no interoperation: signers and signatures stand in another order",
     lambda mail: mail,
     _reversed,
+    kind="form",
+    source="order",
 )
 
 
-def _quorum(name: str, clause: str, effect: str, change: Function, error: str) -> None:
+def _quorum(name: str, clause: str, effect: str, change: Function, error: str, *, kind: str, source: str) -> None:
     """Register a user that answers a quorum which it must refuse with the named error."""
 
     def build(right: Function) -> Function:
@@ -312,6 +338,8 @@ def _quorum(name: str, clause: str, effect: str, change: Function, error: str) -
         _outcome(8, 0, lambda mail: [change(mail[0])]),
         _TESTS + "test_a_quorum_that_cannot_be_right_is_refused",
         also=("SAG-60",),
+        kind=kind,
+        source=source,
     )(build)
 
 
@@ -321,6 +349,8 @@ _quorum(
     "privacy: one colluder's signature counts t times",
     lambda m: replace(m, signers=(0, 1, 2, 2), signatures=m.signatures[:256]),
     "InconsistentSets",
+    kind="privacy",
+    source="clause in part",
 )
 _quorum(
     "survivor-quorum-unverified",
@@ -328,6 +358,8 @@ _quorum(
     "privacy: a user answers for a set that the others did not sign",
     lambda m: replace(m, signatures=_flip(m.signatures)),
     "BadSignature",
+    kind="privacy",
+    source="clause in part",
 )
 _quorum(
     "few-signers-suffice",
@@ -335,6 +367,8 @@ _quorum(
     "privacy: two sets can both get as many signatures",
     lambda m: replace(m, signers=m.signers[:3], signatures=m.signatures[:192]),
     "TooFewSurvivors",
+    kind="privacy",
+    source="clause left out",
 )
 
 
@@ -345,6 +379,8 @@ _quorum(
     f"{_ACTIVE}:server_unmasking",
     _late,
     _TESTS + "test_an_answer_of_a_user_that_did_not_sign_is_refused",
+    kind="acceptance",
+    source="clause left out",
 )
 def _anybody(right: Function) -> Function:
     return lambda state, inbox, *, randomness: right(
@@ -359,6 +395,8 @@ def _anybody(right: Function) -> Function:
     f"{_ACTIVE}:agreed",
     lambda: secagg_active.agreed(_TINY, bytes(16), 0).protocol,
     _TESTS + "test_what_is_signed_is_what_the_text_says",
+    kind="privacy",
+    source="field not bound: the profile",
 )
 def _old_name(right: Function) -> Function:
     return lambda *arguments: replace(right(*arguments), protocol=secagg.PROTOCOL)
@@ -371,6 +409,8 @@ def _old_name(right: Function) -> Function:
     f"{_ACTIVE}:server_consistency_check",
     _outcome(7, SERVER, lambda mail: mail[:4]),
     _TESTS + "test_the_server_relays_all_signatures_of_survivors_in_order",
+    kind="refusal",
+    source="clause too strict",
 )
 def _all_sign(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:

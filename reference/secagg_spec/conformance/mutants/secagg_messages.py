@@ -76,6 +76,8 @@ mutant(
     "wrong blame: a user that sends shares to strangers is left out in silence",
     f"{_SAG}:_shared_with_all",
     _stray,
+    kind="acceptance",
+    source="silent repair",
 )(_but(Malformed))
 
 
@@ -85,6 +87,8 @@ mutant(
     "acceptance: shares from outside the first set of users are passed over",
     f"{_SAG}:parcels",
     _outcome(3, SERVER, lambda mail: [*mail, replace(mail[0], sender=7)]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _only_roster(right: Function) -> Function:
     def wrong(inbox: Any, kind: Any, **expected: Any) -> Any:
@@ -99,6 +103,8 @@ mutant(
     "acceptance: one set of users has many encodings",
     f"{_SAG}:_refuse_disorder",
     _outcome(6, 0, lambda mail: [replace(mail[0], survivors=mail[0].survivors[::-1])]),
+    kind="acceptance",
+    source="clause left out",
 )(_but(Malformed))
 
 
@@ -108,6 +114,8 @@ mutant(
     "acceptance: bytes behind a key or a commitment are not looked at",
     f"{_SAG}:octets",
     _outcome(1, SERVER, lambda mail: [replace(mail[0], sealing=mail[0].sealing + b"\0"), *mail[1:]]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     def wrong(message: Any, name: str, size: int) -> bytes:
@@ -123,6 +131,8 @@ def _cut(right: Function) -> Function:
     "wrong blame: the users refuse what the server could have seen, and it is blamed with the owner",
     f"{_SAG}:refuse_weak",
     _outcome(1, SERVER, lambda mail: [replace(mail[0], masking=bytes(32)), *mail[1:]]),
+    kind="acceptance",
+    source="clause left out",
 )
 def _relayed(right: Function) -> Function:
     return _but(WeakKey)(right)  # type: ignore[no-any-return]
@@ -134,6 +144,8 @@ def _relayed(right: Function) -> Function:
     "wrong blame: a user that copies another one's key ends the round, and the server is blamed for it",
     f"{_SAG}:_refuse_equal",
     _outcome(1, SERVER, lambda mail: [replace(mail[0], masking=mail[1].masking), *mail[1:]]),
+    kind="acceptance",
+    source="clause left out",
 )
 def _copies(right: Function) -> Function:
     def wrong(keys: Any, also: Any, own: int | None = None) -> None:
@@ -152,6 +164,8 @@ mutant(
     "wrong sum: when a share is lost on its way, one side of a pair adds a mask and the other does not",
     f"{_SAG}:_same_neighbours",
     _outcome(5, SERVER, lambda mail: [replace(mail[0], neighbours=(1, 2)), *mail[1:]]),
+    kind="acceptance",
+    source="clause left out",
 )(_but(InconsistentSets))
 
 
@@ -161,6 +175,8 @@ mutant(
     "privacy: a user that was asked for nothing answers for all whose shares it holds",
     f"{_SAG}:user_unmasking",
     _outcome(6, 0, lambda mail: []),
+    kind="privacy",
+    source="other rule: no message stands for everybody",
 )
 def _unasked(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:

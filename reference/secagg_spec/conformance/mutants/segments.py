@@ -21,6 +21,8 @@ _CONTEXT = Context("p", b"h" * 32, b"s" * 16, 9, 515)
     f"{_MASKS}:pairwise_key",
     lambda: masks.pairwise_key(_CONTEXT, b"x" * 32, {1: b"a" * 32, 2: b"b" * 32}, 1),
     also=("HSA-14",),
+    kind="privacy",
+    source="field not bound: the segment",
 )
 def _one_pairwise(right: Function) -> Function:
     return lambda context, secret, keys, segment=0: right(context, secret, keys)
@@ -33,6 +35,8 @@ def _one_pairwise(right: Function) -> Function:
     f"{_MASKS}:self_key",
     lambda: masks.self_key(_CONTEXT, b"x" * 32, 3, 1),
     also=("HSA-14",),
+    kind="privacy",
+    source="field not bound: the segment",
 )
 def _one_own(right: Function) -> Function:
     return lambda context, seed, user, segment=0: right(context, seed, user)

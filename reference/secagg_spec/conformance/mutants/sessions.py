@@ -98,6 +98,8 @@ _SET = _set(0, 1, 2).inbox[0]
     "acceptance: what follows the last field is not looked at",
     f"{_CODEC}:decode",
     lambda: _decoded(_SET + b"\0"),
+    kind="acceptance",
+    source="clause in part",
 )
 def _trailing(right: Function) -> Function:
     def wrong(kind: Any, data: bytes) -> Any:
@@ -118,6 +120,8 @@ def _trailing(right: Function) -> Function:
     "acceptance: the type number is skipped, and any message with fitting fields is read",
     f"{_CODEC}:decode",
     lambda: _decoded(b"\4\1" + _SET[2:]),
+    kind="acceptance",
+    source="clause in part",
 )
 def _type(right: Function) -> Function:
     return lambda kind, data: right(kind, kind.TYPE.to_bytes(2, "little") + data[2:])
@@ -129,6 +133,8 @@ def _type(right: Function) -> Function:
     "no interoperation: the integers of messages are written in network order",
     f"{_CODEC}:Unsigned.write",
     lambda: encode(SurvivingSet(_ID, 1, SERVER, 0, (0, 1))),
+    kind="form",
+    source="encoding",
 )
 def _big_endian(right: Function) -> Function:
     return lambda self, name, value: right(self, name, value)[::-1]
@@ -140,6 +146,8 @@ def _big_endian(right: Function) -> Function:
     "no interoperation: the receiver stands before the sender in the header",
     f"{_CODEC}:encode",
     lambda: codec.encode(SurvivingSet(_ID, 1, SERVER, 0, (0, 1))),
+    kind="form",
+    source="order",
 )
 def _swapped(right: Function) -> Function:
     return lambda message: right(replace(message, sender=message.receiver, receiver=message.sender))
@@ -160,6 +168,8 @@ def _lenient(right: Function, **given: str) -> Function:
     "acceptance: messages of another session are taken",
     _ACCEPT,
     lambda: _user(_SHARE, Call("upload", (_share(1, session=bytes([1]) * 16),))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _session(right: Function) -> Function:
     return _lenient(right, session="")
@@ -171,6 +181,8 @@ def _session(right: Function) -> Function:
     "acceptance: messages of an earlier round are taken",
     _ACCEPT,
     lambda: _user(_SHARE, Call("upload", (_share(1, round=1),))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _round(right: Function) -> Function:
     return _lenient(right, round="")
@@ -182,6 +194,8 @@ def _round(right: Function) -> Function:
     "acceptance: messages for somebody else are taken",
     _ACCEPT,
     lambda: _user(_SHARE, Call("upload", (_share(1, receiver=2),))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _receiver(right: Function) -> Function:
     return _lenient(right, receiver="")
@@ -193,6 +207,8 @@ def _receiver(right: Function) -> Function:
     "acceptance: messages from outside the roster are taken",
     _ACCEPT,
     lambda: _user(_SHARE, Call("upload", (_share(9),))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _stranger(right: Function) -> Function:
     def wrong(inbox: Any, kinds: Any, *, senders: Any, **expected: Any) -> None:
@@ -207,6 +223,8 @@ def _stranger(right: Function) -> Function:
     "acceptance: a second message of a sender takes the place of the first",
     _ACCEPT,
     lambda: _user(_SHARE, Call("upload", (_share(1), _share(1)))),
+    kind="acceptance",
+    source="silent repair",
 )
 def _last_wins(right: Function) -> Function:
     return lambda inbox, kinds, **expected: right(
@@ -220,6 +238,8 @@ def _last_wins(right: Function) -> Function:
     "acceptance: the server relays the later one of two shares from one user to another",
     "secagg_spec.protocols.shape:parcels",
     lambda: _server(Call("share", _parcels().inbox + _parcels(payload=b"\2").inbox)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _twice(right: Function) -> Function:
     def wrong(inbox: Any, kind: Any, **expected: Any) -> Any:
@@ -238,6 +258,8 @@ def _twice(right: Function) -> Function:
     "privacy: a user that is asked again uploads again, under the same mask",
     _TABLE,
     lambda: _user(_SHARE, _UPLOAD, _UPLOAD),
+    kind="privacy",
+    source="used twice",
 )
 def _second_upload(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -257,6 +279,8 @@ def _second_upload(table: Any) -> Any:
     "privacy: two aggregated shares for two sets give the mask of a single user away",
     _TABLE,
     lambda: _user(_SHARE, _UPLOAD, _set(0, 1, 2), _set(0, 1, 2, 3)),
+    kind="privacy",
+    source="paper: lightsecagg, one share per user and round",
 )
 def _second_share(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -276,6 +300,8 @@ def _second_share(table: Any) -> Any:
     "failure: an upload that was refused counts as the upload, and the user is lost",
     _TABLE,
     lambda: _user(_SHARE, Call("upload", (_share(9),)), _UPLOAD),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _refused_upload(table: Any) -> Any:
     return _with_step(table, "upload", Role.USER, lambda right: _marking(right, phase="recover"))
@@ -287,6 +313,8 @@ def _refused_upload(table: Any) -> Any:
     "failure: a refused surviving set makes the user forget its shares, so that one wrong message ends the round",
     _TABLE,
     lambda: _user(_SHARE, _UPLOAD, _set(0), _set(0, 1, 2)),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _refused_set(table: Any) -> Any:
     return _with_step(table, "recover", Role.USER, lambda right: _marking(right, held={}))
@@ -312,6 +340,8 @@ def _marking(right: Function, **changes: Any) -> Function:
     "acceptance: the number of elements of an update is not bound by the keys",
     f"{_LSA}:sealing_context",
     lambda: lightsecagg.sealing_context(_TINY, _ID, 0),
+    kind="acceptance",
+    source="field not bound: d",
 )
 def _without_length(right: Function) -> Function:
     return lambda parameters, *rest: right(replace(parameters, d=1), *rest)
@@ -323,6 +353,8 @@ def _without_length(right: Function) -> Function:
     "no interoperation: the protocol has another name in the binding",
     f"{_LSA}:sealing_context",
     lambda: lightsecagg.sealing_context(_TINY, _ID, 0),
+    kind="form",
+    source="encoding",
 )
 def _capitalised(right: Function) -> Function:
     return lambda *given: replace(right(*given), protocol="LightSecAgg")
@@ -337,6 +369,8 @@ def _capitalised(right: Function) -> Function:
     "failure: shares are relayed although some are missing, and users cannot answer for such a sharer",
     _TABLE,
     lambda: _server(_parcels(missing=[(3, 4)])),
+    kind="acceptance",
+    source="clause in part",
 )
 def _incomplete(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -356,6 +390,8 @@ def _incomplete(table: Any) -> Any:
     "privacy: the server reads the shares before it relays them",
     _TABLE,
     lambda: _server(_parcels(payload=b"\1\0\0\0\2\0\0\0\0")),
+    kind="privacy",
+    source="clause in part",
 )
 def _opens(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -375,6 +411,8 @@ def _opens(table: Any) -> Any:
     "failure: the server gives a user the payload that was meant for another one",
     _TABLE,
     lambda: _server(Call("share", tuple(_parcel(i, j) for i in range(5) for j in range(5) if i != j))),
+    kind="sum",
+    source="order",
 )
 def _places(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -398,6 +436,8 @@ def _parcel(sender: int, receiver: int) -> bytes:
     "no interoperation: the surviving set is announced in another order",
     _TABLE,
     lambda: _server(_parcels(), _updates(0, 1, 2)),
+    kind="form",
+    source="order",
 )
 def _descending(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -416,6 +456,8 @@ def _descending(table: Any) -> Any:
     "acceptance: masked updates of users that did not share, and answers of users that did not upload, are taken",
     f"{_LSA}:_ready",
     lambda: _server(_parcels(), _updates(0, 1, 2), _answers(0, 1, 2, 3)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _outsiders(right: Function) -> Function:
     def wrong(state: Any, phase: str, inbox: Any, kinds: Any, senders: Any) -> None:
@@ -431,6 +473,8 @@ def _outsiders(right: Function) -> Function:
     "failure: a masked update of a user that did not share counts, and its mask can never be removed",
     f"{_LSA}:_ready",
     lambda: _server(_parcels(missing=[(4, 3)]), _updates(0, 1, 2, 4)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _uploads(right: Function) -> Function:
     def wrong(state: Any, phase: str, inbox: Any, kinds: Any, senders: Any) -> None:
@@ -446,6 +490,8 @@ def _uploads(right: Function) -> Function:
     "wrong blame: the last one of those who answered is blamed for a wrong answer of any of them",
     f"{_LSA}:recover",
     lambda: _server(_parcels(), _updates(0, 1, 2, 3), _answers(0, 1, 2, 3, wrong=1)),
+    kind="refusal",
+    source="wrong reason",
 )
 def _blames_one(right: Function) -> Function:
     def wrong(parameters: Any, masked_sum: Any, users: Sequence[int], shares: Any) -> Any:
@@ -463,6 +509,8 @@ def _blames_one(right: Function) -> Function:
     "failure: after too few masked updates the server takes no more, although the refused step must leave no trace",
     _TABLE,
     lambda: _server(_parcels(), _updates(0), _updates(0, 1, 2)),
+    kind="refusal",
+    source="trace of a refusal",
 )
 def _ends(table: Any) -> Any:
     return _with_step(table, "upload", Role.SERVER, lambda right: _marking(right, phase="done"))

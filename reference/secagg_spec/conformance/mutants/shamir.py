@@ -48,6 +48,8 @@ def _recovered(users: Sequence[int], shares: Sequence[int] | None = None, t: int
     "privacy: the point of a user is its number, so that user 0 holds the secret in clear",
     f"{_MODULE}:_evaluate",
     _shared,
+    kind="privacy",
+    source="off by one",
 )
 def _from_zero(right: Function) -> Function:
     return lambda descending, x: right(descending, x - 1)
@@ -60,6 +62,8 @@ def _from_zero(right: Function) -> Function:
     f"{_MODULE}:share",
     lambda: _shared((5, 0)),
     also=("SHM-07",),
+    kind="privacy",
+    source="weak draw: a leading coefficient that is never 0",
 )
 def _leading(right: Function) -> Function:
     def wrong(secret: bytes, coefficients: Sequence[int], users: Sequence[int]) -> Any:
@@ -74,6 +78,8 @@ def _leading(right: Function) -> Function:
     "privacy: the last coefficient is forgotten, so that t - 1 users have the secret",
     f"{_MODULE}:share",
     _shared,
+    kind="privacy",
+    source="off by one",
 )
 def _short(right: Function) -> Function:
     def wrong(secret: bytes, coefficients: Sequence[int], users: Sequence[int]) -> Any:
@@ -88,6 +94,8 @@ def _short(right: Function) -> Function:
     "no interoperation: the secret is read as a big-endian integer",
     f"{_MODULE}:_secret_number",
     _shared,
+    kind="form",
+    source="encoding",
 )
 def _secret_big(right: Function) -> Function:
     return lambda secret: right(secret[::-1])
@@ -99,6 +107,8 @@ def _secret_big(right: Function) -> Function:
     "no interoperation: shares are written with the highest byte first",
     f"{_MODULE}:element_bytes",
     lambda: shamir.element_bytes(5),
+    kind="form",
+    source="encoding",
 )
 def _written_big(right: Function) -> Function:
     return lambda value: right(value)[::-1]
@@ -110,6 +120,8 @@ def _written_big(right: Function) -> Function:
     "no interoperation: shares are read with the highest byte first",
     f"{_MODULE}:element_from_bytes",
     lambda: _outcome(lambda: shamir.element_from_bytes("share", shamir.element_bytes(5))),
+    kind="form",
+    source="encoding",
 )
 def _read_big(right: Function) -> Function:
     return lambda name, data: right(name, data[::-1])
@@ -121,6 +133,8 @@ def _read_big(right: Function) -> Function:
     "privacy: a threshold of 1 is accepted, with which every share is the secret, and one that nobody can reach",
     f"{_MODULE}:check_numbers",
     lambda: _shared(()),
+    kind="privacy",
+    source="seen in Flower 1.41.0: shamir.*/numbers",
 )
 def _numbers(right: Function) -> Function:
     return lambda t, n: None
@@ -132,6 +146,8 @@ def _numbers(right: Function) -> Function:
     "robustness: a secret of another length is filled up or cut, and another one comes back",
     f"{_MODULE}:share",
     lambda: _shared(secret=bytes(31)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_secret(right: Function) -> Function:
     return lambda secret, coefficients, users: right(secret[:32].ljust(32, b"\0"), coefficients, users)
@@ -144,6 +160,8 @@ def _any_secret(right: Function) -> Function:
     f"{_MODULE}:element_from_bytes",
     lambda: _outcome(lambda: shamir.element_from_bytes("share", b"\xff" * 66)),
     also=("ERR-02",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(right: Function) -> Function:
     def wrong(name: str, data: bytes) -> Any:
@@ -160,6 +178,8 @@ def _reduced(right: Function) -> Function:
     "acceptance: a share that is cut or continued is read as far as it goes",
     f"{_MODULE}:element_from_bytes",
     lambda: _outcome(lambda: shamir.element_from_bytes("share", bytes(65))),
+    kind="acceptance",
+    source="silent repair",
 )
 def _any_length(right: Function) -> Function:
     return lambda name, data: right(name, data[: shamir.ELEMENT_BYTES].ljust(shamir.ELEMENT_BYTES, b"\0"))
@@ -171,6 +191,8 @@ def _any_length(right: Function) -> Function:
     "privacy: coefficients that are missing are zero, so that fewer users than t have the secret",
     f"{_MODULE}:elements_from_bytes",
     lambda: _outcome(lambda: shamir.elements_from_bytes("coefficients", bytes(66), 2)),
+    kind="privacy",
+    source="silent repair",
 )
 def _filled(right: Function) -> Function:
     def wrong(name: str, data: bytes, count: int) -> Any:
@@ -193,6 +215,8 @@ _PIECES = bytes(66) + shamir.PRIME.to_bytes(66, "little")
     f"{_MODULE}:coefficients_from_bytes",
     lambda: shamir.coefficients_from_bytes(_PIECES),
     _DRAWS,
+    kind="privacy",
+    source="weak draw: a coefficient that is never 0",
 )
 def _no_zero(right: Function) -> Function:
     return lambda data: tuple(value for value in right(data) if value)
@@ -205,6 +229,8 @@ def _no_zero(right: Function) -> Function:
     f"{_MODULE}:coefficients_from_bytes",
     lambda: shamir.coefficients_from_bytes(_PIECES),
     _DRAWS,
+    kind="privacy",
+    source="weak draw: reduced without rejection",
 )
 def _remainder(right: Function) -> Function:
     def wrong(data: bytes) -> Any:
@@ -257,6 +283,8 @@ mutant(
     "privacy: an implementation that draws its own coefficients takes zeros, so that every share is the secret",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: zeros",
 )(_drawing(lambda count, seed: [0] * count))
 
 mutant(
@@ -265,6 +293,8 @@ mutant(
     "privacy: the coefficients are the same for every secret, so that differences of shares are those of the secrets",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: the same for every secret",
 )(_drawing(lambda count, seed: [16 * value for value in _numbers_of("fixed", count)]))
 
 mutant(
@@ -273,6 +303,8 @@ mutant(
     "privacy: coefficients are as long as the secret and not as the field, so that shares tell of it",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="weak draw: 32 bytes",
 )(_drawing(lambda count, seed: [value >> 256 for value in _numbers_of(seed, count)]))
 
 mutant(
@@ -281,6 +313,8 @@ mutant(
     "privacy: one coefficient too few is drawn, so that t - 1 users have the secret",
     _BUILD,
     _seeded,
+    kind="privacy",
+    source="off by one",
 )(_drawing(lambda count, seed: [*(512 * value for value in _numbers_of(seed, count - 1)), 0][:count]))
 
 
@@ -293,6 +327,8 @@ mutant(
     "wrong secret: the points are those of the first users, whoever gave the shares",
     f"{_MODULE}:_weights",
     lambda: _recovered((1, 3, 4)),
+    kind="sum",
+    source="other rule: points of the first users",
 )
 def _first_points(right: Function) -> Function:
     return lambda points: right(tuple(range(1, len(points) + 1)))
@@ -304,6 +340,8 @@ def _first_points(right: Function) -> Function:
     "misuse: a threshold below 2 is taken for 2",
     f"{_MODULE}:reconstruct",
     lambda: _recovered((0, 1), (5, 5), t=1),
+    kind="acceptance",
+    source="silent repair",
 )
 def _raised(right: Function) -> Function:
     return lambda t, users, shares: right(max(t, 2), users, shares)
@@ -315,6 +353,8 @@ def _raised(right: Function) -> Function:
     "wrong secret: as many shares as there are are put together, and something else comes out",
     f"{_MODULE}:reconstruct",
     lambda: _recovered((0, 1)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _fewer(right: Function) -> Function:
     def wrong(t: int, users: Sequence[int], shares: Sequence[int]) -> Any:
@@ -333,6 +373,8 @@ def _fewer(right: Function) -> Function:
     "robustness: only the first t shares are used, so that a wrong one is not seen where it could be",
     f"{_MODULE}:reconstruct",
     lambda: _recovered(range(4), (*_SHARES[:3], 1)),
+    kind="acceptance",
+    source="clause left out",
 )
 def _extra(right: Function) -> Function:
     def wrong(t: int, users: Sequence[int], shares: Sequence[int]) -> Any:
@@ -349,6 +391,8 @@ def _extra(right: Function) -> Function:
     f"{_MODULE}:reconstruct",
     lambda: _recovered(range(4), (*_SHARES[:3], 1)),
     _TESTS + "test_one_wrong_share_among_more_than_t_is_noticed",
+    kind="refusal",
+    source="wrong reason",
 )
 def _blames(right: Function) -> Function:
     def wrong(t: int, users: Sequence[int], shares: Sequence[int]) -> Any:
@@ -367,6 +411,8 @@ def _blames(right: Function) -> Function:
     f"{_MODULE}:_secret_bytes",
     lambda: _recovered(range(3), (2**256 + 1,) * 3),
     also=("ERR-02",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     return lambda value, users: right(value % 2**256, users)
@@ -378,6 +424,8 @@ def _cut(right: Function) -> Function:
     "robustness: the later share of a user replaces the earlier one in silence",
     f"{_MODULE}:reconstruct",
     lambda: _recovered((0, 1, 2, 2)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _twice(right: Function) -> Function:
     def wrong(t: int, users: Sequence[int], shares: Sequence[int]) -> Any:
@@ -395,6 +443,8 @@ def _twice(right: Function) -> Function:
     "acceptance: user -1 is taken for another one",
     f"{_MODULE}:reconstruct",
     lambda: _recovered((0, 1, -1), (8, 11, 5)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _wraps(right: Function) -> Function:
     return lambda t, users, shares: right(t, [user % (2**32 - 1) for user in users], shares)
@@ -406,6 +456,8 @@ def _wraps(right: Function) -> Function:
     "robustness: users without a share, and shares without a user, are passed over",
     f"{_MODULE}:reconstruct",
     lambda: _recovered((0, 1, 2, 3), _SHARES[:3]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _lengths(right: Function) -> Function:
     return lambda t, users, shares: right(t, users[: len(shares)], shares[: len(users)])

@@ -39,6 +39,8 @@ def _moved() -> bytes:
     "agreement: no signature is looked at, so that the server alone makes a quorum",
     _VERIFY,
     lambda: _verified(bytes(64)),
+    kind="privacy",
+    source="clause left out",
 )
 def _any(right: Function) -> Function:
     return lambda public, data, signature, blamed=(): None
@@ -50,6 +52,8 @@ def _any(right: Function) -> Function:
     "agreement: S is reduced before it is compared, so that there are two signatures where the text has one",
     _VERIFY,
     lambda: _verified(_moved()),
+    kind="acceptance",
+    source="silent repair",
 )
 def _reduced(right: Function) -> Function:
     def wrong(public: bytes, data: bytes, signature: bytes, blamed: Any = ()) -> None:
@@ -67,6 +71,8 @@ def _reduced(right: Function) -> Function:
     "misuse: a key of any length passes, and fails somewhere else",
     "secagg_spec.crypto.keys:check_key",
     lambda: _outcome(lambda: signatures.verification_key(bytes(31))),
+    kind="acceptance",
+    source="clause left out",
 )
 def _length(right: Function) -> Function:
     return lambda name, key: key
@@ -78,6 +84,8 @@ def _length(right: Function) -> Function:
     "agreement: one user signs for two, so that fewer users than W make a quorum",
     "secagg_spec.crypto.keys:_refuse_equal",
     lambda: _outcome(lambda: keys.Roster((bytes(32), bytes(32)))),
+    kind="privacy",
+    source="clause left out",
 )
 def _equal(right: Function) -> Function:
     return lambda given: None

@@ -56,6 +56,8 @@ def _value(function: Staleness, tau: int) -> float:
     f"{_MODULE}:realised_weight",
     lambda: _weights(_RECIPROCAL, 49, 48),
     also=("STL-05",),
+    kind="sum",
+    source="arithmetic: powers of a library",
 )
 def _binary64(right: Function) -> Function:
     def wrong(function: Staleness, c_g: int, tau: int, draw: float) -> int:
@@ -72,6 +74,8 @@ def _binary64(right: Function) -> Function:
     "bias: the weight is rounded to the nearest integer, whatever the draw is",
     f"{_MODULE}:realised_weight",
     lambda: _weights(_RECIPROCAL, 64, 2),
+    kind="sum",
+    source="other rule: rounding to the nearest integer",
 )
 def _nearest(right: Function) -> Function:
     def wrong(function: Staleness, c_g: int, tau: int, draw: float) -> int:
@@ -87,6 +91,8 @@ def _nearest(right: Function) -> Function:
     "bias: the fraction is cut off, so that late updates count too little",
     f"{_MODULE}:realised_weight",
     lambda: _weights(_RECIPROCAL, 64, 2),
+    kind="sum",
+    source="weak draw: always rounded down",
 )
 def _down(right: Function) -> Function:
     def wrong(function: Staleness, c_g: int, tau: int, draw: float) -> int:
@@ -103,6 +109,8 @@ def _down(right: Function) -> Function:
     f"{_MODULE}:realised_weight",
     lambda: _weights(_RECIPROCAL, 64, 3),
     also=("STL-05",),
+    kind="sum",
+    source="off by one: <= in place of <",
 )
 def _at_most(right: Function) -> Function:
     def wrong(function: Staleness, c_g: int, tau: int, draw: float) -> int:
@@ -123,6 +131,8 @@ def _at_most(right: Function) -> Function:
     "wrong weights: the function is tau**-alpha, so that an update that is one round late counts in full",
     f"{_MODULE}:Staleness.power",
     lambda: _weights(_RECIPROCAL, 64, 2),
+    kind="sum",
+    source="off by one",
 )
 def _without_one(right: Function) -> Function:
     def wrong(self: Staleness, tau: int) -> Any:
@@ -138,6 +148,8 @@ def _without_one(right: Function) -> Function:
     "wrong weights: the hinge is 1 / (a (tau - b)) beyond b, so that late updates count more than others",
     f"{_MODULE}:Staleness.power",
     lambda: _weights(_HINGE, 64, 5),
+    kind="sum",
+    source="off by one",
 )
 def _hinge(right: Function) -> Function:
     def wrong(self: Staleness, tau: int) -> Any:
@@ -154,6 +166,8 @@ def _hinge(right: Function) -> Function:
     "wrong weights: the hinge falls from 0 on and not from b on",
     f"{_MODULE}:Staleness.power",
     lambda: _weights(_HINGE, 64, 5),
+    kind="sum",
+    source="other rule: the hinge falls from 0 on",
 )
 def _from_zero(right: Function) -> Function:
     def wrong(self: Staleness, tau: int) -> Any:
@@ -170,6 +184,8 @@ def _from_zero(right: Function) -> Function:
     "wrong weights: the exponent is r/p and not p/r",
     f"{_MODULE}:Staleness.power",
     lambda: _weights(Staleness.polynomial("1/2"), 64, 3),
+    kind="sum",
+    source="order",
 )
 def _turned(right: Function) -> Function:
     def wrong(self: Staleness, tau: int) -> Any:
@@ -223,6 +239,8 @@ mutant(
     "disagreement: an exponent that is not allowed is replaced by the nearest one, in silence",
     _BUILD,
     lambda: _weight_answer(numerator=1, denominator=101),
+    kind="acceptance",
+    source="silent repair",
 )(_weighing(_nearest_fraction))
 
 
@@ -239,6 +257,8 @@ mutant(
     "wrong weights: an update from the future counts as a fresh one, and a level of 0 as 1",
     _BUILD,
     lambda: _weight_answer(tau="-1"),
+    kind="acceptance",
+    source="silent repair",
 )(_weighing(_clamped))
 
 
@@ -257,6 +277,8 @@ mutant(
     "disagreement: a kind that is unknown is constant, and numbers that a kind does not have are passed over",
     _BUILD,
     lambda: _weight_answer(kind="exponential"),
+    kind="acceptance",
+    source="silent repair",
 )(_weighing(_tidied))
 
 
@@ -272,6 +294,8 @@ mutant(
     "bias: a draw that is none is moved to the nearest one below",
     _BUILD,
     lambda: _weight_answer(rounding=pack_reals(np.array([1.0]))),
+    kind="acceptance",
+    source="silent repair",
 )(_weighing(_clipped))
 
 
@@ -286,6 +310,8 @@ mutant(
     "disagreement: of several draws the first one is taken, and 0 when there is none",
     _BUILD,
     lambda: _weight_answer(rounding=""),
+    kind="acceptance",
+    source="silent repair",
 )(_weighing(_first_draw))
 
 
@@ -296,6 +322,8 @@ mutant(
     f"{_MODULE}:admissible_weights",
     lambda: staleness.admissible_weights(_RECIPROCAL, 64, 2),
     _TESTS + "test_admissible_weights_are_what_some_draw_gives",
+    kind="refusal",
+    source="clause too strict",
 )
 def _lower(right: Function) -> Function:
     return lambda function, c_g, tau: right(function, c_g, tau)[:1]

@@ -133,6 +133,8 @@ def _giving(right: Function, name: str, when: Callable[[dict[str, Any]], bool], 
     f"{_CODE}._check_extra",
     lambda: _decoded((0, 1, 2, 3), altered=3),
     also=("LSA-15",),
+    kind="acceptance",
+    source="clause in part",
 )
 def _first_column(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Any, columns: UintArray, rows: UintArray, shares: UintArray) -> None:
@@ -148,6 +150,8 @@ def _first_column(right: Function) -> Function:
     f"{_CODE}._check_extra",
     lambda: _decoded((0, 1, 2, 3, 4), altered=4),
     also=("LSA-15",),
+    kind="acceptance",
+    source="clause in part",
 )
 def _first_extra(right: Function) -> Function:
     def wrong(self: mds.MaskCode, users: Any, columns: UintArray, rows: UintArray, shares: UintArray) -> None:
@@ -168,6 +172,8 @@ def _first_extra(right: Function) -> Function:
         "mds.decode",
         {"q": "7", "N": 5, "U": 2, "T": 1, "d": 1, "users": [0, 1, 1], "shares": ["00000000"] * 3},
     ),
+    kind="acceptance",
+    source="silent repair",
 )
 def _kept_by_user(right: Function) -> Function:
     def change(given: dict[str, Any]) -> dict[str, Any]:
@@ -186,6 +192,8 @@ def _kept_by_user(right: Function) -> Function:
     "acceptance: a vector without elements is decoded",
     f"{_ADAPTER}.answer",
     lambda: _answered("mds.decode", {"q": "7", "N": 5, "U": 2, "T": 1, "d": 0, "users": [0, 1], "shares": ["", ""]}),
+    kind="acceptance",
+    source="clause in part",
 )
 def _empty_decoded(right: Function) -> Function:
     return _giving(right, "mds.decode", lambda params: params["d"] == 0, {"mask": ""})
@@ -200,6 +208,8 @@ def _empty_decoded(right: Function) -> Function:
     "acceptance: an update without elements is masked",
     f"{_LSA}:mask_update",
     lambda: _outcome(lambda: lightsecagg.mask_update(_FIELD7, _vector(), _vector())),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: lightsecagg.mask/empty",
 )
 def _empty_update(right: Function) -> Function:
     return lambda field, update, mask: update if update.size == mask.size == 0 else right(field, update, mask)
@@ -213,6 +223,8 @@ def _empty_update(right: Function) -> Function:
     lambda: _outcome(
         lambda: lightsecagg.aggregate_shares(_FIELD7, 5, 1, (0, 1, 2), {user: _vector() for user in range(5)})
     ),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: lightsecagg.aggregate_shares/empty",
 )
 def _empty_shares(right: Function) -> Function:
     def wrong(field: Any, N: int, T: int, surviving: Any, held: Mapping[int, UintArray]) -> UintArray:
@@ -232,6 +244,8 @@ def _empty_shares(right: Function) -> Function:
         "lightsecagg.aggregate_shares",
         {"q": "7", "N": 3, "T": 1, "surviving": [], "held": [[user, "00000000"] for user in range(3)]},
     ),
+    kind="acceptance",
+    source="clause in part",
 )
 def _empty_set(right: Function) -> Function:
     operation = "lightsecagg.aggregate_shares"
@@ -246,6 +260,8 @@ def _empty_set(right: Function) -> Function:
     lambda: _outcome(
         lambda: lightsecagg.aggregate_shares(_FIELD7, 5, 1, (2, 0, 1, 0), {user: _vector(1) for user in range(5)})
     ),
+    kind="acceptance",
+    source="clause in part",
 )
 def _neighbours(right: Function) -> Function:
     def wrong(N: int, T: int, surviving: Sequence[int], held: Any) -> tuple[int, ...]:
@@ -272,6 +288,8 @@ def _neighbours(right: Function) -> Function:
             "shares": ["00" * 8] * 4,
         },
     ),
+    kind="acceptance",
+    source="silent repair",
 )
 def _passed_over(right: Function) -> Function:
     def change(given: dict[str, Any]) -> dict[str, Any]:
@@ -294,6 +312,8 @@ def _passed_over(right: Function) -> Function:
         {**_NUMBERS, "q": "5", "updates": ["00" * 12] * 5, "drop": {"share": [], "upload": [], "recover": []}},
         {"masks": ["00" * 12] * 5, "noises": ["00" * 8] * 5},
     ),
+    kind="acceptance",
+    source="seen in FedML 0.9.6: lightsecagg.round/outside-range",
 )
 def _small_field(right: Function) -> Function:
     def change(given: dict[str, Any]) -> dict[str, Any]:
@@ -316,6 +336,8 @@ _REFUSED = Call("upload", (_share(1), _share(2), _share(9)))
     "failure: the shares of a refused step stay held, so that a user answers for a set whose shares it refused",
     _TABLE,
     lambda: _user(Call("share"), _REFUSED, Call("upload", (_share(1),)), _ASKED),
+    kind="acceptance",
+    source="trace of a refusal",
 )
 def _kept_shares(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -349,6 +371,8 @@ def _opened(state: Any, inbox: Any) -> dict[int, UintArray]:
     "wrong sum: the masked updates of a refused step are added in the next one",
     _TABLE,
     lambda: _server(_uploads(0, 1, 2, 3, 9), _uploads(0, 1, 2)),
+    kind="sum",
+    source="trace of a refusal",
 )
 def _kept_updates(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -374,6 +398,8 @@ def _kept_updates(table: Any) -> Any:
     "no interoperation: the surviving set is announced in the order in which the updates came",
     _TABLE,
     lambda: _server(_uploads(2, 0, 1)),
+    kind="form",
+    source="order",
 )
 def _as_arrived(table: Any) -> Any:
     def build(right: Function) -> Function:
@@ -393,6 +419,8 @@ def _as_arrived(table: Any) -> Any:
     "acceptance: a share that comes back to its sender takes the place of the user's own share",
     f"{_LSA}:_ready",
     lambda: _user(Call("share"), Call("upload", (_share(0), _share(1)))),
+    kind="acceptance",
+    source="clause in part",
 )
 def _own(right: Function) -> Function:
     def wrong(state: Any, phase: str, inbox: Any, kinds: Any, senders: Any) -> None:
@@ -408,6 +436,8 @@ def _own(right: Function) -> Function:
     "acceptance: of a vector in a message only the first number is held against q; the others are reduced",
     f"{_LSA}:_vector",
     lambda: _server(_uploads(0, 1, 2, last=7)),
+    kind="acceptance",
+    source="clause in part",
 )
 def _first_element(right: Function) -> Function:
     def wrong(state: Any, message: Any, value: Any, length: int) -> Any:
@@ -430,6 +460,8 @@ _PARTIES = ("lightsecagg.user", "lightsecagg.server")
     "acceptance: of an update only the first number is held against q; the others are reduced",
     f"{_LSA}:user_start",
     lambda: _script(update="00000000" * 2 + "07000000"),
+    kind="acceptance",
+    source="clause in part",
 )
 def _first_of_update(right: Function) -> Function:
     def wrong(parameters: Any, session: Any, round: Any, user: Any, update: UintArray, channel: Any) -> Any:
@@ -446,6 +478,8 @@ def _first_of_update(right: Function) -> Function:
     "acceptance: a user fills an update that is too short with zeros",
     f"{_LSA}:user_start",
     lambda: _script(update="00" * 8),
+    kind="acceptance",
+    source="silent repair",
 )
 def _padded(right: Function) -> Function:
     def wrong(parameters: Any, session: Any, round: Any, user: Any, update: UintArray, channel: Any) -> Any:
@@ -462,6 +496,8 @@ def _padded(right: Function) -> Function:
     "acceptance: a session that is not 16 bytes long is cut, or filled with zeros",
     f"{_ADAPTER}._arguments",
     lambda: _script(session="00"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _session(right: Function) -> Function:
     return _reading(right, _PARTIES, lambda given: {"session": given["session"].ljust(32, "0")[:32]})
@@ -473,6 +509,8 @@ def _session(right: Function) -> Function:
     "acceptance: a round number is taken modulo 2**32",
     f"{_ADAPTER}._arguments",
     lambda: _script(round="4294967296"),
+    kind="acceptance",
+    source="silent repair",
 )
 def _round(right: Function) -> Function:
     return _reading(right, _PARTIES, lambda given: {"round": str(int(given["round"]) % 2**32)})
@@ -484,6 +522,8 @@ def _round(right: Function) -> Function:
     "acceptance: the number of a user is taken modulo N",
     f"{_ADAPTER}._arguments",
     lambda: _script(user=5),
+    kind="acceptance",
+    source="silent repair",
 )
 def _user_number(right: Function) -> Function:
     return _reading(right, _PARTIES[:1], lambda given: {"user": given["user"] % max(1, given["N"])})
@@ -501,6 +541,8 @@ def _sealed(count: int) -> object:
     "acceptance: of a roster with more than N keys the first N are taken",
     f"{_ADAPTER}._arguments",
     lambda: _sealed(6),
+    kind="acceptance",
+    source="silent repair",
 )
 def _cut(right: Function) -> Function:
     def change(given: dict[str, Any]) -> dict[str, Any]:

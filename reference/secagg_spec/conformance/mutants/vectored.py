@@ -50,6 +50,8 @@ def _outcome(call: Callable[[], Any]) -> object:
     "failure: a layer without parameters stops a round",
     "secagg_spec.crypto.prg:expand",
     lambda: _outcome(lambda: prg.expand(_KEY, Ring(7), 0)),
+    kind="refusal",
+    source="clause too strict",
 )
 def _refuses_nothing(right: Function) -> Function:
     def wrong(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -66,6 +68,8 @@ def _refuses_nothing(right: Function) -> Function:
     "no interoperation: the shared secret is written as a big-endian number",
     f"{_KEYS}:agree",
     lambda: keys.agree(_PRIVATE[0], _PUBLIC[1]),
+    kind="form",
+    source="encoding",
 )
 def _reversed(right: Function) -> Function:
     return lambda private, public: right(private, public)[::-1]
@@ -77,6 +81,8 @@ def _reversed(right: Function) -> Function:
     "no interoperation: the top bit of a public key is taken for a part of the number",
     f"{_KEYS}:agree",
     lambda: keys.agree(_PRIVATE[0], bytes([9, *bytes(30), 128])),
+    kind="form",
+    source="encoding",
 )
 def _top_bit(right: Function) -> Function:
     def wrong(private: bytes, public: bytes) -> Any:
@@ -92,6 +98,8 @@ def _top_bit(right: Function) -> Function:
     "no interoperation: public keys from 2**255 - 19 on are refused instead of reduced",
     f"{_KEYS}:agree",
     lambda: _outcome(lambda: keys.agree(_PRIVATE[0], (_P + 9).to_bytes(32, "little"))),
+    kind="refusal",
+    source="clause too strict",
 )
 def _large(right: Function) -> Function:
     def wrong(private: bytes, public: bytes) -> Any:
@@ -108,6 +116,8 @@ def _large(right: Function) -> Function:
     "acceptance: secrets and sessions of other lengths are cut or padded",
     f"{_KEYS}:derive",
     lambda: _outcome(lambda: keys.derive(_KEY[:31], _ID, b"")),
+    kind="acceptance",
+    source="silent repair",
 )
 def _padded(right: Function) -> Function:
     return lambda secret, session, info: right(_fit(secret, 32), _fit(session, 16), info)
@@ -131,6 +141,8 @@ def _bound(sender: int = 1, receiver: int = 3, protocol: str = "lightsecagg") ->
     "acceptance: public keys of other lengths are cut or padded before they are bound",
     f"{_SEALING}:binding",
     lambda: _outcome(lambda: sealing.binding(sealing.Context("a", b"", _ID, 0, 0), 0, 1, _KEY, _KEY[1:])),
+    kind="acceptance",
+    source="silent repair",
 )
 def _padded_bound(right: Function) -> Function:
     return lambda context, sender, receiver, *public: right(context, sender, receiver, *(_fit(k, 32) for k in public))
@@ -142,6 +154,8 @@ def _padded_bound(right: Function) -> Function:
     "privacy: sender and receiver are left out of the binding, so that both directions have one key",
     f"{_SEALING}:binding",
     _bound,
+    kind="privacy",
+    source="field not bound: sender and receiver",
 )
 def _no_users(right: Function) -> Function:
     return lambda context, sender, receiver, *public: right(context, 0, 0, *public)
@@ -153,6 +167,8 @@ def _no_users(right: Function) -> Function:
     "no interoperation: the receiver's public key stands before the sender's",
     f"{_SEALING}:binding",
     _bound,
+    kind="form",
+    source="order",
 )
 def _exchanged(right: Function) -> Function:
     return lambda context, sender, receiver, *public: right(context, sender, receiver, *public[::-1])
@@ -164,6 +180,8 @@ def _exchanged(right: Function) -> Function:
     "acceptance: two protocols with the same key pairs have the same keys",
     f"{_SEALING}:binding",
     _bound,
+    kind="privacy",
+    source="field not bound: the protocol",
 )
 def _no_protocol(right: Function) -> Function:
     return lambda context, *rest: right(replace(context, protocol=""), *rest)
@@ -175,6 +193,8 @@ def _no_protocol(right: Function) -> Function:
     "ambiguity: the fields of a binding stand without their lengths",
     f"{_KEYS}:fields",
     _bound,
+    kind="form",
+    source="encoding",
 )
 def _no_lengths(right: Function) -> Function:
     return lambda *values: b"".join(right(value)[4:] for value in values)
@@ -186,6 +206,8 @@ def _no_lengths(right: Function) -> Function:
     "no interoperation: the integers of a binding have the highest byte first",
     f"{_KEYS}:_field",
     _bound,
+    kind="form",
+    source="encoding",
 )
 def _highest_first(right: Function) -> Function:
     return lambda value: right(value)[::-1] if isinstance(value, int) else right(value)
@@ -204,6 +226,8 @@ def _channel(private: bytes = _PRIVATE[0], roster: tuple[bytes, ...] = _PUBLIC) 
     "acceptance: a private key of another length is cut or padded",
     f"{_SEALING}:SealedChannel.__post_init__",
     lambda: _outcome(lambda: _channel(private=_KEY[1:]).private),
+    kind="acceptance",
+    source="silent repair",
 )
 def _padded_private(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel) -> None:
@@ -219,6 +243,8 @@ def _padded_private(right: Function) -> Function:
     "acceptance: public keys of another length are cut or padded",
     f"{_KEYS}:Roster.__post_init__",
     lambda: _outcome(lambda: keys.Roster((_KEY[1:],)).keys),
+    kind="acceptance",
+    source="silent repair",
 )
 def _padded_roster(right: Function) -> Function:
     def wrong(self: keys.Roster) -> None:
@@ -234,6 +260,8 @@ def _padded_roster(right: Function) -> Function:
     "acceptance: a roster that has not N keys is cut, or continued",
     f"{_TARGETS}.reference_crypto:channel",
     lambda: _outcome(lambda: len(reference_crypto.channel(_TINY, _ID.hex(), "0", 0, _KEY.hex(), []).roster.keys)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted_roster(right: Function) -> Function:
     def wrong(parameters: Any, session: Any, round: Any, type: Any, private: Any, roster: Any) -> Any:
@@ -250,6 +278,8 @@ def _fitted_roster(right: Function) -> Function:
     "privacy: an empty plaintext is sent as an empty payload",
     f"{_SEALING}:SealedChannel.close",
     lambda: _channel().close(0, 1, b""),
+    kind="privacy",
+    source="clause in part",
 )
 def _empty(right: Function) -> Function:
     return lambda self, *given: right(self, *given) if given[-1] else b""
@@ -261,6 +291,8 @@ def _empty(right: Function) -> Function:
     "failure: a payload whose plaintext is empty does not open",
     f"{_SEALING}:SealedChannel.open",
     lambda: _outcome(lambda: _channel(_PRIVATE[1]).open(0, 1, _channel().close(0, 1, b""))),
+    kind="refusal",
+    source="clause too strict",
 )
 def _tag(right: Function) -> Function:
     def wrong(self: sealing.SealedChannel, sender: int, receiver: int, payload: bytes) -> Any:
@@ -292,6 +324,8 @@ def _decoded(kind: type[Any], data: bytes) -> object:
     "no interoperation: the length of a list is its number of bytes",
     f"{_CODEC}:Words.write",
     lambda: codec.encode(_SET),
+    kind="form",
+    source="encoding",
 )
 def _in_bytes(right: Function) -> Function:
     def wrong(self: codec.Words, name: str, value: Any) -> bytes:
@@ -307,6 +341,8 @@ def _in_bytes(right: Function) -> Function:
     "no interoperation: a field without entries is left out",
     f"{_CODEC}:encode",
     lambda: codec.encode(replace(_SET, users=())),
+    kind="form",
+    source="encoding",
 )
 def _left_out(right: Function) -> Function:
     return lambda message: right(message)[:30] if right(message)[30:] == bytes(4) else right(message)
@@ -318,6 +354,8 @@ def _left_out(right: Function) -> Function:
     "failure: numbers from 2**31 on do not fit, as in languages whose integers are signed",
     f"{_CODEC}:Unsigned.write",
     lambda: _outcome(lambda: codec.encode(replace(_SHARE, round=2**31))),
+    kind="refusal",
+    source="arithmetic: signed words",
 )
 def _signed(right: Function) -> Function:
     def wrong(self: codec.Unsigned, name: str, value: Any) -> bytes:
@@ -334,6 +372,8 @@ def _signed(right: Function) -> Function:
     "no interoperation: the integers of messages are read in network order",
     f"{_CODEC}:Unsigned.read",
     lambda: _decoded(lightsecagg.SurvivingSet, codec.encode(_SET)),
+    kind="form",
+    source="encoding",
 )
 def _read_big_endian(right: Function) -> Function:
     def wrong(self: codec.Unsigned, name: str, data: memoryview) -> Any:
@@ -350,6 +390,8 @@ def _read_big_endian(right: Function) -> Function:
     "no interoperation: the receiver is read before the sender",
     f"{_CODEC}:decode",
     lambda: _decoded(lightsecagg.MaskShare, codec.encode(_SHARE)),
+    kind="form",
+    source="order",
 )
 def _receiver_first(right: Function) -> Function:
     def wrong(kind: Any, data: bytes) -> Any:
@@ -365,6 +407,8 @@ def _receiver_first(right: Function) -> Function:
     "no interoperation: the length of a list is read as its number of bytes",
     f"{_CODEC}:Words.read",
     lambda: _decoded(lightsecagg.SurvivingSet, codec.encode(_SET)),
+    kind="form",
+    source="encoding",
 )
 def _as_bytes(right: Function) -> Function:
     def wrong(self: codec.Words, name: str, data: memoryview) -> Any:
@@ -379,6 +423,8 @@ def _as_bytes(right: Function) -> Function:
     "failure: round numbers and elements from 2**31 on are refused, as by languages whose integers are signed",
     f"{_CODEC}:decode",
     lambda: _decoded(lightsecagg.MaskShare, codec.encode(replace(_SHARE, round=2**31))),
+    kind="refusal",
+    source="arithmetic: signed words",
 )
 def _read_signed(right: Function) -> Function:
     def wrong(kind: Any, data: bytes) -> Any:
@@ -396,6 +442,8 @@ def _read_signed(right: Function) -> Function:
     "failure: a message whose field has no entries is refused",
     f"{_CODEC}:decode",
     lambda: _decoded(lightsecagg.SurvivingSet, codec.encode(replace(_SET, users=()))),
+    kind="refusal",
+    source="clause too strict",
 )
 def _refuses_empty(right: Function) -> Function:
     def wrong(kind: Any, data: bytes) -> Any:
@@ -412,6 +460,8 @@ def _refuses_empty(right: Function) -> Function:
     "no interoperation: the server is read as the user number 0",
     f"{_CODEC}:decode",
     lambda: _decoded(lightsecagg.SurvivingSet, codec.encode(_SET)),
+    kind="form",
+    source="encoding",
 )
 def _read_as_user(right: Function) -> Function:
     def wrong(kind: Any, data: bytes) -> Any:
@@ -426,6 +476,8 @@ def _read_as_user(right: Function) -> Function:
     "no interoperation: the server has the party number 0",
     f"{_CODEC}:encode",
     lambda: codec.encode(_SET),
+    kind="form",
+    source="encoding",
 )
 def _number_0(right: Function) -> Function:
     def wrong(message: codec.Message) -> Any:
@@ -440,6 +492,8 @@ def _number_0(right: Function) -> Function:
     "acceptance: a session id of another length is cut or padded",
     f"{_CODEC}:FixedBytes.write",
     lambda: _outcome(lambda: codec.encode(replace(_SHARE, session=_ID[1:]))),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted(right: Function) -> Function:
     return lambda self, name, value: right(self, name, _fit(value, self.size))
@@ -451,6 +505,8 @@ def _fitted(right: Function) -> Function:
     "acceptance: a round number that does not fit its field wraps around",
     f"{_TARGETS}.readers:u32",
     lambda: _outcome(lambda: readers.u32("round", str(2**32))),
+    kind="acceptance",
+    source="silent repair",
 )
 def _wraps(right: Function) -> Function:
     return lambda name, text: right(name, str(int(text) & 0xFFFFFFFF))
@@ -462,6 +518,8 @@ def _wraps(right: Function) -> Function:
     "acceptance: a field that is missing is empty, and one that there is not is dropped",
     f"{_TARGETS}.readers:members",
     lambda: _outcome(lambda: readers.members("fields", {"x": ""}, "masked")),
+    kind="acceptance",
+    source="silent repair",
 )
 def _by_chance(right: Function) -> Function:
     def wrong(name: str, value: Any, *names: str) -> Any:
@@ -477,6 +535,8 @@ def _by_chance(right: Function) -> Function:
     "acceptance: bytes that are missing are taken as zero",
     f"{_CODEC}:_cut",
     lambda: _decoded(lightsecagg.SurvivingSet, codec.encode(_SET)[:-1]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _zero(right: Function) -> Function:
     def wrong(name: str, data: memoryview, size: int) -> Any:
@@ -492,6 +552,8 @@ def _zero(right: Function) -> Function:
     "acceptance: a count that the bytes do not hold is taken for as much as there is",
     f"{_CODEC}:Words.read",
     lambda: _decoded(lightsecagg.SurvivingSet, codec.encode(_SET)[:-4]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _clipped(right: Function) -> Function:
     def wrong(self: codec.Words, name: str, data: memoryview) -> Any:
@@ -506,6 +568,8 @@ def _clipped(right: Function) -> Function:
     "acceptance: a length that the bytes do not hold is taken for as much as there is",
     f"{_CODEC}:OpaqueBytes.read",
     lambda: _decoded(lightsecagg.MaskShare, codec.encode(_SHARE)[:-1]),
+    kind="acceptance",
+    source="silent repair",
 )
 def _clipped_length(right: Function) -> Function:
     def wrong(self: codec.OpaqueBytes, name: str, data: memoryview) -> Any:
@@ -557,6 +621,8 @@ def _relay(*inbox: codec.Message) -> object:
     "acceptance: a message of a type that the step does not take is passed over",
     "secagg_spec.protocols.shape:accept",
     lambda: _refuses(lambda: lightsecagg.user_share(_user_state("share"), (_share(),), randomness=_SAMPLED)),
+    kind="acceptance",
+    source="silent repair",
 )
 def _skipped(right: Function) -> Function:
     def wrong(inbox: Any, kinds: Any, **expected: Any) -> None:
@@ -579,6 +645,8 @@ def _recovering(*senders: int) -> object:
     f"{_LSA}:server_recover",
     lambda: _recovering(0, 1, 2, 9),
     also=("MSG-03",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _passed_over(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -587,7 +655,16 @@ def _passed_over(right: Function) -> Function:
     return wrong
 
 
-def _sorts(name: str, clause: str, effect: str, sent: codec.Message, change: Callable[[Any, Any], Any]) -> None:
+def _sorts(
+    name: str,
+    clause: str,
+    effect: str,
+    sent: codec.Message,
+    change: Callable[[Any, Any], Any],
+    *,
+    kind: str,
+    source: str,
+) -> None:
     """Register a server that changes its inbox, or leaves something of it out, before it sorts the shares."""
 
     def build(right: Function) -> Function:
@@ -597,7 +674,9 @@ def _sorts(name: str, clause: str, effect: str, sent: codec.Message, change: Cal
 
         return wrong
 
-    mutant(name, clause, effect, "secagg_spec.protocols.shape:parcels", lambda: _relay(sent))(build)
+    mutant(name, clause, effect, "secagg_spec.protocols.shape:parcels", lambda: _relay(sent), kind=kind, source=source)(
+        build
+    )
 
 
 _sorts(
@@ -606,6 +685,8 @@ _sorts(
     "acceptance: the server passes over messages that are no shares",
     _SET,
     lambda expected, message: message if isinstance(message, lightsecagg.MaskShare) else None,
+    kind="acceptance",
+    source="silent repair",
 )
 _sorts(
     "relay-of-any-round",
@@ -613,6 +694,8 @@ _sorts(
     "acceptance: the server relays shares of other sessions and rounds",
     _share(round=1),
     lambda expected, message: replace(message, session=expected["session"], round=expected["round"]),
+    kind="acceptance",
+    source="clause left out",
 )
 _sorts(
     "relay-passes-over-strangers",
@@ -620,6 +703,8 @@ _sorts(
     "acceptance: the server passes over shares that are not from one user to another",
     _share(9),
     lambda expected, message: message if _between_users(expected["roster"], message) else None,
+    kind="acceptance",
+    source="silent repair",
 )
 
 
@@ -634,6 +719,8 @@ def _between_users(users: Any, message: Any) -> bool:
     "secagg_spec.protocols.shape:require_phase",
     lambda: _refuses(lambda: lightsecagg.user_upload(_user_state("done"), (), randomness={})),
     also=("MSG-04",),
+    kind="acceptance",
+    source="clause left out",
 )
 def _any_phase(right: Function) -> Function:
     return lambda phases, actual, expected: None
@@ -646,6 +733,8 @@ def _any_phase(right: Function) -> Function:
     f"{_LSA}:_vector",
     lambda: _upload(_share(payload=codec.vector_bytes(np.array([7], np.uint64)))),
     also=("MOD-06",),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitting(right: Function) -> Function:
     def wrong(state: Any, message: Any, value: UintArray, length: int) -> Any:
@@ -662,6 +751,8 @@ def _fitting(right: Function) -> Function:
     "acceptance: what follows the vector in a payload is not looked at",
     f"{_CODEC}:vector_from_bytes",
     lambda: _upload(_share(payload=_share().payload + b"\0")),
+    kind="acceptance",
+    source="clause in part",
 )
 def _goes_on(right: Function) -> Function:
     return lambda data: right(data[: 4 + 4 * int.from_bytes(data[:4], "little")])
@@ -673,6 +764,8 @@ def _goes_on(right: Function) -> Function:
     "privacy: without a surviving set a user answers for everybody whose share it holds",
     f"{_LSA}:user_recover",
     lambda: _refuses(lambda: lightsecagg.user_recover(_user_state("recover"), (), randomness={})),
+    kind="privacy",
+    source="other rule: no message stands for everybody",
 )
 def _everybody(right: Function) -> Function:
     def wrong(state: Any, inbox: Any, *, randomness: Any) -> Any:
@@ -688,6 +781,8 @@ def _everybody(right: Function) -> Function:
     "wrong sum: an update is cut, continued or reduced until it fits",
     f"{_LSA}:user_start",
     lambda: _refuses(lambda: lightsecagg.user_start(_TINY, _ID, 0, 0, np.array([9], np.uint64), PlainChannel())),
+    kind="acceptance",
+    source="silent repair",
 )
 def _fitted_update(right: Function) -> Function:
     def wrong(parameters: Any, session: Any, round: Any, user: Any, update: UintArray, channel: Any) -> Any:
