@@ -1,7 +1,7 @@
 """Gathers the evidence of the kill table (`kills`): vectors and stored cases that find each planted bug, and tries it.
 
-A vector can only find a bug whose target it calls, so that each is run once under a profiler; after that, a bug is tried
-with those vectors alone that call its target, or with all where none seems to.
+A bug is tried with the vectors that are meant to find it, and with some of those that call its target, which a run of
+each vector under a profiler shows.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from secagg_spec.conformance.runner import Failure, Settings, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import judge, store
-from secagg_spec.conformance.vectors.base import Vector
-from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request, UsageError
+from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, RawLine, Request, UsageError
 
 _MOST_VECTORS = 12
 _MOST_CASES = 4
+_TRIED = 3
 _FEW, _MANY = 20, 200
 _SEED = "seed"
 _NEW = "session.new"
@@ -58,7 +59,7 @@ def gathered(chosen: Sequence[Mutant], workers: int | None = None) -> Iterator[B
 def _gather(name: str) -> Bug:
     """Return what finds a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
     mutant = mutants.load()[name]
-    found = failing(name, _candidates(mutant))
+    found = _finding(mutant)
     row = described(mutant, vectors=_few(mutant, found))
     missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
     if mutant.reach:
@@ -75,6 +76,12 @@ def described(mutant: Mutant, **evidence: Any) -> Bug:
     return Bug(mutant.name, mutant.clauses, parts=mutant.parts, test=mutant.reach, **about, **evidence)
 
 
+def relabelled(row: Bug, mutant: Mutant) -> Bug:
+    """Return a row with what the catalogue says of the bug now."""
+    about = described(mutant)
+    return _with(row, **{name: getattr(about, name) for name in ("effect", "protocol", "kind", "source")})
+
+
 def _with(row: Bug, **evidence: Any) -> Bug:
     return Bug(**{**vars(row), **evidence})
 
@@ -83,16 +90,22 @@ def _with(row: Bug, **evidence: Any) -> Bug:
 
 
 @cache
+def _books() -> Sequence[Book]:
+    """Return all vectors by file."""
+    return store.load_all()
+
+
+@cache
 def _vectors() -> Mapping[str, Vector]:
     """Return all vectors by id."""
-    return {vector.id: vector for book in store.load_all() for vector in book.vectors}
+    return {vector.id: vector for book in _books() for vector in book.vectors}
 
 
 @cache
 def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
     """Return, for each mutant that flags name, the flags by vector."""
     found: dict[str, dict[str, set[str]]] = {}
-    for book in store.load_all():
+    for book in _books():
         for vector in book.vectors:
             for flag in vector.flags:
                 for name in book.flags[flag].mutants:
@@ -151,14 +164,26 @@ def _size(vector: Vector) -> int:
 # ------------------------------------------------------------------------------------- which vectors could find it
 
 
-def _candidates(mutant: Mutant) -> list[Vector]:
-    """Return the vectors that call what a mutant replaces, in the order of their files.
+def _finding(mutant: Mutant) -> list[Vector]:
+    """Return vectors that find a mutant: of those that are meant to, and a few of each other operation.
 
-    Where none does, all of them are, unless no operation shows the bug.
+    All that call what it replaces are tried where none of these finds it.
     """
+    meant, others = hunting.parted(mutant, _books())
     wanted = {code for part in mutant.parts or (mutant.name,) for code in _codes(mutants.load()[part])}
-    calling = [vector for id, vector in _vectors().items() if not wanted.isdisjoint(_called()[id])]
-    return calling or ([] if mutant.reach else list(_vectors().values()))
+    calling = [vector for vector in others if not wanted.isdisjoint(_called()[vector.id])]
+    first = {vector.id for vector in (*meant, *_spread(calling))}
+    found = failing(mutant.name, [vector for id, vector in _vectors().items() if id in first])
+    return found or failing(mutant.name, [vector for vector in calling if vector.id not in first])
+
+
+def _spread(vectors: Iterable[Vector]) -> Iterator[Vector]:
+    """Yield at most `_TRIED` vectors of each operation and kind of outcome, from small to large."""
+    groups: dict[tuple[str, bool], list[Vector]] = {}
+    for vector in sorted(vectors, key=_size):
+        groups.setdefault((vector.operation, vector.result is None), []).append(vector)
+    for group in groups.values():
+        yield from group[:: -(-len(group) // _TRIED)]
 
 
 @cache
@@ -348,7 +373,9 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
         yield f"there is no test {mutant.reach}"
     flags = _flags().get(bug.name, {})
     named = {flag for of_vector in flags.values() for flag in of_vector}
-    yield from (f"no vector with {flag} finds it" for flag in named - {f for id in bug.vectors for f in flags.get(id, ())})
+    yield from (
+        f"no vector with {flag} finds it" for flag in named - {f for id in bug.vectors for f in flags.get(id, ())}
+    )
 
 
 def _is_test(named: str) -> bool:
