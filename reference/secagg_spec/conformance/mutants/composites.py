@@ -27,6 +27,7 @@ _LSA = "secagg_spec.protocols.lightsecagg"
 _SECAGG = "secagg_spec.protocols.secagg"
 _BASECAGG = "secagg_spec.protocols.basecagg"
 _BASA = "secagg_spec.protocols.basa_cores"
+_CODEC = "secagg_spec.protocols.codec"
 _PACKING = "secagg_spec.arithmetic.packing"
 
 _FIELD = PrimeField(97)
@@ -406,11 +407,28 @@ def _written() -> object:
     return codec.encode(SurvivingSet(bytes(16), 1, SERVER, 0, (0, 1)))
 
 
+@mutant(
+    "rounds-and-parties-big-endian",
+    "MSG-01",
+    "no interoperation: the round and the parties stand in messages in network order",
+    f"{_CODEC}:Unsigned.write",
+    _written,
+    kind="form",
+    source="encoding",
+)
+def _header_big_endian(right: Function) -> Function:
+    def wrong(self: codec.Unsigned, name: str, value: Any) -> bytes:
+        data: bytes = right(self, name, value)
+        return data[::-1] if name in ("round", "sender", "receiver") else data
+
+    return wrong
+
+
 for _name, _effect, _parts in (
     (
         "integers-in-network-order",
-        "the integers of messages are written and read in network order",
-        ("integers-big-endian", "integers-read-big-endian"),
+        "the round and the parties stand in messages in network order, and are read so",
+        ("rounds-and-parties-big-endian", "integers-read-big-endian"),
     ),
     (
         "receiver-stands-first",
