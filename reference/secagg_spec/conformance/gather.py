@@ -12,9 +12,9 @@ import json
 import multiprocessing
 import os
 import re
+import statistics
 import sys
 import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import CodeType, FrameType
@@ -27,9 +27,9 @@ from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import Connection, DirectConnection, ProcessConnection
 from secagg_spec.conformance.hunting import HELLO_CHECK
-from secagg_spec.conformance.kills import CASES, SEEDS, Bug, Case, Need
+from secagg_spec.conformance.kills import CASES, DRAWN, SEEDS, Bug, Case, Need
 from secagg_spec.conformance.mutants import Mutant
-from secagg_spec.conformance.runner import Failure, Settings, run_check
+from secagg_spec.conformance.runner import Failure, Settings, first_failure, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import judge, store
@@ -64,16 +64,17 @@ def _gather(name: str) -> Bug:
     missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
     if mutant.reach:
         return row
-    if found:
-        return _with(row, cases=_cases(mutant, missing) if missing else ())
-    checks, calls, seeds = hunting.killing_checks(mutant, CASES, SEEDS)
-    return _with(row, cases=_cases(mutant, missing), checks=checks, calls=calls, seeds=seeds)
+    cases = _cases(mutant, missing) if missing else ()
+    if found or not cases:
+        return _with(row, cases=cases)
+    calls, seeds = _calls(mutant, cases[0].check)
+    return _with(row, cases=cases, calls=calls, seeds=seeds)
 
 
 def described(mutant: Mutant, **evidence: Any) -> Bug:
     """Return the row of a mutant with what says what it is, and some evidence."""
-    about = {name: getattr(mutant, name, "") for name in ("effect", "protocol", "kind", "source")}
-    return Bug(mutant.name, mutant.clauses, parts=mutant.parts, test=mutant.reach, **about, **evidence)
+    about = (mutant.name, mutant.clauses, mutant.effect, mutant.protocol, mutant.kind, mutant.source, mutant.parts)
+    return Bug(*about, test=mutant.reach, **evidence)
 
 
 def relabelled(row: Bug, mutant: Mutant) -> Bug:
@@ -241,7 +242,7 @@ def _functions(value: Any) -> Iterator[CodeType]:
 
 
 class PlantedConnection(DirectConnection):
-    """The reference in this process, with a bug that is planted only while it answers: checks compare with the right one."""
+    """The reference in this process, with a bug planted while it answers, so that checks compare with the right one."""
 
     def __init__(self, name: str) -> None:
         with mutants.planted(name):
@@ -269,43 +270,55 @@ def again(name: str, case: Case) -> bool:
 
 
 def _cases(mutant: Mutant, clauses: Collection[str]) -> tuple[Case, ...]:
-    """Return cases that show some clauses of a mutant, and a few with other operations where no vector finds it."""
+    """Return cases that show some clauses of a mutant, and a few besides with other operations.
+
+    Every check draws few cases first, and many only where these show no clause.
+    """
     connection = ProcessConnection(hunting.planted_command(mutant.name))
-    found, open_, operations = list[Case](), set(clauses), Counter[tuple[str, ...]]()
     try:
-        try:
-            caps = greet(connection.ask)
-        except AdapterUnusable:
-            return (Case(HELLO_CHECK, [], ()),) if set(CHECKS[HELLO_CHECK].clauses) & set(clauses) else ()
-        for check, failure in _failures(connection, caps, clauses):
-            new = set(check.clauses) & open_
-            if not new and (operations[check.operations] or len(found) >= _MOST_CASES):
-                continue
-            case = _stored(mutant.name, check, failure, caps)
-            if case:
-                found.append(case)
-                open_ -= new
-                operations[check.operations] += 1
+        caps = greet(connection.ask)
+        return tuple(_found_cases(connection, caps, mutant.name, clauses))
+    except AdapterUnusable:
+        return (Case(HELLO_CHECK, [], ()),) if set(CHECKS[HELLO_CHECK].clauses) & set(clauses) else ()
     finally:
         connection.close()
-    return tuple(found)
 
 
-def _failures(
-    connection: ProcessConnection, caps: Capabilities, clauses: Collection[str]
-) -> Iterator[tuple[Check, Failure]]:
-    """Yield the checks of some clauses that fail, with the smallest failures: first those that fail with few cases."""
+def _found_cases(
+    connection: ProcessConnection, caps: Capabilities, name: str, clauses: Collection[str]
+) -> Iterator[Case]:
     deciding = [check for check in CHECKS.values() if set(check.clauses) & set(clauses) and check.runs_on(caps)]
-    seen, shown = set[str](), set[str]()
+    open_, met = set(clauses), set[tuple[str, ...]]()
     for settings in (Settings(_FEW), Settings(_MANY), Settings(_MANY, 1)):
         for check in deciding:
-            if check.id in seen or (settings.cases == _MANY and set(check.clauses) & set(clauses) <= shown):
+            besides = settings.cases == _FEW and check.operations not in met and len(met) < _MOST_CASES
+            if not besides and open_.isdisjoint(check.clauses):
                 continue
             failure = run_check(connection, caps, check, settings).failure
-            if failure:
-                seen.add(check.id)
-                shown |= set(check.clauses)
-                yield check, failure
+            case = _stored(name, check, failure, caps) if failure else None
+            if case:
+                yield case
+                open_ -= set(check.clauses)
+                met.add(check.operations)
+
+
+def _calls(mutant: Mutant, check: str) -> tuple[int, int]:
+    """Return the median of the requests until a check fails with the bug planted, and with how many seeds it does.
+
+    A seed with which it does not fail counts with all that was asked.
+    """
+    if check == HELLO_CHECK:
+        return 1, SEEDS
+    connection = hunting.Counting(hunting.planted_command(mutant.name))
+    try:
+        caps, counts, failed = greet(connection.ask), list[int](), 0
+        for seed in range(SEEDS):
+            connection.calls = 0
+            failed += first_failure(connection, caps, CHECKS[check], Settings(CASES, seed))
+            counts.append(connection.calls)
+    finally:
+        connection.close()
+    return int(statistics.median(counts)), failed
 
 
 def _stored(name: str, check: Check, failure: Failure, caps: Capabilities) -> Case | None:
@@ -365,6 +378,8 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
             yield f"there is no check {case.check}"
         elif not again(bug.name, case):
             yield f"the stored case of {case.check} passes"
+    if bug.found == DRAWN and not bug.seeds:
+        yield "the median of the requests is missing"
     if not mutant.reach:
         shown = {clause for id in bug.vectors if id in known for clause in known[id].clauses}
         shown |= {clause for case in bug.cases if case.check in CHECKS for clause in CHECKS[case.check].clauses}

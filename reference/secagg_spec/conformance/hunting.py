@@ -37,7 +37,8 @@ from secagg_spec.conformance.wire import AdapterUnusable, Answer, Request
 
 HELLO_CHECK = "adapter/hello"
 """The check that stands for a hello that cannot be used, which ends every run."""
-_PLUGIN = "secagg_spec.conformance.planting"
+QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "secagg_spec.conformance.planting")
+"""Arguments of pytest for a run with a bug planted."""
 _FEW = 20
 
 
@@ -99,7 +100,7 @@ def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Fou
     mutant = mutants.load()[name]
     meant, others = parted(mutant, _books())
     found = killing_vectors(mutant, meant, caps) or killing_vectors(mutant, others, caps)
-    checks, calls, _ = killing_checks(mutant, cases, seeds, caps)
+    checks, calls = killing_checks(mutant, cases, seeds, caps)
     return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
 
 
@@ -140,9 +141,8 @@ def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilitie
 
 def killing_checks(
     mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
-) -> tuple[tuple[str, ...], int, int]:
-    """Return the checks that fail on the reference with the bug planted, the median of the calls until one did, and
-    with how many of the seeds one did.
+) -> tuple[tuple[str, ...], int]:
+    """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
 
     All seeds use one process; shrinking and confirming are left out. Every check draws few cases first, and as many as
     it may only where no check failed with those. After a seed with which a check failed, others only count the calls
@@ -151,7 +151,7 @@ def killing_checks(
     """
     found: dict[str, None] = {}
     counts: list[int] = []
-    connection = _Counting(planted_command(mutant.name))
+    connection = Counting(planted_command(mutant.name))
     try:
         for seed in range(seeds):
             connection.calls = 0
@@ -160,11 +160,11 @@ def killing_checks(
             counts += [calls for _, calls in met[:1]]
     finally:
         connection.close()
-    return tuple(found), int(statistics.median(counts)) if counts else 0, len(counts)
+    return tuple(found), int(statistics.median(counts)) if counts else 0
 
 
 def _first_met(
-    connection: _Counting,
+    connection: Counting,
     clauses: Collection[str],
     cases: int,
     seed: int,
@@ -185,7 +185,7 @@ def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds:
     Most bugs need few cases, so that each check first draws few, and as many as it may only where they do not suffice.
     """
     missing = set(clauses)
-    connection = _Counting(planted_command(mutant.name))
+    connection = Counting(planted_command(mutant.name))
     try:
         for settings in (Settings(min(_FEW, cases)), *(Settings(cases, seed) for seed in range(seeds))):
             for check, _ in _failing(connection, missing, settings):
@@ -198,25 +198,28 @@ def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds:
 
 
 def planted_command(name: str) -> list[str]:
+    """Return the command that starts the reference with a bug planted."""
     return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", name]
 
 
-class _Counting(ProcessConnection):
+class Counting(ProcessConnection):
     """A process that counts what it was asked."""
 
     calls = 0
 
     def ask(self, request: Request) -> Answer:
+        """Ask, and count it."""
         self.calls += 1
         return super().ask(request)
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line, and count it."""
         self.calls += 1
         return super().ask_raw(line, id)
 
 
 def _failing(
-    connection: _Counting,
+    connection: Counting,
     clauses: Collection[str],
     settings: Settings,
     declared: Capabilities | None = None,
@@ -257,7 +260,7 @@ def killing_test(mutant: Mutant) -> str | None:
     """Return the test that a mutant names when it fails with the bug planted; None when it passes, or cannot run."""
     if not mutant.reach or not can_test():
         return None
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", _PLUGIN]
+    command = [sys.executable, "-m", "pytest", *QUIETLY]
     done = subprocess.run(  # noqa: S603
         [*command, "--plant", mutant.name, mutant.reach], cwd=checkout(), capture_output=True, check=False
     )
@@ -270,4 +273,5 @@ def can_test() -> bool:
 
 
 def checkout() -> Path:
+    """Return the folder of the checkout, where this is one."""
     return resources.root("spec").parent

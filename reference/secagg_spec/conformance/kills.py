@@ -18,9 +18,9 @@ from secagg_spec.conformance.wire import UsageError
 SCHEMA = "secagg-spec-power/1"
 NAME = "power.json"
 SEEDS = 20
-"""Runs with different seeds, of which the median number of requests is taken."""
+"""Runs of a check with different seeds, of which the median number of requests is taken."""
 CASES = 100
-"""The most cases of each check in one of these runs."""
+"""The most cases of the check in one of these runs."""
 VECTORS, DRAWN, TEST, NOTHING = "vectors", "drawn cases", "test", "nothing"
 Found = Literal["vectors", "drawn cases", "test", "nothing"]
 
@@ -71,8 +71,8 @@ class Bug:
     """A row of the table: a planted bug, and what finds it.
 
     `vectors` are ids of a few vectors that find it. `cases` stand for what no vector shows: the bug, or some of its
-    clauses. `checks` are those that fail, `calls` the median number of requests until one did, in `seeds` of `SEEDS`
-    runs; all three are given where no vector finds it. `test` finds it where no operation shows it.
+    clauses. Where no vector finds it, `calls` is the median number of requests until the check of the first case fails,
+    over `SEEDS` seeds; it does with `seeds` of them. `test` finds it where no operation shows it.
     """
 
     name: str
@@ -84,7 +84,6 @@ class Bug:
     parts: tuple[str, ...] = ()
     vectors: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
-    checks: tuple[str, ...] = ()
     calls: int = 0
     seeds: int = 0
     test: str = ""
@@ -94,7 +93,7 @@ class Bug:
         """What finds it first."""
         if self.vectors:
             return "vectors"
-        if self.cases or self.checks:
+        if self.cases:
             return "drawn cases"
         return "test" if self.test else "nothing"
 
@@ -132,7 +131,10 @@ def load(place: Path | None = None) -> Mapping[str, Bug]:
         raise UsageError(f"{file}: this is not JSON") from None
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
         raise UsageError(f"{file}: this is not a table of planted bugs ({SCHEMA})")
-    return {entry["name"]: _bug(entry) for entry in body["bugs"]}
+    try:
+        return {entry["name"]: _bug(entry) for entry in body["bugs"]}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{file}: a row of this table has another form: {error}") from None
 
 
 def text(bugs: Iterable[Bug]) -> str:

@@ -42,6 +42,7 @@ exit codes:
   3  the adapter could not be used"""
 _COLUMNS = (VECTORS, DRAWN, TEST, NOTHING)
 _FUZZ, _SEEDS = 100, 3
+_SHOWN = 8
 _PAUSE = 30.0
 """Seconds after which a table that is being made is written as far as it goes."""
 
@@ -151,13 +152,21 @@ def _summary(chosen: Sequence[Mutant], given: argparse.Namespace) -> int:
     else:
         print("\n".join(_overview(rows)))
     bad = [bug.name for bug in rows if bug.found == NOTHING]
-    for name in (*bad, *strange):
-        what = "there is no such planted bug" if name in strange else "nothing in spec/power.json finds it"
-        print(f"\n{name}: {what}; in a checkout: secagg-spec power --regenerate", file=sys.stderr)
+    if bad:
+        print(f"\nspec/power.json holds nothing that finds {_few(bad)}", file=sys.stderr)
+    if strange:
+        print(f"\nspec/power.json has rows of bugs that there are not: {_few(strange)}", file=sys.stderr)
+    if bad or strange:
+        print("In a checkout, secagg-spec power --regenerate makes what is missing.", file=sys.stderr)
     body = {"schema": kills.SCHEMA, "counts": _counts(rows), "bugs": [_plain(bug) for bug in rows]}
     if not _write(given.json, body):
         return 2
     return 1 if bad or strange else 0
+
+
+def _few(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
 
 
 def _row(mutant: Mutant, table: Mapping[str, Bug]) -> Bug:

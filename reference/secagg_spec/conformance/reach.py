@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -24,6 +24,8 @@ from secagg_spec.conformance.vectors.base import Vector, vector_of
 VECTOR = "vector/"
 """How the id of the check begins that a vector is in a run."""
 _MOST = 5
+_COMMON = ("conventions", "adapter")
+"""What all protocols share; it says nothing on which of them an adapter is for."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ def could_have_caught(
     missing = {bug.name: list(_missing(bug, caps, chosen_checks, with_vectors)) for bug in bugs}
     caught = tuple(name for name, ways in missing.items() if frozenset() in ways)
     left = {name: ways for name, ways in missing.items() if frozenset() not in ways}
-    protocols = Counter(bug.protocol for bug in bugs)
-    within = Counter(bug.protocol for bug in bugs if bug.name in set(caught))
-    counts = {name: (within[name], of) for name, of in protocols.items()}
-    return Reach(caught, len(bugs), counts, tuple(_advice(left, most)))
+    within = Counter(bug.protocol for bug in bugs if bug.name not in left)
+    near = {bug.name for bug in bugs if within[bug.protocol] and bug.protocol not in _COMMON}
+    counts = {name: (within[name], of) for name, of in Counter(bug.protocol for bug in bugs).items()}
+    return Reach(caught, len(bugs), counts, tuple(_advice(left, near, most)))
 
 
 # ------------------------------------------------------------------------------------------ what evidence needs
@@ -108,7 +110,7 @@ def _missing(
 ) -> Iterator[frozenset[_Lack]]:
     """Yield, for each piece of evidence that the run asks, what an adapter would have to declare to meet it."""
     for id in bug.vectors if with_vectors else ():
-        if with_vectors is True or id in with_vectors:
+        if isinstance(with_vectors, bool) or id in with_vectors:
             yield _of_vector(caps, _vectors()[id])
     for case in bug.cases:
         if checks is None or case.check in checks:
@@ -190,20 +192,29 @@ def _vectors() -> Mapping[str, Vector]:
 # ------------------------------------------------------------------------------------------------------ advice
 
 
-def _advice(left: Mapping[str, Sequence[frozenset[_Lack]]], most: int) -> Iterator[Advice]:
-    """Yield what to declare, what adds most for each thing first; the numbers count what the ones before leave."""
+_Ways = Collection[frozenset[_Lack]]
+"""For a bug, what an adapter would have to declare to meet each piece of evidence."""
+
+
+def _advice(left: Mapping[str, _Ways], near: Collection[str], most: int) -> Iterator[Advice]:
+    """Yield what to declare: each time what adds most bugs of the protocols `near`, then most bugs, for each thing.
+
+    The numbers count all bugs that the advice before leaves.
+    """
     open_ = {name: set(ways) for name, ways in left.items() if ways}
     for _ in range(most):
-        gains = {way: _gain(open_, way) for ways in open_.values() for way in ways}
-        if not gains:
+        close = [ways for name, ways in open_.items() if name in near]
+        ranked = {way: (_gain(close, way), _gain(open_.values(), way)) for way in set().union(*open_.values())}
+        if not ranked:
             return
-        best = max(gains, key=lambda way: (gains[way] / len(way), gains[way], sorted(way)))
-        yield Advice(_words(best), gains[best])
+        best = max(ranked, key=lambda way: (*(gain / len(way) for gain in ranked[way]), sorted(way)))
+        yield Advice(_words(best), ranked[best][1])
         open_ = {name: {way - best for way in ways} for name, ways in open_.items() if not any(w <= best for w in ways)}
 
 
-def _gain(open_: Mapping[str, Collection[frozenset[_Lack]]], way: frozenset[_Lack]) -> int:
-    return sum(any(other <= way for other in ways) for ways in open_.values())
+def _gain(open_: Iterable[_Ways], way: frozenset[_Lack]) -> int:
+    """Return for how many bugs some evidence needs no more than this."""
+    return sum(any(other <= way for other in ways) for ways in open_)
 
 
 _PHRASES: Mapping[str, Callable[[str], str]] = {

@@ -279,7 +279,8 @@ def _self_subtracted(right: Function) -> Function:
 )
 def _self_added(right: Function) -> Function:
     def wrong(parameters: basa_cores.Parameters, masked: Any, own: Any, skipped: Any) -> UintArray:
-        return right(parameters, [*masked, *own], [], skipped)
+        added: UintArray = right(parameters, [*masked, *own], [], skipped)
+        return added
 
     return wrong
 
@@ -471,7 +472,8 @@ def _highest_first(right: Function) -> Function:
         bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="big")
         rows = bits[: count * width].reshape(count, width)[:, ::-1]
         ordered = np.concatenate([rows.ravel(), bits[count * width :]])
-        return right(np.packbits(ordered, bitorder="little").tobytes(), count, modulus)
+        numbers: UintArray = right(np.packbits(ordered, bitorder="little").tobytes(), count, modulus)
+        return numbers
 
     return wrong
 
