@@ -343,10 +343,7 @@ def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> N
         command = ["conform", "--target", "reference", "--target", "node", "-k", "field.add", "--fuzz", "5"]
         assert cli.main([*command, "--jobs", jobs, "--repro", str(tmp_path), "--json", str(report)]) == 0
         content = json.loads(report.read_text())
-        for target in content["targets"]:
-            for check in target["checks"] or ():
-                check["seconds"] = 0
-        return dict(content)
+        return {**content, "timing": {}}
 
     assert judged("2") == judged("1")
 

@@ -49,6 +49,7 @@ PREFIXES = (
     "ABE",
     "HSA",
     "MRA",
+    "CNF",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")
 

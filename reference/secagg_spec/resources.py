@@ -19,6 +19,7 @@ PAGES = (
     "heterosag.md",
     "multi-round.md",
     "adapter.md",
+    "conformance.md",
 )
 """The pages of the text, in reading order."""
 
@@ -41,10 +42,20 @@ def root(part: str) -> Path:
 def clauses() -> dict[str, str]:
     """Return the sentence of every clause of the text by its id, in the order of the text."""
     found: dict[str, str] = {}
-    for page in PAGES:
-        for match in _CLAUSE.finditer((root("spec") / page).read_text(encoding="utf-8")):
-            identifier, sentence = match.group(1), " ".join(match.group(2).split())
+    for title, on_page in clauses_by_page().items():
+        for identifier, sentence in on_page.items():
             if identifier in found:
-                raise ValueError(f"{page}: the clause {identifier} stands twice in the text")
+                raise ValueError(f"{title}: the clause {identifier} stands twice in the text")
             found[identifier] = sentence
+    return found
+
+
+@cache
+def clauses_by_page() -> dict[str, dict[str, str]]:
+    """Return the sentences of the clauses by the title of their page, then by id."""
+    found: dict[str, dict[str, str]] = {}
+    for page in PAGES:
+        text = (root("spec") / page).read_text(encoding="utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        found[title] = {match[1]: " ".join(match[2].split()) for match in _CLAUSE.finditer(text)}
     return found

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from secagg_spec import cli
 from secagg_spec.conformance import expectations
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.runner import Failure, Outcome
@@ -102,3 +104,17 @@ def test_every_shipped_entry_names_a_check_and_a_target() -> None:
         for entry in expectations.load(target.expectations) if target.expectations else []:
             assert set(entry.targets) <= set(TARGETS)
             assert any(entry.covers(entry.targets[0], Outcome(check, "pass")) for check in REGISTRY.values()), entry
+
+
+@pytest.mark.requirement("CNF-05")
+def test_an_entry_that_is_not_true_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, fake = tmp_path / "expectations.toml", Path(__file__).with_name("fake_adapter.py")
+    path.write_text(
+        '[[expect]]\ntarget = "adapter"\nchecks = "field.add/exact"\nverdict = "wrong_value"\nreason = "known"\n'
+    )
+    command = ["conform", "-k", "field.add/exact", "--fuzz", "5", "--repro", str(tmp_path), "--expect", str(path), "--"]
+    assert cli.main([*command, sys.executable, str(fake), "wrong-value"]) == 0
+    assert cli.main([*command, sys.executable, str(fake), "none"]) == 1
+    assert "STALE    adapter: field.add/exact (wrong_value): field.add/exact passes" in capsys.readouterr().out
+    assert cli.main([*command, sys.executable, str(fake), "crash"]) == 1
+    assert "fails as crash instead" in capsys.readouterr().out

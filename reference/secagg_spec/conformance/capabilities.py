@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from secagg_spec.conformance.codes import ALL_CODES
@@ -73,6 +73,8 @@ class Capabilities:
     randomness: Grade
     policies: Mapping[str, str]
     reject_map: Mapping[str, str]
+    hello: Mapping[str, Any] = field(default_factory=dict)
+    """The whole result, as the adapter gave it."""
 
     def offers(self, *operations: str) -> bool:
         """Return whether all these operations are declared."""
@@ -145,6 +147,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         randomness=_grade(body.get("randomness")),
         policies=policies,
         reject_map=_reject_map(_optional(body, "reject_map")),
+        hello=body,
     )
 
 

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import argparse
 import math
-import multiprocessing
 import os
 import shlex
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.conformance import document, junit, options, page, parallel, summaries
 from secagg_spec.conformance import expectations as expected
-from secagg_spec.conformance import junit, options
 from secagg_spec.conformance import report as reporting
+from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.plain import for_encoding, shown
 from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.runner import Outcome, Settings, begin, judged, outcomes
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _REPRO = Path("repro")
+_FILES = ("json", "html", "markdown", "badge", "junit")
+"""The options that name a file to write."""
 _USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
        secagg-spec conform [options] -- ./adapter [arguments]"""
 _EXIT_CODES = """exit codes:
@@ -51,17 +51,24 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
     parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only checks whose id or clause matches")
+    parser.add_argument(
+        "-k",
+        dest="pattern",
+        metavar="PATTERN",
+        help="only checks with such an id or clause",
+    )
+    parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
     parser.add_argument("--fuzz", type=options.count, default=100, metavar="N", help="cases per check (100)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     options.add_timeouts(parser)
     parser.add_argument(
         "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; checks left then are not run"
     )
-    parser.add_argument(
-        "--jobs", type=options.jobs, default=1, metavar="N", help="implementations judged at once, with --target (1)"
-    )
+    parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="processes that judge at once (1)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one HTML page")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="add a summary in Markdown to a file")
+    parser.add_argument("--badge", type=Path, metavar="FILE", help="write the data of a badge (shields.io endpoint)")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
     parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="where failing cases go (repro)")
@@ -79,14 +86,20 @@ def main(given: argparse.Namespace) -> int:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
     if not settings.chosen():
-        raise UsageError(f"-k {given.pattern}: no check has such an id or clause (see --list-checks)")
+        raise UsageError(f"-k {given.pattern}: no check or vector has such an id or clause (see --list-checks)")
     _refuse_unwritable(given)
+    _point_out_options(given.adapter)
+    options.leave_the_folder_alone()
     named = _connections(given)
     entries = {name: _expectations(name, given) for name, _ in named}
-    tasks = [(name, connection, entries[name], given.repro, settings) for name, connection in named]
-    reports = _all_judged(tasks, min(given.jobs, len(tasks)))
+    reports = list[TargetReport]()
+    try:
+        _judge_all(reports, named, entries, settings, given)
+    except KeyboardInterrupt:
+        _write(reports, settings, given, complete=False)
+        raise
     _print(reports)
-    return reporting.exit_code(reports) if _written(reports, given) else 2
+    return reporting.exit_code(reports) if _write(reports, settings, given) else 2
 
 
 def _settings(given: argparse.Namespace) -> Settings:
@@ -97,14 +110,24 @@ def _settings(given: argparse.Namespace) -> Settings:
         progress=_Progress(),
         budget=given.budget,
         deadline=time.monotonic() + given.budget if given.budget else math.inf,
+        vectors=not given.no_vectors,
     )
 
 
 def _refuse_unwritable(given: argparse.Namespace) -> None:
-    for option, path in (("--json", given.json), ("--junit", given.junit)):
+    for option in _FILES:
+        path = getattr(given, option)
         if path:
-            options.writable_file(option, path)
+            options.writable_file(f"--{option}", path)
     options.writable_folder("--repro", given.repro)
+
+
+def _point_out_options(adapter: Sequence[str]) -> None:
+    """Say so when an option that this command has stands behind ``--``, where it is the adapter's."""
+    known = {f"--{option}" for option in (*_FILES, "expect", "repro", "fuzz", "seed", "jobs")}
+    theirs = [word for word in adapter if word.partition("=")[0] in known]
+    if theirs:
+        print(f"note: what stands after -- is given to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
 
 
 def _connections(given: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
@@ -128,68 +151,74 @@ def _connect(name: str, given: argparse.Namespace) -> ProcessConnection | str:
     return connection
 
 
-def _all_judged(tasks: Sequence[tuple[Any, ...]], jobs: int) -> list[TargetReport]:
-    """Judge one implementation after another, or several at once, each in a process of its own."""
-    if jobs == 1:
-        return [_judge(*task) for task in tasks]
-    with multiprocessing.get_context("spawn").Pool(jobs, _leave_interrupts) as pool:
-        return pool.starmap(_judged_apart, tasks, chunksize=1)
+# ------------------------------------------------------------------------------------------------------- judging
 
 
-class _Ended(BaseException):
-    """The parent wants this process to end; not a `SystemExit`, which Hypothesis would take for a failure."""
-
-
-def _leave_interrupts() -> None:
-    """Leave an interrupt to the parent, which then ends this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _judged_apart(*task: Any) -> TargetReport:
-    """Judge an implementation; when the parent ends this process, close its adapter first."""
-    before = signal.signal(signal.SIGTERM, _end)
-    try:
-        return _judge(*task)
-    except _Ended:
-        sys.exit(128 + signal.SIGTERM)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    raise _Ended
+def _judge_all(
+    reports: list[TargetReport],
+    named: Sequence[tuple[str, ProcessConnection | str]],
+    entries: Mapping[str, Sequence[expected.Expectation]],
+    settings: Settings,
+    given: argparse.Namespace,
+) -> None:
+    """Judge one implementation after another; what is found goes into `reports` at once, also when the run is ended."""
+    with parallel.as_many(given.jobs) as workers:
+        for name, connection in named:
+            reports.append(TargetReport(name))
+            if isinstance(connection, str):
+                reports[-1].absent = connection
+            else:
+                try:
+                    _judge(reports[-1], connection, entries[name], settings, workers)
+                finally:
+                    _write_repros(reports[-1], given.repro)
 
 
 def _judge(
-    name: str,
-    connection: ProcessConnection | str,
+    report: TargetReport,
+    connection: ProcessConnection,
     entries: Sequence[expected.Expectation],
-    folder: Path,
     settings: Settings,
-) -> TargetReport:
-    if isinstance(connection, str):
-        return TargetReport(name, absent=connection)
+    workers: parallel.Workers | None,
+) -> None:
+    """Judge one implementation, and write what is found into its report."""
     assert isinstance(settings.progress, _Progress)
-    settings.progress.begin(name)
+    report.command = _relative(connection.command)
+    settings.progress.begin(report.name)
     try:
-        caps, outcomes = run(connection, settings)
+        caps = report.caps = begin(connection)
+        for outcome in _outcomes(connection, caps, settings, workers):
+            report.judged += expected.judge(report.name, [outcome], entries)
     except AdapterUnusable as unusable:
         command = shlex.join(connection.command)
-        return TargetReport(name, unusable=str(unusable) if command in str(unusable) else f"{command}: {unusable}")
+        report.unusable = str(unusable) if command in str(unusable) else f"{command}: {unusable}"
     finally:
         settings.progress.end()
         connection.close()
-    report = TargetReport(name, caps, expected.judge(name, outcomes, entries), command=_relative(connection.command))
-    report.stale = expected.stale(name, outcomes, entries)
+    report.stale = expected.stale(report.name, [judged.outcome for judged in report.judged], entries)
+
+
+def _outcomes(
+    connection: ProcessConnection, caps: Capabilities, settings: Settings, workers: parallel.Workers | None
+) -> Iterator[Outcome]:
+    """Yield what each check finds, in this process or in several."""
+    checks = settings.chosen()
+    if workers is not None:
+        connection.close()
+        return workers.outcomes(connection, caps, checks, settings)
+    return outcomes(caps, checks, settings, lambda check: judged(connection, caps, check, settings))
+
+
+def _write_repros(report: TargetReport, folder: Path) -> None:
+    """Write the smallest case of each failure, in place of what an earlier run wrote for this implementation."""
     try:
-        reporting.remove_repros(folder, name)
-        for outcome in outcomes:
+        reporting.remove_repros(folder, report.name)
+        for outcome in (judged.outcome for judged in report.judged):
             if outcome.failure and outcome.failure.transcript:
-                path = reporting.write_repro(folder, name, outcome.check.id, outcome.failure)
+                path = reporting.write_repro(folder, report.name, outcome.check.id, outcome.failure)
                 report.repros[outcome.check.id] = path
     except OSError as error:
         print(f"--repro {folder}: {error.strerror}", file=sys.stderr)
-    return report
 
 
 def _expectations(name: str, given: argparse.Namespace) -> list[expected.Expectation]:
@@ -229,28 +258,42 @@ def _relative(command: Sequence[str]) -> str:
     return shlex.join(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
 
 
-def _written(reports: Sequence[TargetReport], given: argparse.Namespace) -> bool:
-    """Write the files that were asked for; return whether all of them could be written."""
-    settings = {"cases": given.fuzz, "seed": given.seed, "pattern": given.pattern}
-    good, texts = True, list[tuple[str, Path, str]]()
-    if given.json:
-        texts.append(("--json", given.json, reporting.as_text(reporting.as_json(reports, settings))))
-    if given.junit:
-        texts.append(("--junit", given.junit, junit.document(reports)))
-    for option, path, text in texts:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            print(f"secagg-spec conform: {option} {path}: {error.strerror}", file=sys.stderr)
-            good = False
-    return good
+def _write(
+    reports: Sequence[TargetReport], settings: Settings, given: argparse.Namespace, *, complete: bool = True
+) -> bool:
+    """Write the files that were asked for; return whether all of them could be written.
+
+    Of a run that was ended before it was complete, the report is written without a footer (CNF-09).
+    """
+    body = document.document(reports, settings, complete=complete)
+    texts: dict[str, Callable[[], str]] = {
+        "json": lambda: document.as_text(body),
+        "html": lambda: page.html(body),
+        "markdown": lambda: summaries.markdown(body),
+        "badge": lambda: document.as_text(summaries.badge(body)),
+        "junit": lambda: junit.document(reports),
+    }
+    chosen = [option for option in _FILES if getattr(given, option)]
+    written = [_written(option, getattr(given, option), texts[option]()) for option in chosen]
+    return all(written)
+
+
+def _written(option: str, path: Path, text: str) -> bool:
+    """Write a file; a summary is added to what stands there, as continuous integration services want it."""
+    try:
+        with path.open("a" if option == "markdown" else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        print(f"secagg-spec conform: --{option} {path}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
 
 
 class _Progress:
     """Says on standard error which implementation is judged; on a terminal also which check runs."""
 
     def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty() and multiprocessing.parent_process() is None
+        self._terminal = sys.stderr.isatty()
         self._name = ""
         self._start = 0.0
 

@@ -1,10 +1,13 @@
-"""Options that several commands take, and the conditions on them."""
+"""Options that several commands take, the conditions on them, and where a run keeps what is none of its results."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from pathlib import Path
+
+from hypothesis.configuration import set_hypothesis_home_dir
 
 from secagg_spec.conformance.connection import START_SECONDS
 from secagg_spec.conformance.wire import UsageError
@@ -25,6 +28,13 @@ def add_start_timeout(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help=f"seconds for the answer to hello, in which libraries are loaded ({START_SECONDS:g})",
     )
+
+
+def leave_the_folder_alone() -> None:
+    """Let Hypothesis keep its tables of characters in the user's cache, and not in the current folder."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    with contextlib.suppress(OSError, RuntimeError):
+        set_hypothesis_home_dir(cache / "secagg-spec")
 
 
 def count(text: str, what: str = "cases") -> int:

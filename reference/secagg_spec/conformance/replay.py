@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec.conformance import options
+from secagg_spec.conformance import options, suite
 from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.connection import Connection, ProcessConnection
 from secagg_spec.conformance.plain import shown
@@ -82,7 +81,7 @@ def load(path: Path) -> dict[str, Any]:
     missing = [name for name in ("check", "message", "draws") if name not in stored]
     if missing:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
-    if stored["check"] not in REGISTRY:
+    if stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {stored['check']!r} in this kit")
     return stored
 
@@ -98,7 +97,7 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
         The check draws something else than what was stored.
     """
     caps = greet(connection.ask)
-    if not REGISTRY[check].runs_on(caps):
+    if not suite.find(check).runs_on(caps):
         raise AdapterUnusable("the adapter does not declare the operations of this check")
     left = iter(draws)
 
@@ -106,7 +105,7 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
         return _next(left, check)
 
     try:
-        REGISTRY[check].judge(draw, Caller(connection, caps))
+        suite.find(check).judge(draw, Caller(connection, caps))
     except CheckFailed as failed:
         return failed
     except Declined:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from secagg_spec import __version__
-from secagg_spec.conformance import replay
+from secagg_spec.conformance import replay, suite
 from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
 from secagg_spec.conformance.plain import clip, fit_for_json, shown
@@ -24,7 +24,11 @@ LEGEND = (
     f"{FAILED} fails   {BROKE} breaks   {NOT_RUN} not run   {NONE} not offered   "
     "+ composed of several functions"
 )
-_NAME, _MESSAGE = 100, 2000
+_NAME = 100
+MESSAGE = 2000
+"""How many characters of a message stand in files."""
+_VECTORS_TOLD = 3
+"""Failing test vectors of one operation that the terminal tells."""
 _SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
 """What is shown for a command of TeX; others are shown by their names."""
 _MARKUP = re.compile(r"[$`]|\\(?![a-z])|\\([a-z]+)( ?)")
@@ -52,6 +56,12 @@ class TargetReport:
     def count(self, mark: str) -> int:
         """Return how many checks have this mark."""
         return sum(_mark(judged) == mark for judged in self.judged)
+
+    @property
+    def vectors_passed(self) -> int:
+        """Return how many test vectors passed."""
+        outcomes = [judged.outcome for judged in self.judged]
+        return sum(outcome.verdict == "pass" and outcome.check.id.startswith(suite.PREFIX) for outcome in outcomes)
 
     @property
     def failed(self) -> int:
@@ -127,16 +137,23 @@ def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
     columns = [report for report in reports if report.caps]
     cells = [clause_cells(report) for report in columns]
     width = max((len(report.name) for report in columns), default=0)
-    shown = [clause for clause in clauses if any(clause in column for column in cells)]
+    shown = [clause for clause in clauses if any(column.get(clause, NONE) != NONE for column in cells)]
     head = "clause   " + "  ".join(report.name.center(width) for report in columns)
     lines = [head, "-" * len(head)]
     for clause in shown:
         row = "  ".join(column.get(clause, NONE).center(width) for column in cells)
-        lines.append(f"{clause:<9}{row}   {clip(_plain(clauses[clause]), 96)}")
-    return "\n".join([*lines, "", LEGEND])
+        lines.append(f"{clause:<9}{row}   {clip(plain_sentence(clauses[clause]), 96)}")
+    return "\n".join([*lines, *_hidden(clauses, cells, shown), "", LEGEND])
 
 
-def _plain(sentence: str) -> str:
+def _hidden(clauses: Iterable[str], cells: Sequence[Mapping[str, str]], shown: Sequence[str]) -> list[str]:
+    """Return a line on the clauses that the table leaves out, since nobody offers what they need."""
+    known = [clause for clause in clauses if any(clause in column for column in cells)]
+    left_out = len(known) - len(shown)
+    return [f"{left_out} more clauses are about operations that nobody here offers"] if left_out > 1 else []
+
+
+def plain_sentence(sentence: str) -> str:
     """Return a sentence of the text without its markup."""
     return _MARKUP.sub(_sign, sentence)
 
@@ -155,8 +172,11 @@ def summary(report: TargetReport) -> str:
         return f"{report.name}: not run: {shown(report.absent)}"
     if report.unusable:
         return f"{report.name}: cannot be used: {shown(report.unusable)}"
+    vectors = report.vectors_passed
+    checks = report.count(EXACT) + report.count(RELATION) - vectors
     parts = [
-        f"{report.count(EXACT) + report.count(RELATION)} pass ({report.count(RELATION)} by relation)",
+        f"{_counted(checks, 'check') or '0 checks'} pass ({report.count(RELATION)} by relation)",
+        *([f"{_counted(vectors, 'test vector')} pass"] if vectors else []),
         f"{report.failed} FAIL" if report.failed else "0 fail",
         f"{report.count(EXPECTED)} fail as expected",
         f"{report.count(NONE)} not offered",
@@ -168,13 +188,32 @@ def summary(report: TargetReport) -> str:
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
-    """Return the failures of an implementation, expected ones or the others, each with its smallest case."""
-    blocks = [
-        _failure(report, judged)
+    """Return the failures of an implementation, expected ones or the others, each with its smallest case.
+
+    Checks come first, whose cases are shrunk. Of the test vectors of one operation the first ones are told.
+    """
+    failed = [
+        judged
         for judged in report.judged
         if judged.outcome.failure and (judged.expected is not None) == expected and _mark(judged) != NOT_RUN
     ]
+    checks = [judged for judged in failed if not judged.outcome.check.fixed]
+    blocks = [*(_failure(report, judged) for judged in checks), *_failed_vectors(report, failed)]
     return "\n".join(blocks if expected else [*blocks, *_not_run(report)])
+
+
+def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
+    """Yield the first failures of each operation's vectors, and how many more there are."""
+    by_operation: dict[str, list[Judged]] = {}
+    for judged in failed:
+        if judged.outcome.check.fixed:
+            by_operation.setdefault(judged.outcome.check.operations[0], []).append(judged)
+    for operation, vectors in by_operation.items():
+        yield from (_failure(report, judged) for judged in vectors[:_VECTORS_TOLD])
+        more = len(vectors) - _VECTORS_TOLD
+        if more > 0:
+            counted = _counted(more, "more test vector")
+            yield f"         … and {counted} of {operation}, which --json and --html tell as well"
 
 
 def _not_run(report: TargetReport) -> list[str]:
@@ -204,12 +243,13 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
         "kit": __version__,
         "check": check,
         "verdict": failure.verdict,
-        "message": clip(failure.message, _MESSAGE),
+        "message": clip(failure.message, MESSAGE),
         "expected_of_the_last_answer": failure.expected,
         "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
         "draws": replay.plain(failure.draws),
     }
-    path.with_suffix(".expected.json").write_text(as_text(expectation), encoding="utf-8")
+    text = json.dumps(fit_for_json(expectation), indent=2, allow_nan=False)
+    path.with_suffix(".expected.json").write_text(text + "\n", encoding="utf-8")
     return path
 
 
@@ -232,68 +272,6 @@ def _stem(target: str, check: str) -> str:
     return f"{target}-{re.sub('[^a-z0-9]+', '-', check.lower())}"
 
 
-def as_text(data: Any) -> str:
-    """Return data as the text of a JSON file that every reader accepts, in ASCII."""
-    return json.dumps(fit_for_json(data), indent=2, allow_nan=False) + "\n"
-
-
-def as_json(reports: Sequence[TargetReport], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole run as data."""
-    return {
-        "schema": "secagg-spec-report/1",
-        "kit": __version__,
-        "settings": dict(settings),
-        "targets": [_target_json(report) for report in reports],
-    }
-
-
-def _target_json(report: TargetReport) -> dict[str, Any]:
-    about = report.caps and {
-        "name": report.caps.name,
-        "version": report.caps.version,
-        "language": report.caps.language,
-        "policy": dict(report.caps.policies),
-        "operations": {name: dict(declared) for name, declared in report.caps.operations.items()},
-    }
-    return {
-        "target": report.name,
-        "implementation": about,
-        "absent": report.absent or None,
-        "unusable": report.unusable or None,
-        "exit_code": None if report.absent else report.exit_code,
-        "stale": report.stale,
-        "clauses": {clause: _words(mark) for clause, mark in clause_cells(report).items()},
-        "checks": [_check_json(judged) for judged in report.judged],
-    }
-
-
-def _check_json(judged: Judged) -> dict[str, Any]:
-    outcome, failure = judged.outcome, judged.outcome.failure
-    return {
-        "check": outcome.check.id,
-        "clauses": list(outcome.check.clauses),
-        "verdict": outcome.verdict,
-        "note": outcome.note or None,
-        "by_relation": outcome.by_relation,
-        "reason_checked": not outcome.reason_unchecked,
-        "expected_failure": judged.expected.reason if judged.expected else None,
-        "cases": outcome.cases,
-        "seconds": round(outcome.seconds, 3),
-        "failure": failure
-        and {
-            "message": clip(failure.message, _MESSAGE),
-            "again_in_fresh_processes": failure.again,
-            "requests": [_request_json(e.request, n) for n, e in enumerate(failure.transcript, 1)],
-        },
-    }
-
-
-def _request_json(request: Request, number: int) -> Any:
-    """Return a request as data; a line that is none stands there as text."""
-    line = request.line(number)
-    return line.removesuffix("\n") if isinstance(request, RawLine) else json.loads(line)
-
-
 _WORDS = {
     EXACT: "pass",
     RELATION: "pass by relation",
@@ -305,7 +283,8 @@ _WORDS = {
 }
 
 
-def _words(cell: str) -> str:
+def words(cell: str) -> str:
+    """Return what the mark of a clause says, in words."""
     return _WORDS[cell.removesuffix("+")] + (" (composed)" if cell.endswith("+") else "")
 
 
@@ -330,9 +309,15 @@ def _failure(report: TargetReport, judged: Judged) -> str:
         lines.append(f"         smallest case: {describe(failure.transcript[-1].request)}")
     if judged.expected:
         lines.append(f"         why expected:  {judged.expected.reason}")
+    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id)]
     if outcome.check.id in report.repros:
         lines.append(f"         replay:        ./adapter < {report.repros[outcome.check.id]}")
     return "\n".join(lines)
+
+
+def suspicions(check: str) -> list[str]:
+    """Return the kinds of bug that a failure suggests: those of the flags of a test vector."""
+    return [f"{name}: {flag.description} Then: {flag.effect}." for name, flag in suite.flags(check).items()]
 
 
 def describe(request: Request) -> str:

@@ -6,9 +6,9 @@ import fnmatch
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
@@ -18,6 +18,7 @@ from hypothesis.internal.cache import LRUCache
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
 
+from secagg_spec.conformance import suite
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
@@ -71,6 +72,8 @@ class Outcome:
 class Settings:
     """How much is tried: cases per check, the seed, which checks (shell patterns on id or clause), and until when.
 
+    `vectors` says whether the test vectors are judged as well, before the checks that draw cases.
+
     `budget` is the number of seconds after which no further case is drawn; it stands in messages. `deadline` is the
     reading of `time.monotonic` at which it is spent.
     """
@@ -81,6 +84,7 @@ class Settings:
     progress: Callable[[Check, int, int], None] = lambda check, done, total: None
     budget: float | None = None
     deadline: float = math.inf
+    vectors: bool = False
 
     @property
     def spent(self) -> str:
@@ -90,12 +94,13 @@ class Settings:
 
     def chosen(self) -> list[Check]:
         """Return the checks that the pattern selects, all when there is none."""
-        return [check for check in REGISTRY.values() if self._matches(check)]
+        known = suite.everything() if self.vectors else REGISTRY
+        return [check for check in known.values() if self._matches(check)]
 
     def _matches(self, check: Check) -> bool:
         if self.pattern is None:
             return True
-        names = (check.id, *check.clauses)
+        names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
         return any(fnmatch.fnmatch(name.lower(), f"*{self.pattern.lower()}*") for name in names)
 
 
@@ -114,6 +119,11 @@ class _Run:
     unusable: AdapterUnusable | None = None
     cut: bool = False
     """Whether the budget was spent before all cases were drawn."""
+    declined: bool = False
+    """Whether the adapter declined a case outside its declared range."""
+
+
+_Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 class _Enough(BaseException):
@@ -128,15 +138,33 @@ def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[
     AdapterUnusable
         The adapter cannot be started, or its `hello` cannot be used.
     """
+    caps = begin(connection)
+    return caps, list(
+        outcomes(caps, settings.chosen(), settings, lambda check: judged(connection, caps, check, settings))
+    )
+
+
+def begin(connection: Connection) -> Capabilities:
+    """Return what an adapter declares, after refusing what no check can be drawn from.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter cannot be started, or its `hello` cannot be used.
+    """
     caps = greet(connection.ask)
     refuse_impossible(caps)
-    checks = settings.chosen()
-    return caps, list(_outcomes(connection, caps, checks, settings))
+    return caps
 
 
-def _outcomes(
-    connection: Connection, caps: Capabilities, checks: Iterable[Check], settings: Settings
+def outcomes(
+    caps: Capabilities, checks: Iterable[Check], settings: Settings, find: Callable[[Check], Outcome]
 ) -> Iterator[Outcome]:
+    """Yield the outcome of each check in turn: of those that can run, what `find` returns, until too much went wrong.
+
+    `find` is called for each check that can run on `caps`, in order, until the adapter cannot be started again
+    (`AdapterUnusable`), too many checks met a time-out, or the budget is spent.
+    """
     chosen, stopped, timeouts = list(checks), "", 0
     for number, check in enumerate(chosen):
         settings.progress(check, number, len(chosen))
@@ -149,12 +177,10 @@ def _outcomes(
             yield _not_run(check, stopped)
             continue
         try:
-            outcome = run_check(connection, caps, check, settings)
+            outcome = find(check)
         except AdapterUnusable as unusable:
             stopped = f"the adapter could not be started again: {unusable}"
             outcome = _not_run(check, stopped)
-        except Exception as error:
-            outcome = _not_run(check, f"the kit itself failed in this check: {type(error).__name__}: {error}")
         timeouts += outcome.timed_out
         if timeouts >= MOST_TIMEOUTS:
             stopped = stopped or f"{timeouts} checks had ended in a time-out before"
@@ -163,6 +189,22 @@ def _outcomes(
 
 def _not_run(check: Check, why: str, cases: int = 0) -> Outcome:
     return Outcome(check, "not_run", cases=cases, failure=Failure("not_run", why, ()))
+
+
+def judged(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
+    """Run one check; a fault of the kit itself is a check that was not run.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter could not be started again, and nothing had failed before.
+    """
+    try:
+        return run_check(connection, caps, check, settings)
+    except AdapterUnusable:
+        raise
+    except Exception as error:
+        return _not_run(check, f"the kit itself failed in this check: {type(error).__name__}: {error}")
 
 
 def run_check(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
@@ -183,6 +225,8 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
     failure = _confirmed(connection, caps, met)
     if not met.asked:
         return Outcome(check, "unsupported", note=NO_CASE)
+    if check.fixed and met.declined:
+        return Outcome(check, "unsupported", note=suite.OUTSIDE)
     return Outcome(
         check,
         failure.verdict if failure else "pass",
@@ -212,6 +256,10 @@ def _search(
     phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink),
 ) -> None:
     """Let Hypothesis draw cases and shrink the first failure; `met.last` is then the smallest one."""
+    if check.fixed:
+        with suppress(CheckFailed, _Enough):
+            _case(connection, caps, check, settings, met, _draw_nothing)
+        return
 
     def search(draw: st.DrawFn) -> None:
         _case(connection, caps, check, settings, met, draw)
@@ -239,6 +287,10 @@ def _search(
             raise AssertionError(f"the check {check.id} itself failed") from group
 
 
+def _draw_nothing(strategy: st.SearchStrategy[Any]) -> NoReturn:
+    raise AssertionError("a fixed check draws nothing")
+
+
 @st.composite
 def _drawing(draw: st.DrawFn) -> st.DrawFn:
     """Hand on the function that draws, which costs less for each value than ``st.data()`` does."""
@@ -246,7 +298,7 @@ def _drawing(draw: st.DrawFn) -> st.DrawFn:
 
 
 def _case(
-    connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawn: st.DrawFn
+    connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawn: _Draw
 ) -> None:
     """Judge one case, and write into `met` what came of it."""
     met.cut = bool(settings.spent)
@@ -262,6 +314,7 @@ def _case(
     try:
         check.judge(draw, caller)
     except Declined:
+        met.declined = True
         return
     except CheckFailed as failed:
         _note(connection, met, failed, _failure(failed, caller, draws))

@@ -200,7 +200,8 @@ Condition = Callable[[Capabilities], bool]
 class Check:
     """One check: what it decides, what it needs, and the function that draws and judges a case.
 
-    `examples` is the number of cases that suffices, where fewer than the run's number do.
+    `examples` is the number of cases that suffices, where fewer than the run's number do. A check that is `fixed` draws
+    nothing, and has one case.
     """
 
     id: str
@@ -210,6 +211,7 @@ class Check:
     applies: Condition
     text: str
     examples: int | None = None
+    fixed: bool = False
 
     def runs_on(self, caps: Capabilities) -> bool:
         """Return whether the adapter declares what the check needs."""

@@ -61,17 +61,21 @@ def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome
     A vector with a result needs its numbers inside the declared ranges. One that is to be refused is asked outside them
     as well, where `unsupported` says nothing (ADP-06).
     """
-    declared = _in_range(caps, vector)
-    if not applies(caps, vector) or (vector.result is not None and not declared):
+    if not asks(caps, vector):
         return Outcome(vector, UNDECLARED)
     call = Caller(connection, caps)
     try:
-        _compare(call, vector)
+        demand(call, vector)
     except CheckFailed as failed:
         return Outcome(vector, failed.verdict, str(failed), _answer(call))
     if call.transcript[-1].answer is not None and call.transcript[-1].answer.kind == "unsupported":
         return Outcome(vector, UNDECLARED)
     return Outcome(vector, PASS, answer=_answer(call), reason_unchecked=call.reason_unchecked)
+
+
+def asks(caps: Capabilities, vector: Vector) -> bool:
+    """Return whether a vector says something about what is declared: inside it, or to be refused by its operation."""
+    return applies(caps, vector) and (vector.result is None or _in_range(caps, vector))
 
 
 def covers(caps: Capabilities, vector: Vector) -> bool:
@@ -95,7 +99,8 @@ def _in_range(caps: Capabilities, vector: Vector) -> bool:
         return False
 
 
-def _compare(call: Caller, vector: Vector) -> None:
+def demand(call: Caller, vector: Vector) -> None:
+    """Ask a vector, and raise `CheckFailed` when the answer is not the outcome that it demands."""
     if vector.result is None:
         call.refused(vector.operation, vector.params, frozenset(vector.reject), vector.comment, vector.rand)
         return

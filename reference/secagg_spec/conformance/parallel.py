@@ -1,0 +1,160 @@
+"""Judges one implementation with several processes and adapters; the report is that of one process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.pool import Pool
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.util import Finalize
+from types import FrameType
+from typing import Any, NoReturn
+
+from secagg_spec.conformance import options
+from secagg_spec.conformance.capabilities import Capabilities, greet
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.runner import Outcome, Settings, judged, outcomes
+from secagg_spec.conformance.wire import AdapterUnusable
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One check of one implementation, the `number`-th of the run, whose adapter is started by a command."""
+
+    number: int
+    command: tuple[str, ...]
+    timeout: float
+    start_timeout: float
+    check: Check
+    settings: Settings
+
+
+class Workers:
+    """Processes that judge checks.
+
+    What they find is taken in the order of the checks, and what one process would not have run is left out, so that the
+    outcomes do not depend on how many there are (CNF-02).
+    """
+
+    def __init__(self, pool: Pool, stopped: Synchronized[int]) -> None:
+        self._pool, self._stopped, self._number = pool, stopped, 0
+
+    def outcomes(
+        self, connection: ProcessConnection, caps: Capabilities, checks: Iterable[Check], settings: Settings
+    ) -> Iterator[Outcome]:
+        """Yield what each check finds, as `runner.outcomes` does; `connection` says only how the adapter is started."""
+        self._number += 1
+        chosen, silent = list(checks), replace(settings, progress=_no_progress)
+        start = tuple(connection.command), connection.timeout, connection.start_timeout
+        tasks = [_Task(self._number, *start, check, silent) for check in chosen if check.runs_on(caps)]
+        found = self._pool.imap(_judge, tasks)
+        yield from outcomes(caps, chosen, settings, lambda check: _given(next(found)))
+        self._stopped.value = self._number
+
+
+@contextmanager
+def workers(jobs: int) -> Iterator[Workers]:
+    """Start so many processes, and end them and their adapters."""
+    context = multiprocessing.get_context("spawn")
+    stopped = context.Value("i", 0)
+    with context.Pool(jobs, _begin, (stopped,)) as pool:
+        yield Workers(pool, stopped)
+
+
+def _no_progress(check: Check, done: int, total: int) -> None:
+    """Say nothing: progress is the first process's to show."""
+
+
+def _given(found: Outcome | AdapterUnusable | None) -> Outcome:
+    """Return an outcome, or raise what kept a process from having one."""
+    assert found is not None, "only checks that would not be run are left out"
+    if isinstance(found, AdapterUnusable):
+        raise found
+    return found
+
+
+# ----------------------------------------------------------------------------------------- in the other processes
+
+
+class _Ended(BaseException):
+    """The first process wants this one to end; not a `SystemExit`, which Hypothesis would take for a failure."""
+
+
+@dataclass
+class _Worker:
+    """What a process keeps from check to check."""
+
+    stopped: Synchronized[int]
+    number: int = 0
+    connection: ProcessConnection | None = None
+    caps: Capabilities | None = None
+    busy: bool = False
+
+    def close(self) -> None:
+        """End the adapter."""
+        connection, self.connection, self.caps = self.connection, None, None
+        if connection:
+            connection.close()
+
+    def turn_to(self, task: _Task) -> tuple[ProcessConnection, Capabilities]:
+        """Return the connection to the implementation of a task, started and greeted."""
+        if self.number != task.number:
+            self.close()
+            self.number = task.number
+        if self.connection is None:
+            self.connection = ProcessConnection(task.command, task.timeout, task.start_timeout)
+        if self.caps is None:
+            self.caps = greet(self.connection.ask)
+        return self.connection, self.caps
+
+
+_workers: list[_Worker] = []
+"""The one of this process; empty in the first process."""
+
+
+def _begin(stopped: Synchronized[int]) -> None:
+    """Leave interrupts to the first process, and close the adapter when this one ends."""
+    options.leave_the_folder_alone()
+    worker = _Worker(stopped)
+    _workers.append(worker)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    Finalize(None, worker.close, exitpriority=100)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    if _workers[0].busy:
+        raise _Ended
+    sys.exit(128 + number)
+
+
+def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
+    """Judge one check; nothing when the rest of its run is not wanted any more."""
+    worker = _workers[0]
+    if task.number <= worker.stopped.value:
+        return None
+    worker.busy = True
+    try:
+        connection, caps = worker.turn_to(task)
+        return judged(connection, caps, task.check, task.settings)
+    except AdapterUnusable as unusable:
+        return unusable
+    except _Ended:
+        sys.exit(128 + signal.SIGTERM)
+    finally:
+        worker.busy = False
+
+
+def as_many(jobs: int) -> Any:
+    """Return a context with workers for more than one process, and with nothing for one."""
+    return workers(jobs) if jobs > 1 else _nobody()
+
+
+@contextmanager
+def _nobody() -> Iterator[None]:
+    yield None

@@ -1,0 +1,168 @@
+"""The report of a run as data: what stands in it, that equal runs give equal reports, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secagg_spec import cli, resources, schemas
+from secagg_spec.conformance import command, document, suite
+from secagg_spec.conformance.runner import Outcome, judged
+from secagg_spec.conformance.wire import UsageError
+
+FAKE = str(Path(__file__).with_name("fake_adapter.py"))
+SCHEMA = schemas.load(resources.root("spec") / "report.schema.json")
+
+
+def conform(folder: Path, fault: str, *options: str) -> int:
+    """Judge a fake adapter on sums modulo q, and write the report."""
+    arguments = ["conform", "--fuzz", "8", "-k", "field.add/", "--repro", str(folder / "repro")]
+    return cli.main([*arguments, "--json", str(folder / "report.json"), *options, "--", sys.executable, FAKE, fault])
+
+
+def report(folder: Path) -> dict[str, Any]:
+    """Return the report as it was written."""
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found
+
+
+@pytest.mark.requirement("CNF-04", "CNF-07", "CNF-08")
+@pytest.mark.parametrize("fault", ["none", "wrong-value", "crash", "reject-everything"])
+def test_a_report_keeps_its_schema_and_says_what_judged(tmp_path: Path, fault: str) -> None:
+    code = conform(tmp_path, fault)
+    body = report(tmp_path)
+    assert list(schemas.faults(body, SCHEMA)) == []
+    assert document.load(tmp_path / "report.json") == body
+    [target] = body["targets"]
+    assert target["exit_code"] == code == (fault != "none")
+    assert target["hello"]["implementation"]["name"] == "fake"
+    assert body["header"]["vectors"] == suite.vectors_digest()
+    assert body["header"]["settings"]["cases"] == 8
+    assert body["footer"]["checks"] == len(target["checks"])
+    assert bool(body["footer"]["failed"]) == (fault != "none")
+    for check in target["checks"]:
+        failure = check["failure"]
+        assert failure is None or len(failure["requests"]) == len(failure["answers"]) > 0
+
+
+@pytest.mark.requirement("CNF-02")
+def test_equal_runs_give_equal_reports_however_many_processes_judge(tmp_path: Path) -> None:
+    bodies = []
+    for jobs in ("1", "2", "1"):
+        conform(tmp_path, "wrong-value", "--jobs", jobs)
+        body = report(tmp_path)
+        body["timing"] = {}
+        bodies.append(body)
+    assert bodies[0] == bodies[1] == bodies[2]
+    conform(tmp_path, "wrong-value", "--seed", "1")
+    assert report(tmp_path)["footer"]["digest"] != bodies[0]["footer"]["digest"]
+
+
+@pytest.mark.requirement("CNF-08")
+def test_a_report_that_is_cut_or_altered_is_refused(tmp_path: Path) -> None:
+    conform(tmp_path, "none")
+    path, whole = tmp_path / "report.json", report(tmp_path)
+    checks = whole["targets"][0]["checks"]
+    broken: dict[str, dict[str, Any]] = {
+        "no footer": {name: value for name, value in whole.items() if name != "footer"},
+        "digest in the footer": {**whole, "header": {**whole["header"], "kit": "9"}},
+        "this kit reads": {**whole, "schema": "secagg-spec-report/1"},
+        "timing": {name: value for name, value in whole.items() if name != "timing"},
+    }
+    path.write_text(json.dumps({**whole, "timing": {}}))
+    assert document.load(path)["targets"][0]["checks"] == checks
+    for said, body in broken.items():
+        path.write_text(json.dumps(body))
+        with pytest.raises(UsageError, match=said):
+            document.load(path)
+    path.write_text(json.dumps(whole)[:-9])
+    with pytest.raises(UsageError, match="not JSON, or it was cut"):
+        document.load(path)
+    with pytest.raises(UsageError, match="No such file"):
+        document.load(tmp_path / "nothing.json")
+
+
+@pytest.mark.requirement("CNF-08")
+def test_a_verdict_that_was_altered_changes_the_digest(tmp_path: Path) -> None:
+    conform(tmp_path, "wrong-value")
+    text = (tmp_path / "report.json").read_text()
+    (tmp_path / "report.json").write_text(text.replace('"verdict": "wrong_value"', '"verdict": "pass"', 1))
+    with pytest.raises(UsageError, match="altered"):
+        document.load(tmp_path / "report.json")
+
+
+@pytest.mark.requirement("CNF-09")
+def test_a_run_that_is_ended_leaves_what_was_judged_without_a_footer(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--repro", str(tmp_path / "repro"), "--fuzz", "400"]
+    kit = subprocess.Popen(
+        [*command, "--json", str(path), "--", sys.executable, FAKE, "slow"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert kit.stderr is not None
+    assert b"judging" in kit.stderr.readline()
+    time.sleep(4)
+    kit.send_signal(signal.SIGTERM)
+    kit.communicate(timeout=30)
+    assert kit.returncode == 128 + signal.SIGTERM
+    body = report(tmp_path)
+    assert "footer" not in body
+    assert any(check["verdict"] == "pass" for check in body["targets"][0]["checks"])
+    with pytest.raises(UsageError, match="no footer"):
+        document.load(path)
+
+
+@pytest.mark.requirement("CNF-09")
+def test_an_interrupt_leaves_what_was_judged_without_a_footer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = iter(range(2))
+
+    def judged_or_ended(*arguments: Any) -> Outcome:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return judged(*arguments)
+
+    monkeypatch.setattr(command, "judged", judged_or_ended)
+    assert conform(tmp_path, "wrong-value") == 130
+    body = report(tmp_path)
+    assert "footer" not in body
+    ran = [check for check in body["targets"][0]["checks"] if check["verdict"] != "unsupported"]
+    assert len(ran) == 2
+    failed = [check["failure"] for check in ran if check["failure"]]
+    assert all((Path(failure["repro"])).is_file() for failure in failed)
+
+
+@pytest.mark.requirement("CNF-01", "CNF-04")
+def test_what_was_not_run_is_no_pass_and_a_run_of_nothing_no_success(tmp_path: Path) -> None:
+    assert conform(tmp_path, "none", "--budget", "0.000001") == 3
+    body = report(tmp_path)
+    assert {check["verdict"] for check in body["targets"][0]["checks"]} <= {"not_run", "unsupported"}
+    assert "pass" not in body["targets"][0]["clauses"].values()
+    arguments = ["conform", "-k", "shamir.share/", "--repro", str(tmp_path / "repro")]
+    assert cli.main([*arguments, "--", sys.executable, FAKE, "none"]) == 4
+
+
+@pytest.mark.requirement("CNF-03", "CNF-10")
+def test_a_vector_that_fails_says_which_bug_it_suggests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["conform", "-k", "field.add", "--repro", str(tmp_path), "--json", str(tmp_path / "report.json")]
+    assert cli.main([*arguments, "--", sys.executable, FAKE, "wrong-value"]) == 1
+    checks = report(tmp_path)["targets"][0]["checks"]
+    failed = [check for check in checks if check["failure"] and check["check"].startswith("vector/")]
+    assert failed
+    assert all(check["failure"]["suggests"] for check in failed)
+    assert "suggests:" in capsys.readouterr().out
+    [repro] = [Path(failed[0]["failure"]["repro"])]
+    again = subprocess.run(
+        [sys.executable, FAKE, "wrong-value"], input=repro.read_bytes(), capture_output=True, check=True
+    )
+    answer = json.loads(again.stdout.splitlines()[-1])
+    assert {name: answer[name] for name in answer if name != "id"} == failed[0]["failure"]["answers"][-1]
+    assert cli.main(["replay", str(repro), "--", sys.executable, FAKE, "wrong-value"]) == 1
+    assert cli.main(["replay", str(repro), "--", sys.executable, FAKE, "none"]) == 0
