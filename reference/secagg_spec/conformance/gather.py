@@ -115,19 +115,30 @@ def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
 
 
 def failing(name: str, vectors: Iterable[Vector]) -> list[Vector]:
-    """Return the vectors that fail, each alone, on the reference with the bug planted, in this process."""
-    with mutants.planted(name), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [vector for vector in vectors if _fails(vector)]
+    """Return the vectors that fail, each alone, on the reference with the bug planted, in this process.
+
+    All are asked one after the other first; those that fail then are asked again alone, since a bug may keep something
+    from one request to the next.
+    """
+    with mutants.planted(name):
+        suspects = [vector for vector in vectors if _fails(vector)]
+    return [vector for vector in suspects if _fails_alone(name, vector)]
+
+
+def _fails_alone(name: str, vector: Vector) -> bool:
+    with mutants.planted(name):
+        return _fails(vector)
 
 
 def _fails(vector: Vector) -> bool:
     """Return whether a vector fails on a fresh adapter of the reference, with whatever is planted."""
     connection = DirectConnection(reference.build().answer)
-    try:
-        return judge.judge(connection, greet(connection.ask), vector).failed
-    except (AdapterUnusable, AdapterBroken):
-        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return judge.judge(connection, greet(connection.ask), vector).failed
+        except (AdapterUnusable, AdapterBroken):
+            return False
 
 
 def _few(mutant: Mutant, found: Sequence[Vector]) -> tuple[str, ...]:
@@ -391,6 +402,17 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
     yield from (
         f"no vector with {flag} finds it" for flag in named - {f for id in bug.vectors for f in flags.get(id, ())}
     )
+
+
+def idle_flags(book: Book, table: Mapping[str, Bug]) -> list[str]:
+    """Return the flags of a file that name no planted bug, or one that by the table no vector with the flag finds."""
+    return [name for name in book.flags if not _shows(book, name, table)]
+
+
+def _shows(book: Book, name: str, table: Mapping[str, Bug]) -> bool:
+    flagged = {vector.id for vector in book.vectors if name in vector.flags}
+    named = book.flags[name].mutants
+    return bool(named) and all(mutant in table and flagged & set(table[mutant].vectors) for mutant in named)
 
 
 def _is_test(named: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from secagg_spec.conformance import kills
+from secagg_spec.conformance import kills, suite
 from secagg_spec.conformance.capabilities import POLICIES, Capabilities
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.kills import Bug, Case, Need
@@ -21,8 +21,6 @@ from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import judge, store
 from secagg_spec.conformance.vectors.base import Vector, vector_of
 
-VECTOR = "vector/"
-"""How the id of the check begins that a vector is in a run."""
 _MOST = 5
 _COMMON = ("conventions", "adapter")
 """What all protocols share; it says nothing on which of them an adapter is for."""
@@ -68,7 +66,7 @@ class Reach:
 def could_have_caught(
     caps: Capabilities,
     chosen_checks: Collection[str] | None = None,
-    with_vectors: bool | Collection[str] = True,
+    with_vectors: bool = True,
     most: int = _MOST,
 ) -> Reach:
     """Return what a run could have caught of the known bugs, and what to declare to reach more.
@@ -78,9 +76,9 @@ def could_have_caught(
     caps : Capabilities
         What the adapter declares.
     chosen_checks : collection of str, optional
-        Ids of the checks that the run asks; all when none are given.
-    with_vectors : bool or collection of str
-        Whether the run judges the test vectors, or the ids of those that it judges.
+        Ids of the checks that the run asks, those of test vectors, ``vector/ID``, among them; all when none are given.
+    with_vectors : bool
+        Whether the run judges test vectors.
     most : int
         The most pieces of advice.
 
@@ -106,11 +104,11 @@ _Lack = tuple[str, str]
 
 
 def _missing(
-    bug: Bug, caps: Capabilities, checks: Collection[str] | None, with_vectors: bool | Collection[str]
+    bug: Bug, caps: Capabilities, checks: Collection[str] | None, with_vectors: bool
 ) -> Iterator[frozenset[_Lack]]:
     """Yield, for each piece of evidence that the run asks, what an adapter would have to declare to meet it."""
     for id in bug.vectors if with_vectors else ():
-        if isinstance(with_vectors, bool) or id in with_vectors:
+        if checks is None or f"{suite.PREFIX}{id}" in checks:
             yield _of_vector(caps, _vectors()[id])
     for case in bug.cases:
         if checks is None or case.check in checks:
