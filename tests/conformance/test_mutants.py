@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,17 @@ def test_what_cannot_be_broken_is_a_clause_with_a_reason_and_without_a_mutant() 
     assert all(len(reason) > 40 for reason in mutants.unbreakable().values())
 
 
+def test_what_is_equivalent_is_no_planted_bug_and_has_a_proof() -> None:
+    assert set(mutants.equivalent()).isdisjoint(REGISTRY)
+    assert all(len(proof) > 40 for proof in mutants.equivalent().values())
+
+
+def test_equivalent_changes_agree_where_they_can_all_be_tried() -> None:
+    points = [x for x in product(range(1, 6), repeat=3) if len(set(x)) == 3]
+    assert all(Fraction(0 - b, a - b) == Fraction(b, b - a) for a, b, _ in points)
+    assert all((2 * v > R) == (v > (R - 1) // 2) for R in (3, 5, 7, 101) for v in range(R))
+
+
 def test_each_planted_bug_has_a_row_of_the_table_and_each_row_a_bug() -> None:
     assert list(TABLE) == list(REGISTRY)
 
@@ -148,7 +161,7 @@ def test_a_test_that_is_not_there_is_seen() -> None:
     assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(gather.faults(TABLE[name], gone))
 
 
-FORKED = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+FORKED: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
 FORKED.set_forkserver_preload(["pytest", "hypothesis", "secagg_spec.conformance.gather"])
 
 

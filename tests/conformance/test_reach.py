@@ -100,7 +100,7 @@ OPERATIONS = st.sets(st.sampled_from(sorted(CAPS.operations)), max_size=12)
 
 @pytest.mark.requirement("CNF-12")
 @given(few=OPERATIONS, more=OPERATIONS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_more_operations_never_catch_less(few: set[str], more: set[str]) -> None:
     assert caught(declaring(*sorted(few))) <= caught(declaring(*sorted(few | more)))
 
@@ -112,7 +112,7 @@ def test_more_operations_never_catch_less(few: set[str], more: set[str]) -> None
     grade=st.sampled_from(["explicit", "none"]),
     high=st.integers(2, 2**32),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_a_narrower_declaration_never_catches_more(names: set[str], policy: str, grade: Any, high: int) -> None:
     whole = declaring(*sorted(names))
     ranged = {name: {**body, "ranges": {"q": {"max": high}}} for name, body in whole.operations.items()}

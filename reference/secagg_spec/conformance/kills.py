@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from secagg_spec import resources
 from secagg_spec.conformance.wire import UsageError
@@ -22,7 +22,7 @@ SEEDS = 20
 CASES = 100
 """The most cases of the check in one of these runs."""
 VECTORS, DRAWN, TEST, NOTHING = "vectors", "drawn cases", "test", "nothing"
-Found = Literal["vectors", "drawn cases", "test", "nothing"]
+"""What finds a bug."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class Bug:
     test: str = ""
 
     @property
-    def found(self) -> Found:
+    def found(self) -> str:
         """What finds it first."""
         if self.vectors:
-            return "vectors"
+            return VECTORS
         if self.cases:
-            return "drawn cases"
-        return "test" if self.test else "nothing"
+            return DRAWN
+        return TEST if self.test else NOTHING
 
     @property
     def shown(self) -> bool:

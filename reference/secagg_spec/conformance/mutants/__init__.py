@@ -166,6 +166,12 @@ def unbreakable() -> dict[str, str]:
     return {entry["id"]: entry["reason"] for entry in listed}
 
 
+def equivalent() -> dict[str, str]:
+    """Return the changes of the reference that are no bugs, each with the proof (spec/equivalent.toml)."""
+    listed = tomllib.loads((resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8"))["change"]
+    return {entry["name"]: entry["proof"] for entry in listed}
+
+
 def _put(holder: Any, attribute: str, value: Any) -> None:
     """Set an attribute, of a row of a protocol's table as well, which is frozen otherwise."""
     if isinstance(holder, Step):
