@@ -44,16 +44,28 @@ _SEED = "seed"
 _NEW = "session.new"
 
 
-def gathered(chosen: Sequence[Mutant], workers: int | None = None) -> Iterator[Bug]:
-    """Yield the row of each mutant, in the order in which they are done."""
-    names = [mutant.name for mutant in chosen]
-    workers = min(workers or os.cpu_count() or 1, len(names))
-    if workers < 2:
-        yield from map(_gather, names)
+def gathered(chosen: Sequence[Mutant], kept: Mapping[str, Bug]) -> Iterator[tuple[Bug, bool]]:
+    """Yield the row of each mutant and whether it was made now, in the order in which they are done.
+
+    A row of `kept` whose evidence holds is taken over; those of mutants without a row are made first.
+    """
+    tasks = sorted(((mutant.name, kept.get(mutant.name)) for mutant in chosen), key=lambda task: task[1] is not None)
+    workers = min(os.cpu_count() or 1, len(tasks))
+    if workers < 2 or os.name != "posix":
+        yield from (_renewed(task) for task in tasks)
         return
-    _called()
+    if tasks[0][1] is None:
+        _called()
     with multiprocessing.get_context("fork").Pool(workers, hunting.leave_signals) as pool:
-        yield from pool.imap_unordered(_gather, names)
+        yield from pool.imap_unordered(_renewed, tasks)
+
+
+def _renewed(task: tuple[str, Bug | None]) -> tuple[Bug, bool]:
+    name, row = task
+    mutant = mutants.load()[name]
+    if row is not None and next(faults(row, mutant), None) is None:
+        return relabelled(row, mutant), False
+    return _gather(name), True
 
 
 def _gather(name: str) -> Bug:

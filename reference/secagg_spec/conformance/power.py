@@ -259,25 +259,20 @@ def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
     """Make the rows of some bugs again; those that still hold are kept unless all are made anew."""
     if not (kills.path().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
-    kept = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
-    due = []
-    for mutant in chosen:
-        row = kept.get(mutant.name)
-        if anew or row is None or next(gather.faults(row, mutant), None):
-            due.append(mutant)
-        else:
-            kept[mutant.name] = gather.relabelled(row, mutant)
-    print(f"{len(chosen) - len(due)} rows hold; {len(due)} are made again", flush=True)
-    saved = time.monotonic()
-    for done, bug in enumerate(gather.gathered(due), 1):
-        kept[bug.name] = bug
-        print(f"{done}/{len(due)}  {bug.name}: {bug.found}", flush=True)
-        if time.monotonic() > saved + _PAUSE:
-            _save(kept)
+    table = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
+    made, saved = 0, time.monotonic()
+    for done, (bug, new) in enumerate(gather.gathered(chosen, {} if anew else table), 1):
+        table[bug.name] = bug
+        made += new
+        if new:
+            print(f"{done}/{len(chosen)}  {bug.name}: {bug.found}", flush=True)
+        if new and time.monotonic() > saved + _PAUSE:
+            _save(table)
             saved = time.monotonic()
-    _save(kept)
-    lost = [mutant.name for mutant in chosen if kept[mutant.name].found == NOTHING]
-    print("\n".join(f"{name}: NOTHING finds it" for name in lost))
+    _save(table)
+    print(f"{made} rows of {len(chosen)} made, {len(chosen) - made} kept: {kills.path()}")
+    lost = [mutant.name for mutant in chosen if table[mutant.name].found == NOTHING]
+    print("".join(f"{name}: NOTHING finds it\n" for name in lost), end="")
     return 1 if lost else 0
 
 
