@@ -17,6 +17,7 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any
 
@@ -240,7 +241,7 @@ def _recorder(calls: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
 def _codes(mutant: Mutant) -> set[CodeType]:
     """Return the functions that a mutant replaces; nothing where it replaces something else."""
     module, _, attribute = mutant.target.partition(":")
-    owner: Any = sys.modules[module]
+    owner: Any = import_module(module)
     *path, last = attribute.split(".")
     for name in path:
         owner = getattr(owner, name)
