@@ -231,7 +231,9 @@ def _about(bug: Bug) -> Iterator[str]:
     }
     for name, fact in facts.items():
         if fact:
-            yield textwrap.fill(fact, 118, initial_indent=f"    {name + ':':<13}", subsequent_indent=" " * 17)
+            yield textwrap.fill(
+                fact, 118, initial_indent=f"    {name + ':':<13}", subsequent_indent=" " * 17, break_on_hyphens=False
+            )
 
 
 def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
