@@ -6,12 +6,9 @@ finds a bug is searched for by ``secagg-spec power --search`` and ``--regenerate
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import re
 import sys
 from collections.abc import Iterable
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -161,24 +158,9 @@ def test_a_test_that_is_not_there_is_seen() -> None:
     assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(gather.faults(TABLE[name], gone))
 
 
-FORKED: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-FORKED.set_forkserver_preload(["pytest", "hypothesis", "secagg_spec.conformance.gather"])
-
-
-def run_test(planted: str, test: str) -> None:
-    """Run a test with a bug planted, in a process that has loaded the library already, and end as pytest does."""
-    os.chdir(ROOT)
-    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        code = pytest.main([*hunting.QUIETLY, "--plant", planted, test])
-    sys.exit(int(code))
-
-
 @pytest.mark.parametrize("name", one_in(40, (name for name, mutant in REGISTRY.items() if mutant.reach)))
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
-    process = FORKED.Process(target=run_test, args=(name, REGISTRY[name].reach))
-    process.start()
-    process.join()
-    assert process.exitcode == 1
+    assert hunting.killing_test(REGISTRY[name]) == REGISTRY[name].reach
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
