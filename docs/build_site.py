@@ -3,9 +3,9 @@
     python docs/build_site.py [--katex-from DIR] [--out DIR]
 
 The pages of ``docs/`` and ``spec/`` are copied, each link rewritten to where its target stands on the site and each
-mention of a clause linked to the clause. The API pages, the pages of requirements, of claims and of released
-implementations, and the list of decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else from
-``build/``, else once from npm.
+mention of a clause linked to the clause. The API pages, the pages of requirements, of claims, of planted bugs and of
+released implementations, and the list of decisions are generated. KaTeX comes from ``DIR`` (an unpacked package), else
+from ``build/``, else once from npm.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from secagg_spec import ledger
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.plain import clip
 from secagg_spec.conformance.report import LEGEND, MARKS, describe
@@ -51,6 +51,8 @@ TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md
 REQUIREMENTS = "reference/requirements.md"
 CLAIMS = "reference/claims.md"
 RELEASED = "reference/targets.md"
+
+PLANTED = "reference/planted-bugs.md"
 API = "reference/api"
 
 _CLAUSE_LINE = re.compile(r"^- \[([A-Z]+-\d\d)\] ", re.MULTILINE)
@@ -152,7 +154,7 @@ def write_copies(out: Path) -> None:
     """Copy the pages and the assets; the list of decisions is filled in."""
     for source, page in copied():
         text = convert(_text(source), source, page)
-        _write(out / page, text.replace("<!-- decisions -->", decisions()))
+        _write(out / page, text.replace("<!-- decisions -->", decisions()).replace("<!-- power -->", power()))
     shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
 
 
@@ -499,6 +501,62 @@ def _request(stored: Mapping[str, Any] | str) -> Request:
     return Request(stored["op"], stored["params"], stored.get("rand"))
 
 
+# The planted bugs
+
+
+_FOUND = {kills.VECTORS: "vectors", kills.DRAWN: "drawn cases only", kills.TEST: "a test", kills.NOTHING: "nothing"}
+"""The words for what finds a planted bug, in the order of the columns."""
+
+
+def power() -> str:
+    """Return how many planted bugs are found by what, by protocol, as a table."""
+    counts = {protocol: Counter(bug.found for bug in bugs) for protocol, bugs in _by_protocol().items()}
+    total = sum(counts.values(), Counter[str]())
+    used = [kind for kind in _FOUND if total[kind]]
+    lines = [
+        f"| protocol | bugs | {' | '.join(f'by {_FOUND[kind]}' for kind in used)} |",
+        "| --- " * (len(used) + 2) + "|",
+    ]
+    for protocol, found in (*counts.items(), ("all", total)):
+        lines.append(f"| {protocol} | {found.total()} | {' | '.join(str(found[kind]) for kind in used)} |")
+    pairs = sum(bool(bug.parts) for bug in kills.load().values())
+    return "\n".join([*lines, "", f"{pairs} of them are two bugs that hide each other."])
+
+
+def _by_protocol() -> Mapping[str, Sequence[kills.Bug]]:
+    groups: dict[str, list[kills.Bug]] = defaultdict(list)
+    for bug in kills.load().values():
+        groups[bug.protocol].append(bug)
+    return dict(sorted(groups.items()))
+
+
+def write_planted_bugs(out: Path) -> None:
+    """Write the page that lists the planted bugs, by protocol, with what finds each."""
+    how = relative("explanation/power.md", PLANTED)
+    lines = [
+        "# Planted bugs\n",
+        f"The reference with one known fault, or with two that hide each other, and what finds it. [How]({how}).",
+        "",
+    ]
+    for protocol, bugs in _by_protocol().items():
+        lines += [f"## {protocol}", "", "| bug | clauses | kind | effect | found by |", "| --- " * 5 + "|"]
+        lines += [_planted_row(bug) for bug in bugs] + [""]
+    _write(out / PLANTED, "\n".join(lines))
+
+
+def _planted_row(bug: kills.Bug) -> str:
+    clauses_of = ", ".join(clause_link(clause, PLANTED) for clause in bug.clauses)
+    cases = f"`{bug.cases[0].check}`, {bug.calls} requests (median)" if bug.cases else ""
+    found = {
+        kills.VECTORS: ", ".join(f"`{id}`" for id in bug.vectors[:3]) + (" …" if len(bug.vectors) > 3 else ""),
+        kills.DRAWN: cases,
+        kills.TEST: f"`{bug.test.rpartition('::')[2]}`",
+        kills.NOTHING: "nothing",
+    }[bug.found]
+    parts = f" ({', '.join(f'`{part}`' for part in bug.parts)})" if bug.parts else ""
+    return f"| `{bug.name}`{parts} | {clauses_of} | {bug.kind} | {_escaped(bug.effect)} | {found} |"
+
+
 # KaTeX
 
 
@@ -569,6 +627,7 @@ def build(out: Path, katex: Path | None) -> None:
     write_copies(out)
     write_api(out)
     write_requirements(out)
+    write_planted_bugs(out)
     write_claims(out)
     write_released(out)
 

@@ -1,4 +1,8 @@
-"""The gate: every clause that can be broken has a planted bug, and vectors, checks or a test of its own find each."""
+"""The gate: every clause that can be broken has a planted bug, and the stored evidence that each is found still holds.
+
+What is stored is tried again: the vectors fail, the checks of the stored cases fail, the tests are there and fail. What
+finds a bug is searched for by ``secagg-spec power --search`` and ``--regenerate``.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from secagg_spec import cli, resources
-from secagg_spec.conformance import mutants, power
+from secagg_spec.conformance import gather, hunting, kills, mutants
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.checks import Check
@@ -24,9 +30,10 @@ from secagg_spec.conformance.vectors.base import Book, Vector
 from secagg_spec.errors import ParameterError
 from tests.conformance import shipped
 from tests.conformance.shipped import BOOKS
-from tests.quick import first_of_each, one_in
+from tests.quick import one_in
 
 REGISTRY = mutants.load()
+TABLE = kills.load()
 VECTORS = list(shipped.VECTORS.values())
 NEGATIVE = [
     (book, vector) for book in BOOKS for vector in book.vectors if vector.reject and book.name != store.FINDINGS
@@ -39,7 +46,7 @@ SEEDED = "adapter/seeded"
 def finding(name: str, vectors: Iterable[Vector]) -> list[Vector]:
     """Those of some vectors that find a mutant."""
     given = list(vectors)
-    found = set(power.killing_vectors(REGISTRY[name], given)) if given else set()
+    found = set(hunting.killing_vectors(REGISTRY[name], given)) if given else set()
     return [vector for vector in given if vector.id in found]
 
 
@@ -84,29 +91,79 @@ def test_what_cannot_be_broken_is_a_clause_with_a_reason_and_without_a_mutant() 
     assert all(len(reason) > 40 for reason in mutants.unbreakable().values())
 
 
-@pytest.mark.parametrize("name", one_in(12, (name for name, mutant in REGISTRY.items() if not mutant.reach)))
-def test_vectors_or_checks_show_each_clause_of_a_mutant_broken(name: str) -> None:
-    mutant = REGISTRY[name]
-    found = finding(name, (vector for vector in VECTORS if not set(mutant.clauses).isdisjoint(vector.clauses)))
-    missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
-    assert not missing or missing == power.shown_by_checks(mutant, missing, cases=200, seeds=2)
+def test_what_is_equivalent_is_no_planted_bug_and_has_a_proof() -> None:
+    assert set(mutants.equivalent()).isdisjoint(REGISTRY)
+    assert all(len(proof) > 40 for proof in mutants.equivalent().values())
+
+
+def test_equivalent_changes_agree_where_they_can_all_be_tried() -> None:
+    points = [x for x in product(range(1, 6), repeat=3) if len(set(x)) == 3]
+    assert all(Fraction(0 - b, a - b) == Fraction(b, b - a) for a, b, _ in points)
+    assert all((2 * v > R) == (v > (R - 1) // 2) for R in (3, 5, 7, 101) for v in range(R))
+
+
+def test_each_planted_bug_has_a_row_of_the_table_and_each_row_a_bug() -> None:
+    assert list(TABLE) == list(REGISTRY)
+
+
+@pytest.mark.requirement("CNF-10")
+@pytest.mark.parametrize("name", one_in(12, REGISTRY))
+def test_what_the_table_says_of_a_bug_still_finds_it_through_each_of_its_clauses(name: str) -> None:
+    assert list(gather.faults(TABLE[name], REGISTRY[name])) == []
+
+
+@pytest.mark.requirement("CNF-10")
+def test_no_bug_is_found_by_nothing_and_drawn_cases_have_a_median_over_20_seeds() -> None:
+    assert [bug.name for bug in TABLE.values() if bug.found == kills.NOTHING] == []
+    drawn = [bug for bug in TABLE.values() if bug.found == kills.DRAWN]
+    assert drawn
+    assert all(bug.calls > 0 and 0 < bug.seeds <= kills.SEEDS == 20 for bug in drawn)
+
+
+def test_the_table_says_what_the_catalogue_says_and_is_written_in_one_way() -> None:
+    assert {name: gather.relabelled(bug, REGISTRY[name]) for name, bug in TABLE.items()} == TABLE
+    assert kills.path().read_text(encoding="utf-8") == kills.text(TABLE.values())
+
+
+def spoiled(name: str, **changed: Any) -> list[str]:
+    """Return the faults of a row of the table with some members changed."""
+    return list(gather.faults(replace(TABLE[name], **changed), REGISTRY[name]))
+
+
+@pytest.mark.requirement("CNF-10")
+def test_evidence_that_does_not_hold_is_seen() -> None:
+    name, bug = "small-set-accepted", TABLE["small-set-accepted"]
+    assert spoiled(name, vectors=("field-add-7", *bug.vectors)) == ["vector field-add-7 passes"]
+    assert "nothing shows that LSA-09 is broken" in spoiled(name, vectors=())
+    assert any("lightsecagg/SmallSet" in fault for fault in spoiled(name, vectors=()))
+    assert "there is no vector gone" in spoiled(name, vectors=("gone", *bug.vectors))
+    assert any(fault.startswith("clauses is") for fault in spoiled(name, clauses=("LSA-10",)))
+
+
+@pytest.mark.requirement("CNF-10")
+def test_a_stored_case_that_does_not_fail_is_seen() -> None:
+    drawn = next(bug for bug in TABLE.values() if bug.found == kills.DRAWN and not any(c.alone for c in bug.cases))
+    [case, *_] = drawn.cases
+    other = next(name for name, bug in TABLE.items() if bug.vectors and not set(bug.clauses) & set(drawn.clauses))
+    assert gather.again(drawn.name, case)
+    assert not gather.again(other, case)
+    assert f"the stored case of {case.check} passes" in spoiled(other, cases=(case,))
+    assert "there is no check gone" in spoiled(other, cases=(replace(case, check="gone"),))
+    assert spoiled(drawn.name, seeds=0) == ["the median of the requests is missing"]
+
+
+def test_a_test_that_is_not_there_is_seen() -> None:
+    name = next(name for name, mutant in REGISTRY.items() if mutant.reach)
+    gone = replace(REGISTRY[name], reach="tests/arithmetic/test_mds.py::test_gone")
+    assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(gather.faults(TABLE[name], gone))
 
 
 @pytest.mark.parametrize("name", one_in(40, (name for name, mutant in REGISTRY.items() if mutant.reach)))
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
-    file, _, _ = REGISTRY[name].reach.partition("::")
-    assert (ROOT / file).is_file()
-    assert power.killing_test(REGISTRY[name]) == REGISTRY[name].reach
+    assert hunting.killing_test(REGISTRY[name]) == REGISTRY[name].reach
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
-
-
-def unfound(book: Book, flag: str) -> list[str]:
-    """Return the mutants of a flag that no vector with the flag finds; a flag without a mutant finds nothing."""
-    flagged = [vector for vector in book.vectors if flag in vector.flags]
-    named = book.flags[flag].mutants
-    return [name for name in named if not finding(name, flagged)] if named else ["no mutant"]
 
 
 def refused_anyway(book: Book, vector: Vector) -> bool:
@@ -114,13 +171,10 @@ def refused_anyway(book: Book, vector: Vector) -> bool:
     return not any(finding(name, [vector]) for flag in vector.flags for name in book.flags[flag].mutants)
 
 
-@pytest.mark.parametrize(
-    ("book", "flag"),
-    first_of_each([(book.name, flag) for book in BOOKS if book.name != store.FINDINGS for flag in book.flags]),
-)
-def test_every_mutant_of_a_flag_is_found_by_a_vector_with_the_flag(book: str, flag: str) -> None:
-    [found] = [other for other in BOOKS if other.name == book]
-    assert unfound(found, flag) == []
+@pytest.mark.requirement("CNF-11")
+@pytest.mark.parametrize("book", [book for book in BOOKS if book.name != store.FINDINGS], ids=lambda book: book.name)
+def test_every_mutant_of_a_flag_is_found_by_a_vector_with_the_flag(book: Book) -> None:
+    assert gather.idle_flags(book, TABLE) == []
 
 
 @pytest.mark.parametrize("number", one_in(4, range(len(NEGATIVE))), ids=[vector.id for _, vector in NEGATIVE])
@@ -128,11 +182,12 @@ def test_a_vector_that_is_to_be_refused_breaks_one_rule_only(number: int) -> Non
     assert not refused_anyway(*NEGATIVE[number]), "with its check left out, it is refused all the same"
 
 
-@pytest.mark.parametrize("named", [("product-in-int64", "small-set-accepted"), ()])
+@pytest.mark.requirement("CNF-11")
+@pytest.mark.parametrize("named", [("product-in-int64", "small-set-accepted"), ("no-such-bug",), ()])
 def test_a_flag_that_kills_nothing_is_seen(named: tuple[str, ...]) -> None:
     [book] = [book for book in BOOKS if book.name == "lightsecagg"]
     flags = {**book.flags, "SmallSet": replace(book.flags["SmallSet"], mutants=named)}
-    assert unfound(replace(book, flags=flags), "SmallSet") == list(named[:1] or ["no mutant"])
+    assert gather.idle_flags(replace(book, flags=flags), TABLE) == ["SmallSet"]
 
 
 def test_a_vector_that_breaks_a_second_rule_is_seen() -> None:
@@ -146,7 +201,7 @@ def test_a_vector_that_breaks_a_second_rule_is_seen() -> None:
 
 
 def test_power_says_what_finds_a_mutant(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["power", "-k", "small-set-accepted", "--seeds", "1"]) == 0
+    assert cli.main(["power", "--search", "-k", "small-set-accepted", "--seeds", "1"]) == 0
     out = capsys.readouterr().out
     assert "vector aggregate-small-set" in out
     assert re.search(r"; check lightsecagg\.\S+ and [1-9]\d* more after [1-9]", out)
@@ -157,14 +212,14 @@ def test_a_mutant_that_nothing_finds_is_alive(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "load_all", list)
-    monkeypatch.setattr(power, "killing_checks", lambda *arguments: ((), 0))
-    assert cli.main(["power", "-k", "small-set-accepted"]) == 1
+    monkeypatch.setattr(hunting, "killing_checks", lambda *arguments: ((), 0))
+    assert cli.main(["power", "--search", "-k", "small-set-accepted"]) == 1
     assert "ALIVE" in capsys.readouterr().out
 
 
 def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -> None:
     for mutant in (REGISTRY["small-set-accepted"], REGISTRY["product-in-int64"]):
-        meant, others = power.parted(mutant, BOOKS)
+        meant, others = hunting.parted(mutant, BOOKS)
         assert sorted(vector.id for vector in (*meant, *others)) == sorted(shipped.VECTORS)
         flags = [{name for name, flag in book.flags.items() if mutant.name in flag.mutants} for book in BOOKS]
         flagged = {v.id for book, own in zip(BOOKS, flags, strict=True) for v in book.vectors if own & set(v.flags)}
@@ -174,11 +229,11 @@ def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -
 
 
 def test_vectors_for_other_bugs_count_where_none_that_is_meant_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(power, "killing_checks", lambda *arguments: ((), 0))
+    monkeypatch.setattr(hunting, "killing_checks", lambda *arguments: ((), 0))
     mutant = REGISTRY["codes-in-capitals"]
-    meant, others = power.parted(mutant, BOOKS)
-    assert power.killing_vectors(mutant, meant) == []
-    [kill] = power.hunt([mutant], 1, 1)
+    meant, others = hunting.parted(mutant, BOOKS)
+    assert hunting.killing_vectors(mutant, meant) == []
+    [kill] = hunting.hunt([mutant], 1, 1)
     assert kill.vectors
     assert set(kill.vectors) <= {vector.id for vector in others}
 
@@ -193,12 +248,12 @@ def test_checks_draw_all_cases_only_where_few_find_nothing(
         seen.append(settings.cases)
         return settings.cases >= found_with
 
-    monkeypatch.setattr(power, "first_failure", fails)
-    monkeypatch.setattr(power, "_command", lambda mutant: REFERENCE)
+    monkeypatch.setattr(hunting, "first_failure", fails)
+    monkeypatch.setattr(hunting, "planted_command", lambda name: REFERENCE)
     [check] = [check for check in CHECKS.values() if check.id == "field.multiply/exact"]
-    monkeypatch.setattr(power, "CHECKS", {check.id: check})
+    monkeypatch.setattr(hunting, "CHECKS", {check.id: check})
     monkeypatch.setattr(Settings, "chosen", lambda self: [check])
-    found, _ = power.killing_checks(REGISTRY["product-in-int64"], 100, 1)
+    found, _ = hunting.killing_checks(REGISTRY["product-in-int64"], 100, 1)
     assert (seen, found) == (drawn, (check.id,) if found_with <= 100 else ())
 
 
@@ -207,21 +262,21 @@ def harmless(monkeypatch: pytest.MonkeyPatch) -> mutants.Mutant:
     """A mutant that changes nothing; the process that the checks ask is the reference itself."""
     planted = replace(REGISTRY["small-set-accepted"], name="harmless", build=lambda right: right)
     monkeypatch.setitem(REGISTRY, "harmless", planted)
-    monkeypatch.setattr(power, "_command", lambda mutant: REFERENCE)
+    monkeypatch.setattr(hunting, "planted_command", lambda name: REFERENCE)
     return planted
 
 
 def test_a_mutant_that_changes_nothing_is_alive(harmless: mutants.Mutant, capsys: pytest.CaptureFixture[str]) -> None:
-    assert power.shown_by_checks(harmless, harmless.clauses, 20, 1) == set()
-    assert cli.main(["power", "-k", "harmless", "--fuzz", "5", "--seeds", "2"]) == 1
+    assert hunting.shown_by_checks(harmless, harmless.clauses, 20, 1) == set()
+    assert cli.main(["power", "--search", "-k", "harmless", "--fuzz", "5", "--seeds", "2"]) == 1
     assert "0 of 1 planted bugs are found: 0 by vectors, 0 by checks, 0 by tests of their own; 1 alive" in (
         capsys.readouterr().out
     )
 
 
 def test_a_process_that_does_not_start_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(power, "_command", lambda mutant: [*REFERENCE, "--mutant", "nothing"])
-    assert power.killing_checks(REGISTRY["small-set-accepted"], 20, 1) == ((), 0)
+    monkeypatch.setattr(hunting, "planted_command", lambda name: [*REFERENCE, "--mutant", "nothing"])
+    assert hunting.killing_checks(REGISTRY["small-set-accepted"], 20, 1) == ((), 0)
 
 
 @pytest.mark.slow
@@ -232,7 +287,7 @@ def test_several_mutants_are_hunted_at_a_time_and_reported_in_their_order(
     outputs = []
     for count in (1, 2):
         monkeypatch.setattr("os.cpu_count", lambda count=count: count)
-        assert cli.main(["power", "-k", "hello", "--fuzz", "5", "--seeds", "1"]) == 0
+        assert cli.main(["power", "--search", "-k", "hello", "--fuzz", "5", "--seeds", "1"]) == 0
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1]
     assert [line.split()[0] for line in outputs[0].splitlines()[: len(names)]] == names
@@ -243,15 +298,15 @@ def test_a_grade_or_a_range_that_a_mutant_breaks_counts_where_an_adapter_declare
     ranges = {"q": {"max": 2**31 - 1}}
     narrow: dict[str, dict[str, Any]] = {"field.multiply": {"ranges": ranges}, "mds.encode": {"randomness": "seeded"}}
     for name, check in [("wrong-outside-its-range", "field.multiply/outside-range"), ("seed-is-ignored", SEEDED)]:
-        assert power.killing_checks(REGISTRY[name], 20, 1, replace(caps, operations=narrow))[0] == (check,)
-        assert power.killing_checks(REGISTRY[name], 20, 1, caps) == ((), 0)
+        assert hunting.killing_checks(REGISTRY[name], 20, 1, replace(caps, operations=narrow))[0] == (check,)
+        assert hunting.killing_checks(REGISTRY[name], 20, 1, caps) == ((), 0)
 
 
 @pytest.mark.slow
 def test_a_test_that_passes_with_the_bug_planted_does_not_count() -> None:
     other = "tests/arithmetic/test_mds.py::test_one_point_for_each_user"
     planted = mutants.Mutant(**{**vars(REGISTRY["mail-is-lost"]), "reach": other})
-    assert power.killing_test(planted) is None
+    assert hunting.killing_test(planted) is None
 
 
 def test_declared_ranges_decide_what_vectors_could_find() -> None:
@@ -259,6 +314,6 @@ def test_declared_ranges_decide_what_vectors_could_find() -> None:
     small = {"field.multiply": {"ranges": {"q": {"max": 1000}}}}
     narrow = type(caps)(**{**vars(caps), "operations": small})
     mutant = REGISTRY["product-in-int64"]
-    assert power.killing_vectors(mutant, VECTORS, caps)
-    assert power.killing_vectors(mutant, VECTORS, narrow) == []
-    assert power.killing_checks(mutant, 100, 1, narrow) == ((), 0)
+    assert hunting.killing_vectors(mutant, VECTORS, caps)
+    assert hunting.killing_vectors(mutant, VECTORS, narrow) == []
+    assert hunting.killing_checks(mutant, 100, 1, narrow) == ((), 0)

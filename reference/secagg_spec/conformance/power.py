@@ -1,101 +1,86 @@
-"""The command ``secagg-spec power``: what finds each planted bug: test vectors, fuzzing checks, or a test of its own.
+"""The command ``secagg-spec power``: what finds each planted bug, and which of them a run could have caught.
 
-Vectors hold fixed outcomes, so they run in this process with the bug planted. Checks compare with the reference, so the
-planted one runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md). Bugs are hunted several at a time,
-each by one process.
+The answers come from the kill table (`kills`), in which the evidence is stored; ``--search`` looks for it anew.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import multiprocessing
-import os
-import signal
-import statistics
-import subprocess
+import json
 import sys
-import warnings
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from itertools import islice
+import textwrap
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources
-from secagg_spec.conformance import mutants, options
+from secagg_spec.conformance import gather, kills, mutants, options, reach
 from secagg_spec.conformance.capabilities import Capabilities, greet
-from secagg_spec.conformance.checks import REGISTRY as CHECKS
-from secagg_spec.conformance.checks import Check
-from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
-from secagg_spec.conformance.mutants import Mutant
+from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.hunting import Kill, can_test, hunt
+from secagg_spec.conformance.kills import DRAWN, NOTHING, TEST, VECTORS, Bug
+from secagg_spec.conformance.mutants import Mutant, kinds
 from secagg_spec.conformance.plain import shown
-from secagg_spec.conformance.runner import Settings, first_failure
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.vectors import judge, store
-from secagg_spec.conformance.vectors.base import Book, Vector
-from secagg_spec.conformance.wire import AdapterUnusable, Answer, Request, UsageError
+from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
-_USAGE = """secagg-spec power [options]
-       secagg-spec power [options] -- ./adapter [arguments]"""
-_EPILOG = """Without an adapter: every planted bug must be found (exit code 1 when one is alive).
-Vectors that decide a clause of a bug, or have a flag that names it, run first, and all others when none of them finds
-it. So do 20 cases of each check, and all cases when none of them finds it.
-With one: which of them a run with the operations, ranges and policies that it declares could find (exit code 0)."""
-_PLUGIN = "secagg_spec.conformance.planting"
-_FEW = 20
-_HELLO = "adapter/hello"
-"""The check that stands for a hello that cannot be used, which ends every run."""
+_USAGE = """secagg-spec power [-k PATTERN] [--json FILE]
+       secagg-spec power [--json FILE] -- ./adapter [arguments]
+       secagg-spec power --search [-k PATTERN] [--fuzz N] [--seeds N] [-- ./adapter [arguments]]
+       secagg-spec power --regenerate [--anew] [-k PATTERN]"""
+_EPILOG = """A planted bug is the reference with one known fault, or with two that hide each other.
+Without an adapter: how many of them vectors, drawn cases and tests find, and with -k what finds each of those.
+With one: how many of them a run with the operations, ranges, grades and policies that it declares could have caught,
+and what to declare to reach more. The number is a lower bound: a bug counts only when a vector or a stored case that
+finds it lies inside what is declared.
+--search looks for what finds each bug anew, which takes long: vectors that decide a clause of a bug, or have a flag
+that names it, first, and all others when none of them finds it; so do 20 cases of each check, and then all.
 
-
-@dataclass(frozen=True)
-class Kill:
-    """What found a mutant; nothing did when it is alive.
-
-    `vectors` are ids: of those that are meant to find it, or, where none of these does, of the others. `checks` are
-    those that failed, `calls` the requests until the first of them did (the median over the seeds). `test` is the test
-    that failed, and is None where there is none or where tests cannot run.
-    """
-
-    mutant: Mutant
-    vectors: tuple[str, ...] = ()
-    checks: tuple[str, ...] = ()
-    calls: int = 0
-    test: str | None = None
-
-    @property
-    def alive(self) -> bool:
-        """Whether nothing found it."""
-        return not (self.vectors or self.checks or self.test)
+exit codes:
+  0  every bug is found; with an adapter: the answer is given
+  1  a bug is found by nothing, or the table has no row for it, or one of a bug that there is not
+  2  wrong usage, or a file that cannot be used or written
+  3  the adapter could not be used"""
+_COLUMNS = (VECTORS, DRAWN, TEST, NOTHING)
+_FUZZ, _SEEDS = 100, 3
+_SHOWN = 8
+_PAUSE = 30.0
+"""Seconds after which a table that is being made is written as far as it goes."""
 
 
 def add_parser(commands: Any) -> None:
     """Add ``power`` to the commands."""
     parser = commands.add_parser(
         "power",
-        help="show which planted bugs a run finds",
-        description="Run vectors and checks on wrong implementations, each with one planted bug.",
+        help="show which known bugs a run could have caught",
+        description="Say which known bugs the kit finds, and which of them a run on your adapter could have caught.",
         usage=_USAGE,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only mutants whose name or clauses hold this")
-    parser.add_argument("--fuzz", type=int, default=100, metavar="N", help="cases per check (100)")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs with different seeds for each (3)")
+    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only bugs whose name, clauses or kind hold this")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
+    parser.add_argument("--search", action="store_true", help="look for what finds each bug anew")
+    parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
+    parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each bug ({_SEEDS})")
+    parser.add_argument("--regenerate", action="store_true", help="make the stored table again, in a checkout")
+    parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, also where it still holds")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
 
 
+def _seeds(text: str) -> int:
+    return options.count(text, "seeds")
+
+
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    for name in ("fuzz", "seeds"):
-        if getattr(given, name) < 1:
-            raise UsageError(f"--{name} is {getattr(given, name)}; it must be at least 1")
-    chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, given.pattern)]
-    if not chosen:
-        raise UsageError(f"-k {given.pattern}: no mutant has this in its name or clauses")
+    _refuse_mixed(given)
+    if given.json:
+        options.writable_file("--json", given.json)
+    chosen = _chosen(given.pattern)
+    if given.regenerate:
+        return _regenerate(chosen, given.anew)
     caps = None
     if given.adapter:
         try:
@@ -103,224 +88,35 @@ def main(given: argparse.Namespace) -> int:
         except AdapterUnusable as unusable:
             print(f"the adapter cannot be used: {shown(str(unusable))}", file=sys.stderr)
             return 3
-    kills = []
-    for kill in hunt(chosen, given.fuzz, given.seeds, caps):
-        print(_line(kill, caps is not None), flush=True)
-        kills.append(kill)
-    return _conclude(kills, caps)
+    if given.search:
+        return _search(chosen, given, caps)
+    return _summary(chosen, given) if caps is None else _reach(caps, given)
 
 
-def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | None = None) -> Iterator[Kill]:
-    """Yield, for each mutant, what kills it: vectors, the checks of its clauses, the test that it names.
-
-    With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
-    """
-    _books.cache_clear()
-    find = partial(_found, cases=cases, seeds=seeds, caps=caps)
-    names = [mutant.name for mutant in chosen]
-    workers = min(os.cpu_count() or 1, len(names))
-    if workers < 2:
-        yield from (Kill(mutant, *find(mutant.name)) for mutant in chosen)
-        return
-    with multiprocessing.Pool(workers, _leave_signals) as pool:
-        for mutant, kill in zip(chosen, pool.imap(find, names), strict=True):
-            yield Kill(mutant, *kill)
+def _refuse_mixed(given: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if given.regenerate and (given.search or given.adapter or given.json):
+        raise UsageError("--regenerate goes with -k and --anew alone")
+    if given.anew and not given.regenerate:
+        raise UsageError("--anew goes with --regenerate")
+    if (given.fuzz or given.seeds) and not given.search:
+        raise UsageError("--fuzz and --seeds go with --search")
+    if given.search and given.json:
+        raise UsageError("--json goes with the stored table, not with --search")
+    if given.adapter and given.pattern and not given.search:
+        raise UsageError("-k goes with an adapter only together with --search")
 
 
-def _leave_signals() -> None:
-    """Let the first process alone answer an interrupt; it ends the others, whose adapters end with their input."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+def _chosen(pattern: str | None) -> list[Mutant]:
+    chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, pattern)]
+    if not chosen:
+        raise UsageError(f"-k {pattern}: no planted bug has this in its name, clauses, kind or protocol")
+    return chosen
 
 
-@cache
-def _books() -> Sequence[Book]:
-    """Return all vectors, which one process reads once in a hunt."""
-    return store.load_all()
-
-
-_Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
-
-
-def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Found:
-    """Return the members of a `Kill` but the mutant, whose functions cannot go from process to process."""
-    mutant = mutants.load()[name]
-    meant, others = parted(mutant, _books())
-    found = killing_vectors(mutant, meant, caps) or killing_vectors(mutant, others, caps)
-    checks, calls = killing_checks(mutant, cases, seeds, caps)
-    return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
-
-
-# ---------------------------------------------------------------------------------------------------- vectors
-
-
-def parted(mutant: Mutant, books: Sequence[Book]) -> tuple[list[Vector], list[Vector]]:
-    """Return the vectors that are meant to find a bug, by a clause or by a flag that names it, and all others."""
-    parts: tuple[list[Vector], list[Vector]] = ([], [])
-    for book in books:
-        named = {name for name, flag in book.flags.items() if mutant.name in flag.mutants}
-        for vector in book.vectors:
-            other = named.isdisjoint(vector.flags) and set(mutant.clauses).isdisjoint(vector.clauses)
-            parts[other].append(vector)
-    return parts
-
-
-def killing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[str]:
-    """Return the ids of the vectors that fail on the reference with the bug planted, in this process."""
-    return [outcome.vector.id for outcome in failing_vectors(mutant, vectors, caps)]
-
-
-def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[judge.Outcome]:
-    """Return what the failing vectors found; with `caps`, only of vectors that lie inside what is declared."""
-    meant = [vector for vector in vectors if caps is None or judge.covers(caps, vector)]
-    with mutants.planted(mutant.name), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        connection = DirectConnection(reference.build().answer)
-        try:
-            own = greet(connection.ask)
-        except AdapterUnusable:
-            return []
-        return [outcome for outcome in judge.run(connection, own, meant) if outcome.failed]
-
-
-# ----------------------------------------------------------------------------------------------------- checks
-
-
-def killing_checks(
-    mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
-) -> tuple[tuple[str, ...], int]:
-    """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
-
-    All seeds use one process; shrinking and confirming are left out. Every check draws few cases first, and as many as
-    it may only where no check failed with those. After a seed with which a check failed, others only count the calls
-    until the first failure. A hello that cannot be used ends every run; it counts as ``adapter/hello`` for a bug of
-    that check's clauses, and for others as nothing found.
-    """
-    found: dict[str, None] = {}
-    counts: list[int] = []
-    connection = _Counting(_command(mutant))
-    try:
-        for seed in range(seeds):
-            connection.calls = 0
-            met = _first_met(connection, mutant.clauses, cases, seed, caps, 1 if found else None)
-            found |= dict.fromkeys(check for check, _ in met)
-            counts += [calls for _, calls in met[:1]]
-    finally:
-        connection.close()
-    return tuple(found), int(statistics.median(counts)) if counts else 0
-
-
-def _first_met(
-    connection: _Counting,
-    clauses: Collection[str],
-    cases: int,
-    seed: int,
-    caps: Capabilities | None,
-    most: int | None,
-) -> list[tuple[str, int]]:
-    """Return the checks that fail with few cases, at most so many; those that fail with all cases, where none did."""
-    for settings in (Settings(min(_FEW, cases), seed), Settings(cases, seed)):
-        met = list(islice(_failing(connection, clauses, settings, caps), most))
-        if met or cases <= _FEW:
-            return met
-    return []
-
-
-def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds: int) -> set[str]:
-    """Return which of some clauses are decided by a check that fails with the bug planted; stop when all are.
-
-    Most bugs need few cases, so that each check first draws few, and as many as it may only where they do not suffice.
-    """
-    missing = set(clauses)
-    connection = _Counting(_command(mutant))
-    try:
-        for settings in (Settings(min(_FEW, cases)), *(Settings(cases, seed) for seed in range(seeds))):
-            for check, _ in _failing(connection, missing, settings):
-                missing -= set(CHECKS[check].clauses)
-                if not missing:
-                    return set(clauses)
-    finally:
-        connection.close()
-    return set(clauses) - missing
-
-
-def _command(mutant: Mutant) -> list[str]:
-    return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", mutant.name]
-
-
-class _Counting(ProcessConnection):
-    """A process that counts what it was asked."""
-
-    calls = 0
-
-    def ask(self, request: Request) -> Answer:
-        self.calls += 1
-        return super().ask(request)
-
-    def ask_raw(self, line: bytes, id: int | None) -> Answer:
-        self.calls += 1
-        return super().ask_raw(line, id)
-
-
-def _failing(
-    connection: _Counting,
-    clauses: Collection[str],
-    settings: Settings,
-    declared: Capabilities | None = None,
-) -> Iterator[tuple[str, int]]:
-    """Yield the checks of some clauses that fail, each with the calls so far."""
-    if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):
-        return
-    try:
-        own = greet(connection.ask)
-    except AdapterUnusable:
-        if not set(CHECKS[_HELLO].clauses).isdisjoint(clauses):
-            yield _HELLO, 1
-        return
-    met = declared or own
-    caps = own if declared is None else replace(own, operations=_explicit(declared, own))
-    for check in settings.chosen():
-        if _decides(check, clauses, met, caps) and first_failure(connection, caps, check, settings):
-            yield check.id, connection.calls
-
-
-def _decides(check: Check, clauses: Collection[str], met: Capabilities, caps: Capabilities) -> bool:
-    return not set(check.clauses).isdisjoint(clauses) and check.runs_on(met) and check.runs_on(caps)
-
-
-def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, Any]]:
-    """Return what an adapter declares, with the grades of the reference, which draws only where a bug makes it."""
-    operations = {}
-    for name, entry in declared.operations.items():
-        grades = {"randomness": own.grade(name)} if own.offers(name) else {}
-        operations[name] = {**entry, "randomness": own.randomness, **grades}
-    return operations
-
-
-# ------------------------------------------------------------------------------------------------------ tests
-
-
-def killing_test(mutant: Mutant) -> str | None:
-    """Return the test that a mutant names when it fails with the bug planted; None when it passes, or cannot run."""
-    if not mutant.reach or not can_test():
-        return None
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", _PLUGIN]
-    done = subprocess.run(  # noqa: S603
-        [*command, "--plant", mutant.name, mutant.reach], cwd=_checkout(), capture_output=True, check=False
-    )
-    return mutant.reach if done.returncode == 1 else None
-
-
-def can_test() -> bool:
-    """Return whether this is a checkout with its tests, and pytest is installed."""
-    return (_checkout() / "tests").is_dir() and importlib.util.find_spec("pytest") is not None
-
-
-def _checkout() -> Path:
-    return resources.root("spec").parent
-
-
-# ----------------------------------------------------------------------------------------------------- report
+def _matches(mutant: Mutant, pattern: str | None) -> bool:
+    about = f"{mutant.name} {' '.join(mutant.clauses)} {mutant.kind} {mutant.protocol}"
+    return pattern is None or pattern.lower() in about.lower()
 
 
 def _declared(command: Sequence[str], start_timeout: float) -> Capabilities:
@@ -331,8 +127,176 @@ def _declared(command: Sequence[str], start_timeout: float) -> Capabilities:
         connection.close()
 
 
-def _matches(mutant: Mutant, pattern: str | None) -> bool:
-    return pattern is None or pattern.lower() in f"{mutant.name} {' '.join(mutant.clauses)}".lower()
+def _write(path: Path | None, body: Any) -> bool:
+    """Write an answer as JSON, where that was asked for; return whether it could be written."""
+    if path is None:
+        return True
+    try:
+        path.write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        print(f"secagg-spec power: --json {path}: {error.strerror}", file=sys.stderr)
+        return False
+    return True
+
+
+# ---------------------------------------------------------------------------------------------- the stored table
+
+
+def _summary(chosen: Sequence[Mutant], given: argparse.Namespace) -> int:
+    """Print what finds the bugs by the stored table."""
+    table = kills.load()
+    rows = [_row(mutant, table) for mutant in chosen]
+    strange = [] if given.pattern else [name for name in table if name not in mutants.REGISTRY]
+    if given.pattern:
+        print("\n".join(line for bug in rows for line in _about(bug)))
+    else:
+        print("\n".join(_overview(rows)))
+    bad = [bug.name for bug in rows if bug.found == NOTHING]
+    if bad:
+        print(f"\nspec/power.json holds nothing that finds {_few(bad)}", file=sys.stderr)
+    if strange:
+        print(f"\nspec/power.json has rows of bugs that there are not: {_few(strange)}", file=sys.stderr)
+    if bad or strange:
+        print("In a checkout, secagg-spec power --regenerate makes what is missing.", file=sys.stderr)
+    body = {"schema": kills.SCHEMA, "counts": _counts(rows), "bugs": [_plain(bug) for bug in rows]}
+    if not _write(given.json, body):
+        return 2
+    return 1 if bad or strange else 0
+
+
+def _few(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + rest
+
+
+def _row(mutant: Mutant, table: Mapping[str, Bug]) -> Bug:
+    """Return the row of a mutant; one that nothing finds where the table has none."""
+    return table.get(mutant.name) or Bug(**{**vars(gather.described(mutant)), "test": ""})
+
+
+def _plain(bug: Bug) -> dict[str, Any]:
+    cases = [{"check": case.check, "needs": [need.as_json() for need in case.needs]} for case in bug.cases]
+    return {**bug.as_json(), "found": bug.found} | ({"cases": cases} if cases else {})
+
+
+def _counts(rows: Iterable[Bug]) -> dict[str, dict[str, int]]:
+    """Return how many bugs are found in which way, by protocol and by kind."""
+    counts: dict[str, dict[str, int]] = {}
+    for bug in rows:
+        for group in ("all", bug.protocol, bug.kind):
+            of_group = counts.setdefault(group, dict.fromkeys(("bugs", *_COLUMNS), 0))
+            of_group["bugs"] += 1
+            of_group[bug.found] += 1
+    return counts
+
+
+def _overview(rows: Sequence[Bug]) -> Iterator[str]:
+    counts, double = _counts(rows), sum(bool(bug.parts) for bug in rows)
+    yield f"{len(rows)} planted bugs, {double} of which are two that hide each other. What finds them:\n"
+    groups = [*dict.fromkeys(kinds.PROTOCOLS.values()), "", *kinds.KINDS, "", "all"]
+    yield f"{'':<14}{'bugs':>7}{'vectors':>10}{'drawn cases':>14}{'tests':>8}"
+    for group in groups:
+        numbers = counts.get(group)
+        if not group:
+            yield ""
+        elif numbers:
+            columns = f"{numbers[VECTORS]:>10}{numbers[DRAWN]:>14}{numbers[TEST]:>8}"
+            late = f"{numbers[NOTHING]:>6} by NOTHING" if numbers[NOTHING] else ""
+            yield f"{group:<14}{numbers['bugs']:>7}{columns}{late}"
+    yield ""
+    yield from (f"{kind:<12} {meaning}" for kind, meaning in kinds.KINDS.items())
+    drawn = [bug for bug in rows if bug.found == DRAWN]
+    if drawn:
+        yield f"\nBy drawn cases only, with the median of the requests until a check fails, over {kills.SEEDS} seeds:\n"
+        yield from (f"{bug.name:<38}{bug.calls:>6}   {bug.cases[0].check}{_some_seeds(bug)}" for bug in drawn)
+    yield "\nWhat finds a bug: secagg-spec power -k NAME. What a run could have caught: secagg-spec power -- ./adapter"
+
+
+def _some_seeds(bug: Bug) -> str:
+    return "" if bug.seeds == kills.SEEDS else f" (with {bug.seeds} of {kills.SEEDS} seeds)"
+
+
+def _about(bug: Bug) -> Iterator[str]:
+    """Yield the lines about one bug."""
+    yield f"{bug.name}   [{', '.join(bug.clauses)}]   {bug.protocol}, {bug.kind}"
+    facts = {
+        "effect": bug.effect,
+        "idea": bug.source,
+        "consists of": ", ".join(bug.parts),
+        "vectors": ", ".join(bug.vectors),
+        "cases of": ", ".join(dict.fromkeys(case.check for case in bug.cases)),
+        "test": bug.test if bug.found == TEST else "",
+        "calls": f"{bug.calls} until a check failed (median){_some_seeds(bug)}" if bug.calls else "",
+        "found by": "NOTHING" if bug.found == NOTHING else "",
+    }
+    for name, fact in facts.items():
+        if fact:
+            yield textwrap.fill(
+                fact, 118, initial_indent=f"    {name + ':':<13}", subsequent_indent=" " * 17, break_on_hyphens=False
+            )
+
+
+def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
+    """Print what a run on an adapter could have caught."""
+    found = reach.could_have_caught(caps)
+    print(
+        f"{shown(caps.name)} {shown(caps.version)}: with what it declares, a run of all checks and vectors could have "
+        f"caught {found.n} of {found.m} known bugs."
+    )
+    for protocol, (n, m) in sorted(found.protocols.items(), key=lambda entry: -entry[1][0]):
+        if n:
+            print(f"  {protocol:<14}{n:>5} of {m}")
+    if found.declare:
+        print("\nTo reach more, declare:")
+        for advice in found.declare:
+            print(f"  {advice.declare:<60} {advice.more:>4} more")
+    print("\nA bug counts when a stored vector or case that finds it lies inside what is declared.")
+    return 0 if _write(given.json, found.as_json()) else 2
+
+
+# --------------------------------------------------------------------------------------------------- regenerate
+
+
+def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
+    """Make the rows of some bugs again; those that still hold are kept unless all are made anew."""
+    if not (kills.path().parents[1] / "pyproject.toml").is_file():
+        raise UsageError("--regenerate needs a checkout")
+    table = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
+    made, saved = 0, time.monotonic()
+    for done, (bug, new) in enumerate(gather.gathered(chosen, {} if anew else table), 1):
+        table[bug.name] = bug
+        made += new
+        if new:
+            print(f"{done}/{len(chosen)}  {bug.name}: {bug.found}", flush=True)
+        if new and time.monotonic() > saved + _PAUSE:
+            _save(table)
+            saved = time.monotonic()
+    _save(table)
+    print(f"{made} rows of {len(chosen)} made, {len(chosen) - made} kept: {kills.path()}")
+    lost = [mutant.name for mutant in chosen if table[mutant.name].found == NOTHING]
+    print("".join(f"{name}: NOTHING finds it\n" for name in lost), end="")
+    return 1 if lost else 0
+
+
+def _old() -> Mapping[str, Bug]:
+    return kills.load() if kills.path().is_file() else {}
+
+
+def _save(rows: Mapping[str, Bug]) -> None:
+    """Write the table in the order of the catalogue."""
+    kills.path().write_text(kills.text(rows[name] for name in mutants.REGISTRY if name in rows), encoding="utf-8")
+    kills.load.cache_clear()
+
+
+# ------------------------------------------------------------------------------------------------------- search
+
+
+def _search(chosen: Sequence[Mutant], given: argparse.Namespace, caps: Capabilities | None) -> int:
+    found = []
+    for kill in hunt(chosen, given.fuzz or _FUZZ, given.seeds or _SEEDS, caps):
+        print(_line(kill, caps is not None), flush=True)
+        found.append(kill)
+    return _conclude(found, caps)
 
 
 def _line(kill: Kill, for_adapter: bool) -> str:
@@ -359,20 +323,20 @@ def _untested(kill: Kill, for_adapter: bool) -> bool:
     return bool(kill.mutant.reach) and (for_adapter or not can_test())
 
 
-def _conclude(kills: Sequence[Kill], caps: Capabilities | None) -> int:
-    alive = [kill for kill in kills if kill.alive]
-    by_vectors, by_checks = (sum(bool(getattr(kill, kind)) for kill in kills) for kind in ("vectors", "checks"))
+def _conclude(found: Sequence[Kill], caps: Capabilities | None) -> int:
+    alive = [kill for kill in found if kill.alive]
+    by_vectors, by_checks = (sum(bool(getattr(kill, kind)) for kill in found) for kind in ("vectors", "checks"))
     if caps is not None:
         print(
             f"\n{shown(caps.name)} {shown(caps.version)}: with the operations, ranges and policies that it declares, "
-            f"runs that pass could have caught {len(kills) - len(alive)} of {len(kills)} known bugs: "
+            f"runs that pass could have caught {len(found) - len(alive)} of {len(found)} known bugs: "
             f"{by_vectors} by vectors, {by_checks} by checks"
         )
         return 0
     untested = [kill for kill in alive if _untested(kill, False)]
     print(
-        f"\n{len(kills) - len(alive)} of {len(kills)} planted bugs are found: {by_vectors} by vectors, {by_checks} by "
-        f"checks, {sum(bool(kill.test) for kill in kills)} by tests of their own; {len(alive) - len(untested)} alive"
+        f"\n{len(found) - len(alive)} of {len(found)} planted bugs are found: {by_vectors} by vectors, {by_checks} by "
+        f"checks, {sum(bool(kill.test) for kill in found)} by tests of their own; {len(alive) - len(untested)} alive"
         + (f"; {len(untested)} need the tests of a checkout" if untested else "")
     )
     return 1 if len(alive) > len(untested) else 0

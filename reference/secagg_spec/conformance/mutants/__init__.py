@@ -4,7 +4,8 @@
 refers to it, so that what runs is the reference itself with one wrong piece.
 
 Every module of this package may register mutants. A bug that no operation of the adapter protocol can show names the
-test that does (`Mutant.reach`), and the plugin `conformance.planting` runs pytest with it planted.
+test that does (`Mutant.reach`), and the plugin `conformance.planting` runs pytest with it planted. A *composite* plants
+two mutants at once, which hide each other (`composites`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pkgutil
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -32,7 +33,8 @@ class Mutant:
     `witness` returns something that differs between the reference and the mutant, which proves that they do differ.
     `reach` is the test that finds it, as ``"file::name"``, where no operation of the adapter protocol comes near; else
     it is empty. `also` are further clauses that the bug breaks. `kind` is what it does, one of `kinds.KINDS`, and
-    `source` where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon.
+    `source` where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon. A composite has no
+    target of its own: `parts` are the mutants that it plants, in this order.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Mutant:
     witness: Callable[[], object]
     reach: str = ""
     also: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     kind: str = field(kw_only=True)
     source: str = field(kw_only=True)
 
@@ -58,6 +61,8 @@ class Mutant:
 
 
 REGISTRY: dict[str, Mutant] = {}
+_CACHING = tuple(f"secagg_spec.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
+"""The packages whose functions may keep results."""
 
 
 def mutant(
@@ -82,6 +87,23 @@ def mutant(
     return register
 
 
+def composite(
+    name: str,
+    clause: str,
+    effect: str,
+    *parts: str,
+    witness: Callable[[], object],
+    also: tuple[str, ...] = (),
+    kind: str,
+    source: str,
+) -> None:
+    """Register a bug that consists of others, which hide each other; the arguments are the fields of `Mutant`."""
+    assert name not in REGISTRY, f"two mutants are called {name}"
+    REGISTRY[name] = Mutant(
+        name, clause, effect, "", lambda right: right, witness, "", also, parts, kind=kind, source=source
+    )
+
+
 @contextmanager
 def planted(name: str) -> Iterator[Mutant]:
     """Plant a mutant for the time of the context.
@@ -95,16 +117,39 @@ def planted(name: str) -> Iterator[Mutant]:
     if name not in REGISTRY:
         raise ParameterError("mutant", name, f"one of {', '.join(sorted(REGISTRY))}")
     chosen = REGISTRY[name]
+    with ExitStack() as stack:
+        stack.callback(forget)
+        for part in chosen.parts or (name,):
+            stack.enter_context(_replaced(REGISTRY[part]))
+        forget()
+        yield chosen
+
+
+@contextmanager
+def _replaced(chosen: Mutant) -> Iterator[None]:
+    """Put what a mutant makes in the place of its target."""
     places = list(_places(chosen.target))
     right = getattr(*places[0])
     wrong = chosen.build(right)
     for holder, attribute in places:
         _put(holder, attribute, wrong)
     try:
-        yield chosen
+        yield
     finally:
         for holder, attribute in places:
             _put(holder, attribute, right)
+
+
+def forget() -> None:
+    """Empty the caches of the protocols and of what they stand on: none may hold a value of the other kind."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(_CACHING):
+            for value in list(vars(module).values()):
+                getattr(value, "cache_clear", _nothing)()
+
+
+def _nothing() -> None:
+    """Do nothing: what is no cache has nothing to forget."""
 
 
 def load() -> dict[str, Mutant]:
@@ -119,6 +164,12 @@ def unbreakable() -> dict[str, str]:
     path = resources.root("spec") / "vectors" / "unbreakable.toml"
     listed = tomllib.loads(path.read_text(encoding="utf-8"))["clause"]
     return {entry["id"]: entry["reason"] for entry in listed}
+
+
+def equivalent() -> dict[str, str]:
+    """Return the changes of the reference that are no bugs, each with the proof (spec/equivalent.toml)."""
+    listed = tomllib.loads((resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8"))["change"]
+    return {entry["name"]: entry["proof"] for entry in listed}
 
 
 def _put(holder: Any, attribute: str, value: Any) -> None:

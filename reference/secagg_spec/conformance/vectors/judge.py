@@ -17,7 +17,7 @@ from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.differences import first_difference
 from secagg_spec.conformance.wire import unpack
 
-_PRESUPPOSED = {"prg.expand": {"prg.stream": "aes-ctr"}}
+PRESUPPOSED = {"prg.expand": {"prg.stream": "aes-ctr"}}
 """Policies that all vectors of an operation presuppose; those of some vectors stand in the vectors themselves."""
 _NEAR = {("heterosag.average", "segment"), ("heterosag.round", "aggregate")}
 """Members of results that may be off by 2**-40 of the larger bound of a range, and 2**-1070 (HSA-23 to HSA-26)."""
@@ -90,7 +90,7 @@ def applies(caps: Capabilities, vector: Vector) -> bool:
     if not caps.offers(vector.operation):
         return False
     explicit = not OPERATIONS[vector.operation][1] or caps.grade(vector.operation) == "explicit"
-    presupposed = {**_PRESUPPOSED.get(vector.operation, {}), **vector.policy}
+    presupposed = {**PRESUPPOSED.get(vector.operation, {}), **vector.policy}
     return explicit and all(caps.policy(name) == choice for name, choice in presupposed.items())
 
 
