@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance import mutants, power
+from secagg_spec.conformance import hunting, mutants
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
@@ -168,7 +168,7 @@ def killed() -> dict[str, set[str]]:
             for name in dict.fromkeys(name for flag in vector.flags for name in book.flags[flag].mutants):
                 flagged.setdefault(name, []).append(vector)
     named = {name for area in AREAS for flag in BOOKS[area].flags.values() for name in flag.mutants}
-    return {name: set(power.killing_vectors(_REGISTRY[name], flagged.get(name, []))) for name in sorted(named)}
+    return {name: set(hunting.killing_vectors(_REGISTRY[name], flagged.get(name, []))) for name in sorted(named)}
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance import document, junit, options, page, parallel, summaries
+from secagg_spec.conformance import document, junit, options, page, parallel, reach, summaries
 from secagg_spec.conformance import expectations as expected
 from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.capabilities import Capabilities
@@ -195,7 +195,16 @@ def _judge(
     finally:
         settings.progress.end()
         connection.close()
+    report.power = _power(report)
     report.stale = expected.stale(report.name, [judged.outcome for judged in report.judged], entries)
+
+
+def _power(report: TargetReport) -> reach.Reach | None:
+    """Return what the checks that ran could have caught; nothing when none ran."""
+    ran = {
+        judged.outcome.check.id for judged in report.judged if judged.outcome.verdict not in ("unsupported", "not_run")
+    }
+    return reach.could_have_caught(report.caps, ran) if report.caps and ran else None
 
 
 def _outcomes(

@@ -99,7 +99,7 @@ def _target(report: TargetReport) -> dict[str, Any]:
         "unusable": report.unusable or None,
         "exit_code": None if report.absent else report.exit_code,
         "stale": report.stale,
-        "power": None,
+        "power": report.power and report.power.as_json(),
         "clauses": {clause: words(mark) for clause, mark in clause_cells(report).items()},
         "checks": [_check(report, judged) for judged in report.judged],
     }

@@ -14,6 +14,7 @@ from secagg_spec.conformance import replay, suite
 from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
 from secagg_spec.conformance.plain import clip, fit_for_json, shown
+from secagg_spec.conformance.reach import Reach
 from secagg_spec.conformance.runner import BROKEN, Failure
 from secagg_spec.conformance.sdk.secagg_adapter import form
 from secagg_spec.conformance.wire import RawLine, Request, quoted, unpack
@@ -47,6 +48,8 @@ class TargetReport:
     unusable: str = ""
     repros: dict[str, Path] = field(default_factory=dict)
     command: str = "./adapter"
+    power: Reach | None = None
+    """What the run could have caught, where it is known."""
 
     @property
     def title(self) -> str:
@@ -184,7 +187,8 @@ def summary(report: TargetReport) -> str:
     parts += [f"{len(report.stale)} stale expectations"] if report.stale else []
     parts += [f"{report.count(NOT_RUN)} not run"] if report.count(NOT_RUN) else []
     cases = sum(judged.outcome.cases for judged in report.judged)
-    return f"{report.name} ({report.title}): {', '.join(parts)}; {cases} cases"
+    power = f"\n  power: with what it declares, {report.power}" if report.power else ""
+    return f"{report.name} ({report.title}): {', '.join(parts)}; {cases} cases{power}"
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
