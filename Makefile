@@ -60,8 +60,8 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 		--target flower-any --target openfl --json build/targets.json
 	$(BIN)/python -m secagg_spec.conformance.targets.results build/targets.json
 
-power: $(VENV)/test  ## show what finds each planted bug
-	$(BIN)/secagg-spec power
+power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds each, and store it (long)
+	$(BIN)/secagg-spec power --regenerate --anew
 
 soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1)
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
