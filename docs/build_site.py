@@ -46,7 +46,7 @@ PACKAGE = ROOT / "reference" / "secagg_spec"
 KATEX_VERSION = "0.16.47"
 KATEX_SHA512 = "Eeo8Ys1doU1z+x8AZsPpQu+p/QcZBI5PeOo7QGQdy2x2m0MU/hYagBbGOmXwr5KVbEfVuWv9LpnQWeehogurjg=="
 KATEX_FILES = ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js")
-NO_API = ("conformance/targets", "_data")
+NO_API = ("conformance/targets", "conformance/starters", "_data")
 TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 REQUIREMENTS = "reference/requirements.md"
 CLAIMS = "reference/claims.md"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources, schemas
-from secagg_spec.conformance import command, document, suite
+from secagg_spec.conformance import command, document, parallel, suite
 from secagg_spec.conformance.runner import Outcome, judged
 from secagg_spec.conformance.wire import UsageError
 
@@ -166,3 +167,19 @@ def test_a_vector_that_fails_says_which_bug_it_suggests(tmp_path: Path, capsys: 
     assert {name: answer[name] for name in answer if name != "id"} == failed[0]["failure"]["answers"][-1]
     assert cli.main(["replay", str(repro), "--", sys.executable, FAKE, "wrong-value"]) == 1
     assert cli.main(["replay", str(repro), "--", sys.executable, FAKE, "none"]) == 0
+
+
+@pytest.mark.requirement("CNF-01")
+def test_a_process_that_judges_and_ends_leaves_checks_that_were_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "_begin", _die)
+    assert conform(tmp_path, "none", "--jobs", "2") == 3
+    checks = report(tmp_path)["targets"][0]["checks"]
+    ran = [check for check in checks if check["verdict"] != "unsupported"]
+    assert {check["verdict"] for check in ran} == {"not_run"}
+    assert "a process that judged has ended" in ran[0]["failure"]["message"]
+
+
+def _die(stopped: object) -> None:
+    os._exit(1)

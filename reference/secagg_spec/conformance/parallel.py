@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from multiprocessing.pool import Pool
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.util import Finalize
 from types import FrameType
@@ -20,6 +22,8 @@ from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.runner import Outcome, Settings, judged, outcomes
 from secagg_spec.conformance.wire import AdapterUnusable
+
+_END_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Workers:
     outcomes do not depend on how many there are (CNF-02).
     """
 
-    def __init__(self, pool: Pool, stopped: Synchronized[int]) -> None:
+    def __init__(self, pool: ProcessPoolExecutor, stopped: Synchronized[int]) -> None:
         self._pool, self._stopped, self._number = pool, stopped, 0
 
     def outcomes(
@@ -52,8 +56,8 @@ class Workers:
         chosen, silent = list(checks), replace(settings, progress=_no_progress)
         start = tuple(connection.command), connection.timeout, connection.start_timeout
         tasks = [_Task(self._number, *start, check, silent) for check in chosen if check.runs_on(caps)]
-        found = self._pool.imap(_judge, tasks)
-        yield from outcomes(caps, chosen, settings, lambda check: _given(next(found)))
+        found = self._pool.map(_judge, tasks)
+        yield from outcomes(caps, chosen, settings, lambda check: _given(found))
         self._stopped.value = self._number
 
 
@@ -62,16 +66,29 @@ def workers(jobs: int) -> Iterator[Workers]:
     """Start so many processes, and end them and their adapters."""
     context = multiprocessing.get_context("spawn")
     stopped = context.Value("i", 0)
-    with context.Pool(jobs, _begin, (stopped,)) as pool:
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(jobs, context, _begin, (stopped,))
+    try:
         yield Workers(pool, stopped)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+            child.join(_END_SECONDS)
+        raise
+    pool.shutdown()
 
 
 def _no_progress(check: Check, done: int, total: int) -> None:
     """Say nothing: progress is the first process's to show."""
 
 
-def _given(found: Outcome | AdapterUnusable | None) -> Outcome:
-    """Return an outcome, or raise what kept a process from having one."""
+def _given(results: Iterator[Outcome | AdapterUnusable | None]) -> Outcome:
+    """Return the next outcome, or raise what kept a process from having one."""
+    try:
+        found = next(results)
+    except BrokenProcessPool:
+        raise AdapterUnusable("a process that judged has ended") from None
     assert found is not None, "only checks that would not be run are left out"
     if isinstance(found, AdapterUnusable):
         raise found
@@ -145,7 +162,8 @@ def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
     except AdapterUnusable as unusable:
         return unusable
     except _Ended:
-        sys.exit(128 + signal.SIGTERM)
+        worker.close()
+        os._exit(128 + signal.SIGTERM)
     finally:
         worker.busy = False
 
