@@ -8,14 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from secagg_spec.conformance import wire
 from secagg_spec.conformance.mutants import mutant
-from secagg_spec.conformance.wire import AdapterBroken, Request, UsageError
+from secagg_spec.conformance.wire import Request, UsageError
 
 Function = Callable[..., Any]
 _KIT = "secagg_spec.conformance"
 _DOCUMENT = "tests/conformance/test_document.py::"
-_HOSTILE = "tests/conformance/test_hostile.py::"
 
 
 def _kit(module: str) -> Any:
@@ -131,25 +129,18 @@ def _never(right: Function) -> Function:
     return lambda *arguments: []
 
 
-def _deep() -> object:
-    try:
-        return wire.parse_answer(b'{"id": 1, "result": {"a": ' + b"[" * 150 + b"]" * 150 + b"}}\n", 1).kind
-    except AdapterBroken as broken:
-        return broken.verdict
-
-
 @mutant(
-    "nesting-is-not-limited",
+    "texts-of-adapters-are-markup",
     "CNF-06",
-    "acceptance: an answer that ends other readers is taken",
-    f"{_KIT}.wire:_too_deep",
-    _deep,
-    _HOSTILE + "test_an_attack_has_a_verdict_and_leaves_nothing_behind",
+    "acceptance: an adapter writes into the page of a report what it likes, its verdicts too",
+    f"{_KIT}.page:_environment",
+    lambda: _kit("page")._environment().autoescape,
+    "tests/conformance/test_page.py::test_what_an_adapter_wrote_is_never_markup",
     kind="acceptance",
     source="clause left out",
 )
-def _unlimited(right: Function) -> Function:
-    return lambda value: False
+def _markup(right: Function) -> Function:
+    return lambda: right().overlay(autoescape=False)
 
 
 @mutant(
