@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from secagg_spec import __version__
 from secagg_spec.conformance.wire import UsageError
@@ -50,8 +50,28 @@ class Terminated(KeyboardInterrupt):
         self.number = number
 
 
+class _Once(argparse.Action):
+    """Stores what an option is given, and refuses the option when it is given twice: one of the two would be lost."""
+
+    given = False
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Store the value."""
+        if self.given and option:
+            raise argparse.ArgumentError(self, "is given twice")
+        self.given = True
+        setattr(namespace, self.dest, values)
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, whose options are written out, and given once."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"allow_abbrev": False, **options})
+        for name in (None, "store"):
+            self.register("action", name, _Once)
 
     def error(self, message: str) -> None:  # type: ignore[override]
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")

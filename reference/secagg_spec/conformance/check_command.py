@@ -60,7 +60,8 @@ _HINTS_BY_VERDICT = {
     "crash": "catch what the implementation raises and answer with an error; the end of standard error says where",
     "error": "the implementation broke: mend it, or declare the ranges in which it works",
     "inconsistent": "an answer must not depend on earlier requests: keep nothing but sessions between them",
-    "rejected_valid": "declare the ranges in which the implementation works, or stop declaring the operation",
+    "rejected_valid": "declare the ranges in which the implementation works, or do not declare the operation; where a "
+    "request is called malformed, compare the adapter's members and forms with spec/adapter.md, section 4",
     "protocol": "see spec/adapter.md, section 1",
 }
 

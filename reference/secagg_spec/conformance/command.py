@@ -185,15 +185,17 @@ def _judge(
     assert isinstance(settings.progress, _Progress)
     report.command = _relative(connection.command)
     settings.progress.begin(report.name)
+    done = "ended"
     try:
         caps = report.caps = begin(connection)
         for outcome in _outcomes(connection, caps, settings, workers):
             report.judged += expected.judge(report.name, [outcome], entries)
+        done = "done"
     except AdapterUnusable as unusable:
         command = shlex.join(connection.command)
         report.unusable = str(unusable) if command in str(unusable) else f"{command}: {unusable}"
     finally:
-        settings.progress.end()
+        settings.progress.end(done)
         connection.close()
     report.power = _power(report)
     report.stale = expected.stale(report.name, [judged.outcome for judged in report.judged], entries)
@@ -318,9 +320,9 @@ class _Progress:
             line = f"{self._name}  {done + 1}/{total}  {self._seconds()}  {check.id}"
             print(f"\r\x1b[2K{line[:100]}", end="", file=sys.stderr, flush=True)
 
-    def end(self) -> None:
+    def end(self, done: str) -> None:
         clear = "\r\x1b[2K" if self._terminal else ""
-        print(f"{clear}{self._name}: done after {self._seconds()}", file=sys.stderr, flush=True)
+        print(f"{clear}{self._name}: {done} after {self._seconds()}", file=sys.stderr, flush=True)
 
     def _seconds(self) -> str:
         return f"{time.monotonic() - self._start:.0f} s"

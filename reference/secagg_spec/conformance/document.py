@@ -127,7 +127,7 @@ def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, An
         "message": clip(failure.message, MESSAGE),
         "again_in_fresh_processes": failure.again,
         "expected": failure.expected,
-        "suggests": suspicions(check),
+        "suggests": suspicions(check, failure.verdict),
         "requests": [_request(e.request, number) for number, e in enumerate(failure.transcript, 1)],
         "answers": [e.answer.as_json() if e.answer else None for e in failure.transcript],
         "repro": repro.as_posix() if repro else None,

@@ -69,6 +69,8 @@ def load(path: Path) -> dict[str, Any]:
         The file is absent, is not JSON, is of another version, or names a check that there is not.
     """
     beside = path.with_suffix("").with_suffix(".expected.json") if path.suffix == ".jsonl" else path
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file")
     stored = files.read_json(beside)
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__

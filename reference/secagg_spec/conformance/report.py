@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,17 @@ from secagg_spec.conformance.sdk.secagg_adapter import form
 from secagg_spec.conformance.wire import RawLine, Request, quoted, unpack
 
 EXACT, RELATION, EXPECTED, FAILED, BROKE, NOT_RUN, NONE = "●", "◐", "x", "✕", "!", "?", "·"
-LEGEND = (
-    f"{EXACT} passes, bit for bit   {RELATION} passes, by relation   {EXPECTED} fails as expected   "
-    f"{FAILED} fails   {BROKE} breaks   {NOT_RUN} not run   {NONE} not offered   "
-    "+ composed of several functions"
-)
+_SAYS = {
+    EXACT: "passes, bit for bit",
+    RELATION: "passes, by relation",
+    EXPECTED: "fails as expected",
+    FAILED: "fails",
+    BROKE: "breaks",
+    NOT_RUN: "not run",
+    NONE: "not offered",
+}
+_COMPOSED = "+ composed of several functions"
+LEGEND = "   ".join([*(f"{mark} {says}" for mark, says in _SAYS.items()), _COMPOSED])
 _NAME = 100
 MESSAGE = 2000
 """How many characters of a message stand in files."""
@@ -105,6 +112,8 @@ def conclusion(reports: Sequence[TargetReport]) -> str:
         ),
     ]
     head = _counted(len(judged), "implementation") or "no implementation"
+    if judged and not any(entry.outcome.cases or entry.outcome.failure for report in judged for entry in report.judged):
+        return f"{head} asked, and nothing judged: what is declared fits none of the checks that were chosen"
     found = ", ".join(part for part in wrong if part)
     if not wrong[0] and judged:
         found = ", ".join(part for part in ["no unexpected failure", found] if part)
@@ -146,7 +155,16 @@ def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
     for clause in shown:
         row = "  ".join(column.get(clause, NONE).center(width) for column in cells)
         lines.append(f"{clause:<9}{row}   {clip(plain_sentence(clauses[clause]), 96)}")
-    return "\n".join([*lines, *_hidden(clauses, cells, shown), "", LEGEND])
+    marks = {cell for column in cells for clause, cell in column.items() if clause in shown}
+    return "\n".join([*lines, *_hidden(clauses, cells, shown), "", *_legend(marks)])
+
+
+def _legend(cells: Collection[str]) -> list[str]:
+    """Return what the marks of a table mean, those that stand in it."""
+    used = [f"{mark} {says}" for mark, says in _SAYS.items() if any(cell.startswith(mark) for cell in cells)]
+    if any(cell.endswith("+") for cell in cells):
+        used.append(_COMPOSED)
+    return textwrap.wrap("   ".join(used), 100) if used else []
 
 
 def _hidden(clauses: Iterable[str], cells: Sequence[Mapping[str, str]], shown: Sequence[str]) -> list[str]:
@@ -318,17 +336,20 @@ def _failure(report: TargetReport, judged: Judged) -> str:
     lines = [f"{tag:<9}{outcome.check.id}   {outcome.verdict}   [{', '.join(outcome.check.clauses)}]"]
     lines.append(f"         {shown(failure.message)}")
     if failure.transcript:
-        lines.append(f"         smallest case: {describe(failure.transcript[-1].request)}")
+        kind = "case:         " if outcome.check.fixed else "smallest case:"
+        lines.append(f"         {kind} {describe(failure.transcript[-1].request)}")
     if judged.expected:
         lines.append(f"         why expected:  {judged.expected.reason}")
-    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id)]
+    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id, outcome.verdict)]
     if outcome.check.id in report.repros:
         lines.append(f"         replay:        ./adapter < {report.repros[outcome.check.id]}")
     return "\n".join(lines)
 
 
-def suspicions(check: str) -> list[str]:
-    """Return the kinds of bug that a failure suggests: those of the flags of a test vector."""
+def suspicions(check: str, verdict: str) -> list[str]:
+    """Return the kinds of bug that a wrong answer to a test vector suggests: those of its flags."""
+    if verdict not in ("wrong_value", "accepted_invalid"):
+        return []
     return [f"{name}: {flag.description} Then: {flag.effect}." for name, flag in suite.flags(check).items()]
 
 

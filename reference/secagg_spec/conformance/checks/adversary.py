@@ -27,7 +27,7 @@ MOST_ACTS = 60
 EXAMPLES = {"heterosag": 10}
 """How many rounds are drawn where it is not 40: those of HeteroSAg have some ten users."""
 
-_COMMON = ("CNF-20", "ERR-01", "MSG-02", "MSG-03", "MSG-04", "ADP-24")
+_COMMON = ("ERR-01", "MSG-02", "MSG-03", "MSG-04", "ADP-24")
 CLAUSES: dict[str, tuple[str, ...]] = {
     "lightsecagg.user": ("LSA-04", "LSA-09", "LSA-10", "LSA-11", "LSA-12"),
     "lightsecagg.server": ("LSA-05", "LSA-06", "LSA-13", "LSA-16"),

@@ -186,6 +186,8 @@ class Caller:
         return {_SEED: seed.to_bytes(32, "little").hex()} if grade == "seeded" else None
 
     def _unpack(self, op: str, text: Any, member: str, dtype: str) -> NDArray[Any]:
+        if text is None:
+            raise CheckFailed("protocol", f"{op}: the result has no member {member!r}, a vector")
         try:
             return unpack(text, dtype)
         except ValueError as error:

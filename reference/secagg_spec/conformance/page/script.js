@@ -14,7 +14,7 @@
       row.hidden = !styles.has(row.dataset.style) || !words.every((word) => text.includes(word));
       count += row.hidden ? 0 : 1;
     }
-    for (const group of document.querySelectorAll("tbody")) {
+    for (const group of document.querySelectorAll("tbody.clauses")) {
       group.hidden = !group.querySelector(".row:not([hidden])");
     }
     document.getElementById("shown").textContent = `${count} of ${rows.length} clauses`;

@@ -132,6 +132,9 @@ def demand(call: Caller, vector: Vector) -> None:
         entries.compare(call, vector.operation, got.get(name), vector.result[name])
         return
     for name, want in vector.result.items():
+        if name not in got:
+            has = ", ".join(got) or "none"
+            raise CheckFailed("protocol", f"{vector.operation}: the result has no member {name!r}; it has {has}", want)
         near = (vector.operation, name) in _NEAR and _is_near(got.get(name), want, vector.params["range"])
         moved = (vector.operation, name) in _UNORDERED and _in_order(got.get(name)) == _in_order(want)
         if got.get(name) != want and not near and not moved:
