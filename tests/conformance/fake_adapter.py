@@ -126,6 +126,8 @@ def main(fault: str) -> None:
             answer["result"]["value"] = packed([0] * len(vector(answer["result"]["value"])))
         if fault == "two-answers" and wide:
             answer["error"] = {"message": "and broken too"}
+        if fault == "other-code" and "reject" in answer:
+            answer["reject"]["code"] = "other"
         if fault == "unknown-code" and "reject" in answer:
             answer["reject"]["code"] = "because"
         if fault == "reject-everything" and adding:

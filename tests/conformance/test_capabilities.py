@@ -122,3 +122,22 @@ def test_what_a_request_declares_is_compared_with_the_ranges() -> None:
     tied = caps(operations={"mds.encode": {"parameter_sets": [{"N": 3, "U": 2, "T": 1}]}})
     assert tied.declares("mds.encode", {"N": 3, "U": 2, "T": 1, "q": 5})
     assert not tied.declares("mds.encode", {"N": 3, "U": 3})
+
+
+@pytest.mark.requirement("ADP-07")
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"protocol": [True, 0]}, "speaks protocol"),
+        ({"operations": {"field.add": {"composed": "false"}}}, "must be true or false"),
+        ({"operations": {"field.add": {"ranges": {"q": {"values": ["7"] * 1001}}}}}, "more than 1000 values"),
+        (
+            {"operations": {"mds.encode": {"parameter_sets": [{"N": 5, "U": 3, "T": 1}] * 1001}}},
+            "more than 1000 entries",
+        ),
+    ],
+)
+def test_a_declaration_of_another_type_or_without_end_is_refused(changes: dict[str, object], said: str) -> None:
+    hello = {**reference.build().hello, **changes}
+    with pytest.raises(AdapterUnusable, match=said):
+        shake_hands(Answer("result", value=hello))

@@ -28,7 +28,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def save(folder: Path, name: str, report: dict[str, Any]) -> str:
     """Write a report with the footer that it must have, and return its path."""
-    report["footer"]["digest"] = document.digest(report)
+    report["footer"] = {**document.counts(report), "digest": document.digest(report)}
     path = folder / name
     path.write_text(json.dumps(report))
     return str(path)

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources, schemas
-from secagg_spec.conformance import command, document, parallel, suite
-from secagg_spec.conformance.runner import Outcome, judged
+from secagg_spec.conformance import command, document, page, parallel, suite
+from secagg_spec.conformance.report import TargetReport
+from secagg_spec.conformance.runner import Outcome, Settings, judged
 from secagg_spec.conformance.wire import UsageError
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
@@ -75,6 +76,7 @@ def test_a_report_that_is_cut_or_altered_is_refused(tmp_path: Path) -> None:
         "no footer": {name: value for name, value in whole.items() if name != "footer"},
         "digest in the footer": {**whole, "header": {**whole["header"], "kit": "9"}},
         "this kit reads": {**whole, "schema": "secagg-spec-report/1"},
+        "counts in the footer": {**whole, "footer": {**whole["footer"], "failed": 7}},
         "timing": {name: value for name, value in whole.items() if name != "timing"},
     }
     path.write_text(json.dumps({**whole, "timing": {}}))
@@ -183,3 +185,74 @@ def test_a_process_that_judges_and_ends_leaves_checks_that_were_not_run(
 
 def _die(stopped: object) -> None:
     os._exit(1)
+
+
+CHANGES = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import fake_adapter
+started = Path(sys.argv[2])
+if started.exists():
+    fake_adapter.HELLO["operations"]["field.add"] = {"ranges": {"q": {"values": ["7"]}}}
+started.write_text("")
+fake_adapter.main("none")
+"""
+
+
+@pytest.mark.requirement("CNF-06", "CNF-07")
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_process_that_declares_something_else_is_refused(tmp_path: Path, jobs: str) -> None:
+    path, folder = tmp_path / "report.json", str(Path(FAKE).parent)
+    arguments = ["conform", "--fuzz", "3", "-k", "field.add/", "--jobs", jobs, "--repro", str(tmp_path / "repro")]
+    adapter = [sys.executable, "-c", CHANGES, folder, str(tmp_path / "started")]
+    code = cli.main([*arguments, "--json", str(path), "--", *adapter])
+    checks = report(tmp_path)["targets"][0]["checks"]
+    if jobs == "1":
+        assert code == 0, "one process is never started again"
+        return
+    assert code == 3
+    assert {check["verdict"] for check in checks} <= {"not_run", "unsupported"}
+    messages = [check["failure"]["message"] for check in checks if check["failure"]]
+    assert "its hello does not declare what that of an earlier process did" in messages[0]
+
+
+@pytest.mark.requirement("CNF-09")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_the_files_are_written_also_when_standard_output_is_full(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "secagg_spec.cli", "conform", "-k", "field.add/exact", "--fuzz", "3"]
+    path = tmp_path / "report.json"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, "--repro", str(tmp_path / "repro"), "--json", str(path), "--", sys.executable, FAKE, "none"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert document.load(path)["footer"]["failed"] == 0
+
+
+@pytest.mark.requirement("CNF-03")
+def test_passes_whose_reason_was_not_checked_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    conform(tmp_path, "other-code")
+    [target] = report(tmp_path)["targets"]
+    unchecked = sum(check["verdict"] == "pass" and not check["reason_checked"] for check in target["checks"])
+    assert unchecked
+    assert f"{unchecked} of these for a reason that was not checked" in capsys.readouterr().out
+
+
+@pytest.mark.requirement("CNF-09")
+def test_a_run_that_is_ended_before_anything_was_judged_has_a_page(tmp_path: Path) -> None:
+    body = document.document([TargetReport("adapter")], Settings(), complete=False)
+    assert "It was not judged." in page.html(body)
+
+
+@pytest.mark.requirement("CNF-08")
+def test_a_report_with_two_targets_of_one_name_is_refused(tmp_path: Path) -> None:
+    conform(tmp_path, "none")
+    body = report(tmp_path)
+    body["targets"] *= 2
+    body["footer"].update(targets=2, checks=2 * body["footer"]["checks"], digest=document.digest(body))
+    with pytest.raises(UsageError, match="two targets have one name"):
+        document.refuse_unusable("report", body)

@@ -58,6 +58,8 @@ class Range:
 
 
 EVERYTHING = Range()
+MOST_VALUES = 1000
+"""How many values, or parameter sets, a declaration may list."""
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
 _DIGITS = 40
 
@@ -75,6 +77,7 @@ class Capabilities:
     reject_map: Mapping[str, str]
     hello: Mapping[str, Any] = field(default_factory=dict)
     """The whole result, as the adapter gave it."""
+    _parsed: dict[tuple[str, str], Range] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def offers(self, *operations: str) -> bool:
         """Return whether all these operations are declared."""
@@ -101,7 +104,12 @@ class Capabilities:
     def range(self, operation: str, parameter: str) -> Range:
         """Return the declared range of a parameter; everything when none is declared."""
         declared = self.operations[operation].get("ranges", {}).get(parameter)
-        return EVERYTHING if declared is None else _parse_range(parameter, declared)
+        if declared is None:
+            return EVERYTHING
+        key = operation, parameter
+        if key not in self._parsed:
+            self._parsed[key] = _parse_range(parameter, declared)
+        return self._parsed[key]
 
     def declares(self, operation: str, params: Mapping[str, Any]) -> bool:
         """Return whether the ranged parameters of a request lie inside what the operation declares."""
@@ -129,7 +137,7 @@ def shake_hands(answer: Answer) -> Capabilities:
         raise AdapterUnusable(f"hello was answered by {answer.kind}: {answer.message}")
     body = answer.value
     protocol = _member(body, "protocol", list)
-    if not protocol or protocol[0] != PROTOCOL[0]:
+    if not protocol or type(protocol[0]) is not int or protocol[0] != PROTOCOL[0]:
         raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
     about = _member(body, "implementation", dict)
     operations = _member(body, "operations", dict)
@@ -214,6 +222,8 @@ def _check_operation(name: str, declaration: Any) -> None:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:
         _grade(declaration["randomness"])
+    if type(declaration.get("composed", False)) is not bool:
+        raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
     if own:
         _check_parties(name, declaration.get("parties"))
     _check_sets(name, declaration.get("parameter_sets"))
@@ -237,6 +247,8 @@ def _check_sets(name: str, sets: Any) -> None:
     if name in UNRANGED:
         raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
     wanted = {parameter for parameter in SET_MEMBERS if parameter in OPERATIONS[name][0] and "N" in OPERATIONS[name][0]}
+    if isinstance(sets, list) and len(sets) > MOST_VALUES:
+        raise AdapterUnusable(f"hello: parameter_sets of {name!r} has more than {MOST_VALUES} entries")
     if not isinstance(sets, list) or not sets:
         raise AdapterUnusable(f"hello: parameter_sets of {name!r} must be a list with at least one entry")
     for entry in sets:
@@ -273,6 +285,8 @@ def _parse_range(parameter: str, declared: Any) -> Range:
         raise AdapterUnusable(
             f"hello: the values {declared['values']!r} of {parameter!r} must be a list with at least one entry"
         )
+    if "values" in declared and len(declared["values"]) > MOST_VALUES:
+        raise AdapterUnusable(f"hello: the range of {parameter!r} lists more than {MOST_VALUES} values")
     if "values" in declared and len(declared) > 1:
         raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has values beside min or max")
     if parameter == "format" and set(declared) != {"values"}:

@@ -98,8 +98,9 @@ def main(given: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _write(reports, settings, given, complete=False)
         raise
+    written = _write(reports, settings, given)
     _print(reports)
-    return reporting.exit_code(reports) if _write(reports, settings, given) else 2
+    return reporting.exit_code(reports) if written else 2
 
 
 def _settings(given: argparse.Namespace) -> Settings:

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, Protocol
 
 from secagg_spec.conformance import pipes
@@ -83,6 +83,8 @@ class ProcessConnection:
         self._hanging = False
         self._process: subprocess.Popen[bytes] | None = None
         self._number = 0
+        self.declared = ""
+        """What the first process declared, as text; set it to hold this connection to what another one saw."""
 
     def ask(self, request: Request) -> Answer:
         """Send one request and wait for its answer (ADP-01); a process that was ended is started again, with `hello`.
@@ -162,7 +164,18 @@ class ProcessConnection:
             self._number = 0
         self._number += 1
         line = request.line(self._number).encode()
-        return parse_answer(self._answered(line, request.op == HELLO.op), self._number)
+        answer = parse_answer(self._answered(line, request.op == HELLO.op), self._number)
+        if request.op == HELLO.op and self._number == 1:
+            self._refuse_another(answer)
+        return answer
+
+    def _refuse_another(self, answer: Answer) -> None:
+        """Refuse a first `hello` that does not declare what that of an earlier process did."""
+        found = declaration(answer.value)
+        self.declared = self.declared or found
+        if found != self.declared:
+            self.close()
+            raise AdapterUnusable("its hello does not declare what that of an earlier process did")
 
     def _answered(self, line: bytes, hello: bool = False) -> bytes:
         """Send a line and return the one that answers it."""
@@ -308,6 +321,12 @@ class DirectConnection:
 
     def expect_hang(self, hanging: bool) -> None:
         """Do nothing: a function cannot be interrupted."""
+
+
+def declaration(hello: Mapping[str, Any]) -> str:
+    """Return what a `hello` declares, but for the names of the implementation, as text that can be compared."""
+    meant = ("protocol", "randomness", "operations", "policy", "reject_map")
+    return json.dumps({name: hello.get(name) for name in meant}, sort_keys=True)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -106,7 +106,7 @@ def _compare(name: str, old: Mapping[str, Any] | None, new: Mapping[str, Any] | 
         gone = new is None
         found.changes.append(Change("target", name, "is not in the newer report" if gone else "is new", gone))
         return found
-    found.changes += [*_usable(old, new), *_implementation(old, new), *_stale(old, new)]
+    found.changes += [*_usable(old, new), *_implementation(old, new), *_stale(old, new), *_power(old, new)]
     found.changes += [*_operations(old, new), *_checks(old, new, found), *_clauses(old, new)]
     return found
 
@@ -137,6 +137,12 @@ def _operations(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Chan
             yield Change("declared", name, f"{json.dumps(before[name])} before, {json.dumps(after[name])} now")
 
 
+def _power(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    before, after = ((target.get("power") or {}).get("caught", 0) for target in (old, new))
+    if before != after:
+        yield Change("power", "known bugs within reach", f"{before} before, {after} now")
+
+
 def _stale(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     before, after = old.get("stale") or [], new.get("stale") or []
     yield from (Change("stale now", "expectation", str(line), True) for line in after if line not in before)
@@ -159,6 +165,8 @@ class _State:
 
     verdict: str
     expected: bool = False
+    weaker: str = ""
+    """In which ways a pass says less than it could, in words."""
     note: str = field(default="", compare=False)
 
     @classmethod
@@ -167,7 +175,8 @@ class _State:
             return cls(_ABSENT)
         failure = check.get("failure") or {}
         note = failure.get("message") or check.get("note") or ""
-        return cls(str(check["verdict"]), bool(check.get("expected_failure")), str(note))
+        verdict, expected = str(check["verdict"]), bool(check.get("expected_failure"))
+        return cls(verdict, expected, _weaker(check) if verdict == "pass" else "", str(note))
 
     @property
     def ran(self) -> bool:
@@ -183,7 +192,14 @@ class _State:
 
     def __str__(self) -> str:
         words = {_NOT_RUN: "not run", _NOT_OFFERED: "not offered"}.get(self.verdict, self.verdict)
+        words = f"{words} ({self.weaker})" if self.weaker else words
         return f"{words} (expected)" if self.expected else words
+
+
+def _weaker(check: Mapping[str, Any]) -> str:
+    """Return in which ways a pass says less than it could."""
+    ways = {"by relation": check.get("by_relation"), "reason not checked": not check.get("reason_checked", True)}
+    return ", ".join(words for words, so in ways.items() if so)
 
 
 def _changed(name: str, was: _State, now: _State) -> Change:
@@ -227,10 +243,10 @@ _ORDER = (
 def _text(notes: Sequence[str], found: Sequence[Comparison]) -> Iterator[str]:
     yield from (f"CAUTION  {note}" for note in notes)
     for comparison in found:
-        yield f"{comparison.target}: {_counts(comparison)}"
+        yield f"{shown(comparison.target)}: {_counts(comparison)}"
         for change in _sorted(comparison.changes):
             worse = "WORSE" if change.worse else ""
-            yield f"  {worse:<6} {change.kind:<17} {change.what:<40} {shown(change.said, 400)}"
+            yield f"  {worse:<6} {change.kind:<17} {shown(change.what):<40} {shown(change.said, 400)}"
     yield _verdict(found)
 
 

@@ -45,7 +45,7 @@ def document(reports: Sequence[TargetReport], settings: Settings, *, complete: b
         "targets": [_target(report) for report in reports],
         "timing": {report.name: _times(report) for report in reports},
     }
-    return {**body, "footer": _footer(reports, body)} if complete else body
+    return {**body, "footer": {**counts(body), "digest": digest(body)}} if complete else body
 
 
 def header(settings: Settings) -> dict[str, Any]:
@@ -66,15 +66,6 @@ def header(settings: Settings) -> dict[str, Any]:
             "platform": platform.platform(),
             **{name: metadata.version(name) for name in ("hypothesis", "numpy", "cryptography")},
         },
-    }
-
-
-def _footer(reports: Sequence[TargetReport], body: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "targets": len(reports),
-        "checks": sum(len(report.judged) for report in reports),
-        "failed": sum(report.failed for report in reports),
-        "digest": digest(body),
     }
 
 
@@ -169,6 +160,22 @@ def refuse_unusable(name: str, body: object) -> None:
         raise UsageError(f"{name}: {''.join(f'{part}: ' for part in where)}{fault}")
     if digest(body) != body["footer"]["digest"]:
         raise UsageError(f"{name}: the digest in the footer is that of another report: this one was altered")
+    if {**counts(body), "digest": body["footer"]["digest"]} != body["footer"]:
+        raise UsageError(f"{name}: the counts in the footer are not those of the report: it was altered")
+    names = [target["target"] for target in body["targets"]]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{name}: two targets have one name")
+
+
+def counts(body: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many targets and checks a report holds, and how many of these failed although nobody expected it."""
+    checks = [check for target in body["targets"] for check in target["checks"]]
+    failed = [check for check in checks if check["failure"] and not check["expected_failure"]]
+    return {
+        "targets": len(body["targets"]),
+        "checks": len(checks),
+        "failed": sum(check["verdict"] != "not_run" for check in failed),
+    }
 
 
 @cache

@@ -20,6 +20,8 @@ def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
         The file is absent, is not JSON in UTF-8, or is beyond what this kit reads; the message is one line, in which
         `otherwise` stands for all that is not JSON.
     """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: this is not a file")
     try:
         value = loads(path.read_text(encoding="utf-8"))
     except OSError as error:

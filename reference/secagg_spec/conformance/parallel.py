@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -34,6 +35,7 @@ class _Task:
     command: tuple[str, ...]
     timeout: float
     start_timeout: float
+    declared: str
     check: Check
     settings: Settings
 
@@ -54,7 +56,7 @@ class Workers:
         """Yield what each check finds, as `runner.outcomes` does; `connection` says only how the adapter is started."""
         self._number += 1
         chosen, silent = list(checks), replace(settings, progress=_no_progress)
-        start = tuple(connection.command), connection.timeout, connection.start_timeout
+        start = tuple(connection.command), connection.timeout, connection.start_timeout, connection.declared
         tasks = [_Task(self._number, *start, check, silent) for check in chosen if check.runs_on(caps)]
         found = self._pool.map(_judge, tasks)
         yield from outcomes(caps, chosen, settings, lambda check: _given(found))
@@ -125,6 +127,7 @@ class _Worker:
             self.number = task.number
         if self.connection is None:
             self.connection = ProcessConnection(task.command, task.timeout, task.start_timeout)
+            self.connection.declared = task.declared
         if self.caps is None:
             self.caps = greet(self.connection.ask)
         return self.connection, self.caps
@@ -141,7 +144,17 @@ def _begin(stopped: Synchronized[int]) -> None:
     _workers.append(worker)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _end)
+    threading.Thread(target=_end_with_the_first, args=(worker,), daemon=True).start()
     Finalize(None, worker.close, exitpriority=100)
+
+
+def _end_with_the_first(worker: _Worker) -> None:
+    """Wait until the first process has ended, however it did; then end the adapter and this process."""
+    first = multiprocessing.parent_process()
+    assert first is not None
+    first.join()
+    worker.close()
+    os._exit(128 + signal.SIGTERM)
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:

@@ -74,6 +74,12 @@ class TargetReport:
         return sum(outcome.verdict == "pass" and outcome.check.id.startswith(suite.PREFIX) for outcome in outcomes)
 
     @property
+    def unchecked(self) -> int:
+        """Return how many passed though the code of a rejection was `other`, so that its reason was not checked."""
+        outcomes = [judged.outcome for judged in self.judged]
+        return sum(outcome.verdict == "pass" and outcome.reason_unchecked for outcome in outcomes)
+
+    @property
     def failed(self) -> int:
         """Return how many checks failed although nobody expected it; one that was not run has not failed."""
         return self.count(FAILED) + self.count(BROKE)
@@ -198,6 +204,7 @@ def summary(report: TargetReport) -> str:
     parts = [
         f"{_counted(checks, 'check') or '0 checks'} pass ({report.count(RELATION)} by relation)",
         *([f"{_counted(vectors, 'test vector')} pass"] if vectors else []),
+        *([f"{report.unchecked} of these for a reason that was not checked"] if report.unchecked else []),
         f"{report.failed} FAIL" if report.failed else "0 fail",
         f"{report.count(EXPECTED)} fail as expected",
         f"{report.count(NONE)} not offered",
@@ -284,6 +291,8 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
 def remove_repros(folder: Path, target: str) -> None:
     """Remove the files that `write_repro` wrote for this target in an earlier run, and no others."""
     for beside in sorted(folder.glob(f"{target}-*.expected.json")):
+        if not beside.is_file():
+            continue
         try:
             stored = json.loads(beside.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):

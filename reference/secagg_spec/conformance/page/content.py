@@ -87,6 +87,7 @@ def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any])
         "passed": counts["pass"] + counts["pass by relation"],
         "vectors": sum(check["check"].startswith(PREFIX) and check["mark"].style == "passes" for check in checks),
         "cases": sum(check["cases"] for check in checks),
+        "unchecked": sum(check["verdict"] == "pass" and not check["reason_checked"] for check in checks),
         "failures": sorted(failures, key=lambda check: check["mark"].style != "fails"),
         "not_run": [check for check in checks if check["verdict"] == "not_run"],
         "by_clause": _by_clause(checks),
