@@ -1,4 +1,7 @@
-"""What ``make quick`` takes of long tests: the same few cases each time, where ``make test`` takes all."""
+"""What ``make quick`` takes of long tests: the same few cases each time, where ``make test`` takes all.
+
+The longest ones have a target of their own: ``make proofs`` falsifies each proof in every way, ``make test`` in one.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 X = TypeVar("X")
 QUICK = os.environ.get("HYPOTHESIS_PROFILE") == "quick"
+PROOFS = bool(os.environ.get("SECAGG_SPEC_PROOFS"))
 
 
 def one_in(step: int, cases: Iterable[Any]) -> list[Any]:
@@ -29,3 +33,11 @@ def first_of_each(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
     return [
         pytest.param(*case, marks=[pytest.mark.slow] if again else []) for case, again in zip(cases, late, strict=True)
     ]
+
+
+def first_of_each_proof(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return the cases of a parametrized test; all but the first of each proof, their first member, are long."""
+    names = [case[0] for case in cases]
+    long = pytest.mark.skipif(not PROOFS, reason="one of each proof is enough here; make proofs runs all")
+    late = [case[0] in names[:at] for at, case in enumerate(cases)]
+    return [pytest.param(*case, marks=[long] if again else []) for case, again in zip(cases, late, strict=True)]

@@ -32,7 +32,7 @@ from secagg_spec.protocols import (
     secagg,
 )
 from secagg_spec.protocols.graph import Graph
-from tests.quick import first_of_each
+from tests.quick import first_of_each_proof
 
 BOOK = ledger.load()
 PROOFS = resources.root("proofs")
@@ -372,7 +372,7 @@ FALSIFIED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "true", "false"), first_of_each(FALSIFIED))
+@pytest.mark.parametrize(("name", "true", "false"), first_of_each_proof(FALSIFIED))
 def test_a_falsified_statement_makes_its_proof_fail(name: str, true: str, false: str, tmp_path: Path) -> None:
     source = (PROOFS / f"{name}.py").read_text(encoding="utf-8")
     assert source.count(true) == 1
