@@ -312,7 +312,7 @@ def test_a_test_that_passes_with_the_bug_planted_does_not_count() -> None:
 def test_declared_ranges_decide_what_vectors_could_find() -> None:
     caps = greet(DirectConnection(reference.build().answer).ask)
     small = {"field.multiply": {"ranges": {"q": {"max": 1000}}}}
-    narrow = type(caps)(**{**vars(caps), "operations": small})
+    narrow = replace(caps, operations=small)
     mutant = REGISTRY["product-in-int64"]
     assert hunting.killing_vectors(mutant, VECTORS, caps)
     assert hunting.killing_vectors(mutant, VECTORS, narrow) == []

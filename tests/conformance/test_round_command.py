@@ -23,7 +23,8 @@ BAD = f"{PLAYER} --mutant sign-of-the-mask"
 def play(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> tuple[int, str, str]:
     """The exit code, the output and the errors of the command."""
     capsys.readouterr()
-    code = cli.main(["round", "--repro", str(folder), *arguments])
+    place = [] if "--repro" in arguments else ["--repro", str(folder)]
+    code = cli.main(["round", *place, *arguments])
     said = capsys.readouterr()
     return code, said.out, said.err
 
