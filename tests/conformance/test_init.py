@@ -66,7 +66,8 @@ def right_handler(language: str) -> str:
 
 def conform(chosen: init.Starter, folder: Path, *options: str) -> tuple[int, dict[str, dict[str, Any]], str]:
     """The exit code of ``conform``, its checks by their id, and what it printed."""
-    command = [*KIT, "conform", "--fuzz", "20", "--json", "report.json", *options, "--", *chosen.adapter]
+    fuzz = [] if "--fuzz" in options else ["--fuzz", "20"]
+    command = [*KIT, "conform", *fuzz, "--json", "report.json", *options, "--", *chosen.adapter]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     checks = json.loads((folder / "report.json").read_text())["targets"][0]["checks"]
     return done.returncode, {check["check"]: check for check in checks}, done.stdout + done.stderr
