@@ -93,7 +93,11 @@ def folded(key: bytes, q: int, n: int) -> list[int]:
 
 @pytest.mark.requirement("PRG-02", "PRG-05")
 def test_a_folded_key_and_an_assertion_are_found() -> None:
-    assert found(offering(folded)) == {"prg.expand/distinct": "wrong_value", "prg.expand/other-length": "error"}
+    assert found(offering(folded)) == {
+        "prg.expand/distinct": "wrong_value",
+        "prg.expand/other-length": "error",
+        "privacy/prg.expand/seeds": "leaked",
+    }
 
 
 @pytest.mark.requirement("PRG-03")
