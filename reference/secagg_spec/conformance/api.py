@@ -72,7 +72,7 @@ def judge(
     UsageError
         The pattern matches nothing, the expectations cannot be used, or the command line is none.
     """
-    settings, entries = _settings(cases, seed, pattern), _expectations(expect)
+    settings, entries = _settings(cases, seed, pattern), expected.known(ADAPTER, expect)
     connection = connected(adapter, timeout)
     report = TargetReport(ADAPTER, command=_named(adapter))
     try:
@@ -117,7 +117,7 @@ def adapter_tests(
         As of `judge`.
     """
     settings = _settings(cases, seed, pattern)
-    run = AdapterRun(connected(adapter, timeout), settings, _expectations(expect), _named(adapter), repro)
+    run = AdapterRun(connected(adapter, timeout), settings, expected.known(ADAPTER, expect), _named(adapter), repro)
     atexit.register(run.close)
     return [AdapterTest(check, run) for check in settings.chosen()]
 
@@ -154,13 +154,6 @@ def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
     if not settings.chosen():
         raise UsageError(f"no check has an id or a clause like {pattern!r}")
     return settings
-
-
-def _expectations(path: Path | None) -> list[Expectation]:
-    try:
-        return expected.load(path) if path else []
-    except expected.ExpectationsError as error:
-        raise UsageError(str(error)) from None
 
 
 @dataclass

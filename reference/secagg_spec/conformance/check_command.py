@@ -22,7 +22,7 @@ from secagg_spec.conformance.checks.requests import can_request
 from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.mixed import Difference
-from secagg_spec.conformance.plain import for_encoding, shown
+from secagg_spec.conformance.plain import counted, for_encoding, shown
 from secagg_spec.conformance.runner import Failure, Settings, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, OPERATIONS
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, Request
@@ -356,7 +356,7 @@ def _outside(trial: Trial) -> str:
     if not ready:
         raise Skipped("no moduli are declared that others lie outside of")
     _judged(trial, ready, 1)
-    return f"outside the declared moduli of {_counted(len(ready), 'operation')}: refused, or right"
+    return f"outside the declared moduli of {counted(len(ready), 'operation')}: refused, or right"
 
 
 def _long_line(trial: Trial) -> str:
@@ -392,11 +392,7 @@ def _operations(trial: Trial) -> str:
     _judged(trial, ready, max(1, _REQUESTS // len(ready)), trial.results)
     left = len([name for name in trial.caps.operations if name not in ("echo", "session.step", "session.free")])
     rest = f" ({left - len(ready)} more cannot be asked so)" if left > len(ready) else ""
-    return f"{_counted(len(ready), 'declared operation')} of {left} answered valid requests{rest}"
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{counted(len(ready), 'declared operation')} of {left} answered valid requests{rest}"
 
 
 def _first_request(operation: str) -> Check | None:
@@ -507,13 +503,13 @@ def _same(connection: ProcessConnection, asked: Sequence[tuple[Request, Answer]]
 def _twice(trial: Trial) -> str:
     asked = _repeatable(trial)
     _same(trial.connection, asked, "the same request")
-    return f"{_counted(len(asked), 'request')} asked again: the same answers"
+    return f"{counted(len(asked), 'request')} asked again: the same answers"
 
 
 def _fresh_process(trial: Trial) -> str:
     firsts = list({request.op: (request, answer) for request, answer in _repeatable(trial)}.values())[:_MOST_FRESH]
     _same(trial.fresh, firsts, "in a fresh process")
-    return f"{_counted(len(firsts), 'request')} asked of a fresh process: the same answers"
+    return f"{counted(len(firsts), 'request')} asked of a fresh process: the same answers"
 
 
 _MOST_FRESH = 12

@@ -9,11 +9,12 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance import document, junit, options, page, parallel, reach, summaries
+from secagg_spec.conformance import document, junit, opening, options, page, parallel, reach, summaries
 from secagg_spec.conformance import expectations as expected
 from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.capabilities import Capabilities
@@ -22,7 +23,7 @@ from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.plain import for_encoding, shown
 from secagg_spec.conformance.report import TargetReport
 from secagg_spec.conformance.runner import Outcome, Settings, begin, judged, outcomes
-from secagg_spec.conformance.targets import TARGETS, TargetAbsent
+from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _REPRO = Path("repro")
@@ -90,8 +91,8 @@ def main(given: argparse.Namespace) -> int:
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
     options.leave_the_folder_alone()
-    named = _connections(given)
-    entries = {name: _expectations(name, given) for name, _ in named}
+    named = opening.connections(given.target, given.adapter, given.timeout, given.start_timeout)
+    entries = {name: expected.known(name, given.expect) for name, _ in named}
     reports = list[TargetReport]()
     try:
         _judge_all(reports, named, entries, settings, given)
@@ -131,27 +132,6 @@ def _point_out_options(adapter: Sequence[str]) -> None:
         print(f"note: what stands after -- is given to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
 
 
-def _connections(given: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
-    """Return each implementation's connection, or why there is none."""
-    if bool(given.target) == bool(given.adapter):
-        raise UsageError("name one or more --target, or give the command of an adapter after -- (not both)")
-    if given.adapter:
-        return [(expected.ADAPTER, ProcessConnection(given.adapter, given.timeout, given.start_timeout))]
-    unknown = [name for name in given.target if name not in TARGETS]
-    if unknown:
-        raise UsageError(f"--target {unknown[0]}: the targets are {', '.join(TARGETS)}")
-    return [(name, _connect(name, given)) for name in dict.fromkeys(given.target)]
-
-
-def _connect(name: str, given: argparse.Namespace) -> ProcessConnection | str:
-    try:
-        connection = TARGETS[name].connect(given.timeout)
-    except TargetAbsent as absent:
-        return str(absent)
-    connection.start_timeout = given.start_timeout
-    return connection
-
-
 # ------------------------------------------------------------------------------------------------------- judging
 
 
@@ -163,7 +143,7 @@ def _judge_all(
     given: argparse.Namespace,
 ) -> None:
     """Judge one implementation after another; what is found goes into `reports` at once, also when the run is ended."""
-    with parallel.as_many(given.jobs) as workers:
+    with parallel.workers(given.jobs) if given.jobs > 1 else nullcontext() as workers:
         for name, connection in named:
             reports.append(TargetReport(name))
             if isinstance(connection, str):
@@ -225,20 +205,9 @@ def _write_repros(report: TargetReport, folder: Path) -> None:
     """Write the smallest case of each failure, in place of what an earlier run wrote for this implementation."""
     try:
         reporting.remove_repros(folder, report.name)
-        for outcome in (judged.outcome for judged in report.judged):
-            if outcome.failure and outcome.failure.transcript:
-                path = reporting.write_repro(folder, report.name, outcome.check.id, outcome.failure)
-                report.repros[outcome.check.id] = path
+        reporting.write_repros(report, folder)
     except OSError as error:
         print(f"--repro {folder}: {error.strerror}", file=sys.stderr)
-
-
-def _expectations(name: str, given: argparse.Namespace) -> list[expected.Expectation]:
-    path = given.expect or (TARGETS[name].expectations if name in TARGETS else None)
-    try:
-        return expected.load(path) if path else []
-    except expected.ExpectationsError as error:
-        raise UsageError(str(error)) from None
 
 
 def _print(reports: Sequence[TargetReport]) -> None:

@@ -19,8 +19,7 @@ from secagg_spec.conformance.report import MESSAGE, TargetReport, clause_cells, 
 from secagg_spec.conformance.runner import Failure, Settings
 from secagg_spec.conformance.wire import RawLine, Request, UsageError
 
-SCHEMA_NAME = "secagg-spec-report/"
-SCHEMA = f"{SCHEMA_NAME}2"
+SCHEMA = "secagg-spec-report/2"
 
 
 def as_text(data: Any) -> str:

@@ -20,6 +20,7 @@ from secagg_spec.conformance import suite
 from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.runner import BROKEN, Outcome
 from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.wire import UsageError
 
 ADAPTER = "adapter"
 """What the adapter that is given by its command is called."""
@@ -29,7 +30,7 @@ _REQUIRED = _KEYS - {"message"}
 VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", "leaked", "inconsistent", *BROKEN)
 
 
-class ExpectationsError(ValueError):
+class ExpectationsError(UsageError):
     """The file cannot be used; the message names the file, the entry and the fault."""
 
 
@@ -51,6 +52,18 @@ class Expectation:
         """Return whether the outcome is the failure that is expected."""
         failure = outcome.failure
         return failure is not None and outcome.verdict in self.verdicts and failure.message.startswith(self.message)
+
+
+def known(target: str, path: Path | None) -> list[Expectation]:
+    """Return the entries of a file, or where none is given those that come with a target.
+
+    Raises
+    ------
+    ExpectationsError
+        As of `load`.
+    """
+    found = path or (TARGETS[target].expectations if target in TARGETS else None)
+    return load(found) if found else []
 
 
 def load(path: Path) -> list[Expectation]:

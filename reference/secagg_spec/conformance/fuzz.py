@@ -19,9 +19,8 @@ from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.expectations import Expectation
-from secagg_spec.conformance.plain import for_encoding, shown
+from secagg_spec.conformance.plain import counted, for_encoding, shown
 from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, run_check
-from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _USAGE = """secagg-spec fuzz [options] --target NAME
@@ -129,8 +128,9 @@ class Found:
         seconds = max(time.monotonic() - self.start, 1e-9)
         rate = f"{self.cases / seconds:,.0f} cases/s"
         checks = f"{len(self.reached)} of {self.total} checks"
-        failures = f"{len(self.failed)} failure{'' if len(self.failed) == 1 else 's'}"
-        return f"{seconds:.0f} s, {self.rounds} whole rounds: {self.cases:,} cases, {rate}, {checks}, {failures}"
+        failures = counted(len(self.failed), "failure")
+        so_far = f"{seconds:.0f} s, {counted(self.rounds, 'whole round')}: {self.cases:,} cases"
+        return f"{so_far}, {rate}, {checks}, {failures}"
 
     def keep_pending(self) -> None:
         """Keep a failure that was met and was still being made smaller (CNF-45)."""
@@ -213,12 +213,12 @@ def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     plan = _plan(given)
     options.writable_folder("--repro", given.repro)
-    try:
-        name, connection = opening.connection(given.target, given.adapter, given.timeout, given.start_timeout)
-    except TargetAbsent as absent:
-        print(f"{given.target}: not on this machine: {shown(str(absent))}")
+    targets = [given.target] if given.target else []
+    [(name, connection)] = opening.connections(targets, given.adapter, given.timeout, given.start_timeout)
+    if isinstance(connection, str):
+        print(f"{name}: not on this machine: {shown(connection)}")
         return 4
-    entries = _expectations(name, given.expect)
+    entries = expected.known(name, given.expect)
     reporting.remove_repros(given.repro, name)
     try:
         return _fuzzed(name, connection, plan, entries, given.repro)
@@ -234,14 +234,6 @@ def _plan(given: argparse.Namespace) -> Plan:
             f"-k {given.pattern}: no check has such an id or clause (see secagg-spec conform --list-checks)"
         )
     return plan
-
-
-def _expectations(name: str, path: Path | None) -> list[Expectation]:
-    known = path or (TARGETS[name].expectations if name in TARGETS else None)
-    try:
-        return expected.load(known) if known else []
-    except expected.ExpectationsError as error:
-        raise UsageError(str(error)) from None
 
 
 def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectation], folder: Path) -> int:
@@ -274,14 +266,10 @@ def _report(
 
 
 def _write(report: reporting.TargetReport, folder: Path) -> None:
-    for judged in report.judged:
-        failure = judged.outcome.failure
-        if failure and failure.transcript:
-            try:
-                path = reporting.write_repro(folder, report.name, judged.outcome.check.id, failure)
-            except OSError as error:
-                raise UsageError(f"--repro {folder}: {error.strerror}") from None
-            report.repros[judged.outcome.check.id] = path
+    try:
+        reporting.write_repros(report, folder)
+    except OSError as error:
+        raise UsageError(f"--repro {folder}: {error.strerror}") from None
 
 
 def _summary(report: reporting.TargetReport, found: Found, plan: Plan) -> str:

@@ -1,4 +1,4 @@
-"""Opens what a command line names: a known implementation, or the command that starts an adapter."""
+"""Opens what a command line names: known implementations, or the command that starts an adapter."""
 
 from __future__ import annotations
 
@@ -6,37 +6,43 @@ from collections.abc import Sequence
 
 from secagg_spec.conformance.connection import START_SECONDS, ProcessConnection
 from secagg_spec.conformance.expectations import ADAPTER
-from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.conformance.wire import UsageError
 
 
-def connection(
-    target: str | None, command: Sequence[str], timeout: float = 10.0, start_timeout: float = START_SECONDS
-) -> tuple[str, ProcessConnection]:
-    """Return the name and the connection of one implementation, not yet started.
+def connections(
+    targets: Sequence[str], command: Sequence[str], timeout: float = 10.0, start_timeout: float = START_SECONDS
+) -> list[tuple[str, ProcessConnection | str]]:
+    """Return the name of each implementation with its connection, not yet started, or with why it is absent.
 
     Parameters
     ----------
-    target : str or None
-        A known implementation, set up first where it needs an environment.
+    targets : sequence of str
+        Known implementations, each set up first where it needs an environment; one that is named twice counts once.
     command : sequence of str
-        The command of an adapter; empty where a target is named.
+        The command of an adapter; empty where targets are named.
     timeout, start_timeout : float
         Seconds for an answer, and for that to `hello`.
 
     Raises
     ------
     UsageError
-        Both are given or none, or no target has this name.
-    TargetAbsent
-        The target cannot run on this machine.
+        Both are given or none, or no target has one of the names.
     """
-    if (target is None) == (not command):
+    if bool(targets) == bool(command):
         raise UsageError("name a --target, or give the command of an adapter after -- (not both)")
-    if target is None:
-        return ADAPTER, ProcessConnection(command, timeout, start_timeout)
-    if target not in TARGETS:
-        raise UsageError(f"--target {target}: the targets are {', '.join(TARGETS)}")
-    opened = TARGETS[target].connect(timeout)
+    if command:
+        return [(ADAPTER, ProcessConnection(command, timeout, start_timeout))]
+    unknown = [name for name in targets if name not in TARGETS]
+    if unknown:
+        raise UsageError(f"--target {unknown[0]}: the targets are {', '.join(TARGETS)}")
+    return [(name, _connection(name, timeout, start_timeout)) for name in dict.fromkeys(targets)]
+
+
+def _connection(target: str, timeout: float, start_timeout: float) -> ProcessConnection | str:
+    try:
+        opened = TARGETS[target].connect(timeout)
+    except TargetAbsent as absent:
+        return str(absent)
     opened.start_timeout = start_timeout
-    return target, opened
+    return opened

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.sharedctypes import Synchronized
 from multiprocessing.util import Finalize
 from types import FrameType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from secagg_spec.conformance import options
 from secagg_spec.conformance.capabilities import Capabilities, greet
@@ -179,13 +179,3 @@ def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
         os._exit(128 + signal.SIGTERM)
     finally:
         worker.busy = False
-
-
-def as_many(jobs: int) -> Any:
-    """Return a context with workers for more than one process, and with nothing for one."""
-    return workers(jobs) if jobs > 1 else _nobody()
-
-
-@contextmanager
-def _nobody() -> Iterator[None]:
-    yield None

@@ -37,6 +37,11 @@ def clip(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with the word for what is counted; its plural has an s at the end where none is given."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 def fit_for_json(value: Any) -> Any:
     """Return data that every JSON reader accepts: lone surrogates escaped, numbers that are not finite as text."""
     if isinstance(value, str):

@@ -14,7 +14,7 @@ from secagg_spec import __version__
 from secagg_spec.conformance import replay, suite
 from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
-from secagg_spec.conformance.plain import clip, fit_for_json, shown
+from secagg_spec.conformance.plain import clip, counted, fit_for_json, shown
 from secagg_spec.conformance.reach import Reach
 from secagg_spec.conformance.runner import BROKEN, Failure
 from secagg_spec.conformance.sdk.secagg_adapter import form
@@ -127,7 +127,7 @@ def conclusion(reports: Sequence[TargetReport]) -> str:
 
 
 def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number} {one if number == 1 else many or one + 's'}" if number else ""
+    return counted(number, one, many) if number else ""
 
 
 def clause_cells(report: TargetReport) -> dict[str, str]:
@@ -286,6 +286,13 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
     text = json.dumps(fit_for_json(expectation), indent=2, allow_nan=False)
     path.with_suffix(".expected.json").write_text(text + "\n", encoding="utf-8")
     return path
+
+
+def write_repros(report: TargetReport, folder: Path) -> None:
+    """Write the smallest case of each failure of a report, and keep in it where they lie."""
+    for outcome in (judged.outcome for judged in report.judged):
+        if outcome.failure and outcome.failure.transcript:
+            report.repros[outcome.check.id] = write_repro(folder, report.name, outcome.check.id, outcome.failure)
 
 
 def remove_repros(folder: Path, target: str) -> None:

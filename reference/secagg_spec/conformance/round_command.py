@@ -415,7 +415,7 @@ def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
     verdict = pair.failure.verdict if pair.failure else difference.verdict
     users = shown(" + ".join(pair.users), 100)
     yield f"FAIL     {pair.protocol}   server {shown(pair.server, 60)}, users {users}   {verdict}"
-    yield f"         party:    {called(difference.party)}, played by {shown(fault.adapter, 100)}"
+    yield f"         party:    {called(difference.party)}, played by {shown(fault.adapter)}"
     yield f"         phase:    {difference.phase}"
     if spot is not None:
         element = "" if spot.element is None else f", element {spot.element}"

@@ -11,12 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from secagg_spec.conformance import opening, vectors
 from secagg_spec.conformance import options as arguments
-from secagg_spec.conformance import vectors
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.plain import shown
-from secagg_spec.conformance.targets import TARGETS, TargetAbsent
+from secagg_spec.conformance.plain import counted, shown
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Vector
 from secagg_spec.conformance.vectors.judge import PASS, UNDECLARED, Outcome, run
@@ -58,13 +57,12 @@ def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     if options.regenerate:
         return _regenerate(options)
-    if options.target and options.adapter:
-        raise UsageError("name one or more --target, or give the command of an adapter after -- (not both)")
     books = _chosen(options)
     if not options.target and not options.adapter:
         _list(books)
         return 0
-    codes = [_judge(name, connection, books) for name, connection in _connections(options)]
+    named = opening.connections(options.target, options.adapter, options.timeout, options.start_timeout)
+    codes = [_judge(name, connection, books) for name, connection in named]
     return next((code for code in (3, 1, 0) if code in codes), 4)
 
 
@@ -94,33 +92,11 @@ def _matches(vector: Vector, pattern: str | None) -> bool:
 def _list(books: Sequence[Book]) -> None:
     for book in books:
         valid = sum(vector.result is not None for vector in book.vectors)
-        print(f"{book.name + '.json':<21} {_plural(len(book.vectors))}: {valid} with a result, ", end="")
+        print(f"{book.name + '.json':<21} {counted(len(book.vectors), 'vector')}: {valid} with a result, ", end="")
         print(f"{len(book.vectors) - valid} to be refused   {book.covers}")
     total = sum(len(book.vectors) for book in books)
     clauses = {clause for book in books for vector in book.vectors for clause in vector.clauses}
-    print(f"{_plural(total)} for {len(clauses)} clauses")
-
-
-def _plural(count: int) -> str:
-    return f"{count} vector{'' if count == 1 else 's'}"
-
-
-def _connections(options: argparse.Namespace) -> list[tuple[str, ProcessConnection | str]]:
-    if options.adapter:
-        return [("adapter", ProcessConnection(options.adapter, options.timeout, options.start_timeout))]
-    unknown = [name for name in options.target if name not in TARGETS]
-    if unknown:
-        raise UsageError(f"--target {unknown[0]}: the targets are {', '.join(TARGETS)}")
-    return [(name, _connect(name, options)) for name in dict.fromkeys(options.target)]
-
-
-def _connect(name: str, options: argparse.Namespace) -> ProcessConnection | str:
-    try:
-        connection = TARGETS[name].connect(options.timeout)
-    except TargetAbsent as absent:
-        return str(absent)
-    connection.start_timeout = options.start_timeout
-    return connection
+    print(f"{counted(total, 'vector')} for {len(clauses)} clauses")
 
 
 def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]) -> int:
@@ -141,7 +117,7 @@ def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]
         _print(book, found[book.name])
     _print_untouched(books, found)
     outcomes = [outcome for of_book in found.values() for outcome in of_book]
-    print(_counts(f"{name}: {_plural(len(outcomes))}", outcomes))
+    print(_counts(f"{name}: {counted(len(outcomes), 'vector')}", outcomes))
     ran = any(outcome.verdict != UNDECLARED for outcome in outcomes)
     return 1 if any(outcome.failed for outcome in outcomes) else 0 if ran else 4
 
@@ -154,13 +130,13 @@ def _untouched(outcomes: Sequence[Outcome]) -> bool:
 def _print_untouched(books: Sequence[Book], found: Mapping[str, Sequence[Outcome]]) -> None:
     names = [book.name for book in books if _untouched(found[book.name])]
     if names:
-        print(f"  of {len(names)} file{'' if len(names) == 1 else 's'} nothing is declared: {', '.join(names)}")
+        print(f"  of {counted(len(names), 'file')} nothing is declared: {', '.join(names)}")
 
 
 def _print(book: Book, outcomes: Sequence[Outcome]) -> None:
     if _untouched(outcomes):
         return
-    print(_counts(f"  {book.name + '.json':<21} {_plural(len(outcomes))}", outcomes))
+    print(_counts(f"  {book.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
     for outcome in outcomes:
         if outcome.failed:
             print("\n".join(_failure(book, outcome)))
