@@ -22,7 +22,7 @@ $(VENV)/core: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	@touch $@
 
 $(VENV)/test: pyproject.toml constraints.txt Makefile | $(BIN)/python
-	$(PIP) -e '.[test,docs,plot,train]'
+	$(PIP) -e '.[test,docs,plot,train,cluster]'
 	@touch $@ $(VENV)/core
 
 $(VENV)/docs: pyproject.toml constraints.txt Makefile | $(BIN)/python

@@ -50,6 +50,7 @@ PREFIXES = (
     "HSA",
     "MRA",
     "CNF",
+    "EXP",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")
 

@@ -18,6 +18,7 @@ PAGES = (
     "basa.md",
     "heterosag.md",
     "multi-round.md",
+    "experiments.md",
     "adapter.md",
     "conformance.md",
 )

@@ -16,6 +16,7 @@ PROTOCOLS = {
     "MRA": "multi-round",
     "STL": "fedbuff",
     "FBF": "fedbuff",
+    "EXP": "experiments",
     "ADP": "adapter",
     "CNF": "kit",
 }

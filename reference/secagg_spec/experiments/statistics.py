@@ -1,0 +1,68 @@
+"""Intervals and verdicts: whether a mean over seeds is on one side of a bound.
+
+Source: spec/experiments.md, section 6 (EXP-22 to EXP-24).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from secagg_spec.errors import OutOfRange, ParameterError
+
+CONFIRMED, REFUTED, UNCONFIRMED = "confirmed", "refuted", "not confirmed at this scale"
+LEVEL = 0.95
+FEWEST = 3
+"""With fewer seeds nothing is confirmed or refuted."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The mean of `count` numbers, and the two ends of the interval for it: that number itself where all are equal."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+def interval(numbers: Sequence[float]) -> Interval:
+    """Return the two-sided 95 % interval of Student for the mean of numbers (EXP-22).
+
+    Raises
+    ------
+    ParameterError
+        There is no number.
+    OutOfRange
+        A number is not finite.
+    """
+    if not numbers:
+        raise ParameterError("numbers", list(numbers), "one number or more")
+    strange = [number for number in numbers if not math.isfinite(number)]
+    if strange:
+        raise OutOfRange("numbers", strange[0], "finite numbers")
+    count, mean = len(numbers), math.fsum(numbers) / len(numbers)
+    if len(set(numbers)) == 1:
+        return Interval(numbers[0], numbers[0], numbers[0], count)
+    variance = math.fsum((number - mean) ** 2 for number in numbers) / (count - 1)
+    half = _quantile(count - 1) * math.sqrt(variance / count)
+    return Interval(mean, mean - half, mean + half, count)
+
+
+def verdict(found: Interval, relation: str, bound: float, seeds: int) -> str:
+    """Return the verdict on "the mean is `relation` `bound`", of an experiment that asks for so many seeds (EXP-23)."""
+    if found.count < max(FEWEST, seeds):
+        return UNCONFIRMED
+    low, high = (found.low, found.high) if relation == ">=" else (-found.high, -found.low)
+    least = bound if relation == ">=" else -bound
+    if low >= least:
+        return CONFIRMED
+    return REFUTED if high < least else UNCONFIRMED
+
+
+def _quantile(freedom: int) -> float:
+    """Return the two-sided 95 % quantile of Student's distribution."""
+    from scipy.stats import t  # noqa: PLC0415
+
+    return float(t.ppf((1 + LEVEL) / 2, freedom))
