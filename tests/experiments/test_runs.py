@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.experiments import fake_task
-from tests.experiments.fake_task import Narrow, Off, Plain
 
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.errors import OutOfRange, ParameterError
@@ -20,6 +18,8 @@ from secagg_spec.experiments import runs
 from secagg_spec.experiments.experiment import Context, accuracy
 from secagg_spec.learning.streams import WEIGHTS, stream
 from secagg_spec.protocols import fedbuff
+from tests.experiments import fake_task
+from tests.experiments.fake_task import Narrow, Off, Plain
 
 CONSTANT, POLYNOMIAL = Staleness.constant(), Staleness.polynomial(1)
 
@@ -267,7 +267,7 @@ CELL = {"seed": 1, "data": "digits", "partition": "iid", "users": 20, "model": "
 def test_fedavg_and_fedbuff_learn_the_digits() -> None:
     shares: list[float] = []
     task = runs.task({**CELL, "epochs": 5, "batch": 20, "rate": 0.2, "decay": 1e-4}, Context())
-    usual = {"rounds": 20, "evaluate": 5, "tell": shares.append}
+    usual: dict[str, Any] = {"rounds": 20, "evaluate": 5, "tell": shares.append}
     found = runs.run_synchronous(task, Plain(), choose=runs.uniform(task, 10), **usual)
     assert found["accuracy"][0] < 0.3 < 0.85 < accuracy(found)
     assert found["rounds"] == [0, 5, 10, 15, 20]

@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 import torch
-from tests.learning import stand_in
 
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.learning import models
+from tests.learning import stand_in
 
 COUNTS = {
     ("logistic", 1, 8): 650,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.learning import stand_in
 
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.learning import models
 from secagg_spec.learning.training import ENGINES, IntArray, LocalSGD, Trainer
+from tests.learning import stand_in
 
 DATA = stand_in.dataset(80)
 SETTINGS = st.builds(
@@ -123,6 +125,7 @@ def test_auto_takes_what_was_measured_to_be_faster() -> None:
 
 def test_what_cannot_be_trained_is_refused() -> None:
     model, sgd = models.build("logistic", DATA), LocalSGD(1, 5, 0.1)
+    right: dict[str, Any] = {"epochs": 1, "batch": 1, "rate": 0.1}
     for wrong in (
         {"epochs": 0},
         {"batch": 0},
@@ -132,7 +135,7 @@ def test_what_cannot_be_trained_is_refused() -> None:
         {"decay": -1.0},
     ):
         with pytest.raises(ParameterError):
-            LocalSGD(**{"epochs": 1, "batch": 1, "rate": 0.1, **wrong})
+            LocalSGD(**{**right, **wrong})
     with pytest.raises(ParameterError, match="one of auto"):
         Trainer(model, DATA.train, sgd, "fast")
     with pytest.raises(ParameterError, match="without momentum"):

@@ -152,14 +152,15 @@ class Work:
             The aggregate is too far from the plain one.
         """
         try:
-            with self._counted("aggregation"):
+            with self._counted("aggregation"), np.errstate(over="ignore", invalid="ignore"):
                 found = aggregator.aggregate(updates, weights, **of_round)
         except OutOfRange as error:
             raise Diverged(str(error)) from error
         self._tell(aggregator.name, found)
         if found.by != "plain" and not found.moved:
             self._check(found, plain_mean(weights, updates))
-        return found.mean
+        mean: RealArray = found.mean
+        return mean
 
     def _tell(self, name: str, found: Aggregate) -> None:
         """Count a round of the aggregator (EXP-15, EXP-16)."""
