@@ -23,7 +23,7 @@ from secagg_spec.experiments import aggregates
 from secagg_spec.experiments.aggregates import PROTOCOL, SHORTCUT, Aggregate, Given
 from secagg_spec.learning import streams
 
-MAX_SEED = 2**63 - 1
+MAX_SEED = streams.MOST
 
 
 class Quantised(ABC):
