@@ -23,7 +23,6 @@ Source: spec/experiments.md, section 5 (EXP-17 to EXP-19); BASA, section 4.2 and
 from __future__ import annotations
 
 import math
-from bisect import insort
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -128,7 +127,7 @@ class Buffered:
     Raises
     ------
     ParameterError
-        One is less than 1, or more are at work than there are.
+        One is less than 1, or there are fewer users than at work and in a buffer together, so that none may begin.
     """
 
     users: int
@@ -136,9 +135,9 @@ class Buffered:
     buffer: int
 
     def __post_init__(self) -> None:
-        validate.integer("users", self.users, 1, validate.MAX_COUNT)
-        validate.integer("at_once", self.at_once, 1, self.users)
+        validate.integer("at_once", self.at_once, 1, validate.MAX_COUNT)
         validate.integer("buffer", self.buffer, 1, validate.MAX_COUNT)
+        validate.integer("users", self.users, self.at_once + self.buffer - 1, 2 * validate.MAX_COUNT)
 
 
 def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
@@ -171,7 +170,8 @@ def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed:
 def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
     """Return the first steps of a server that takes the updates of users who come and go (EXP-18, EXP-19).
 
-    A user that begins is one of those that are neither at work nor waiting, each as likely as the others.
+    A user that begins is one of those that are neither at work nor waiting, and not in the buffer that fills, each as
+    likely as the others: so nobody is in a buffer twice, as the protocols demand.
 
     Parameters
     ----------
@@ -264,7 +264,6 @@ class _Queue:
             yield self.clock.timeout(self.work.training + self.delays.draw(place))
             trained = partial(Update, user, model, began, self.clock.now)
             yield from self._visit(trained) if self.costs.visits else self._send(trained)
-            insort(self.idle, user)
 
     def _send(self, trained: Callable[[float], Update]) -> _Process:
         yield self.clock.timeout(self.costs.sending)
@@ -281,6 +280,7 @@ class _Queue:
         self.buffer.append(update)
         if len(self.buffer) == self.plan.buffer:
             full, self.buffer = tuple(self.buffer), []
+            self.idle = sorted([*self.idle, *(update.user for update in full)])
             self.clock.process(self._finish(full, self.server.request(priority=_FIRST)))
 
     def _finish(self, full: tuple[Update, ...], turn: Any) -> _Process:
