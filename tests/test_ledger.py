@@ -93,6 +93,7 @@ BAD = [
     (HEAD + entry(verdict='"refuted"', repair='"x"'), BrokenEntry, "test.toml: TST-1: counterexample: is missing"),
     (HEAD + entry(verdict='"refuted"') + ONE, BrokenEntry, "test.toml: TST-1: repair: is missing"),
     (HEAD + entry(verdict='"imprecise"'), BrokenEntry, "test.toml: TST-1: repair: is missing"),
+    (HEAD + entry(verdict='"unconfirmed"'), BrokenEntry, "test.toml: TST-1: numbers: is missing"),
     (HEAD + entry() + ONE, BrokenEntry, "test.toml: TST-1: counterexample: must not be given here"),
     (HEAD + entry(evidence=None), MissingEvidence, "test.toml: TST-1: evidence: is missing"),
     (HEAD + entry(evidence="{}"), MissingEvidence, "test.toml: TST-1: evidence: has 0 fields"),

@@ -18,6 +18,7 @@ _EPILOG = """verdicts:
   conditional  it holds under a condition that it does not state
   refuted      it fails as it stands: there is a counterexample, and a repair
   imprecise    what is written has no single meaning; the repair gives the one that holds
+  unconfirmed  experiments neither confirm nor refute it at the scale at which they were run
   open         not decided
 
 exit codes:

@@ -30,7 +30,7 @@ from typing import Any, TypeAlias
 from secagg_spec import resources, schemas
 
 Data: TypeAlias = Mapping[str, Any]
-VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "open")
+VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "unconfirmed", "open")
 
 
 class LedgerError(ValueError):
