@@ -5,14 +5,12 @@ Source: spec/experiments.md, section 4 (EXP-13 to EXP-16).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import aggregates
 from secagg_spec.experiments.aggregates import PLAIN, Aggregate, Aggregator, Disagreement
 from secagg_spec.experiments.aggregators_cells import HeteroSAg
@@ -70,9 +68,5 @@ def build(settings: Mapping[str, Any], users: int, d: int, seed: int) -> Aggrega
     ParameterError
         There is no such aggregator, and the error names what is close (EXP-29), or a setting is not as said.
     """
-    name = settings.get("aggregator")
-    if not isinstance(name, str) or name not in _KINDS:
-        close = difflib.get_close_matches(str(name), NAMES, n=1)
-        hint = f"; the closest is {close[0]}" if close else ""
-        raise ParameterError("aggregator", name, f"one of {', '.join(NAMES)}{hint}")
+    name = validate.one_of("aggregator", settings.get("aggregator", ""), NAMES)
     return _KINDS[name](settings, users, d, seed)

@@ -102,7 +102,8 @@ class HeteroSAg(Quantised):
         self.groups = validate.integer("groups", settings.get("groups"), 2, self.N)
         self.levels = _levels(settings.get("levels"), self.groups)
         self.matrix = settings.get("matrix", MATRICES[0])
-        self.method, self.trim = _method(settings.get("method", "mean")), settings.get("trim", 0)
+        self.method = validate.one_of("method", settings.get("method", "mean"), averages.METHODS)
+        self.trim = settings.get("trim", 0)
         self.range = Range(*_bounds(settings.get("range", (-1.0, 1.0))))
         self.bound = 0.0 if real else self.range.step(min(self.levels))
         self._layouts: dict[int, Layout] = {}
@@ -141,9 +142,10 @@ class HeteroSAg(Quantised):
         """Return the level of each number, by the levels of its cell."""
         levels, values = self.layout(given.count).levels, np.zeros(numbers.shape, np.int64)
         for K in sorted(set(self.levels)):
-            here = levels == K
-            found = quantize_levels(numbers[here], levels=K, range=self.range, rounding=draws[here])
-            values[here] = found.astype(np.int64)
+            here = ... if len(set(self.levels)) == 1 else levels == K
+            x, rounding = numbers[here].ravel(), draws[here].ravel()
+            found = quantize_levels(x, levels=K, range=self.range, rounding=rounding).astype(np.int64)
+            values[here] = found.reshape(values[here].shape)
         return values
 
     def shortcut(self, values: IntArray, given: Given) -> RealArray:
@@ -177,12 +179,6 @@ def _levels(value: object, groups: int) -> tuple[int, ...]:
     if value is None:
         return (FEWEST_LEVELS,) * groups
     return tuple(value) if isinstance(value, (list, tuple)) else (validate.integer("levels", value, 2),) * groups
-
-
-def _method(value: object) -> str:
-    if not isinstance(value, str) or value not in averages.METHODS:
-        raise ParameterError("method", value, " or ".join(map(repr, averages.METHODS)))
-    return value
 
 
 def _bounds(value: object) -> tuple[float, float]:
