@@ -29,9 +29,10 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.requirement("EXP-03", "EXP-04")
-@given(LISTS, st.integers(1, 12), st.sampled_from(partitions.PARTITIONS), SEEDS)
+@pytest.mark.parametrize("kind", partitions.PARTITIONS)
+@given(LISTS, st.integers(1, 12), SEEDS)
 def test_each_sample_has_one_user_and_each_user_one_sample_or_more(
-    pairs: list[tuple[int, int]], users: int, kind: str, seed: int
+    kind: str, pairs: list[tuple[int, int]], users: int, seed: int
 ) -> None:
     data = dataset([label for label, _ in pairs], [writer for _, writer in pairs])
     try:
