@@ -204,8 +204,8 @@ def _times(axes: Any, settings: Data, results: Sequence[Result]) -> None:
 
 _ABOUT = (
     "N users in five groups, a cyclic matrix of segments, local SGD of five epochs, the mean of all users. The paper"
-    " gives neither r1 nor r2: updates are carried between -range and range here, what lies outside is moved to the bound"
-    " and counted. What is quantised is the update, not the model. Time is that of sending, by the formula of"
+    " gives neither r1 nor r2: updates are carried between -range and range here, and what lies outside is moved to"
+    " the bound and counted. What is quantised is the update, not the model. Time is that of sending, by the formula of"
     " appendix J.1."
 )
 
