@@ -58,7 +58,7 @@ _SORTED: Data = {
     "seeds": 5,
 }
 _DIRICHLET: Data = {**_SORTED, "partition": "dirichlet", "alphas": [0.7, 1.0, 10.0], "users": 50, "seeds": 3}
-_PAPER: Data = {**_SORTED, "data": "mnist", "batch": 240, "rounds": 200, "every": 0, "evaluate": 5}
+_PAPER: Data = {**_SORTED, "data": "mnist", "batch": 240, "rounds": 200, "every": 0, "evaluate": 5, "seeds": 3}
 _TINY: Data = {"users": 15, "rounds": 4, "epochs": 1, "every": 2, "evaluate": 1, "seeds": 3}
 
 
@@ -122,7 +122,7 @@ def _user_bits(plan: Parameters, user: int, levels: Sequence[int] | None) -> int
 
 def seconds(found: Data) -> float:
     """Return how long a round takes to send: the slowest group's megabits over its rate."""
-    return max(bits / rate for bits, rate in zip(found["megabits"], RATES, strict=True))
+    return max(float(bits) / rate for bits, rate in zip(found["megabits"], RATES, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------- statements
