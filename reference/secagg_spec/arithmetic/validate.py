@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
@@ -32,6 +33,20 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     if value < low or (high is not None and value > high):
         raise ParameterError(name, value, allowed)
     return int(value)
+
+
+def one_of(name: str, value: str, names: Sequence[str]) -> str:
+    """Return `value` when it is one of some names.
+
+    Raises
+    ------
+    ParameterError
+        It is not; the error has all of them, and says which one is close (EXP-29).
+    """
+    if value in names:
+        return value
+    close = difflib.get_close_matches(str(value).lower(), names, n=1)
+    raise ParameterError(name, value, "one of " + ", ".join(names) + "".join(f"; {found} is close" for found in close))
 
 
 def elements(name: str, value: object, modulus: int, shape: tuple[int | None, ...] | None) -> UintArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -51,15 +51,23 @@ def library() -> ModuleType:
 
 def draw(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
     """Draw figures 3, 4 and 5 of Multi-RoundSecAgg into a folder, each as SVG and PNG, and return the files."""
+    drawings = {"figure-3": _figure_3, "figure-4": _figure_4, "figure-5": _figure_5}
+    return write(lambda plt: {name: drawing(plt, courses) for name, drawing in drawings.items()}, folder)
+
+
+def write(drawing: Callable[[Any], Mapping[str, Any]], folder: Path) -> tuple[Path, ...]:
+    """Write what is drawn with pyplot in the style of the project, by name, as SVG and PNG; return the files.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed.
+    """
     mpl = library()
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     with mpl.rc_context(dict(_STYLE)):
-        drawn = {
-            "figure-3": _figure_3(plt, courses),
-            "figure-4": _figure_4(plt, courses),
-            "figure-5": _figure_5(plt, courses),
-        }
+        drawn = drawing(plt)
         return tuple(path for name, figure in drawn.items() for path in _saved(plt, figure, folder / name))
 
 
