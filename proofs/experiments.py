@@ -3,10 +3,10 @@
 Statement. Each claim below is a set of inequalities about runs of training, or about measured times, which stand in the
 experiment of its figure with bound and number of seeds (spec/experiments.md, EXP-21).
 
-Idea. The runs are long, so their results are stored in spec/experiments/. From the numbers of the seeds the intervals and the
-verdicts on the inequalities follow again here (EXP-28), and from these the verdict on the claim (EXP-31): confirmed when
-all its inequalities are; refuted when one is, with the paper's own numbers; else unconfirmed. What holds of small models and
-few rounds need not hold of others: the numbers name the scale. `secagg-spec reproduce NAME` runs an experiment again.
+Idea. The runs are long, so their results are stored in spec/experiments/. From the numbers of the seeds the intervals
+and the verdicts on the inequalities follow again here (EXP-28), and from these the verdict on the claim (EXP-31): confirmed
+when all its inequalities are; refuted when one is, with the paper's own numbers; else unconfirmed. What holds of small
+models and few rounds need not hold of others: the numbers name the scale. `secagg-spec reproduce` runs them again.
 """
 
 from __future__ import annotations
