@@ -101,10 +101,14 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
 
 def round_levels(x: RealArray, levels: int | NDArray[np.int64], range: Range, rounding: RealArray) -> RealArray:
     """Return what `quantize_levels` does, as real numbers, for checked arguments; each number may have its own K."""
-    most = levels - 1
-    scaled = np.minimum((x - range.low) / (range.high - range.low) * most, most)
+    scaled: RealArray = x - range.low
+    scaled /= range.high - range.low
+    scaled *= levels - 1
+    np.minimum(scaled, levels - 1, out=scaled)
     below = np.floor(scaled)
-    return np.asarray(below + (scaled - below > rounding), np.float64)
+    scaled -= below
+    below += scaled > rounding
+    return below
 
 
 def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> RealArray:
