@@ -158,7 +158,8 @@ def checked(
     rows = _rows(updates, (n, d), names, round)
     order = sorted(range(n), key=names.__getitem__)
     sorted_weights, sorted_names = tuple(numbers[at] for at in order), tuple(names[at] for at in order)
-    return Given(rows[order], sorted_weights, sorted_names, round, tuple(ages[at] for at in order), rounding[order])
+    rows = rows if order == list(range(n)) else rows[order]
+    return Given(rows, sorted_weights, sorted_names, round, tuple(ages[at] for at in order), rounding[order])
 
 
 def weighted_mean(rows: RealArray, weights: Sequence[float | int]) -> RealArray:
@@ -198,10 +199,10 @@ def error_within(name: str, round: int, mean: RealArray, exact: RealArray, bound
 def _rows(updates: RealArray, shape: tuple[int, int], users: Sequence[int], round: int) -> RealArray:
     updates = validate.binary64("updates", updates)
     validate.array_shape("updates", updates, shape)
-    for user, row in zip(users, updates, strict=True):
-        finite = np.isfinite(row)
-        if not finite.all():
-            raise OutOfRange(whose(user, round), float(row[~finite][0]), "finite in each coordinate")
+    finite = np.isfinite(updates)
+    if not finite.all():
+        row, column = np.unravel_index(int(np.argmin(finite)), finite.shape)
+        raise OutOfRange(whose(users[int(row)], round), float(updates[row, column]), "finite in each coordinate")
     return updates
 
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import averages, validate
-from secagg_spec.arithmetic.levels import Range, quantize_levels
+from secagg_spec.arithmetic.levels import Range, round_levels
 from secagg_spec.arithmetic.quantizer import IntArray
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import ParameterError
@@ -144,20 +144,15 @@ class HeteroSAg(Quantised):
         """Return r1 and r2."""
         return self.range.low, self.range.high
 
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
+    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> RealArray:
         """Return the level of each number, by the levels of its cell."""
-        levels, values = self.layout(given.count).levels, np.zeros(numbers.shape, np.int64)
-        for K in sorted(set(self.levels)):
-            here = ... if len(set(self.levels)) == 1 else levels == K
-            x, rounding = numbers[here].ravel(), draws[here].ravel()
-            found = quantize_levels(x, levels=K, range=self.range, rounding=rounding).astype(np.int64)
-            values[here] = found.reshape(values[here].shape)
-        return values
+        one = len(set(self.levels)) == 1
+        return round_levels(numbers, self.levels[0] if one else self.layout(given.count).levels, self.range, draws)
 
-    def shortcut(self, values: IntArray, given: Given) -> RealArray:
+    def shortcut(self, values: RealArray, given: Given) -> RealArray:
         """Return the combined means of the cells."""
-        segments, numbers = self.layout(given.count).segments, values.astype(np.float64)
-        means = [self.range.value(segment.means(numbers), segment.levels) for segment in segments]
+        segments = self.layout(given.count).segments
+        means = [self.range.value(segment.means(values), segment.levels) for segment in segments]
         return self._combined(means, [segment.counts for segment in segments])
 
     def protocol(self, values: IntArray, given: Given) -> RealArray:

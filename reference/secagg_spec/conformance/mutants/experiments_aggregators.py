@@ -182,7 +182,7 @@ def _decoded(right: Function) -> Function:
 def _all_at_once(right: Function) -> Function:
     def shortcut(self: Any, values: Any, given: Any) -> Any:
         levels = self.layout(given.count).levels
-        return self.range.value(values.astype(np.float64), levels).mean(axis=0)
+        return self.range.value(values, levels).mean(axis=0)
 
     return shortcut
 
