@@ -124,7 +124,10 @@ def by_seed(results: Sequence[Result], **wanted: Any) -> dict[int, Data]:
 
 
 def accuracy(found: Data) -> float:
-    """Return the accuracy of a run: the mean over the last tenth of its evaluated rounds, at least one."""
+    """Return the accuracy of a run: the mean over the last tenth of its evaluated rounds, at least one.
+
+    A run that diverged has the accuracy of the last round that was kept (EXP-24).
+    """
     values = found["accuracy"]
-    last = values[-max(1, len(values) // 10) :]
+    last = values[-1:] if found.get("diverged") else values[-max(1, len(values) // 10) :]
     return float(sum(last) / len(last))

@@ -79,13 +79,40 @@ def mnist(folder: Path) -> Digits:
 
 
 def _read(path: Path, axes: int) -> NDArray[np.uint8]:
-    """Return the array of bytes in an IDX file: two zeros, the type 8, the number of axes, their lengths, the data."""
     try:
-        data = gzip.decompress(path.read_bytes())
+        data = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    return bytes_of_idx(data, axes, path)
+
+
+def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8]:
+    """Return the array of bytes in an IDX file: two zeros, the type 8, the number of axes, their lengths, the data.
+
+    Parameters
+    ----------
+    packed : bytes
+        What the file holds, packed by gzip.
+    axes : int
+        The axes that are expected, in [1, 255].
+    path : Path or str
+        Where it came from, for the errors.
+
+    Raises
+    ------
+    ParameterError
+        It is not such a file.
+    """
+    try:
+        data = gzip.decompress(packed)
     except (OSError, EOFError) as error:
-        raise ParameterError("data", str(path), f"a gzip file that can be read ({error})") from None
+        raise _unreadable(path, error) from None
     start = 4 + 4 * axes
     shape = tuple(int(length) for length in np.frombuffer(data[4 : max(4, start)][: 4 * axes], dtype=">u4"))
     if data[:4] != bytes((0, 0, 8, axes)) or len(data) != start + math.prod(shape):
         raise ParameterError("data", str(path), f"an IDX file of bytes with {axes} axes")
     return np.frombuffer(data, dtype=np.uint8, offset=start).reshape(shape)
+
+
+def _unreadable(path: Path | str, error: Exception) -> ParameterError:
+    return ParameterError("data", str(path), f"a gzip file that can be read ({error})")

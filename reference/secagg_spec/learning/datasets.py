@@ -1,0 +1,204 @@
+"""The data sets that are trained on: images in [0, 1] with labels, for training and for tests.
+
+Source: spec/experiments.md, section 2 (EXP-01, EXP-02).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.learning import digits, files
+
+IntArray: TypeAlias = NDArray[np.int64]
+Images: TypeAlias = NDArray[np.float32]
+NAMES = tuple(files.SETS)
+TEST_EVERY = 5
+"""Of the bundled digits every so many-th image, the first one included, is for tests."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Images and their labels.
+
+    Parameters
+    ----------
+    x : float32 array (n, channels, side, side)
+        Pixels in [0, 1].
+    y : int64 array (n,)
+        Labels.
+
+    Raises
+    ------
+    ParameterError
+        One of them is another kind of array.
+    LengthMismatch
+        Their shapes do not fit.
+    """
+
+    x: Images
+    y: IntArray
+
+    def __post_init__(self) -> None:
+        if self.x.dtype != np.float32:
+            raise ParameterError("x", str(self.x.dtype), "of dtype float32")
+        validate.array_shape("y", validate.signed("y", self.y), (None,))
+        side = self.x.shape[-1] if self.x.ndim else 0
+        validate.array_shape("x", self.x, (len(self.y), None, side, side))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set.
+
+    Parameters
+    ----------
+    name, title : str
+        One of `NAMES`, and how it is called in pictures.
+    classes : int
+        Labels are in [0, classes).
+    train, test : Samples
+        What is trained on, and what accuracies are measured on.
+    writers : int64 array (n,) or None
+        Who wrote each of the training samples, where that is known.
+    hashes : mapping
+        The SHA-256 of each file that it was read from.
+
+    Raises
+    ------
+    OutOfRange
+        A label is outside the classes (EXP-02).
+    LengthMismatch
+        There is not one writer for each sample.
+    """
+
+    name: str
+    title: str
+    classes: int
+    train: Samples
+    test: Samples
+    writers: IntArray | None = None
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_labels("training labels", self.train.y, self.classes)
+        check_labels("test labels", self.test.y, self.classes)
+        if self.writers is not None:
+            validate.array_shape("writers", validate.signed("writers", self.writers), (len(self.train),))
+
+
+def check_labels(name: str, labels: IntArray, classes: int) -> None:
+    """Refuse labels outside [0, classes) (EXP-02).
+
+    Raises
+    ------
+    OutOfRange
+        There is one; the error names the first.
+    """
+    outside = np.flatnonzero((labels < 0) | (labels >= classes))
+    if outside.size:
+        raise OutOfRange(f"{name}[{outside[0]}]", int(labels[outside[0]]), f"in [0, {classes})")
+
+
+def load(name: str, folder: Path | None) -> Dataset:
+    """Return a data set, read once in a process.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    folder : Path or None
+        The folder with the files, such as ``mnist/train-images-idx3-ubyte.gz``; the digits need none.
+
+    Raises
+    ------
+    ParameterError
+        There is no such data set, no folder, or a file is missing or damaged (EXP-01).
+    OutOfRange
+        A label is outside the classes (EXP-02).
+    """
+    if validate.one_of("data set", name, NAMES) == "digits":
+        return _digits()
+    if folder is None:
+        raise ParameterError("data set", name, "digits, unless --data-dir or SECAGG_SPEC_DATA names a folder with it")
+    return _loaded(name, folder.resolve())
+
+
+@cache
+def _loaded(name: str, folder: Path) -> Dataset:
+    return _READERS[name](folder)
+
+
+# ------------------------------------------------------------------------------------------------- the data sets
+
+
+@cache
+def _digits() -> Dataset:
+    found = digits.bundled()
+    files.checked(files.BUNDLED, found.raw.astype(np.uint8).tobytes() + found.labels.astype(np.uint8).tobytes(), "it")
+    images = _scaled(found.raw, found.largest)
+    test = np.remainder(np.arange(len(images)), TEST_EVERY) == 0
+    train, tests = (Samples(images[chosen], found.labels[chosen]) for chosen in (~test, test))
+    return Dataset("digits", found.name, 10, train, tests, hashes=files.hashes("digits"))
+
+
+def _mnist(folder: Path) -> Dataset:
+    arrays = (digits.bytes_of_idx(files.read(folder, name), 3 if "images" in name else 1, name) for name in files.MNIST)
+    x, y, x_test, y_test = arrays
+    train, test = (Samples(_scaled(a, 255), b.astype(np.int64)) for a, b in ((x, y), (x_test, y_test)))
+    return Dataset("mnist", "MNIST", 10, train, test, hashes=files.hashes("mnist"))
+
+
+def _mnist_writers(folder: Path) -> Dataset:
+    mnist = load("mnist", folder)
+    with np.load(io.BytesIO(files.read(folder, files.WRITERS)), allow_pickle=False) as held:
+        writers = held["train_writer"].astype(np.int64)
+        if not np.array_equal(held["train_label"], mnist.train.y):
+            raise ParameterError("data file", files.WRITERS, "in the order of the images of MNIST")
+    hashes = files.hashes("mnist-writers")
+    return Dataset("mnist-writers", "MNIST by writer", 10, mnist.train, mnist.test, writers, hashes)
+
+
+def _cifar10(folder: Path) -> Dataset:
+    with np.load(io.BytesIO(files.read(folder, files.CIFAR10)), allow_pickle=False) as held:
+        train, test = (
+            Samples(_decoded(held[f"{part}_jpeg"], held[f"{part}_offset"]), held[f"{part}_label"].astype(np.int64))
+            for part in ("train", "test")
+        )
+    return Dataset("cifar10", "CIFAR-10 (JPEG q75 copy)", 10, train, test, hashes=files.hashes("cifar10"))
+
+
+_READERS: Mapping[str, Callable[[Path], Dataset]] = MappingProxyType(
+    {"mnist": _mnist, "mnist-writers": _mnist_writers, "cifar10": _cifar10}
+)
+
+
+def _scaled(raw: NDArray[np.generic], largest: float) -> Images:
+    """Return images (n, side, side) as those of one channel, with values in [0, 1]."""
+    images = raw.astype(np.float32)[:, np.newaxis]
+    images /= np.float32(largest)
+    return images
+
+
+def _decoded(packed: NDArray[np.uint8], offsets: IntArray) -> Images:
+    """Return the JPEG images that stand one behind the other, the channels first."""
+    from PIL import Image  # noqa: PLC0415
+
+    images = np.empty((len(offsets) - 1, 3, 32, 32), dtype=np.float32)
+    for image, start, end in zip(images, offsets, offsets[1:], strict=False):
+        image[:] = np.asarray(Image.open(io.BytesIO(packed[start:end].tobytes()))).transpose(2, 0, 1)
+    images /= np.float32(255)
+    return images

@@ -1,0 +1,343 @@
+"""The models of the papers' experiments, each a function of one flat vector of d parameters.
+
+====================  ==========================================================================================
+name                  which one
+====================  ==========================================================================================
+logistic              multinomial logistic regression; 7,850 parameters on MNIST (BASA, appendix B.3)
+mlp                   784-100-10, 79,510 parameters (HeteroSAg, table 5); on images of 64 pixels 64-32-10
+lenet5                LeNet-5 on 28x28 pixels with ReLU and maxima in place of sigmoids and means (BASecAgg, section 4)
+mcmahan-cnn           two convolutions of 32 and 64 filters of 5x5, 512 dense units (McMahan et al., 2017)
+femnist-cnn           two convolutions of 3x3, maxima, 128 dense units, no dropout (Reddi et al., 2020; BASA, B.3)
+heterosag-cnn         that of HeteroSAg, table 6
+fedml-cnn             two convolutions of 64 filters of 5x5, three dense layers (He et al., 2020; BASA, B.3)
+flsim-cnn             four convolutions of 32 filters of 3x3, one dense layer, no normalisation (BASA, B.3)
+vgg11                 configuration A of Simonyan and Zisserman for 32x32 pixels: one dense layer, no normalisation
+====================  ==========================================================================================
+
+Layers start as in PyTorch: weights and biases uniform between -1/sqrt(n) and 1/sqrt(n), with n inputs of a unit. Those
+of HeteroSAg start with biases 0 and Glorot's uniform weights of convolutions (its appendix J.4).
+
+Source: spec/experiments.md, section 3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import ParameterError
+
+if TYPE_CHECKING:
+    from secagg_spec.learning.datasets import Dataset, Samples
+
+_PART = 1000
+_SMALL = 64
+"""Images of at most so many pixels get the smaller hidden layer."""
+
+
+class Layer(Protocol):
+    """A layer: the shapes of its parameters, the inputs of one unit, and what it makes of a batch."""
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of its parameters: weights and biases, or none."""
+
+    def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return what a batch becomes."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A dense layer on vectors; whatever else comes in is made a vector."""
+
+    inputs: int
+    outputs: int
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Weights and biases."""
+        return (self.outputs, self.inputs), (self.outputs,)
+
+    def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of a batch."""
+        weights, biases = parameters
+        return functional.linear(x.flatten(1), weights, biases)
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution with square kernels and stride 1."""
+
+    channels: int
+    filters: int
+    kernel: int
+    padding: int = 0
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Weights and biases."""
+        return (self.filters, self.channels, self.kernel, self.kernel), (self.filters,)
+
+    def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of a batch."""
+        weights, biases = parameters
+        return functional.conv2d(x, weights, biases, padding=self.padding)
+
+
+@dataclass(frozen=True)
+class Maxima:
+    """The largest value in each window."""
+
+    size: int
+    stride: int
+    padding: int = 0
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the maxima of a batch."""
+        return functional.max_pool2d(x, self.size, self.stride, self.padding)
+
+
+@dataclass(frozen=True)
+class Positive:
+    """ReLU: the larger one of a number and 0."""
+
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+    def __call__(self, x: torch.Tensor, *parameters: torch.Tensor) -> torch.Tensor:
+        """Return the positive parts of a batch."""
+        return functional.relu(x)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network of layers, whose parameters are one vector.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    layers : sequence of Layer
+        Applied one after the other; what comes out are the logits of the classes.
+    glorot : bool
+        Whether it starts as HeteroSAg says, and not as in PyTorch.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    glorot: bool = False
+    shapes: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shapes", tuple(shape for layer in self.layers for shape in layer.shapes))
+
+    @property
+    def d(self) -> int:
+        """The number of parameters."""
+        return sum(map(math.prod, self.shapes))
+
+    @property
+    def dense(self) -> tuple[Dense, ...] | None:
+        """Its dense layers, when it has no others but ReLU between them."""
+        found = tuple(layer for layer in self.layers if isinstance(layer, Dense))
+        between = tuple(layer for pair in pairwise(found) for layer in (pair[0], Positive()))
+        return found if (*between, found[-1]) == self.layers else None
+
+    def initial(self, rng: np.random.Generator) -> RealArray:
+        """Return the first model (d,), drawn weights before biases, layer by layer."""
+        return np.concatenate([part for layer in self.layers if layer.shapes for part in self._first(layer, rng)])
+
+    def _first(self, layer: Layer, rng: np.random.Generator) -> Iterator[RealArray]:
+        """Yield the first weights and biases of a layer."""
+        weights, biases = layer.shapes
+        inputs, outputs = math.prod(weights[1:]), weights[0] * math.prod(weights[2:])
+        glorot = self.glorot and isinstance(layer, Convolution)
+        bound = math.sqrt(6 / (inputs + outputs)) if glorot else 1 / math.sqrt(inputs)
+        yield rng.uniform(-bound, bound, math.prod(weights))
+        yield np.zeros(biases) if self.glorot else rng.uniform(-bound, bound, biases)
+
+    def views(self, flat: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Return the parameters that a vector (d,), or each of several (U, d), holds; they share its memory."""
+        parts = torch.split(flat, [math.prod(shape) for shape in self.shapes], dim=-1)
+        return tuple(part.view(*part.shape[:-1], *shape) for part, shape in zip(parts, self.shapes, strict=True))
+
+    def logits(self, parameters: Sequence[torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        """Return the logits (n, classes) of images (n, channels, side, side)."""
+        left = iter(parameters)
+        for layer in self.layers:
+            x = layer(x, *(next(left) for _ in layer.shapes))
+        return x
+
+    def evaluate(self, vector: RealArray, samples: Samples, device: str = "cpu") -> tuple[float, float]:
+        """Return the share of samples that a model (d,) classifies rightly, and its mean cross-entropy in nats.
+
+        Raises
+        ------
+        LengthMismatch
+            The vector has not d numbers.
+        OutOfRange
+            One of them is not finite.
+        """
+        vector = validate.reals("vector", vector, (self.d,))
+        parameters = self.views(torch.from_numpy(vector).to(device, torch.float32))
+        parts = [self._score(parameters, *pair) for pair in _parts(samples, device)]
+        right, loss = (math.fsum(column) / len(samples.y) for column in zip(*parts, strict=True))
+        return right, loss
+
+    def _score(self, parameters: Sequence[torch.Tensor], x: torch.Tensor, y: torch.Tensor) -> tuple[float, float]:
+        """Return how many samples are classified rightly, and the sum of their cross-entropies."""
+        with torch.no_grad():
+            logits = self.logits(parameters, x)
+            return float((logits.argmax(1) == y).sum()), float(functional.cross_entropy(logits, y, reduction="sum"))
+
+    def accuracy(self, vector: RealArray, samples: Samples) -> float:
+        """Return the share of samples that a model (d,) classifies rightly; errors as in `evaluate`."""
+        return self.evaluate(vector, samples)[0]
+
+    def loss(self, vector: RealArray, samples: Samples) -> float:
+        """Return the mean cross-entropy of a model (d,) in nats; errors as in `evaluate`."""
+        return self.evaluate(vector, samples)[1]
+
+
+def _parts(samples: Samples, device: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Yield images and labels, a thousand at once."""
+    for start in range(0, len(samples.y), _PART):
+        part = slice(start, start + _PART)
+        yield torch.tensor(samples.x[part], device=device), torch.tensor(samples.y[part], device=device)
+
+
+# ---------------------------------------------------------------------------------------------------------- the models
+
+Shape = tuple[int, int, int]
+"""Channels of an image, pixels of a side, classes."""
+
+
+def build(name: str, dataset: Dataset) -> Model:
+    """Return a model for the images and classes of a data set.
+
+    Raises
+    ------
+    ParameterError
+        No model has this name, or the images are too small for it.
+    """
+    if name not in _BUILDERS:
+        raise ParameterError("model", name, f"one of {', '.join(NAMES)}")
+    torch.set_num_threads(1)
+    _, channels, side, _ = dataset.train.x.shape
+    layers = _BUILDERS[name]((channels, side, dataset.classes))
+    _check_sizes(name, layers, (channels, side, side))
+    return Model(name, layers, glorot=name in _GLOROT)
+
+
+def _check_sizes(name: str, layers: Sequence[Layer], shape: tuple[int, int, int]) -> None:
+    """Refuse images of which nothing is left after some layer."""
+    _, side, _ = shape
+    for layer in layers:
+        if isinstance(layer, Convolution):
+            side += 2 * layer.padding - layer.kernel + 1
+        if isinstance(layer, Maxima):
+            side = _pooled(side, layer)
+        if side < 1:
+            raise ParameterError("model", name, f"one for images of {shape[1]}x{shape[2]} pixels, which are too small")
+
+
+def _pooled(side: int, layer: Maxima) -> int:
+    """Return how many windows there are along a side."""
+    return (side + 2 * layer.padding - layer.size) // layer.stride + 1
+
+
+def _dense(*sizes: int) -> tuple[Layer, ...]:
+    """Return dense layers with ReLU between them."""
+    layers = [layer for pair in pairwise(sizes) for layer in (Dense(*pair), Positive())]
+    return tuple(layers[:-1])
+
+
+def _logistic(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    return _dense(channels * side * side, classes)
+
+
+def _mlp(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    pixels = channels * side * side
+    return _dense(pixels, 32 if pixels <= _SMALL else 100, classes)
+
+
+def _lenet5(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    left = (side // 2 - 4) // 2
+    first = (Convolution(channels, 6, 5, 2), Positive(), Maxima(2, 2))
+    return (*first, Convolution(6, 16, 5), Positive(), Maxima(2, 2), *_dense(16 * left * left, 120, 84, classes))
+
+
+def _mcmahan(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    left = side // 4
+    first = (Convolution(channels, 32, 5, 2), Positive(), Maxima(2, 2))
+    return (*first, Convolution(32, 64, 5, 2), Positive(), Maxima(2, 2), *_dense(64 * left * left, 512, classes))
+
+
+def _femnist(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    left = (side - 4) // 2
+    first = (Convolution(channels, 32, 3), Positive(), Convolution(32, 64, 3), Positive(), Maxima(2, 2))
+    return (*first, *_dense(64 * left * left, 128, classes))
+
+
+def _heterosag(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    left = ((side - 2) // 3 - 3) // 4
+    first = (Convolution(channels, 16, 3), Positive(), Maxima(3, 3))
+    return (*first, Convolution(16, 64, 4), Positive(), Maxima(4, 4), *_dense(64 * left * left, 384, 192, classes))
+
+
+def _fedml(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    left = (side + 3) // 4
+    first = (Convolution(channels, 64, 5, 2), Positive(), Maxima(3, 2, 1))
+    second = (Convolution(64, 64, 5, 2), Positive(), Maxima(3, 2, 1))
+    return (*first, *second, *_dense(64 * left * left, 384, 192, classes))
+
+
+def _flsim(shape: Shape) -> tuple[Layer, ...]:
+    channels, left, classes = shape
+    layers: list[Layer] = []
+    for inputs in (channels, 32, 32, 32):
+        layers += [Convolution(inputs, 32, 3, 2), Positive(), Maxima(2, 2)]
+        left = (left + 2) // 2
+    return (*layers, *_dense(32 * left * left, classes))
+
+
+def _vgg11(shape: Shape) -> tuple[Layer, ...]:
+    channels, side, classes = shape
+    layers: list[Layer] = []
+    for filters in ((64,), (128,), (256, 256), (512, 512), (512, 512)):
+        for count in filters:
+            layers += [Convolution(channels, count, 3, 1), Positive()]
+            channels = count
+        layers.append(Maxima(2, 2))
+    return (*layers, *_dense(512 * (side // 32) ** 2, classes))
+
+
+_BUILDERS: dict[str, Callable[[Shape], tuple[Layer, ...]]] = {
+    "logistic": _logistic,
+    "mlp": _mlp,
+    "lenet5": _lenet5,
+    "mcmahan-cnn": _mcmahan,
+    "femnist-cnn": _femnist,
+    "heterosag-cnn": _heterosag,
+    "fedml-cnn": _fedml,
+    "flsim-cnn": _flsim,
+    "vgg11": _vgg11,
+}
+NAMES = tuple(_BUILDERS)
+_GLOROT = ("mlp", "heterosag-cnn")

@@ -1,0 +1,126 @@
+"""Partitions of training samples: which user holds which of them.
+
+====================  ==========================================
+papers                here
+====================  ==========================================
+N                     `users`
+alpha, beta           `alpha`, the parameter of Dirichlet
+====================  ==========================================
+
+Source: spec/experiments.md, section 2 (EXP-03 to EXP-05); HeteroSAg, appendix J; Multi-RoundSecAgg, section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.learning.datasets import Dataset, IntArray
+
+Parts: TypeAlias = tuple[IntArray, ...]
+PARTITIONS = ("iid", "by-class", "dirichlet", "writers")
+ALPHAS = (1e-3, 1e6)
+"""The least and the largest alpha."""
+
+
+def split(
+    dataset: Dataset, kind: str, users: int, rng: np.random.Generator, alpha: float | None = None
+) -> tuple[IntArray, ...]:
+    """Return the places of the training samples of each user (EXP-03 to EXP-05).
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What is divided.
+    kind : str
+        One of `PARTITIONS`.
+    users : int
+        N, at least 1.
+    rng : Generator
+        What is random is drawn from it: all of ``iid`` and ``dirichlet``, nothing of the others.
+    alpha : float or None
+        With ``dirichlet`` a number in [0.001, 10^6], with the others None.
+
+    Raises
+    ------
+    ParameterError
+        There is no such partition, or a user would hold no sample (EXP-04).
+    OutOfRange
+        `alpha` is outside its range.
+    """
+    validate.one_of("partition", kind, PARTITIONS)
+    validate.integer("users", users, 1)
+    parts = _divided(dataset, kind, users, rng, _checked(kind, alpha))
+    empty = next((user for user, part in enumerate(parts) if not part.size), None)
+    if empty is not None:
+        raise ParameterError("users", users, f"fewer with the partition {kind}: user {empty} would hold no sample")
+    return parts
+
+
+def left_out(dataset: Dataset, parts: Sequence[IntArray]) -> int:
+    """Return how many training samples no user holds: with ``writers`` those of the writers beyond (EXP-03)."""
+    return len(dataset.train) - sum(len(part) for part in parts)
+
+
+def label_counts(labels: IntArray, parts: Sequence[IntArray], classes: int) -> IntArray:
+    """Return how many samples of each label each user holds, (N, classes)."""
+    return np.array([np.bincount(labels[part], minlength=classes) for part in parts], dtype=np.int64)
+
+
+def _checked(kind: str, alpha: float | None) -> float:
+    """Return alpha, which is there with ``dirichlet`` and nowhere else."""
+    if (alpha is None) == (kind == "dirichlet"):
+        raise ParameterError("alpha", alpha, f"{'given' if alpha is None else 'left out'} with the partition {kind}")
+    if alpha is None:
+        return 0.0
+    if not ALPHAS[0] <= alpha <= ALPHAS[1]:
+        raise OutOfRange("alpha", alpha, f"a number in [{ALPHAS[0]:g}, {ALPHAS[1]:g}]")
+    return alpha
+
+
+# ------------------------------------------------------------------------------------------------ the partitions
+
+
+def _divided(dataset: Dataset, kind: str, users: int, rng: np.random.Generator, alpha: float) -> Parts:
+    match kind:
+        case "iid":
+            return _iid(dataset, users, rng)
+        case "by-class":
+            return _by_class(dataset, users)
+        case "dirichlet":
+            return _dirichlet(dataset, users, rng, alpha)
+        case _:
+            return _writers(dataset, users)
+
+
+def _iid(dataset: Dataset, users: int, rng: np.random.Generator) -> Parts:
+    return tuple(np.array_split(rng.permutation(len(dataset.train)), users))
+
+
+def _by_class(dataset: Dataset, users: int) -> Parts:
+    return tuple(np.array_split(np.argsort(dataset.train.y, kind="stable"), users))
+
+
+def _dirichlet(dataset: Dataset, users: int, rng: np.random.Generator, alpha: float) -> Parts:
+    classes = (np.flatnonzero(dataset.train.y == label) for label in range(dataset.classes))
+    cut = [_cut(members, users, rng, alpha) for members in classes]
+    return tuple(np.concatenate(own) for own in zip(*cut, strict=True))
+
+
+def _cut(members: IntArray, users: int, rng: np.random.Generator, alpha: float) -> list[IntArray]:
+    """Return the samples of one class, in random order, cut at the rounded sums of shares."""
+    sums = np.cumsum(rng.dirichlet(np.full(users, alpha)))[:-1]
+    return np.split(rng.permutation(members), np.rint(sums * len(members)).astype(np.int64))
+
+
+def _writers(dataset: Dataset, users: int) -> Parts:
+    if dataset.writers is None:
+        allowed = [kind for kind in PARTITIONS if kind != "writers"]
+        raise ParameterError("partition", "writers", f"one of {', '.join(allowed)}: {dataset.name} names no writers")
+    known = np.unique(dataset.writers)[:users]
+    found = [np.flatnonzero(dataset.writers == writer) for writer in known]
+    return tuple(found + [np.empty(0, dtype=np.int64)] * (users - len(found)))

@@ -1,0 +1,35 @@
+"""Where the random numbers of a cell come from: one stream for each use, never one for each scheme.
+
+Schemes with one seed thereby see the same partition, first model, batches, users, delays and staleness. Source:
+spec/experiments.md, section 3 (EXP-08).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+
+PARTITION, MODEL, BATCHES, CHOICE, DELAY, STALENESS, WEIGHTS, QUANTISER, ATTACK, KEYS = range(10)
+MOST = 2**32 - 1
+
+
+def stream(seed: int, which: int, *numbers: int) -> np.random.Generator:
+    """Return the generator of one use of random numbers in a cell.
+
+    Parameters
+    ----------
+    seed : int
+        The seed of the cell, in ``[0, 2**32)``.
+    which : int
+        What the numbers are for, such as `BATCHES`.
+    numbers : int
+        What tells apart the streams of this use, such as a round and a user; each in ``[0, 2**32)``.
+
+    Raises
+    ------
+    ParameterError
+        A number is out of its range.
+    """
+    key = [validate.integer("seed", seed, 0, MOST), validate.integer("which", which, 0, KEYS)]
+    return np.random.default_rng([*key, *(validate.integer("numbers", number, 0, MOST) for number in numbers)])

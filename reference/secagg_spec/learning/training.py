@@ -1,0 +1,264 @@
+"""Users train on their own samples: one after the other, or many at once with the same result.
+
+Each engine takes the same steps. `loop` trains one user at a time. `vmap` stacks the parameters of users and lets
+PyTorch derive the gradients of all at once; the batches of users with fewer samples are filled up with samples of
+weight 0, and users that are through drop out. `stacked` does so with products of stacked matrices, for networks of
+dense layers, and needs no derivation: the gradient is written out.
+
+====================  ============================
+spec                  here
+====================  ============================
+E, B, eta_l, lambda   `LocalSGD`
+====================  ============================
+
+Source: spec/experiments.md, section 3 (EXP-06, EXP-07).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn import functional
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.learning.models import Model
+
+if TYPE_CHECKING:
+    from secagg_spec.learning.datasets import Samples
+
+IntArray: TypeAlias = NDArray[np.int64]
+Tensors: TypeAlias = tuple[torch.Tensor, ...]
+Batch: TypeAlias = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Images, labels, and the weight of each sample in the loss of its user, which is 0 of one that only fills up."""
+ENGINES = ("auto", "loop", "vmap", "stacked")
+_TOGETHER = 2**20
+"""How many parameters are trained together: about as many as a cache holds."""
+
+
+@dataclass(frozen=True)
+class LocalSGD:
+    """E epochs of batches of B samples, the learning rate, momentum, and weight decay.
+
+    Raises
+    ------
+    ParameterError
+        Epochs or batch are no integer above 0.
+    OutOfRange
+        The rate is not a finite number above 0, or momentum or decay are not in [0, 1).
+    """
+
+    epochs: int
+    batch: int
+    rate: float
+    momentum: float = 0.0
+    decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        validate.integer("epochs", self.epochs, 1)
+        validate.integer("batch", self.batch, 1)
+        _positive("rate", self.rate)
+        for name in ("momentum", "decay"):
+            if not 0 <= getattr(self, name) < 1:
+                raise OutOfRange(name, getattr(self, name), "in [0, 1)")
+
+
+def batches(part: IntArray, sgd: LocalSGD, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Yield the batches of a user, each numbers of samples: in each epoch all of them, in fresh order (EXP-06)."""
+    for _ in range(sgd.epochs):
+        order = part[rng.permutation(len(part))]
+        for start in range(0, len(order), sgd.batch):
+            yield order[start : start + sgd.batch]
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Trains users on samples; `engine` is one of `ENGINES`, where `auto` takes what was measured to be faster.
+
+    Raises
+    ------
+    ParameterError
+        No engine has this name, or it does not train this model so.
+    """
+
+    model: Model
+    samples: Samples
+    sgd: LocalSGD
+    engine: str = "auto"
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise ParameterError("engine", self.engine, f"one of {', '.join(ENGINES)}")
+        if self.engine == "stacked" and not self._written_out:
+            raise ParameterError("engine", self.engine, "for dense layers without momentum only: take vmap or loop")
+
+    @property
+    def _written_out(self) -> bool:
+        """Whether `stacked` can train this."""
+        return self.model.dense is not None and not self.sgd.momentum
+
+    @property
+    def chosen(self) -> str:
+        """The engine that trains.
+
+        On a processor convolutions gain nothing from vmap (tests/benchmarks/training.py).
+        """
+        if self.engine != "auto":
+            return self.engine
+        if self._written_out:
+            return "stacked"
+        return "loop" if self.device == "cpu" and self.model.dense is None else "vmap"
+
+    @cached_property
+    def _data(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """All images and labels."""
+        return torch.tensor(self.samples.x, device=self.device), torch.tensor(self.samples.y, device=self.device)
+
+    def train(
+        self,
+        starts: RealArray,
+        parts: Sequence[IntArray],
+        rngs: Sequence[np.random.Generator],
+        rate: float | None = None,
+    ) -> RealArray:
+        """Return the models that users have trained.
+
+        Parameters
+        ----------
+        starts : array (U, d) of float64
+            What each user begins with.
+        parts : sequence of U arrays
+            The numbers of the samples of each user, one or more.
+        rngs : sequence of U generators
+            What draws the order of the samples of each user.
+        rate : float, optional
+            A learning rate in place of that of `sgd`.
+
+        Returns
+        -------
+        array (U, d) of float64
+            May hold numbers that are not finite, when training diverges. Steps are taken in binary32, and what a
+            user moved is added to its start in binary64: whoever takes no step returns exactly what it began with.
+
+        Raises
+        ------
+        ParameterError
+            A user has no sample, the numbers of users differ, or the rate is no finite number above 0.
+        """
+        starts = validate.reals("starts", starts, (len(parts), self.model.d))
+        rate = self.sgd.rate if rate is None else _positive("rate", rate)
+        plans = [list(batches(part, self.sgd, rng)) for part, rng in zip(parts, rngs, strict=True)]
+        if not all(plans):
+            raise ParameterError(f"parts[{plans.index([])}]", [], "one sample or more")
+        before = torch.from_numpy(starts).to(self.device, torch.float32)
+        after = before.clone()
+        self._train(after, plans, rate)
+        moved: RealArray = (after - before).to("cpu", torch.float64).numpy()
+        return starts + moved
+
+    def _train(self, flat: torch.Tensor, plans: Sequence[Sequence[IntArray]], rate: float) -> None:
+        """Train each row of `flat` in place."""
+        if self.chosen == "loop":
+            for row, plan in zip(flat, plans, strict=True):
+                self._alone(row, plan, rate)
+            return
+        longest = sorted(range(len(plans)), key=lambda user: -len(plans[user]))
+        size = max(1, _TOGETHER // self.model.d)
+        for start in range(0, len(longest), size):
+            users = longest[start : start + size]
+            rows = flat[users]
+            self._together(rows, [plans[user] for user in users], rate)
+            flat[users] = rows
+
+    # ------------------------------------------------------------------------------------------------------- one user
+
+    def _alone(self, row: torch.Tensor, plan: Sequence[IntArray], rate: float) -> None:
+        """Train one user."""
+        images, labels = self._data
+        parameters = tuple(view.requires_grad_() for view in self.model.views(row.detach()))
+        velocities = self.model.views(torch.zeros_like(row))
+        for batch in plan:
+            chosen = torch.from_numpy(batch).to(self.device)
+            loss = functional.cross_entropy(self.model.logits(parameters, images[chosen]), labels[chosen])
+            self._move(parameters, torch.autograd.grad(loss, parameters), velocities, rate)
+
+    def _move(self, parameters: Tensors, gradients: Sequence[torch.Tensor], velocities: Tensors, rate: float) -> None:
+        """Take one step."""
+        with torch.no_grad():
+            for x, gradient, velocity in zip(parameters, gradients, velocities, strict=True):
+                step = gradient.add(x, alpha=self.sgd.decay) if self.sgd.decay else gradient
+                if self.sgd.momentum:
+                    step = velocity.mul_(self.sgd.momentum).add_(step)
+                x.sub_(step, alpha=rate)
+
+    # ------------------------------------------------------------------------------------------------------ many users
+
+    def _together(self, rows: torch.Tensor, plans: Sequence[Sequence[IntArray]], rate: float) -> None:
+        """Train users, of whom those with more steps come first; those that are through take no part in a step."""
+        parameters, velocities = self.model.views(rows), self.model.views(torch.zeros_like(rows))
+        step = self._step_written_out if self.chosen == "stacked" else self._step_derived()
+        for number in range(len(plans[0])):
+            active = [plan[number] for plan in plans if len(plan) > number]
+            mine, fast = (tuple(one[: len(active)] for one in all_) for all_ in (parameters, velocities))
+            step(mine, self._batch(active), fast, rate)
+
+    def _batch(self, chosen: Sequence[IntArray]) -> Batch:
+        """Return the batches of users, filled up to one length; a sample counts 1/B of its user's B, or nothing."""
+        images, labels = self._data
+        lengths = np.array([len(one) for one in chosen])
+        numbers, weights = np.zeros((2, len(chosen), lengths.max()))
+        for row, weight, one in zip(numbers, weights, chosen, strict=True):
+            row[: len(one)], weight[: len(one)] = one, 1 / len(one)
+        at = torch.from_numpy(numbers.astype(np.int64)).to(self.device)
+        return images[at], labels[at], torch.from_numpy(weights.astype(np.float32)).to(self.device)
+
+    def _step_derived(self) -> Callable[[Tensors, Batch, Tensors, float], None]:
+        """Return what takes a step, with gradients that PyTorch derives."""
+        gradients = torch.func.vmap(torch.func.grad(self._loss))
+
+        def step(parameters: Tensors, batch: Batch, velocities: Tensors, rate: float) -> None:
+            self._move(parameters, gradients(parameters, *batch), velocities, rate)
+
+        return step
+
+    def _loss(self, parameters: Tensors, x: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Return the weighted sum of the cross-entropies of one user's batch."""
+        return functional.cross_entropy(self.model.logits(parameters, x), y, reduction="none") @ weights
+
+    @torch.no_grad()
+    def _step_written_out(self, parameters: Tensors, batch: Batch, velocities: Tensors, rate: float) -> None:
+        """Take a step of dense layers: the gradient of the logits is softmax minus one-hot, the rest are products."""
+        images, labels, weights = batch
+        signals = [images.flatten(2)]
+        for matrix, bias in _pairs(parameters):
+            inner = signals[-1] if len(signals) == 1 else signals[-1].clamp_(min=0)
+            signals.append(torch.baddbmm(bias.unsqueeze(1), inner, matrix.transpose(1, 2)))
+        slope = torch.softmax(signals.pop(), 2)
+        slope.scatter_add_(2, labels.unsqueeze(2), torch.full_like(slope[:, :, :1], -1.0)).mul_(weights.unsqueeze(2))
+        for (matrix, bias), below in zip(reversed(_pairs(parameters)), reversed(signals), strict=True):
+            further = torch.bmm(slope, matrix).mul_(below > 0) if below is not signals[0] else slope
+            shrunk = 1 - rate * self.sgd.decay
+            matrix.baddbmm_(slope.transpose(1, 2), below, beta=shrunk, alpha=-rate)
+            bias.mul_(shrunk).sub_(slope.sum(1), alpha=rate)
+            slope = further
+
+
+def _pairs(parameters: Tensors) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return weights and biases, layer by layer."""
+    return list(pairwise(parameters))[::2]
+
+
+def _positive(name: str, value: float) -> float:
+    """Return a learning rate when it is one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < np.inf:
+        raise OutOfRange(name, value, "a finite number above 0")
+    return float(value)

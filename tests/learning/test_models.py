@@ -1,0 +1,78 @@
+"""Properties of the models."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from secagg_spec.errors import LengthMismatch, ParameterError
+from secagg_spec.learning import models
+from tests.learning import stand_in
+
+COUNTS = {
+    ("logistic", 1, 8): 650,
+    ("logistic", 1, 28): 7_850,
+    ("mlp", 1, 8): 64 * 32 + 32 + 32 * 10 + 10,
+    ("mlp", 1, 28): 79_510,
+    ("lenet5", 1, 28): 61_706,
+    ("mcmahan-cnn", 1, 28): 1_663_370,
+    ("femnist-cnn", 1, 28): 1_199_882,
+    ("heterosag-cnn", 3, 32): 117_706,
+    ("fedml-cnn", 3, 32): 1_756_426,
+    ("flsim-cnn", 3, 32): 31_530,
+    ("vgg11", 3, 32): 9_225_610,
+}
+"""The parameters of the papers' networks, by hand from their tables; that of McMahan et al. is theirs."""
+
+
+@pytest.mark.parametrize(("name", "channels", "side"), list(COUNTS))
+def test_models_have_as_many_parameters_as_in_the_papers(name: str, channels: int, side: int) -> None:
+    data = stand_in.dataset(3, channels=channels, side=side)
+    model = models.build(name, data)
+    assert model.d == COUNTS[name, channels, side]
+    vector = model.initial(np.random.default_rng(0))
+    assert vector.shape == (model.d,)
+    logits = model.logits(model.views(torch.from_numpy(vector).float()), torch.from_numpy(data.train.x))
+    assert logits.shape == (3, 10)
+
+
+def test_every_model_is_counted() -> None:
+    assert {name for name, _, _ in COUNTS} == set(models.NAMES)
+
+
+def test_other_names_and_images_that_are_too_small_are_refused() -> None:
+    with pytest.raises(ParameterError, match="one of logistic, mlp"):
+        models.build("lenet", stand_in.dataset())
+    for name in ("lenet5", "heterosag-cnn", "vgg11"):
+        with pytest.raises(ParameterError, match="8x8 pixels"):
+            models.build(name, stand_in.dataset())
+
+
+def test_models_start_as_the_papers_say() -> None:
+    ours = models.build("heterosag-cnn", stand_in.dataset(3, channels=3, side=32))
+    weights, biases, *_, last = ours.views(torch.from_numpy(ours.initial(np.random.default_rng(0))))
+    bound = math.sqrt(6 / (3 * 9 + 16 * 9))
+    assert 0.9 * bound < float(weights.abs().max()) <= bound
+    assert not biases.any()
+    assert not last.any()
+    other = models.build("fedml-cnn", stand_in.dataset(3, channels=3, side=32))
+    weights, biases, *_ = other.views(torch.from_numpy(other.initial(np.random.default_rng(0))))
+    for part in (weights, biases):
+        assert 0.9 / math.sqrt(75) < float(part.abs().max()) <= 1 / math.sqrt(75)
+
+
+def test_the_score_of_a_logistic_regression_is_that_of_numpy() -> None:
+    data = stand_in.dataset(2_300)
+    model = models.build("logistic", data)
+    vector = model.initial(np.random.default_rng(1))
+    logits = data.test.x.reshape(len(data.test.y), -1) @ vector[:640].reshape(10, 64).T + vector[640:]
+    right = float((logits.argmax(1) == data.test.y).mean())
+    peak = logits.max(axis=1)
+    losses = peak + np.log(np.exp(logits - peak[:, None]).sum(axis=1)) - logits[np.arange(2_300), data.test.y]
+    assert model.accuracy(vector, data.test) == pytest.approx(right, abs=1e-3)
+    assert model.loss(vector, data.test) == pytest.approx(float(losses.mean()), rel=1e-5)
+    with pytest.raises(LengthMismatch):
+        model.loss(vector[1:], data.test)
