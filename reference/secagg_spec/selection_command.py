@@ -207,24 +207,9 @@ def as_json(settings: Settings, courses: Sequence[Course]) -> dict[str, Any]:
         "rounds": settings.rounds,
         "seed": settings.seed,
         "dropout": [str(rate) for rate in selection.rates_of_users(settings)],
-        "schemes": [_scheme(course) for course in courses],
+        "schemes": [selection.as_json(course) for course in courses],
         "statements": [
             {"claim": one.claim, "statement": one.statement, "holds": one.holds, "shown": one.shown}
             for one in selection.verdicts(courses)
         ],
-    }
-
-
-def _scheme(course: Course) -> dict[str, Any]:
-    return {
-        "name": course.scheme.name,
-        "strategy": course.scheme.strategy,
-        "batch": course.scheme.parameters.T,
-        "family": str(course.family),
-        "strong": course.strong,
-        "weak": [[bounds.low, bounds.high] for bounds in course.weak],
-        "fairness_gap": [str(gap) for gap in course.gaps],
-        "cardinality": [str(mean) for mean in course.cardinalities],
-        "expected_cardinality": float(course.expected),
-        "log": [[int(user) for user in row.nonzero()[0]] for row in course.log],
     }

@@ -63,6 +63,7 @@ class Found:
     bound: float = 0.0
     by: Any = "plain"
     moved: int = 0
+    error: float = 0.0
 
 
 class Plain:
@@ -91,7 +92,7 @@ class Off:
     def aggregate(self, updates: RealArray, weights: Sequence[Any], **of_round: Any) -> Any:
         """The mean, and the error in one coordinate."""
         mean = plain_mean(weights, updates) + np.array([0.0, self.error, 0.0])
-        return Found(mean, self.bound, "shortcut", self.moved)
+        return Found(mean, self.bound, "shortcut", self.moved, self.error)
 
 
 class Narrow(Plain):

@@ -45,9 +45,9 @@ class Range:
         """Return Delta_K, the distance of two neighbouring levels."""
         return (self.high - self.low) / (levels - 1)
 
-    def value(self, numbers: RealArray, levels: int) -> RealArray:
-        """Return r1 + Delta_K * k for each number k, which is r2 itself for K - 1."""
-        share = numbers / np.float64(levels - 1)
+    def value(self, numbers: RealArray, levels: int | RealArray) -> RealArray:
+        """Return r1 + Delta_K * k for each number k, which is r2 itself for K - 1; each may have its own K."""
+        share = numbers / (np.asarray(levels, np.float64) - 1)
         return np.asarray(self.low * (1 - share) + self.high * share, np.float64)
 
     def clip(self, x: RealArray) -> RealArray:

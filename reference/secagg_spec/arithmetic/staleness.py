@@ -30,6 +30,7 @@ MAX_TAU = 2**32 - 1
 _RANGES = (("numerator", 0, MAX_NUMERATOR), ("denominator", 1, MAX_DENOMINATOR), ("start", 0, MAX_TAU))
 _TEXT = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20}|/[0-9]{1,20})?", re.ASCII)
 _DRAWS = 2**53
+_DIGITS = 10
 _ALLOWED = (
     f"a fraction p/r with 0 <= p <= {MAX_NUMERATOR} and 1 <= r <= {MAX_DENOMINATOR}: an integer, a Fraction, "
     'a string such as "0.5" or "1/2", or a float that is exactly one; the float 0.1 is not 1/10, "0.1" is'
@@ -138,6 +139,25 @@ def _exact(name: str, value: object) -> Fraction | None:
         return Fraction(value)
     except (ValueError, OverflowError, ZeroDivisionError):
         return None
+
+
+def read(name: str, text: str) -> Staleness:
+    """Return the function that a text names: ``constant``, ``polynomial:1/2`` or ``hinge:1/2,4``.
+
+    Raises
+    ------
+    ParameterError
+        It names none; `name` is what the refusal calls it.
+    """
+    kind, _, numbers = text.partition(":") if isinstance(text, str) else ("", "", "")
+    if kind == "polynomial" and numbers:
+        return Staleness.polynomial(numbers)
+    slope, comma, start = numbers.partition(",")
+    if kind == "hinge" and comma and start.isascii() and start.isdecimal() and len(start) <= _DIGITS:
+        return Staleness.hinge(slope, int(start))
+    if text != "constant":
+        raise ParameterError(name, text, "constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2")
+    return Staleness.constant()
 
 
 def floor_weight(staleness: Staleness, c_g: int, tau: int) -> int:

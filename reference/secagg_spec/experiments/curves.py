@@ -13,7 +13,7 @@ def band(
 ) -> None:
     """Draw the mean of the runs of all seeds against x, and a band from the least to the largest.
 
-    A run that ended early has fewer numbers; from its end on the others are drawn without it, and a cross marks the end.
+    A run that ended early has fewer numbers; from its end on the others are drawn without it, and a cross marks it.
 
     Parameters
     ----------

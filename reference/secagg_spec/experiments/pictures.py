@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -10,6 +10,7 @@ from typing import Any
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments.selection import Course, trade_off
+from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.weights import Bounds
 
 _STYLE: Mapping[str, Any] = MappingProxyType(
@@ -51,15 +52,30 @@ def library() -> ModuleType:
 
 def draw(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
     """Draw figures 3, 4 and 5 of Multi-RoundSecAgg into a folder, each as SVG and PNG, and return the files."""
+    return write(lambda plt: _figures(plt, courses), folder)
+
+
+def _figures(plt: Any, courses: Sequence[Course]) -> dict[str, Any]:
+    return {
+        "figure-3": figure_3(plt, courses[0].scheme.parameters),
+        "figure-4": figure_4(plt, courses),
+        "figure-5": figure_5(plt, courses),
+    }
+
+
+def write(drawing: Callable[[Any], Mapping[str, Any]], folder: Path) -> tuple[Path, ...]:
+    """Write what is drawn with pyplot in the style of the project, by name, as SVG and PNG; return the files.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed.
+    """
     mpl = library()
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     with mpl.rc_context(dict(_STYLE)):
-        drawn = {
-            "figure-3": _figure_3(plt, courses),
-            "figure-4": _figure_4(plt, courses),
-            "figure-5": _figure_5(plt, courses),
-        }
+        drawn = drawing(plt)
         return tuple(path for name, figure in drawn.items() for path in _saved(plt, figure, folder / name))
 
 
@@ -79,7 +95,8 @@ def _looks(courses: Sequence[Course]) -> dict[str, tuple[str, str, str]]:
     return base | {name: _BATCHES[divmod(at, len(_BATCHES))[1]] for at, name in enumerate(others)}
 
 
-def _figure_4(plt: Any, courses: Sequence[Course]) -> Any:
+def figure_4(plt: Any, courses: Sequence[Course]) -> Any:
+    """Draw privacy, fairness gap and cardinality after each round."""
     figure, (privacy, gap, mean) = plt.subplots(1, 3, figsize=(14, 4.9), layout="constrained")
     looks = _looks(courses)
     for course in courses:
@@ -115,7 +132,8 @@ def _ends(bounds: Bounds) -> tuple[int, int]:
     return bounds.low, bounds.high
 
 
-def _figure_5(plt: Any, courses: Sequence[Course]) -> Any:
+def figure_5(plt: Any, courses: Sequence[Course]) -> Any:
+    """Draw the privacy after all rounds against the cardinality."""
     figure, axes = plt.subplots(figsize=(6.6, 4.9), layout="constrained")
     looks = _looks(courses)
     for course in courses:
@@ -134,9 +152,8 @@ def _figure_5(plt: Any, courses: Sequence[Course]) -> Any:
     return figure
 
 
-def _figure_3(plt: Any, courses: Sequence[Course]) -> Any:
+def figure_3(plt: Any, parameters: Parameters) -> Any:
     """Draw theorem 1 for each rate: the paper's figure has one of them and does not say which."""
-    parameters = courses[0].scheme.parameters
     figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
     for rate, colour in zip(_RATES, plt.get_cmap("viridis")([0.0, 0.22, 0.44, 0.66, 0.86]), strict=True):
         pairs = trade_off(parameters.N, parameters.K, rate)

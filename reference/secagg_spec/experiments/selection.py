@@ -15,10 +15,11 @@ All schemes see the same users drop out. Source: Multi-RoundSecAgg, section 6; c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,8 @@ MOST_USERS = 1000
 MOST_ROUNDS = 10_000
 MOST_SEED = 2**32 - 1
 ALMOST = Fraction(98, 100)
-RULES = ("fair", "least", "uniform")
 """How much of a cardinality is almost the same."""
+RULES = ("fair", "least", "uniform")
 Tell = Callable[[str, float], None]
 """Takes what is done next, and which share of all is done."""
 
@@ -185,16 +186,54 @@ def _courses(settings: Settings, rates: Sequence[Fraction], there: Log, tell: Te
         tell(f"{scheme.name}: rounds", number / len(chosen))
         log = take_rounds(settings, scheme, there)
         tell(f"{scheme.name}: privacy", (number + 0.2) / len(chosen))
-        yield Course(
-            scheme,
-            log,
-            metrics.strong_privacy(log),
-            tuple(least_weights(log, effort=effort)),
-            tuple(metrics.fairness_gaps(log)),
-            tuple(metrics.cardinalities(log)),
-            metrics.expected_cardinality(scheme.parameters, rates),
-            family_size(scheme.parameters),
-        )
+        yield course(scheme, log, rates, tuple(least_weights(log, effort=effort)))
+
+
+def course(scheme: Scheme, log: Log, rates: Sequence[Fraction], weak: tuple[Bounds, ...]) -> Course:
+    """Return what became of a scheme, of who was in the sum of each round and bounds of the weak privacy."""
+    return Course(
+        scheme,
+        log,
+        metrics.strong_privacy(log),
+        weak,
+        tuple(metrics.fairness_gaps(log)),
+        tuple(metrics.cardinalities(log)),
+        metrics.expected_cardinality(scheme.parameters, rates),
+        family_size(scheme.parameters),
+    )
+
+
+def as_json(course: Course) -> dict[str, Any]:
+    """Return a course as JSON holds it: fractions as strings, series with a member for each round."""
+    return {
+        "name": course.scheme.name,
+        "strategy": course.scheme.strategy,
+        "batch": course.scheme.parameters.T,
+        "family": str(course.family),
+        "strong": course.strong,
+        "weak": [[bounds.low, bounds.high] for bounds in course.weak],
+        "fairness_gap": [str(gap) for gap in course.gaps],
+        "cardinality": [str(mean) for mean in course.cardinalities],
+        "expected_cardinality": float(course.expected),
+        "log": [[int(user) for user in row.nonzero()[0]] for row in course.log],
+    }
+
+
+def of_json(found: Mapping[str, Any], users: int, per_round: int) -> Course:
+    """Return the course of what `as_json` gave; its bounds name no users, and `expected` is the nearest double."""
+    log = np.zeros((len(found["log"]), users), dtype=bool)
+    for row, chosen in zip(log, found["log"], strict=True):
+        row[chosen] = True
+    return Course(
+        Scheme(found["name"], found["strategy"], Parameters(users, per_round, found["batch"])),
+        log,
+        found["strong"],
+        tuple(Bounds(low, high, ()) for low, high in found["weak"]),
+        tuple(map(Fraction, found["fairness_gap"])),
+        tuple(map(Fraction, found["cardinality"])),
+        Fraction(found["expected_cardinality"]),
+        int(found["family"]),
+    )
 
 
 # ------------------------------------------------------------------------------------------------- what is to be seen

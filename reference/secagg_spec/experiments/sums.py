@@ -11,11 +11,11 @@ import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import OutOfRange
 from secagg_spec.privacy.reconstruction import Integers
 from secagg_spec.protocols import secagg
-from secagg_spec.protocols.shape import Randomness
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.metrics import Log
 from secagg_spec.selection.strategies import choose, ranges
@@ -51,20 +51,20 @@ def secure_sum(models: Integers, *, seed: bytes, round: int) -> Integers:
     largest = int(np.abs(models).max(initial=0))
     if largest * K > (MODULUS - 1) // 2:
         raise OutOfRange("models", largest, f"at most {(MODULUS - 1) // 2 // K} in magnitude, for sums of {K}")
-    result = secagg.run_round(
-        _parameters(K, models.shape[1]),
-        np.stack([ring.encode_signed(model) for model in models]),
-        randomness=_randomness(K, models.shape[1], seed, round),
-        round=round,
-    )
-    return ring.decode_signed(result.aggregate)
+    elements = np.stack([ring.encode_signed(model) for model in models])
+    return ring.decode_signed(secure_elements(elements, ring, seed, round))
+
+
+def secure_elements(models: UintArray, ring: Ring, seed: bytes, round: int) -> UintArray:
+    """Return the sum in a ring of the models (K, d) of a round's users, by a round of SecAgg."""
+    K, d = models.shape
+    p = parameters_of(ring.modulus, K, d)
+    sources = {user: SeededSource(seed, f"round {round}, user {user}") for user in range(K)}
+    result = secagg.run_round(p, models, randomness=secagg.draw_randomness(p, sources), round=round)
+    return result.aggregate
 
 
 @cache
-def _parameters(K: int, d: int) -> secagg.Parameters:
-    return secagg.Parameters(R=MODULUS, N=K, D=0, T=1, t=LEAST_USERS, k=K - 1, d=d)
-
-
-def _randomness(K: int, d: int, seed: bytes, round: int) -> dict[int, Randomness]:
-    sources = {user: SeededSource(seed, f"round {round}, user {user}") for user in range(K)}
-    return secagg.draw_randomness(_parameters(K, d), sources)
+def parameters_of(modulus: int, K: int, d: int) -> secagg.Parameters:
+    """Return the numbers of a round in which K users take part and none may drop out."""
+    return secagg.Parameters(R=modulus, N=K, D=0, T=1, t=LEAST_USERS, k=K - 1, d=d)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.arithmetic.staleness import Staleness, read
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import ParameterError
@@ -28,7 +28,6 @@ MOST_MESSAGES = 50_000
 MOST_ROUNDS = 100_000
 _TOLD = 12
 _ROOM = 40
-_DIGITS = 10
 _START = 3.0
 
 
@@ -119,7 +118,7 @@ def _parameters(options: argparse.Namespace) -> Parameters:
     levels = {"c_l": options.update_level, "c_g": options.weight_level, "tau_max": options.max_staleness}
     refuse_large("users * users + users * length", N * N + N * validate.integer("length", options.length, 1))
     validate.integer("buffer", K, 1, N)
-    parameters = Parameters(**numbers, **levels, staleness=_staleness(options.staleness))
+    parameters = Parameters(**numbers, **levels, staleness=read("--staleness", options.staleness))
     if active:
         fewest = max((N + T) // 2 + 1, U)
         return basecagg_active.with_signatures(parameters, fewest if options.signatures is None else options.signatures)
@@ -148,19 +147,6 @@ def _write_log(path: Path, N: int, events: Sequence[Event]) -> None:
     except OSError as error:
         raise ParameterError("--write-log", str(path), f"a file that can be written: {error}") from error
     print(f"{len(events)} events written to {path}")
-
-
-def _staleness(text: str) -> Staleness:
-    """Return the function of the option ``--staleness``."""
-    kind, _, numbers = text.partition(":")
-    if kind == "polynomial" and numbers:
-        return Staleness.polynomial(numbers)
-    slope, comma, start = numbers.partition(",")
-    if kind == "hinge" and comma and start.isascii() and start.isdecimal() and len(start) <= _DIGITS:
-        return Staleness.hinge(slope, int(start))
-    if text != "constant":
-        raise ParameterError("--staleness", text, "constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2")
-    return Staleness.constant()
 
 
 def _yardstick(p: Parameters, eta_g: float) -> fedbuff.ServerState:

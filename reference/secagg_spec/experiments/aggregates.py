@@ -1,0 +1,232 @@
+"""What an aggregator is given and what it returns, and the plain weighted mean, by which all are measured.
+
+====================  ==========================================
+text                  here
+====================  ==========================================
+K, d                  the rows and columns of `updates`
+w_i, Delta_i          `weights`, rows of `updates`
+c_l                   `level` of an aggregator, 1 / `bound`
+====================  ==========================================
+
+Source: spec/experiments.md, section 4 (EXP-13 to EXP-16).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
+
+PLAIN: Literal["plain"] = "plain"
+PROTOCOL: Literal["protocol"] = "protocol"
+SHORTCUT: Literal["shortcut"] = "shortcut"
+Way: TypeAlias = Literal["plain", "protocol", "shortcut"]
+LAST_ROUND = 2**32 - 2
+
+
+class Disagreement(Exception):
+    """Two ways to one aggregate do not meet as they must (EXP-13, EXP-14): the run has to stop."""
+
+
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """The aggregate of a round.
+
+    Parameters
+    ----------
+    mean : array (d,) of float64
+        The aggregate itself.
+    bound : float
+        What each coordinate differs from the plain mean by at most; 0 without a quantiser, infinite for no mean.
+    by : {"plain", "protocol", "shortcut"}
+        Whether the whole protocol ran, the sum of quantised updates stood for it, or there is none (EXP-15).
+    moved : int
+        How many numbers were moved to a bound of the quantiser's range (EXP-16).
+    error : float
+        The largest difference from the same aggregate without quantisation, which is below the step (EXP-13).
+    """
+
+    mean: RealArray
+    bound: float
+    by: Way
+    moved: int = 0
+    error: float = 0.0
+
+
+class Aggregator(Protocol):
+    """What gives the aggregate of the updates of a round."""
+
+    name: str
+
+    def aggregate(
+        self,
+        updates: RealArray,
+        weights: Sequence[float | int],
+        *,
+        users: Sequence[int],
+        round: int,
+        taus: Sequence[int] | None = None,
+        draws: RealArray | None = None,
+    ) -> Aggregate:
+        """Return the aggregate of a round.
+
+        Parameters
+        ----------
+        updates : array (n, d) of float64
+            A row for each user, finite numbers.
+        weights : sequence of n numbers
+            Whole numbers, at least 0 and not all 0; the plain aggregator takes real ones.
+        users : sequence of int
+            Whose the rows are: different ones, in ``[0, N)``.
+        round : int
+            The number of the round.
+        taus : sequence of int, optional
+            How many rounds old each update is; all are fresh when left out.
+        draws : array (n,) of float64, optional
+            What the weights of a buffer were rounded with: multiples of 2**-53 in ``[0, 1)``; zeros when left out.
+
+        Raises
+        ------
+        ParameterError
+            An argument is not as said, or the weights are not those that a protocol gives.
+        OutOfRange
+            A number is outside the range of the quantiser (EXP-16), or not finite; the error names the user.
+        Disagreement
+            The aggregate is not the one that it must be (EXP-13, EXP-14).
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The checked arguments of a round, by ascending user."""
+
+    updates: RealArray
+    weights: tuple[float | int, ...]
+    users: tuple[int, ...]
+    round: int
+    taus: tuple[int, ...]
+    draws: RealArray
+
+    @property
+    def count(self) -> int:
+        """How many users there are in the round."""
+        return len(self.users)
+
+    @property
+    def total(self) -> int:
+        """The sum of whole weights."""
+        return int(sum(self.weights))
+
+    @property
+    def stamps(self) -> tuple[int, ...]:
+        """The round of the model that each update began with."""
+        return tuple(self.round - tau for tau in self.taus)
+
+
+def checked(
+    updates: RealArray,
+    weights: Sequence[float | int],
+    users: Sequence[int],
+    round: int,
+    taus: Sequence[int] | None,
+    draws: RealArray | None,
+    *,
+    shape: tuple[int, int],
+    whole: bool = True,
+) -> Given:
+    """Return the arguments of a round, sorted by user; `shape` is N and d, and weights have to be whole or may be real.
+
+    Raises
+    ------
+    ParameterError
+        They are not as `Aggregator.aggregate` says.
+    """
+    N, d = shape
+    names = validate.users("users", users, N)
+    n, round = validate.integer("len(users)", len(names), 1), validate.integer("round", round, 0, LAST_ROUND)
+    numbers = _weights(weights, n, whole)
+    ages = [validate.integer("taus", tau, 0, round) for tau in _long("taus", [0] * n if taus is None else taus, n)]
+    rounding = validate.reals("draws", np.zeros(n) if draws is None else draws, (n,))
+    rows = _rows(updates, (n, d), names, round)
+    order = sorted(range(n), key=names.__getitem__)
+    sorted_weights, sorted_names = tuple(numbers[at] for at in order), tuple(names[at] for at in order)
+    return Given(rows[order], sorted_weights, sorted_names, round, tuple(ages[at] for at in order), rounding[order])
+
+
+def weighted_mean(rows: RealArray, weights: Sequence[float | int]) -> RealArray:
+    """Return sum of w_i x_i over sum of w_i, for rows x_i (n, d), added one after the other."""
+    total = np.zeros(rows.shape[1])
+    for weight, row in zip(weights, rows, strict=True):
+        total += weight * row
+    return total / math.fsum(weights)
+
+
+def due(every: int, round: int) -> bool:
+    """Return whether the whole protocol runs in a round: in each `every`-th one, in none for 0."""
+    return every > 0 and divmod(round, every)[1] == 0
+
+
+def agree(name: str, round: int, shortcut: RealArray, protocol: RealArray) -> None:
+    """Refuse a shortcut that is not the aggregate of the whole protocol, bit for bit (EXP-14)."""
+    if shortcut.tobytes() != protocol.tobytes():
+        raise Disagreement(f"{name}, round {round}: the sum of quantised updates is not what the protocol returns")
+
+
+def error_within(name: str, round: int, mean: RealArray, exact: RealArray, bound: float) -> float:
+    """Return the largest difference of an aggregate from the one without quantisation, which is below a bound (EXP-13).
+
+    Raises
+    ------
+    Disagreement
+        It is not.
+    """
+    error = float(np.abs(mean - exact).max())
+    if not error < bound:
+        what = f"differs by {error:.6g} from the one without quantisation, which must be below {bound:.6g}"
+        raise Disagreement(f"{name}, round {round}: the aggregate {what}")
+    return error
+
+
+def _rows(updates: RealArray, shape: tuple[int, int], users: Sequence[int], round: int) -> RealArray:
+    updates = validate.binary64("updates", updates)
+    validate.array_shape("updates", updates, shape)
+    for user, row in zip(users, updates, strict=True):
+        finite = np.isfinite(row)
+        if not finite.all():
+            raise OutOfRange(whose(user, round), float(row[~finite][0]), "finite in each coordinate")
+    return updates
+
+
+def whose(user: int, round: int) -> str:
+    """Return what an error calls the update of a user."""
+    return f"update of user {user} in round {round}"
+
+
+def _weights(weights: Sequence[float | int], count: int, whole: bool) -> list[float | int]:
+    numbers = [_weight(weight, whole) for weight in _long("weights", weights, count)]
+    if not sum(numbers) > 0:
+        raise ParameterError("sum(weights)", sum(numbers), "positive")
+    return numbers
+
+
+def _weight(weight: float | int, whole: bool) -> float | int:
+    if whole:
+        return validate.integer("weights", weight, 0)
+    real = isinstance(weight, (int, float, np.integer, np.floating)) and not isinstance(weight, bool)
+    if not real or not 0 <= weight < math.inf:
+        raise ParameterError("weights", weight, "finite numbers, at least 0")
+    return float(weight)
+
+
+def _long(name: str, values: Sequence[float | int], count: int) -> Sequence[float | int]:
+    if len(validate.sequence(name, values, "numbers")) != count:
+        raise LengthMismatch(f"len({name})", len(values), f"{count}, one for each user")
+    return values

@@ -1,0 +1,193 @@
+"""HeteroSAg as a drop-in: quantised segments in the cells of subgroups, and mean, median or trimmed mean of the cells.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+G, n_g                `groups`, as equal as they can be, of users in ascending order
+K_g                   `levels`; None for cells of real numbers
+r1, r2, Delta_K       `range` and its steps
+B                     ``matrix``
+====================  ==========================================
+
+Each cell's mean differs by less than its step from that of the real numbers. Mean, coordinate-wise median and trimmed
+mean grow with each of their arguments, and move with all of them: they change by no more than the largest change of an
+argument. So the aggregate differs by less than the largest step from the same aggregate of cells of real numbers. For
+the mean that is the plain one; the median of cells has no plain counterpart.
+
+Source: HeteroSAg, section 4; spec/experiments.md, section 4 (EXP-13 to EXP-16).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import averages, validate
+from secagg_spec.arithmetic.levels import Range, quantize_levels
+from secagg_spec.arithmetic.quantizer import IntArray
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import ParameterError
+from secagg_spec.experiments.aggregates import PLAIN, Aggregate, Given
+from secagg_spec.experiments.aggregators_quantised import Quantised
+from secagg_spec.protocols import heterosag, secagg
+from secagg_spec.protocols.heterosag_averages import combine
+from secagg_spec.protocols.heterosag_plan import MATRICES, Cell, Parameters
+
+T = 1
+FEWEST_LEVELS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """The cells of a segment: its columns, who is in which cell (cells, n), how many, and levels (cells, 1)."""
+
+    start: int
+    stop: int
+    members: RealArray
+    counts: tuple[int, ...]
+    levels: RealArray
+
+    def means(self, values: RealArray) -> RealArray:
+        """Return the mean of each cell (cells, L), given numbers (n, d); of integers the sums are exact."""
+        result: RealArray = self.members @ values[:, self.start : self.stop] / np.array(self.counts)[:, None]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Who is in which cell with which levels, in a round of n users."""
+
+    parameters: Parameters
+
+    @cached_property
+    def segments(self) -> tuple[Segment, ...]:
+        """The cells by segment."""
+        rows: list[list[Cell]] = [[] for _ in self.parameters.lengths]
+        for cell in self.parameters.parts:
+            rows[cell.segment].append(cell)
+        return tuple(self._segment(row) for row in rows)
+
+    @cached_property
+    def levels(self) -> IntArray:
+        """The levels of each user in each coordinate (n, d)."""
+        table = np.zeros((self.parameters.N, self.parameters.count), np.int64)
+        for cell in self.parameters.parts:
+            table[sorted(cell.members), cell.segment] = cell.levels
+        return np.repeat(table, self.parameters.lengths, axis=1)
+
+    def _segment(self, row: Sequence[Cell]) -> Segment:
+        members = np.zeros((len(row), self.parameters.N))
+        for at, cell in enumerate(row):
+            members[at, sorted(cell.members)] = 1
+        levels = np.array([[cell.levels] for cell in row], np.float64)
+        return Segment(row[0].start, row[0].stop, members, tuple(len(cell.members) for cell in row), levels)
+
+
+class HeteroSAg(Quantised):
+    """HeteroSAg among the users of a round, who have to have equal weights.
+
+    The settings are ``groups``, ``levels`` (a number, one for each group, or None), ``range``, ``method``, ``trim`` and
+    ``matrix``; with the levels None, real numbers are averaged in the same cells, and there is no protocol.
+    """
+
+    name = "heterosag"
+
+    def __init__(self, settings: Mapping[str, Any], users: int, d: int, seed: int) -> None:
+        real = settings.get("levels") is None
+        super().__init__({"every": 0, **settings} if real else settings, users, d, seed)
+        self.groups = validate.integer("groups", settings.get("groups"), 2, self.N)
+        self.levels = _levels(settings.get("levels"), self.groups)
+        self.matrix = settings.get("matrix", MATRICES[0])
+        self.method = validate.one_of("method", settings.get("method", "mean"), averages.METHODS)
+        self.trim = settings.get("trim", 0)
+        self.range = Range(*_bounds(settings.get("range", (-1.0, 1.0))))
+        self.step = 0.0 if real else self.range.step(min(self.levels))
+        self._layouts: dict[int, Layout] = {}
+        if real and (self.every or self.clip):
+            raise ParameterError("every, clip", [self.every, self.clip], "0 and false where the levels are None")
+
+    @property
+    def real(self) -> bool:
+        """Whether there is no quantiser."""
+        return not self.step
+
+    @property
+    def bound(self) -> float:
+        """The step of the fewest levels; nothing bounds what is no mean."""
+        return self.step if self.method == "mean" else math.inf
+
+    def layout(self, n: int) -> Layout:
+        """Return the cells of a round of n users, at positions by ascending user."""
+        if n not in self._layouts:
+            sizes = tuple(len(part) for part in np.array_split(np.empty(n, bool), self.groups))
+            named: dict[str, Any] = {"range": self.range, "matrix": self.matrix, "subgroups": (1,) * self.groups}
+            p = Parameters(N=n, D=0, T=T, t=T + 2, d=self.d, sizes=sizes, levels=self.levels, **named)
+            self._layouts[n] = Layout(p)
+        return self._layouts[n]
+
+    def of(self, given: Given) -> Aggregate:
+        """Return the aggregate of checked arguments; of real numbers in cells where there is no quantiser."""
+        return Aggregate(self._of_cells(given.updates, given), self.bound, PLAIN) if self.real else super().of(given)
+
+    def check(self, given: Given) -> None:
+        """Refuse groups of fewer than three users, and weights that are not equal."""
+        self.layout(given.count)
+        if len(set(given.weights)) > 1:
+            raise ParameterError("weights", list(given.weights), "equal in HeteroSAg")
+
+    def limits(self, given: Given) -> tuple[float, float]:
+        """Return r1 and r2."""
+        return self.range.low, self.range.high
+
+    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
+        """Return the level of each number, by the levels of its cell."""
+        levels, values = self.layout(given.count).levels, np.zeros(numbers.shape, np.int64)
+        for K in sorted(set(self.levels)):
+            here = ... if len(set(self.levels)) == 1 else levels == K
+            x, rounding = numbers[here].ravel(), draws[here].ravel()
+            found = quantize_levels(x, levels=K, range=self.range, rounding=rounding).astype(np.int64)
+            values[here] = found.reshape(values[here].shape)
+        return values
+
+    def shortcut(self, values: IntArray, given: Given) -> RealArray:
+        """Return the combined means of the cells."""
+        segments, numbers = self.layout(given.count).segments, values.astype(np.float64)
+        means = [self.range.value(segment.means(numbers), segment.levels) for segment in segments]
+        return self._combined(means, [segment.counts for segment in segments])
+
+    def protocol(self, values: IntArray, given: Given) -> RealArray:
+        """Return the combined sums of the cells, by a round of HeteroSAg with all its messages."""
+        p = self.layout(given.count).parameters
+        randomness = secagg.draw_randomness(p, self.sources(given))
+        result = heterosag.run_round(p, values.astype(np.uint64), randomness=randomness, round=given.round)
+        return combine(p, result.sums, self.method, self.trim)
+
+    def exact(self, numbers: RealArray, given: Given) -> RealArray:
+        """Return the plain mean, or else the same aggregate of cells of real numbers."""
+        return super().exact(numbers, given) if self.method == "mean" else self._of_cells(numbers, given)
+
+    def _of_cells(self, numbers: RealArray, given: Given) -> RealArray:
+        segments = self.layout(given.count).segments
+        return self._combined([segment.means(numbers) for segment in segments], [s.counts for s in segments])
+
+    def _combined(self, means: Sequence[RealArray], counts: Sequence[Sequence[int]]) -> RealArray:
+        rows = zip(means, counts, strict=True)
+        return np.concatenate([averages.combined(cells, users, self.method, self.trim) for cells, users in rows])
+
+
+def _levels(value: object, groups: int) -> tuple[int, ...]:
+    """Return the levels of each group; the fewest where there is no quantiser, which nothing reads."""
+    if value is None:
+        return (FEWEST_LEVELS,) * groups
+    return tuple(value) if isinstance(value, (list, tuple)) else (validate.integer("levels", value, 2),) * groups
+
+
+def _bounds(value: object) -> tuple[float, float]:
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ParameterError("range", value, "two numbers, the smaller first")
+    return value[0], value[1]

@@ -1,0 +1,146 @@
+"""What aggregators with a quantiser have in common: range, draws, the whole protocol or its shortcut, the bound.
+
+A round moves or refuses what is outside the range, quantises all updates at once, and sums them. In the rounds that the
+settings name, the whole protocol runs on the same quantised updates as well, and what it returns is compared.
+
+Source: spec/experiments.md, section 4 (EXP-13 to EXP-16).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.quantizer import IntArray
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.experiments import aggregates
+from secagg_spec.experiments.aggregates import PROTOCOL, SHORTCUT, Aggregate, Given
+from secagg_spec.learning import streams
+
+MAX_SEED = streams.MOST
+
+
+class Quantised(ABC):
+    """An aggregator that quantises, runs its protocol or the shortcut, and decodes.
+
+    Parameters
+    ----------
+    settings : mapping
+        Those of `aggregators.build`.
+    users, d, seed : int
+        N, the length of an update, and what draws, keys and masks come from.
+    """
+
+    name: str
+    step: float
+
+    def __init__(self, settings: Mapping[str, Any], users: int, d: int, seed: int) -> None:
+        self.N = validate.integer("users", users, 1, validate.MAX_COUNT)
+        self.d = validate.integer("d", d, 1, validate.MAX_COUNT)
+        self.seed = validate.integer("seed", seed, 0, MAX_SEED)
+        self.every = validate.integer("every", settings.get("every", 1), 0)
+        self.clip = truth("clip", settings.get("clip", False))
+
+    def aggregate(
+        self,
+        updates: RealArray,
+        weights: Sequence[float | int],
+        *,
+        users: Sequence[int],
+        round: int,
+        taus: Sequence[int] | None = None,
+        draws: RealArray | None = None,
+    ) -> Aggregate:
+        """Return the aggregate of a round; see `aggregates.Aggregator`."""
+        given = aggregates.checked(updates, weights, users, round, taus, draws, shape=(self.N, self.d))
+        self.check(given)
+        return self.of(given)
+
+    def of(self, given: Given) -> Aggregate:
+        """Return the aggregate of checked arguments."""
+        numbers, moved = within(given, *self.limits(given), self.clip)
+        values = self.quantised(numbers, self._draws(given), given)
+        mean, ran = self.shortcut(values, given), aggregates.due(self.every, given.round)
+        if ran:
+            aggregates.agree(self.name, given.round, mean, self.protocol(values, given))
+        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.step)
+        return Aggregate(mean, self.bound, PROTOCOL if ran else SHORTCUT, moved, error)
+
+    @property
+    def bound(self) -> float:
+        """What the aggregate differs from the plain mean by at most."""
+        return self.step
+
+    @abstractmethod
+    def check(self, given: Given) -> None:
+        """Refuse users and weights with which the protocol cannot run."""
+
+    @abstractmethod
+    def limits(self, given: Given) -> tuple[float, float]:
+        """Return the bounds of the quantiser's range."""
+
+    @abstractmethod
+    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
+        """Return the integers (n, d) that numbers in the range are rounded to with these draws."""
+
+    @abstractmethod
+    def shortcut(self, values: IntArray, given: Given) -> RealArray:
+        """Return the aggregate of integers (n, d) without messages."""
+
+    @abstractmethod
+    def protocol(self, values: IntArray, given: Given) -> RealArray:
+        """Return the aggregate of integers (n, d) by a run of the whole protocol."""
+
+    def exact(self, numbers: RealArray, given: Given) -> RealArray:
+        """Return the aggregate without quantisation of numbers that are in the range."""
+        return aggregates.weighted_mean(numbers, given.weights)
+
+    def key(self, round: int) -> bytes:
+        """Return the seed of the keys and masks of a round."""
+        return streams.stream(self.seed, streams.KEYS, round).bytes(32)
+
+    def sources(self, given: Given) -> dict[int, SeededSource]:
+        """Return where each of the n users of a round draws its keys and masks from."""
+        key = self.key(given.round)
+        return {at: SeededSource(key, f"user {user}") for at, user in enumerate(given.users)}
+
+    def _draws(self, given: Given) -> RealArray:
+        """Return the draws of the quantiser (n, d): those of a seed, a round and a user are the same in all schemes."""
+        rows = (streams.stream(self.seed, streams.QUANTISER, given.round, user) for user in given.users)
+        return np.stack([generator.random(self.d) for generator in rows])
+
+
+def within(given: Given, low: float, high: float, clip: bool) -> tuple[RealArray, int]:
+    """Return the updates with the numbers outside a range moved to its bounds, and how many they are (EXP-16).
+
+    Raises
+    ------
+    OutOfRange
+        Some are outside, and are not to be moved.
+    """
+    outside = (given.updates < low) | (given.updates > high)
+    moved = int(np.count_nonzero(outside))
+    if moved and not clip:
+        row, column = np.unravel_index(int(np.argmax(outside)), outside.shape)
+        allowed = f"in [{low:.9g}, {high:.9g}], the range of the quantiser, or moved there with the setting clip"
+        raise OutOfRange(aggregates.whose(given.users[row], given.round), float(given.updates[row, column]), allowed)
+    return (np.clip(given.updates, low, high) if moved else given.updates), moved
+
+
+def truth(name: str, value: object) -> bool:
+    """Return a setting that is true or false.
+
+    Raises
+    ------
+    ParameterError
+        It is neither.
+    """
+    if not isinstance(value, bool):
+        raise ParameterError(name, value, "true or false")
+    return value

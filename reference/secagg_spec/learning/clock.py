@@ -1,0 +1,309 @@
+"""Simulated clocks: when users train and send, and when the server has a new model.
+
+========================  ==========================================================
+papers                    here
+========================  ==========================================================
+K users of a round        `chosen[t]`
+K, the buffer's size      `Buffered.buffer`
+M users at once           `Buffered.at_once`
+beta, the delay scale     `Work.beta`
+tau                       `ServerStep.staleness`
+========================  ==========================================================
+
+A clock gives, for each step of the server, when it was taken and on which updates, with the model that each began with;
+training can be done again on exactly that. Delays are drawn by *place*: in a round the first chosen user has the first
+place, and so on; in buffered training a user that begins takes the place of the one that has sent. The n-th delay of a
+place is the same in all schemes, and for all beta up to that factor (EXP-08).
+
+What happens at one instant happens in this order: updates come in and buffers are through, then users begin.
+
+Source: spec/experiments.md, section 5 (EXP-17 to EXP-19); BASA, section 4.2 and appendix B.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+import simpy
+from simpy.events import EventPriority
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.learning.streams import CHOICE, DELAY, stream
+
+_Process: TypeAlias = Generator[Any, Any, None]
+_FIRST, _NEXT = 0, 1
+_LAST_OF_INSTANT = EventPriority(2)
+
+
+@dataclass(frozen=True)
+class Work:
+    """How long a user trains: a fixed time, and a delay of the exponential distribution with mean `beta`, in seconds.
+
+    Raises
+    ------
+    OutOfRange
+        One is negative or not finite.
+    """
+
+    training: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        _check_seconds(training=self.training, beta=self.beta)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """How long a protocol takes, in seconds.
+
+    Parameters
+    ----------
+    sending : float
+        From when a user has trained to when its update is in; all users do it side by side.
+    after : float
+        From when the last update is in to when the server has the new model.
+    visits : tuple of float
+        Where the server takes one user at a time: how long a visit takes, for each position of the buffer. There is no
+        `sending` then.
+
+    Raises
+    ------
+    OutOfRange
+        One is negative or not finite.
+    ParameterError
+        There are visits and `sending`.
+    """
+
+    sending: float = 0.0
+    after: float = 0.0
+    visits: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_seconds(sending=self.sending, after=self.after)
+        for visit in self.visits:
+            _check_seconds(visits=visit)
+        if self.visits and self.sending:
+            raise ParameterError("sending", self.sending, "0 where there are visits, which end with the update")
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update: whose, begun with which model (a number of steps of the server), and when it was what, in seconds."""
+
+    user: int
+    model: int
+    began: float
+    trained: float
+    sent: float
+
+
+@dataclass(frozen=True)
+class ServerStep:
+    """When the server had a new model, and the updates that it is made of, in the order in which they came in."""
+
+    time: float
+    updates: tuple[Update, ...]
+
+    @property
+    def users(self) -> tuple[int, ...]:
+        """Whose the updates are."""
+        return tuple(update.user for update in self.updates)
+
+    def staleness(self, number: int) -> tuple[int, ...]:
+        """Return how many steps the server took while each user was at work; `number` is that of this step, from 0."""
+        return tuple(number - update.model for update in self.updates)
+
+
+@dataclass(frozen=True)
+class Buffered:
+    """The numbers of buffered training: `users` in all, `at_once` of them at work or waiting, `buffer` in one sum.
+
+    Raises
+    ------
+    ParameterError
+        One is less than 1, or there are fewer users than at work and in a buffer together, so that none may begin.
+    """
+
+    users: int
+    at_once: int
+    buffer: int
+
+    def __post_init__(self) -> None:
+        validate.integer("at_once", self.at_once, 1, validate.MAX_COUNT)
+        validate.integer("buffer", self.buffer, 1, validate.MAX_COUNT)
+        validate.integer("users", self.users, self.at_once + self.buffer - 1, 2 * validate.MAX_COUNT)
+
+
+def synchronous(chosen: Sequence[Sequence[int]], work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
+    """Return the steps of rounds that last until the slowest of their users has sent (EXP-17).
+
+    Parameters
+    ----------
+    chosen : sequence of sequences of int
+        The users of each round.
+    work : Work
+    costs : Costs
+        Of a protocol without visits.
+    seed : int
+
+    Raises
+    ------
+    ParameterError
+        A round has no user, or the costs have visits.
+    """
+    if not all(len(users) for users in chosen):
+        raise ParameterError("chosen", [list(users) for users in chosen], "one user or more in each round")
+    if costs.visits:
+        raise ParameterError("costs", "visits", "without visits, which only buffered training has")
+    rounds = _Rounds(chosen, work, costs, _Delays(seed, work.beta))
+    rounds.clock.process(rounds.run())
+    rounds.clock.run()
+    return tuple(rounds.steps)
+
+
+def buffered(plan: Buffered, steps: int, work: Work, costs: Costs, seed: int) -> tuple[ServerStep, ...]:
+    """Return the first steps of a server that takes the updates of users who come and go (EXP-18, EXP-19).
+
+    A user that begins is one of those that are neither at work nor waiting, and not in the buffer that fills, each as
+    likely as the others: so nobody is in a buffer twice, as the protocols demand.
+
+    Parameters
+    ----------
+    plan : Buffered
+    steps : int
+        How many steps of the server, at least 1.
+    work : Work
+    costs : Costs
+        Those with visits are of a protocol that takes users one at a time, in the order in which they come.
+    seed : int
+
+    Raises
+    ------
+    ParameterError
+        There are visits, but not one for each position of the buffer.
+    """
+    validate.integer("steps", steps, 1, validate.MAX_COUNT)
+    if len(costs.visits) not in (0, plan.buffer):
+        raise ParameterError("visits", list(costs.visits), f"none, or {plan.buffer}: one for each position")
+    queue = _Queue(plan, steps, work, costs, seed)
+    for place in range(plan.at_once):
+        queue.clock.process(queue.place(place))
+    queue.clock.run(until=queue.done)
+    return tuple(queue.steps)
+
+
+class _Delays:
+    """Draws the delays of each place from a stream of its own."""
+
+    def __init__(self, seed: int, beta: float) -> None:
+        self.seed, self.beta = seed, beta
+        self._streams: dict[int, np.random.Generator] = {}
+
+    def draw(self, place: int) -> float:
+        """Return the next delay of a place, in seconds."""
+        if place not in self._streams:
+            self._streams[place] = stream(self.seed, DELAY, place)
+        return self.beta * float(self._streams[place].standard_exponential())
+
+
+@dataclass(eq=False)
+class _Rounds:
+    """Rounds of users that train and send side by side."""
+
+    chosen: Sequence[Sequence[int]]
+    work: Work
+    costs: Costs
+    delays: _Delays
+    steps: list[ServerStep] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.clock = simpy.Environment()
+
+    def run(self) -> _Process:
+        """Go through the rounds."""
+        for users in self.chosen:
+            came: list[Update] = []
+            yield self.clock.all_of([self.clock.process(self._user(*one, came)) for one in enumerate(users)])
+            yield self.clock.timeout(self.costs.after)
+            self.steps.append(ServerStep(self.clock.now, tuple(came)))
+
+    def _user(self, place: int, user: int, came: list[Update]) -> _Process:
+        began = self.clock.now
+        yield self.clock.timeout(self.work.training + self.delays.draw(place))
+        trained = self.clock.now
+        yield self.clock.timeout(self.costs.sending)
+        came.append(Update(user, len(self.steps), began, trained, self.clock.now))
+
+
+class _Queue:
+    """Places at which users train, and a server that does one thing at a time, and finishes full buffers first."""
+
+    def __init__(self, plan: Buffered, wanted: int, work: Work, costs: Costs, seed: int) -> None:
+        self.plan, self.wanted, self.work, self.costs = plan, wanted, work, costs
+        self.clock = simpy.Environment()
+        self.server = simpy.PriorityResource(self.clock)
+        self.done = self.clock.event()
+        self.delays = _Delays(seed, work.beta)
+        self.choices = [stream(seed, CHOICE, place) for place in range(plan.at_once)]
+        self.idle = list(range(plan.users))
+        self.buffer: list[Update] = []
+        self.steps: list[ServerStep] = []
+
+    def place(self, place: int) -> _Process:
+        """Let one user after another train and send."""
+        while True:
+            yield _Beginning(self.clock)
+            user = self.idle.pop(int(self.choices[place].integers(len(self.idle))))
+            model, began = len(self.steps), self.clock.now
+            yield self.clock.timeout(self.work.training + self.delays.draw(place))
+            trained = partial(Update, user, model, began, self.clock.now)
+            yield from self._visit(trained) if self.costs.visits else self._send(trained)
+
+    def _send(self, trained: Callable[[float], Update]) -> _Process:
+        yield self.clock.timeout(self.costs.sending)
+        self._put(trained(self.clock.now))
+
+    def _visit(self, trained: Callable[[float], Update]) -> _Process:
+        with self.server.request(priority=_NEXT) as turn:
+            yield turn
+            yield self.clock.timeout(self.costs.visits[len(self.buffer)])
+            self._put(trained(self.clock.now))
+
+    def _put(self, update: Update) -> None:
+        """Take an update in; the server turns to a full buffer as soon as it can."""
+        self.buffer.append(update)
+        if len(self.buffer) == self.plan.buffer:
+            full, self.buffer = tuple(self.buffer), []
+            self.idle = sorted([*self.idle, *(update.user for update in full)])
+            self.clock.process(self._finish(full, self.server.request(priority=_FIRST)))
+
+    def _finish(self, full: tuple[Update, ...], turn: Any) -> _Process:
+        with turn:
+            yield turn
+            yield self.clock.timeout(self.costs.after)
+            self.steps.append(ServerStep(self.clock.now, full))
+        if len(self.steps) == self.wanted:
+            self.done.succeed()
+
+
+class _Beginning(simpy.Event):
+    """The moment at which a user begins: now, when all else that happens now has happened."""
+
+    def __init__(self, clock: simpy.Environment) -> None:
+        super().__init__(clock)
+        self._ok, self._value = True, None
+        clock.schedule(self, priority=_LAST_OF_INSTANT)
+
+
+def _check_seconds(**given: float) -> None:
+    for name, value in given.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ParameterError(name, value, "a number of seconds")
+        if not (math.isfinite(value) and value >= 0):
+            raise OutOfRange(name, value, "finite and at least 0")
