@@ -34,7 +34,7 @@ from typing import Any, TypeAlias
 from secagg_spec import ledger
 from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.plain import clip
+from secagg_spec.conformance.plain import clip, counted
 from secagg_spec.conformance.report import LEGEND, MARKS, describe
 from secagg_spec.conformance.targets import TARGETS, results
 from secagg_spec.conformance.vectors import store
@@ -583,9 +583,9 @@ def write_experiments(out: Path) -> None:
 def _experiments_head() -> str:
     how, text = (relative(page, EXPERIMENTS) for page in ("how-to/reproduce-a-figure.md", "spec/experiments.md"))
     return (
-        "# Experiments\n\nEvery figure and table of the papers, what stands for it here, and what it gave. A statement of a "
-        "paper is an inequality with a bound that was fixed before the run; its verdict is that of the 95 % interval over "
-        f"seeds ([the text]({text}#6-statements-and-verdicts)). [Run one yourself]({how}).\n"
+        "# Experiments\n\nEvery figure and table of the papers, what stands for it here, and what it gave. A statement of "
+        "a paper is an inequality with a bound that was fixed before the run; its verdict is that of the 95 % interval "
+        f"over seeds ([the text]({text}#6-statements-and-verdicts)). [Run one yourself]({how}).\n"
     )
 
 
@@ -637,15 +637,11 @@ def _sums(content: Mapping[str, Any]) -> str:
     """Say in how many rounds the whole protocol ran, and in how many the shortcut."""
     used = [one for one in content["aggregators"] if one["protocol"] + one["shortcut"]]
     parts = [
-        f"{one['name']}: {_count_of(one['protocol'], 'round')} with all messages, {one['shortcut']} by the sum of quantised "
-        f"updates, {_count_of(one['moved'], 'number')} moved to a bound."
+        f"{one['name']}: {counted(one['protocol'], 'round')} with all messages, {one['shortcut']} by the sum of "
+        f"quantised updates, {counted(one['moved'], 'number')} moved to a bound."
         for one in used
     ]
     return " ".join(parts)
-
-
-def _count_of(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _seconds(seconds: Mapping[str, float]) -> str:
