@@ -38,6 +38,7 @@ COMMANDS = {
     "reconstruct": "secagg_spec.reconstruct_command",
     "selection": "secagg_spec.selection_command",
     "audit-participation": "secagg_spec.audit_command",
+    "reproduce": "secagg_spec.reproduce_command",
 }
 """The module of each command, which has a function ``add_parser``; only that of the command that is given is loaded."""
 

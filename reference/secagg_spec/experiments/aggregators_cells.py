@@ -19,6 +19,7 @@ Source: HeteroSAg, section 4; spec/experiments.md, section 4 (EXP-13 to EXP-16).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import averages, validate
-from secagg_spec.arithmetic.levels import Range, quantize_levels
+from secagg_spec.arithmetic.levels import Range, round_levels
 from secagg_spec.arithmetic.quantizer import IntArray
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import ParameterError
@@ -105,7 +106,7 @@ class HeteroSAg(Quantised):
         self.method = validate.one_of("method", settings.get("method", "mean"), averages.METHODS)
         self.trim = settings.get("trim", 0)
         self.range = Range(*_bounds(settings.get("range", (-1.0, 1.0))))
-        self.bound = 0.0 if real else self.range.step(min(self.levels))
+        self.step = 0.0 if real else self.range.step(min(self.levels))
         self._layouts: dict[int, Layout] = {}
         if real and (self.every or self.clip):
             raise ParameterError("every, clip", [self.every, self.clip], "0 and false where the levels are None")
@@ -113,7 +114,12 @@ class HeteroSAg(Quantised):
     @property
     def real(self) -> bool:
         """Whether there is no quantiser."""
-        return not self.bound
+        return not self.step
+
+    @property
+    def bound(self) -> float:
+        """The step of the fewest levels; nothing bounds what is no mean."""
+        return self.step if self.method == "mean" else math.inf
 
     def layout(self, n: int) -> Layout:
         """Return the cells of a round of n users, at positions by ascending user."""
@@ -126,7 +132,7 @@ class HeteroSAg(Quantised):
 
     def of(self, given: Given) -> Aggregate:
         """Return the aggregate of checked arguments; of real numbers in cells where there is no quantiser."""
-        return Aggregate(self._of_cells(given.updates, given), 0.0, PLAIN) if self.real else super().of(given)
+        return Aggregate(self._of_cells(given.updates, given), self.bound, PLAIN) if self.real else super().of(given)
 
     def check(self, given: Given) -> None:
         """Refuse groups of fewer than three users, and weights that are not equal."""
@@ -138,20 +144,15 @@ class HeteroSAg(Quantised):
         """Return r1 and r2."""
         return self.range.low, self.range.high
 
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
+    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> RealArray:
         """Return the level of each number, by the levels of its cell."""
-        levels, values = self.layout(given.count).levels, np.zeros(numbers.shape, np.int64)
-        for K in sorted(set(self.levels)):
-            here = ... if len(set(self.levels)) == 1 else levels == K
-            x, rounding = numbers[here].ravel(), draws[here].ravel()
-            found = quantize_levels(x, levels=K, range=self.range, rounding=rounding).astype(np.int64)
-            values[here] = found.reshape(values[here].shape)
-        return values
+        one = len(set(self.levels)) == 1
+        return round_levels(numbers, self.levels[0] if one else self.layout(given.count).levels, self.range, draws)
 
-    def shortcut(self, values: IntArray, given: Given) -> RealArray:
+    def shortcut(self, values: RealArray, given: Given) -> RealArray:
         """Return the combined means of the cells."""
-        segments, numbers = self.layout(given.count).segments, values.astype(np.float64)
-        means = [self.range.value(segment.means(numbers), segment.levels) for segment in segments]
+        segments = self.layout(given.count).segments
+        means = [self.range.value(segment.means(values), segment.levels) for segment in segments]
         return self._combined(means, [segment.counts for segment in segments])
 
     def protocol(self, values: IntArray, given: Given) -> RealArray:

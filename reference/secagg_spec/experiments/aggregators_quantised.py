@@ -38,7 +38,7 @@ class Quantised(ABC):
     """
 
     name: str
-    bound: float
+    step: float
 
     def __init__(self, settings: Mapping[str, Any], users: int, d: int, seed: int) -> None:
         self.N = validate.integer("users", users, 1, validate.MAX_COUNT)
@@ -68,9 +68,14 @@ class Quantised(ABC):
         values = self.quantised(numbers, self._draws(given), given)
         mean, ran = self.shortcut(values, given), aggregates.due(self.every, given.round)
         if ran:
-            aggregates.agree(self.name, given.round, mean, self.protocol(values, given))
-        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.bound)
+            aggregates.agree(self.name, given.round, mean, self.protocol(values.astype(np.int64), given))
+        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.step)
         return Aggregate(mean, self.bound, PROTOCOL if ran else SHORTCUT, moved, error)
+
+    @property
+    def bound(self) -> float:
+        """What the aggregate differs from the plain mean by at most."""
+        return self.step
 
     @abstractmethod
     def check(self, given: Given) -> None:
@@ -81,12 +86,12 @@ class Quantised(ABC):
         """Return the bounds of the quantiser's range."""
 
     @abstractmethod
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
-        """Return the integers (n, d) that numbers in the range are rounded to with these draws."""
+    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> RealArray:
+        """Return the whole numbers (n, d) that numbers in the range are rounded to with these draws."""
 
     @abstractmethod
-    def shortcut(self, values: IntArray, given: Given) -> RealArray:
-        """Return the aggregate of integers (n, d) without messages."""
+    def shortcut(self, values: RealArray, given: Given) -> RealArray:
+        """Return the aggregate of whole numbers (n, d) without messages."""
 
     @abstractmethod
     def protocol(self, values: IntArray, given: Given) -> RealArray:
@@ -107,8 +112,10 @@ class Quantised(ABC):
 
     def _draws(self, given: Given) -> RealArray:
         """Return the draws of the quantiser (n, d): those of a seed, a round and a user are the same in all schemes."""
-        rows = (streams.stream(self.seed, streams.QUANTISER, given.round, user) for user in given.users)
-        return np.stack([generator.random(self.d) for generator in rows])
+        rows = np.empty((given.count, self.d))
+        for row, user in zip(rows, given.users, strict=True):
+            streams.stream(self.seed, streams.QUANTISER, given.round, user).random(out=row)
+        return rows
 
 
 def within(given: Given, low: float, high: float, clip: bool) -> tuple[RealArray, int]:
@@ -119,13 +126,14 @@ def within(given: Given, low: float, high: float, clip: bool) -> tuple[RealArray
     OutOfRange
         Some are outside, and are not to be moved.
     """
+    if low <= given.updates.min() and given.updates.max() <= high:
+        return given.updates, 0
     outside = (given.updates < low) | (given.updates > high)
-    moved = int(np.count_nonzero(outside))
-    if moved and not clip:
+    if not clip:
         row, column = np.unravel_index(int(np.argmax(outside)), outside.shape)
         allowed = f"in [{low:.9g}, {high:.9g}], the range of the quantiser, or moved there with the setting clip"
         raise OutOfRange(aggregates.whose(given.users[row], given.round), float(given.updates[row, column]), allowed)
-    return (np.clip(given.updates, low, high) if moved else given.updates), moved
+    return np.clip(given.updates, low, high), int(np.count_nonzero(outside))
 
 
 def truth(name: str, value: object) -> bool:

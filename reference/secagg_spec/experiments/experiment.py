@@ -103,10 +103,11 @@ class Experiment:
         """The claims that its statements are about, each once."""
         return tuple(dict.fromkeys(s.claim for s in self.statements(self.presets["default"])))
 
-    def judge(self, settings: Data, results: Sequence[Result]) -> tuple[Judged, ...]:
-        """Return each statement with its verdict, for as many seeds as the settings ask for (EXP-23)."""
+    def judge(self, settings: Data, results: Sequence[Result], asked: int | None = None) -> tuple[Judged, ...]:
+        """Return each statement with its verdict; `asked` are the seeds of the preset, where others were run."""
         numbers = self.numbers(settings, results)
-        return tuple(judged(s, numbers[s.name], settings["seeds"]) for s in self.statements(settings))
+        seeds = settings["seeds"] if asked is None else asked
+        return tuple(judged(s, numbers[s.name], seeds) for s in self.statements(settings))
 
 
 def judged(statement: Statement, numbers: Sequence[float], seeds: int) -> Judged:

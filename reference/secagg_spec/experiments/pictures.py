@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -52,15 +52,30 @@ def library() -> ModuleType:
 
 def draw(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
     """Draw figures 3, 4 and 5 of Multi-RoundSecAgg into a folder, each as SVG and PNG, and return the files."""
+    return write(lambda plt: _figures(plt, courses), folder)
+
+
+def _figures(plt: Any, courses: Sequence[Course]) -> dict[str, Any]:
+    return {
+        "figure-3": figure_3(plt, courses[0].scheme.parameters),
+        "figure-4": figure_4(plt, courses),
+        "figure-5": figure_5(plt, courses),
+    }
+
+
+def write(drawing: Callable[[Any], Mapping[str, Any]], folder: Path) -> tuple[Path, ...]:
+    """Write what is drawn with pyplot in the style of the project, by name, as SVG and PNG; return the files.
+
+    Raises
+    ------
+    ParameterError
+        matplotlib is not installed.
+    """
     mpl = library()
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     with mpl.rc_context(dict(_STYLE)):
-        drawn = {
-            "figure-3": figure_3(plt, courses[0].scheme.parameters),
-            "figure-4": figure_4(plt, courses),
-            "figure-5": figure_5(plt, courses),
-        }
+        drawn = drawing(plt)
         return tuple(path for name, figure in drawn.items() for path in _saved(plt, figure, folder / name))
 
 

@@ -13,6 +13,8 @@ from secagg_spec.conformance.mutants import mutant
 Function = Callable[..., Any]
 _CLOCK = "secagg_spec.learning.clock"
 _TESTS = "tests/learning/test_clock.py::"
+_COSTS = "secagg_spec.experiments.costs"
+_OF_ROLES = "tests/experiments/test_costs.py::test_costs_are_the_steps_of_each_role"
 _BY_HAND = _TESTS + "test_users_side_by_side_come_and_go_as_by_hand"
 _IN_ORDER = _TESTS + "test_visits_are_one_at_a_time_in_the_order_of_arrival"
 
@@ -238,3 +240,80 @@ def _in_line(right: Function) -> Function:
             yield from right(self, trained)
 
     return send
+
+
+class _Ticks:
+    """A time at which every step takes a second."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def process_time(self) -> float:
+        """Return the number of the call."""
+        return float(next(self._numbers))
+
+
+def _counted(protocol: str) -> Callable[[], object]:
+    """Return a function that counts the steps of a protocol."""
+
+    def witness() -> object:
+        costs: Any = import_module(_COSTS)
+        right, costs.time = costs.time, _Ticks()
+        try:
+            return costs.PROTOCOLS[protocol](costs.Setting(protocol, 7, 5, 3))
+        finally:
+            costs.time = right
+
+    return witness
+
+
+@mutant(
+    "answers-of-users-cost-nothing",
+    "EXP-20",
+    "what users do after the last update is in is left out, so protocols with dropouts in mind seem to be faster",
+    f"{_COSTS}:_each",
+    _counted("basecagg"),
+    _OF_ROLES,
+    kind="sum",
+    source="wrong term",
+)
+def _answers(right: Function) -> Function:
+    def each(spent: Any, *phases: str) -> float:
+        found: float = right(spent, *phases)
+        return 0.0 if phases[0] in {"recover", "unmasking"} else found
+
+    return each
+
+
+@mutant(
+    "the-authority-costs-nothing",
+    "EXP-20",
+    "visits to BASA seem to be shorter than they are, and their keys to be free",
+    f"{_COSTS}:Timed.take_on",
+    _counted("basa"),
+    _OF_ROLES,
+    kind="sum",
+    source="wrong term",
+)
+def _authority(right: Function) -> Function:
+    def take_on(self: Any, *given: Any) -> Any:
+        event = right(self, *given)
+        if event.step.role.value == "authority":
+            self.spent.pop()
+        return event
+
+    return take_on
+
+
+@mutant(
+    "the-last-of-several-runs-counts",
+    "EXP-20",
+    "one slow moment of the machine is taken for the cost of a protocol",
+    f"{_COSTS}:_least",
+    lambda: import_module(_COSTS)._least([2.0, 3.0]),
+    "tests/experiments/test_costs.py::test_the_least_of_several_runs_counts",
+    kind="sum",
+    source="other rule: the last one",
+)
+def _last_run(right: Function) -> Function:
+    return lambda values: values[-1]

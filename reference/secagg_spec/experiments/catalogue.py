@@ -1,0 +1,66 @@
+"""All experiments by name, each in a module that is imported when it is asked for.
+
+Source: spec/experiments.md, section 1 (EXP-29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.experiments.experiment import Data, Experiment
+
+_HERE = "secagg_spec.experiments"
+MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        "basecagg-fig1": f"{_HERE}.basecagg_fig1",
+        "basecagg-fig2": f"{_HERE}.basecagg_fig2",
+        "basa-table1": f"{_HERE}.basa_training",
+        "basa-fig2": f"{_HERE}.basa_training",
+        "basa-fig3": f"{_HERE}.basa_scalability",
+        "basa-fig4": f"{_HERE}.basa_training",
+        "heterosag-fig5": f"{_HERE}.heterosag_quantisation",
+        "heterosag-fig6": f"{_HERE}.heterosag_attacks",
+        "heterosag-fig9": f"{_HERE}.heterosag_quantisation",
+        "heterosag-fig10": f"{_HERE}.heterosag_labels",
+        "heterosag-fig11": f"{_HERE}.heterosag_quantisation",
+        "heterosag-fig13": f"{_HERE}.heterosag_attacks",
+        "multi-round-fig1": f"{_HERE}.multi_round_inversion",
+        "multi-round-fig3": f"{_HERE}.multi_round_metrics",
+        "multi-round-fig4": f"{_HERE}.multi_round_metrics",
+        "multi-round-fig5": f"{_HERE}.multi_round_metrics",
+        "multi-round-fig6": f"{_HERE}.multi_round_accuracy",
+        "multi-round-table1": f"{_HERE}.multi_round_metrics",
+    }
+)
+"""The module of each experiment, whose ``EXPERIMENTS`` holds it."""
+
+
+def load(name: str) -> Experiment:
+    """Return an experiment.
+
+    Raises
+    ------
+    ParameterError
+        There is none of this name; the message names what is close (EXP-29).
+    """
+    return found_in(MODULES[validate.one_of("experiment", name, tuple(MODULES))], name)
+
+
+def found_in(module: str, name: str) -> Experiment:
+    """Return the experiment of this name in a module."""
+    experiments: tuple[Experiment, ...] = import_module(module).EXPERIMENTS
+    return next(one for one in experiments if one.name == name)
+
+
+def settings(experiment: Experiment, preset: str) -> Data:
+    """Return the settings of a preset.
+
+    Raises
+    ------
+    ParameterError
+        There is none of this name; the message names what is close (EXP-29).
+    """
+    return experiment.presets[validate.one_of("preset", preset, tuple(experiment.presets))]

@@ -1,0 +1,76 @@
+"""The list of all figures and tables of the papers, and what stands for each.
+
+Source: spec/experiments.md, section 8 (EXP-30); spec/figures.toml, spec/figures.schema.json.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from secagg_spec import resources, schemas
+from secagg_spec.errors import ParameterError
+
+PAPERS = {
+    "basecagg": "BASecAgg",
+    "basa": "BASA",
+    "heterosag": "HeteroSAg",
+    "multi-round": "Multi-RoundSecAgg",
+}
+"""How each paper is called, by its name in spec/claims."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure or table, with one thing that stands for it; the others are empty."""
+
+    paper: str
+    number: str
+    shows: str
+    experiment: str = ""
+    command: str = ""
+    claims: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """Paper and number, as an experiment names it."""
+        return f"{PAPERS[self.paper]}, {self.number}"
+
+    @property
+    def stands(self) -> str:
+        """What stands for it: something to run, or the reason why there is nothing."""
+        if self.experiment:
+            return f"secagg-spec reproduce {self.experiment}"
+        return self.command or self.reason or f"secagg-spec claims {' or '.join(self.claims)} --verify"
+
+
+def load(path: Path | None = None) -> tuple[Figure, ...]:
+    """Return all figures and tables, in the order of the list.
+
+    Raises
+    ------
+    ParameterError
+        The list breaks its schema, or names a figure twice.
+    """
+    path = resources.root("spec") / "figures.toml" if path is None else path
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ParameterError("figures", path.name, f"a TOML file: {' '.join(str(error).split())}") from None
+    for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "figures.schema.json")):
+        raise ParameterError(" ".join(map(str, (path.name, *where))), "", f"as in its schema: {fault}")
+    figures = tuple(_figure(entry) for entry in content["figure"])
+    names = [one.name for one in figures]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise ParameterError(path.name, twice[0], "named once")
+    return figures
+
+
+def _figure(entry: dict[str, object]) -> Figure:
+    texts = {name: " ".join(str(value).split()) for name, value in entry.items() if name != "claims"}
+    claims = entry.get("claims", [])
+    assert isinstance(claims, list)
+    return Figure(**texts, claims=tuple(claims))

@@ -1,0 +1,182 @@
+"""The result of an experiment: a JSON document, rows of a CSV file, pictures; and verdicts that follow from it again.
+
+Source: spec/experiments.md, sections 6 and 7 (EXP-27, EXP-28); spec/experiment.schema.json.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import __version__, resources, schemas
+from secagg_spec.errors import ParameterError
+from secagg_spec.experiments import pictures
+from secagg_spec.experiments.experiment import Data, Experiment, Judged, Result, Statement, judged
+from secagg_spec.experiments.sweeps import Swept, write_whole
+
+SCHEMA = "secagg-spec-experiment/1"
+_PACKAGES = ("numpy", "torch", "scikit-learn", "scipy")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of an experiment: its preset, the settings that were used, and the seeds that the preset asks for."""
+
+    experiment: Experiment
+    preset: str
+    settings: Data
+    asked: int
+    hashes: Mapping[str, Mapping[str, str]]
+    device: str = "cpu"
+
+
+def document(run: Run, swept: Swept) -> dict[str, Any]:
+    """Return the whole result of a run in which no cell failed, as `spec/experiment.schema.json` has it (EXP-27)."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "experiment": run.experiment.name,
+        "title": run.experiment.title,
+        "figures": list(run.experiment.figures),
+        "preset": run.preset,
+        "settings": dict(run.settings),
+        "asked": run.asked,
+        "data": {name: dict(files) for name, files in run.hashes.items()},
+        "environment": {"device": run.device, **_environment()},
+        "statements": [_statement(one) for one in run.experiment.judge(run.settings, swept.results, run.asked)],
+        "seconds": {**_seconds(swept.results), "cells": sum(swept.seconds)},
+        "aggregators": aggregators(swept.results),
+        "results": [
+            {"cell": one.cell, "found": one.found, "seconds": seconds}
+            for one, seconds in zip(swept.results, swept.seconds, strict=True)
+        ],
+    }
+
+
+def _statement(one: Judged) -> dict[str, Any]:
+    return {
+        **asdict(one.statement),
+        "numbers": list(one.numbers),
+        "interval": asdict(one.interval),
+        "verdict": one.verdict,
+    }
+
+
+def _environment() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _seconds(results: Sequence[Result]) -> dict[str, float]:
+    """Return the seconds of training and of aggregation of all cells together."""
+    told = [seconds for one in results for seconds in _members(one.found, "seconds") if isinstance(seconds, Mapping)]
+    return {name: float(sum(seconds.get(name, 0.0) for seconds in told)) for name in ("training", "aggregation")}
+
+
+def aggregators(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """Return for each aggregator its rounds by the whole protocol and by the shortcut, and what was moved (EXP-15)."""
+    found: dict[str, dict[str, Any]] = {}
+    for one in results:
+        for told in _members(one.found, "aggregator"):
+            if isinstance(told, Mapping):
+                total = found.setdefault(told["name"], {"name": told["name"], "protocol": 0, "shortcut": 0, "moved": 0})
+                for name in ("protocol", "shortcut", "moved"):
+                    total[name] += told.get(name, 0)
+    return list(found.values())
+
+
+def _members(found: object, name: str) -> Iterator[Any]:
+    """Yield the members of this name, wherever they are in plain data."""
+    if isinstance(found, Mapping):
+        for key, value in found.items():
+            if key == name:
+                yield value
+            else:
+                yield from _members(value, name)
+    elif isinstance(found, list) and found and isinstance(found[0], Mapping | list):
+        for value in found:
+            yield from _members(value, name)
+
+
+# --------------------------------------------------------------------------------------------- reading, judging again
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the document of a file whose verdicts follow from its numbers.
+
+    Raises
+    ------
+    ParameterError
+        It is no such document, or a verdict is another one than its numbers give (EXP-28).
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ParameterError("results", str(path), f"a file of results: {error}") from None
+    for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "experiment.schema.json")):
+        raise ParameterError(": ".join(map(str, ("results", path, *where))), "", f"as in the schema: it {fault}")
+    check(content)
+    return dict(content)
+
+
+def check(content: Data) -> None:
+    """Refuse a document with a verdict or an interval that its numbers do not give (EXP-28)."""
+    for stated, again in zip(content["statements"], judge_again(content), strict=True):
+        given = stated["verdict"], stated["interval"]
+        reached = again.verdict, asdict(again.interval)
+        if given != reached:
+            allowed = f"what its numbers give, {again.verdict} with {again.interval}"
+            raise ParameterError(f"the verdict on {stated['name']}", stated["verdict"], allowed)
+
+
+def judge_again(content: Data) -> tuple[Judged, ...]:
+    """Return the statements of a document with the verdicts on the numbers that it holds (EXP-28)."""
+    return tuple(
+        judged(
+            Statement(**{name: stated[name] for name in Statement.__dataclass_fields__}),
+            stated["numbers"],
+            content["asked"],
+        )
+        for stated in content["statements"]
+    )
+
+
+def results_of(content: Data) -> tuple[Result, ...]:
+    """Return the results of the cells of a document."""
+    return tuple(Result(one["cell"], one["found"]) for one in content["results"])
+
+
+# ------------------------------------------------------------------------------------------------------------ files
+
+
+def write(run: Run, content: Data, folder: Path) -> tuple[Path, ...]:
+    """Write results.json, results.csv and the pictures into a folder; return the files."""
+    results = results_of(content)
+    paths = folder / "results.json", folder / "results.csv"
+    write_whole(paths[0], json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_whole(paths[1], table(run.experiment.rows(run.settings, results)))
+    drawn = pictures.write(lambda plt: run.experiment.draw(plt, run.settings, results), folder)
+    return (*paths, *drawn)
+
+
+def table(rows: Iterator[Mapping[str, Any]]) -> str:
+    """Return rows as CSV: columns in the order in which they come up, nothing where a row has no such member."""
+    kept = list(rows)
+    columns = list(dict.fromkeys(name for row in kept for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(kept)
+    return text.getvalue()

@@ -1,0 +1,322 @@
+"""Runs the cells of an experiment on all cores or on a cluster, keeps each at once, and goes on where a run stopped.
+
+A cell is kept in a file of its own. Its name is the SHA-256 of what the cell depends on: the experiment, the cell, the
+data with their hashes, the device, and the version of the harness. Cells are finished in any order, and returned in the
+order of the experiment.
+
+Source: spec/experiments.md, section 7 (EXP-25, EXP-26).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from secagg_spec import __version__
+from secagg_spec.arithmetic import validate
+from secagg_spec.errors import ParameterError
+from secagg_spec.experiments import catalogue
+from secagg_spec.experiments.experiment import Context, Data, Result
+from secagg_spec.learning import datasets, files
+
+Outcomes: TypeAlias = Generator[tuple[int, "Finished | str"], None, None]
+"""Places of cells with what came of each."""
+FORMAT = 1
+"""The number of the form of a kept cell: another one is never used."""
+_CONNECT_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The cells of an experiment, which a module has, with all that they depend on, and the folder of those kept.
+
+    `hashes` has the hashes of the files of each data set, by its name.
+    """
+
+    module: str
+    name: str
+    cells: Sequence[Data]
+    hashes: Mapping[str, Mapping[str, str]]
+    context: Context
+    folder: Path
+
+    def key(self, cell: Data) -> str:
+        """Return the SHA-256 of what a cell's result depends on (EXP-25)."""
+        whole = {
+            "format": FORMAT,
+            "version": __version__,
+            "experiment": self.name,
+            "cell": cell,
+            "data": {name: dict(files) for name, files in self.hashes.items()},
+            "device": self.context.device,
+        }
+        return digest(whole)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a cell gave, and how many seconds its run took."""
+
+    found: Data
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell whose run ended with an error, and the error in one line."""
+
+    cell: Data
+    error: str
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The results of cells, in their order, with the seconds of each; and those that failed."""
+
+    results: tuple[Result, ...]
+    seconds: tuple[float, ...]
+    failures: tuple[Failure, ...]
+
+
+class Told(Protocol):
+    """Who is told what a sweep does: what was kept before, each finished cell, and a kept file that is damaged."""
+
+    def begin(self, cells: int, kept: int) -> None:
+        """Hear how many cells there are, and how many of them were kept before."""
+
+    def finished(self) -> None:
+        """Hear that one more cell is through."""
+
+    def damaged(self, path: Path) -> None:
+        """Hear that a kept cell cannot be used, and is run again."""
+
+
+def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = None, anew: bool = False) -> Swept:
+    """Run the cells that are not kept.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        What is run.
+    tell : Told
+        Hears what is done.
+    jobs : int
+        Processes; -1 for as many as there are cores.
+    scheduler : str, optional
+        The address of the scheduler of a Dask cluster, which runs the cells instead.
+    anew : bool
+        Whether cells that are kept are run again.
+
+    Raises
+    ------
+    ParameterError
+        A package is missing, or the scheduler does not answer.
+    """
+    keys = [sweep.key(cell) for cell in sweep.cells]
+    assert len(set(keys)) == len(keys), f"{sweep.name}: two cells are the same"
+    done = {} if anew else _kept(sweep, keys, tell)
+    tell.begin(len(keys), len(done))
+    todo = [at for at, key in enumerate(keys) if key not in done]
+    failures = dict.fromkeys(todo, "its process was ended from outside: there may be too little memory")
+    with closing(_outcomes(sweep, todo, jobs, scheduler)) as outcomes:
+        for at, outcome in outcomes:
+            if isinstance(outcome, Finished):
+                _keep(sweep.folder, keys[at], sweep.cells[at], outcome)
+                done[keys[at]] = outcome
+                del failures[at]
+            else:
+                failures[at] = outcome
+            tell.finished()
+    through = [
+        (Result(cell, done[key].found), done[key].seconds)
+        for cell, key in zip(sweep.cells, keys, strict=True)
+        if key in done
+    ]
+    return Swept(
+        tuple(result for result, _ in through),
+        tuple(seconds for _, seconds in through),
+        tuple(Failure(sweep.cells[at], failures[at]) for at in sorted(failures)),
+    )
+
+
+def run_cell(module: str, name: str, cell: Data, context: Context) -> Finished | str:
+    """Run one cell, on one thread; return what it gave as JSON holds it, or its error in one line."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    start = time.perf_counter()
+    try:
+        with threadpool_limits(1):
+            found = catalogue.found_in(module, name).run(cell, context)
+        return Finished(json.loads(canonical(found)), time.perf_counter() - start)
+    except Exception as error:  # whatever a cell raises: the others go on
+        return _line(error)
+
+
+def _line(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
+
+
+# --------------------------------------------------------------------------------------------- processes, clusters
+
+
+def _outcomes(sweep: Sweep, todo: Sequence[int], jobs: int, scheduler: str | None) -> Outcomes:
+    """Yield the places of the cells that are through, with what came of each, as soon as they are."""
+    if todo:
+        yield from _local(sweep, todo, jobs) if scheduler is None else _remote(sweep, todo, scheduler)
+
+
+def _placed(at: int, *task: Any) -> tuple[int, Finished | str]:
+    return at, run_cell(*task)
+
+
+def _task(sweep: Sweep, at: int) -> tuple[str, str, Data, Context]:
+    return sweep.module, sweep.name, sweep.cells[at], sweep.context
+
+
+def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
+    """Run cells in processes of this machine; what is left when one of them is ended from outside is not yielded."""
+    try:
+        from joblib import Parallel, delayed  # noqa: PLC0415
+    except ImportError:
+        raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
+    pool = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+    outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
+    try:
+        for outcome in outcomes:  # noqa: UP028 (a run that ends early does not end in here, where joblib would warn)
+            yield outcome
+    except BrokenExecutor:
+        return
+    finally:
+        with warnings.catch_warnings(action="ignore"):
+            outcomes.close()
+
+
+def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:
+    """Run cells on a Dask cluster."""
+    client, as_completed = _client(address)
+    with client:
+        futures = {client.submit(run_cell, *_task(sweep, at), pure=False): at for at in todo}
+        try:
+            for future in as_completed(futures):
+                error = future.exception()
+                yield futures.pop(future), future.result() if error is None else _line(error)
+        finally:
+            client.cancel(list(futures))
+
+
+def _client(address: str) -> tuple[Any, Callable[..., Any]]:
+    try:
+        from distributed import Client, as_completed  # noqa: PLC0415
+    except ImportError:
+        hint = "installed for --scheduler: pip install 'secagg-spec[cluster]'"
+        raise ParameterError("distributed", "absent", hint) from None
+    connect: Callable[..., Any] = Client
+    try:
+        return connect(address, timeout=_CONNECT_SECONDS), as_completed
+    except (OSError, ValueError, TypeError) as error:
+        told = " ".join(str(error).split())
+        raise ParameterError("scheduler", address, f"such as tcp://127.0.0.1:8786, and answer: {told}") from None
+
+
+# ------------------------------------------------------------------------------------------------------ kept cells
+
+
+def hashes(dataset: str, folder: Path | None) -> dict[str, str]:
+    """Return the hashes of the files of a data set, each of which is read and has its hash.
+
+    Raises
+    ------
+    ParameterError
+        There is no such data set, or a file is missing or damaged (EXP-01, EXP-29).
+    """
+    validate.one_of("data set", dataset, tuple(files.SETS))
+    if dataset == "digits":
+        return dict(datasets.load(dataset, folder).hashes)
+    if folder is None:
+        raise ParameterError(
+            "data set", dataset, "digits, unless --data-dir or SECAGG_SPEC_DATA names a folder with it"
+        )
+    for name in files.SETS[dataset]:
+        files.read(folder, name)
+    return files.hashes(dataset)
+
+
+def canonical(data: object) -> str:
+    """Return the JSON text of data with sorted names and without spaces.
+
+    Raises
+    ------
+    ValueError, TypeError
+        JSON does not hold it; NaN and infinite numbers neither.
+    """
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(data: object) -> str:
+    """Return the SHA-256 of the JSON text of data, as 64 hexadecimal digits."""
+    return hashlib.sha256(canonical(data).encode()).hexdigest()
+
+
+def _file(folder: Path, key: str) -> Path:
+    return folder / f"{key}.json"
+
+
+def _kept(sweep: Sweep, keys: Sequence[str], tell: Told) -> dict[str, Finished]:
+    """Return the cells that are kept and whole, by key; say of the others that they are damaged (EXP-25)."""
+    found = {}
+    for key in keys:
+        path = _file(sweep.folder, key)
+        if path.exists():
+            finished = _read(path, key)
+            if finished is None:
+                tell.damaged(path)
+            else:
+                found[key] = finished
+    return found
+
+
+def _read(path: Path, key: str) -> Finished | None:
+    """Return a kept cell, or nothing when its file is not the one that was written."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        sealed = content.pop("digest")
+        if sealed == digest(content) and content["key"] == key:
+            return Finished(content["found"], content["seconds"])
+    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        pass
+    return None
+
+
+def _keep(folder: Path, key: str, cell: Data, finished: Finished) -> None:
+    """Write a cell to its file, all of it or nothing."""
+    content = {"key": key, "cell": cell, "found": finished.found, "seconds": finished.seconds}
+    write_whole(_file(folder, key), canonical({**content, "digest": digest(content)}) + "\n")
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it meanwhile, or after a kill, has the old text or the new one.
+
+    Raises
+    ------
+    ParameterError
+        It cannot be written.
+    """
+    beside = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise ParameterError("file", str(path), f"writable: {error.strerror}") from None

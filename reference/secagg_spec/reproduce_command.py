@@ -1,0 +1,343 @@
+"""The command ``secagg-spec reproduce``: run the papers' experiments, and say whether they confirm what is claimed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.conformance.options import count, jobs, writable_folder
+from secagg_spec.conformance.wire import UsageError
+from secagg_spec.experiments import catalogue, figures, pictures, results, sweeps
+from secagg_spec.experiments.experiment import PRESETS, Context, Data, Experiment, Statement
+from secagg_spec.experiments.results import Run
+from secagg_spec.experiments.statistics import FEWEST
+from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
+
+_WIDTH = 110
+_LINE_SECONDS = 10
+_EPILOG = """Each finished cell is kept at once in DIR/NAME/cells. A run that was ended goes on from there when it is
+started again.
+
+verdicts, on the mean over seeds and its 95 % interval (spec/experiments.md, section 6):
+  confirmed                   the whole interval is on the side of the bound that the paper claims
+  refuted                     none of it is
+  not confirmed at this scale everything else, and too few seeds
+
+exit codes:
+  0    done, whatever the verdicts are
+  1    a cell ended with an error; the others are kept
+  2    wrong usage, data or a package that is missing, or a file that cannot be written
+  130  interrupted; 143 terminated: what was finished is kept"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``reproduce`` to the commands."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="run the papers' experiments, and say whether they confirm what is claimed",
+        description="Run experiments of the papers, and write their numbers and pictures. Statements with their\n"
+        "bounds are said before anything is run.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all")
+    add("--list", action="store_true", help="show every figure and table of the papers, and what stands for it")
+    add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)} (default)")
+    add("--data-dir", type=Path, metavar="DIR", help="a folder with data sets (the variable SECAGG_SPEC_DATA)")
+    add("--out", type=Path, default=Path("reproduced"), metavar="DIR", help="write results there (reproduced)")
+    add("--seeds", type=_seeds, metavar="N", help="run so many seeds (as many as the experiment asks for)")
+    add("--jobs", type=jobs, metavar="N", help="processes (one for each core)")
+    add("--scheduler", metavar="ADDRESS", help="run on a Dask cluster, such as tcp://127.0.0.1:8786")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="what trains (cpu)")
+    add("--anew", action="store_true", help="run cells again that are kept")
+    parser.set_defaults(run=main)
+
+
+def _seeds(text: str) -> int:
+    return count(text, "seeds")
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when done, 1 when a cell ended with an error."""
+    if options.list:
+        if options.name:
+            raise UsageError("--list shows all figures: it takes no name")
+        print("\n".join(_listed()))
+        return 0
+    planned = _planned(options)
+    for plan in planned:
+        _make(plan.sweep.folder)
+    return max([_reproduce(plan, options) for plan in planned])
+
+
+# ---------------------------------------------------------------------------------------------------- before a run
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A run of an experiment, the cells that it has, and the folder of its files."""
+
+    run: Run
+    cells: Sequence[Data]
+    sweep: Sweep
+    folder: Path
+
+
+def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
+    """Return what is asked for; whatever cannot be run is refused before anything is."""
+    _refuse(options)
+    names = _names(options.name)
+    return tuple(_plan(catalogue.load(name), options) for name in names)
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    if not given:
+        raise UsageError("name an experiment, or all; secagg-spec reproduce --list shows them")
+    if "all" in given:
+        if len(given) > 1:
+            raise UsageError("all stands for every experiment: name no other one beside it")
+        return tuple(catalogue.MODULES)
+    for name in given:
+        validate.one_of("experiment", name, ("all", *catalogue.MODULES))
+    return tuple(dict.fromkeys(given))
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    for package in ("joblib", "tqdm", "scipy", "threadpoolctl"):
+        if find_spec(package) is None:
+            raise UsageError(f"{package} is not installed: pip install 'secagg-spec[train]'")
+    if options.jobs is not None and options.scheduler is not None:
+        raise UsageError("--jobs is about processes of this machine, --scheduler about a cluster: give one of them")
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UsageError(f"--data-dir {options.data_dir}: there is no such folder")
+    pictures.library()
+    writable_folder("--out", options.out)
+    if options.device != "cpu":
+        _refuse_device(options.device)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder}: {error.strerror}") from None
+
+
+def _refuse_device(device: str) -> None:
+    import torch  # noqa: PLC0415
+
+    if not torch.cuda.is_available():
+        raise UsageError(f"--device {device}: PyTorch finds none on this machine")
+
+
+def _plan(experiment: Experiment, options: argparse.Namespace) -> _Plan:
+    preset = catalogue.settings(experiment, options.preset)
+    settings = dict(preset) if options.seeds is None else {**preset, "seeds": options.seeds}
+    cells = tuple(experiment.cells(settings))
+    data = _data(options)
+    run = Run(experiment, options.preset, settings, preset["seeds"], _hashes(settings, cells, data), options.device)
+    folder = options.out / experiment.name
+    context = Context(None if data is None else data.resolve(), options.device)
+    module = catalogue.MODULES[experiment.name]
+    return _Plan(run, cells, Sweep(module, experiment.name, cells, run.hashes, context, folder / "cells"), folder)
+
+
+def _data(options: argparse.Namespace) -> Path | None:
+    named = os.environ.get("SECAGG_SPEC_DATA")
+    return options.data_dir or (Path(named) if named else None)
+
+
+def _hashes(settings: Data, cells: Sequence[Data], folder: Path | None) -> Mapping[str, Mapping[str, str]]:
+    """Return the hashes of the files of each data set that the cells use, which are looked at meanwhile (EXP-01)."""
+    used = dict.fromkeys(cell.get("data", settings["data"]) for cell in cells)
+    return {name: sweeps.hashes(name, folder) for name in used if name != "none"}
+
+
+# ------------------------------------------------------------------------------------------------------------ a run
+
+
+def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
+    print("\n".join(_announced(plan)), flush=True)
+    progress = _Progress(plan.run.experiment.name)
+    try:
+        swept = sweeps.run(
+            plan.sweep, progress, jobs=options.jobs or -1, scheduler=options.scheduler, anew=options.anew
+        )
+    except KeyboardInterrupt:
+        progress.end()
+        print(_to_go_on(plan, progress), file=sys.stderr)
+        raise
+    progress.end()
+    if swept.failures:
+        print("\n".join(_failed(plan, swept)), file=sys.stderr)
+        return 1
+    content = results.document(plan.run, swept)
+    files = results.write(plan.run, content, plan.folder)
+    print("\n".join(_told(content, files)), flush=True)
+    return 0
+
+
+def _announced(plan: _Plan) -> Iterator[str]:
+    """Say what is run, on which settings, and what will be decided how, before anything is run (EXP-21)."""
+    run = plan.run
+    yield f"{run.experiment.name}: {run.experiment.title} ({'; '.join(run.experiment.figures)})"
+    yield from _wrapped(run.experiment.about, "  ")
+    yield from _wrapped(f"preset {run.preset}: {_settings(run.settings)}", "  ", 4)
+    for name, files in run.hashes.items():
+        yield f"  data {name}: {len(files)} {'file' if len(files) == 1 else 'files'}, with the hashes expected"
+    if run.settings["seeds"] < max(run.asked, FEWEST):
+        yield f"  nothing can be confirmed: {run.settings['seeds']} of {max(run.asked, FEWEST)} seeds"
+    yield f"statements, each decided by the mean over {run.settings['seeds']} seeds and its 95 % interval:"
+    for statement in run.experiment.statements(run.settings):
+        yield from _stated(statement)
+    if (plan.folder / "results.json").exists():
+        yield f"the results in {plan.folder} will be replaced"
+
+
+def _settings(settings: Data) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in settings.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} {_shown(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(map(_shown, value)) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _stated(statement: Statement) -> Iterator[str]:
+    yield from _wrapped(f"{statement.claim}, {statement.name}: {statement.text}", "  ", 4)
+    yield from _wrapped(f"{statement.measure} {statement.relation} {statement.bound:g}", "      ", 8)
+
+
+def _wrapped(text: str, indent: str, further: int | None = None) -> list[str]:
+    after = indent if further is None else " " * further
+    return textwrap.wrap(
+        " ".join(text.split()), _WIDTH, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False
+    )
+
+
+class _Progress:
+    """Shows how much is done: a bar on a terminal, a line now and then elsewhere; both on standard error."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.cells = self.kept = self.done = 0
+        self._bar: Any = None
+        self._start = self._last = time.monotonic()
+
+    def begin(self, cells: int, kept: int) -> None:
+        """Show that a run begins."""
+        self.cells, self.kept, self.done = cells, kept, kept
+        if kept:
+            self._say(f"{kept} of {cells} cells are kept from before")
+        if sys.stderr.isatty() and kept < cells:
+            from tqdm import tqdm  # noqa: PLC0415
+
+            self._bar = tqdm(
+                total=cells, initial=kept, desc=self.name, unit="cell", file=sys.stderr, dynamic_ncols=True, leave=False
+            )
+        self._start = self._last = time.monotonic()
+
+    def finished(self) -> None:
+        """Show that one more cell is through."""
+        self.done += 1
+        if self._bar is not None:
+            self._bar.update()
+        elif time.monotonic() - self._last >= _LINE_SECONDS and self.done < self.cells:
+            self._last = time.monotonic()
+            self._say(f"{self.done} of {self.cells} cells, about {self._left():.0f} s left")
+
+    def _left(self) -> float:
+        """Return the seconds that the rest will take, at the pace of this run."""
+        return (time.monotonic() - self._start) / (self.done - self.kept) * (self.cells - self.done)
+
+    def damaged(self, path: Path) -> None:
+        """Say that a kept cell is run again."""
+        self._say(f"{path} is damaged: its cell is run again")
+
+    def _say(self, what: str) -> None:
+        print(f"{self.name}: {what}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _to_go_on(plan: _Plan, progress: _Progress) -> str:
+    kept = f"{progress.done} of {len(plan.cells)} cells are kept in {plan.sweep.folder}"
+    return f"{plan.run.experiment.name}: {kept}; the same command goes on from there"
+
+
+# -------------------------------------------------------------------------------------------------------- after it
+
+
+def _failed(plan: _Plan, swept: Swept) -> Iterator[str]:
+    name, cells = plan.run.experiment.name, len(plan.cells)
+    yield f"{name}: {len(swept.failures)} of {cells} cells ended with an error, so nothing is decided:"
+    for failure in swept.failures:
+        yield from _wrapped(_blamed(failure), "  ", 4)
+    yield f"{name}: {len(swept.results)} cells are kept in {plan.sweep.folder}; the same command runs the others again"
+
+
+def _blamed(failure: Failure) -> str:
+    return f"{failure.error}, in the cell {_settings(failure.cell)}"
+
+
+def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
+    yield ""
+    for statement in content["statements"]:
+        yield from _verdict(statement)
+    yield f"  {_times(content['seconds'])}"
+    for one in content["aggregators"]:
+        yield f"  {_rounds(one)}"
+    yield f"  written: {', '.join(map(str, files))}"
+    yield ""
+
+
+def _times(seconds: Data) -> str:
+    parts = f"training took {seconds['training']:.1f} s, aggregation {seconds['aggregation']:.1f} s"
+    return f"{parts}, of {seconds['cells']:.1f} s of all cells"
+
+
+def _rounds(one: Data) -> str:
+    moved = f"; {one['moved']:,} numbers moved to a bound" if one["moved"] else ""
+    shortcut = f"{one['shortcut']:,} by the sum of quantised updates"
+    return f"{one['name']}: {one['protocol']:,} rounds by the whole protocol, {shortcut}{moved}"
+
+
+def _verdict(statement: Data) -> Iterator[str]:
+    found = statement["interval"]
+    yield from _wrapped(
+        f"{statement['verdict'].upper()}: {statement['claim']}, {statement['name']}: {statement['text']}", "  ", 4
+    )
+    numbers = ", ".join(f"{number:.4g}" for number in statement["numbers"])
+    yield from _wrapped(f"{statement['measure']}: {numbers}", "      ", 8)
+    interval = f"mean {found['mean']:.4g}, interval [{found['low']:.4g}, {found['high']:.4g}]"
+    yield f"      {interval}; claimed {statement['relation']} {statement['bound']:g}"
+
+
+def _listed() -> Iterator[str]:
+    """Show all figures and tables by paper."""
+    known = figures.load()
+    for paper, title in figures.PAPERS.items():
+        yield title
+        for figure in known:
+            if figure.paper == paper:
+                yield from _wrapped(f"{figure.number:<11} {figure.shows}", "  ", 14)
+                yield from _wrapped(f"-> {figure.stands}", " " * 14, 17)
+        yield ""
+    yield "presets: " + ", ".join(PRESETS) + "; secagg-spec reproduce all runs every experiment"
