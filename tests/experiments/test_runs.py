@@ -228,6 +228,7 @@ def test_what_the_aggregator_says_of_its_rounds_is_kept() -> None:
     assert found["largest_error"] == pytest.approx(0.9 / 64)
     assert (found["name"], found["bound"], found["shortcut"], found["protocol"]) == ("off", 1 / 64, 5, 0)
     assert found["moved"] == 10
+    assert synchronous(fake_task.task(), Off(3.0, math.inf))["aggregator"]["bound"] == 0.0
 
 
 @pytest.mark.requirement("EXP-13")

@@ -169,7 +169,7 @@ class Work:
             self.told = begun(name)
         self.told["moved"] += found.moved
         self.told["largest_error"] = max(self.told["largest_error"], found.error)
-        self.told["bound"] = max(self.told["bound"], found.bound)
+        self.told["bound"] = max(self.told["bound"], found.bound if math.isfinite(found.bound) else 0.0)
         if found.by != "plain":
             self.told[found.by] += 1
 
@@ -178,7 +178,7 @@ def begun(name: str) -> dict[str, Any]:
     """Return what a result says of an aggregator that has not done anything yet.
 
     ``protocol`` and ``shortcut`` are numbers of rounds; ``largest_error`` is the largest difference of an aggregate
-    from the plain one, and ``bound`` the largest bound of one.
+    from the plain one, and ``bound`` the largest bound of one, 0 where nothing bounds it.
     """
     return {
         "name": name,
@@ -188,15 +188,6 @@ def begun(name: str) -> dict[str, Any]:
         "largest_error": 0.0,
         "bound": 0.0,
     }
-
-
-def plain_mean(weights: Sequence[int] | Sequence[float], updates: RealArray) -> RealArray:
-    """Return sum of w_i Delta_i over sum of w_i, for updates (n, d): in FedBuff's order of operations (FBF-10)."""
-    if all(isinstance(weight, (int, np.integer)) for weight in weights):
-        return fedbuff.average_reals([int(weight) for weight in weights], list(updates))
-    shares = np.asarray(weights, np.float64)
-    mean: RealArray = shares @ updates / shares.sum()
-    return mean
 
 
 # ---------------------------------------------------------------------------------------------------------- the course
