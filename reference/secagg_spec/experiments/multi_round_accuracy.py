@@ -130,7 +130,7 @@ def _of_setting(setting: str, privacy: Sequence[int]) -> Iterator[Statement]:
     yield Statement(
         "MRS-ACC3",
         f"{setting}: partition",
-        f"{setting}: user partitioning has the worst accuracy",
+        "user partitioning has the worst accuracy",
         "least accuracy of the other schemes minus that of the partition",
         ">=",
         0.0,
@@ -138,12 +138,12 @@ def _of_setting(setting: str, privacy: Sequence[int]) -> Iterator[Statement]:
 
 
 def _comparable(T: int) -> Statement:
-    text = f"IID: the accuracy with T = {T} is comparable to that of random selection"
+    text = f"the accuracy with T = {T} is comparable to that of random selection"
     return Statement("MRS-ACC", f"IID: T = {T}", text, "its accuracy minus that of random selection", ">=", -COMPARABLE)
 
 
 def _better(T: int) -> Statement:
-    text = f"non-IID: the accuracy with T = {T} is at least that of random selection"
+    text = f"the accuracy with T = {T} is at least that of random selection"
     return Statement("MRS-ACC2", f"non-IID: T = {T}", text, "its accuracy minus that of random selection", ">=", 0.0)
 
 
