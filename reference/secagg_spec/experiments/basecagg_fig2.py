@@ -9,8 +9,8 @@ K c_g                 the weight that a sum has to carry
 ====================  ==========================================
 
 With few levels rounding is noise; with many a sum leaves the field and comes out on its other side. The paper lets
-that happen, and so does `Wrapping`; this standard refuses a number which a sum might not carry (QNT-04), and the share of
-such updates is drawn as well.
+that happen, and so does `Wrapping`; this standard refuses a number which a sum might not carry (QNT-04), and the share
+of such updates is drawn as well.
 
 Source: BASecAgg, section 4, eq. (7) to (14); claim BAS-FIG2.
 """
@@ -29,12 +29,14 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments import aggregators, basecagg_fig1, runs
 from secagg_spec.experiments.aggregates import SHORTCUT, Aggregate
+from secagg_spec.experiments.basecagg_fig1 import WEIGHTINGS
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
 from secagg_spec.learning.streams import QUANTISER, stream
 from secagg_spec.protocols.fedbuff import EXACT
 
 FIELD = PrimeField(2**32 - 5)
-BITS = tuple(range(2, 30, 2))
+BITS = tuple(range(0, 36, 4))
+"""From the least level to the largest that a quantiser of this standard takes (QNT-08)."""
 CHOSEN = 16
 """c_bit of the paper's other experiments."""
 WORSE, CLOSE = 0.05, 0.01
@@ -58,7 +60,7 @@ class Wrapping:
     def __init__(self, level: int, c_g: int, buffer: int, seed: int) -> None:
         self.level, self.seed = level, seed
         self.bound = (FIELD.modulus - 1) // 2 // (buffer * c_g)
-        self.updates, self.refused, self.wrapped = 0, 0, 0
+        self.updates, self.refused, self.sums, self.wrapped = 0, 0, 0, 0
 
     def aggregate(
         self,
@@ -81,7 +83,8 @@ class Wrapping:
         self.updates += len(values)
         self.refused += int((np.abs(values) > self.bound).any(axis=1).sum())
         total = wrapped_sum(values, weights)
-        self.wrapped += int((total != np.asarray(weights, np.int64) @ values).any())
+        self.sums += total.size
+        self.wrapped += int((total != np.asarray(weights, np.int64) @ values).sum())
         return Aggregate(total / (self.level * sum(weights)), np.inf, SHORTCUT)
 
     def _quantised(self, update: RealArray, user: int, number: int) -> IntArray:
@@ -103,11 +106,12 @@ def wrapped_sum(values: IntArray, weights: Sequence[float | int]) -> IntArray:
 
 
 def cells(settings: Data) -> list[Data]:
-    """Return one cell for each seed and each level, and one for FedBuff."""
+    """Return for each seed and weighting one cell for each level, and one for FedBuff."""
     shared = {name: value for name, value in settings.items() if name not in {"seeds", "levels"}}
     return [
-        {**shared, "bits": bits, "seed": seed}
+        {**shared, "weighting": weighting, "bits": bits, "seed": seed}
         for seed in range(settings["seeds"])
+        for weighting in WEIGHTINGS
         for bits in (None, *settings["levels"])
     ]
 
@@ -120,8 +124,7 @@ def run(cell: Data, context: Context) -> Data:
         return basecagg_fig1.buffered(cell, task, context, plain, None)
     wrapping = Wrapping(2 ** cell["bits"], cell["c_g"], cell["buffer"], cell["seed"])
     found = basecagg_fig1.buffered(cell, task, context, wrapping, cell["c_g"])
-    counted = {"refused": wrapping.refused / max(1, wrapping.updates), "wrapped": wrapping.wrapped}
-    return {**found, **counted}
+    return {**found, "refused": wrapping.refused / wrapping.updates, "wrapped": wrapping.wrapped / wrapping.sums}
 
 
 # -------------------------------------------------------------------------------------------------- statements
@@ -130,43 +133,43 @@ def run(cell: Data, context: Context) -> Data:
 def statements(settings: Data) -> tuple[Statement, ...]:
     """Return what figure 2 shows: too few and too many levels cost accuracy, and 2**16 are about the best."""
     few, many = min(settings["levels"]), max(settings["levels"])
-    return (
-        Statement("BAS-FIG2", "coarse", f"2**{CHOSEN} levels are better than 2**{few}", _difference(few), ">=", WORSE),
-        Statement("BAS-FIG2", "wraps", f"2**{CHOSEN} levels are better than 2**{many}", _difference(many), ">=", WORSE),
-        Statement(
-            "BAS-FIG2",
-            "best",
-            f"2**{CHOSEN} levels are about as good as any",
-            f"accuracy with c_l = 2**{CHOSEN} minus the best one of all levels",
-            ">=",
-            -CLOSE,
-        ),
-    )
+    return tuple(statement for weighting in WEIGHTINGS for statement in _statements(weighting, few, many))
 
 
-def _difference(bits: int) -> str:
-    return f"accuracy with c_l = 2**{CHOSEN} minus that with c_l = 2**{bits}"
+def _statements(weighting: str, few: int, many: int) -> Iterator[Statement]:
+    base, of = f"accuracy with c_l = 2**{CHOSEN} minus", f"with {weighting} weights 2**{CHOSEN} levels are"
+    coarse, wraps = f"{base} that with c_l = 2**{few}", f"{base} that with c_l = 2**{many}"
+    best = f"{base} the best one of all levels"
+    yield Statement("BAS-FIG2", f"coarse-{weighting}", f"{of} better than 2**{few}", coarse, ">=", WORSE)
+    yield Statement("BAS-FIG2", f"wraps-{weighting}", f"{of} better than 2**{many}", wraps, ">=", WORSE)
+    yield Statement("BAS-FIG2", f"best-{weighting}", f"{of} about as good as any", best, ">=", -CLOSE)
 
 
 def numbers(settings: Data, results: Sequence[Result]) -> Mapping[str, Sequence[float]]:
     """Return the differences of the accuracies, by statement and seed."""
-    found = {bits: by_seed(results, bits=bits) for bits in settings["levels"]}
-    reached = {bits: {seed: accuracy(one) for seed, one in of.items()} for bits, of in found.items()}
-    few, many, mine = min(reached), max(reached), reached[CHOSEN]
-    return {
-        "coarse": [mine[seed] - reached[few][seed] for seed in mine],
-        "wraps": [mine[seed] - reached[many][seed] for seed in mine],
-        "best": [mine[seed] - max(of[seed] for of in reached.values()) for seed in mine],
-    }
+    found: dict[str, Sequence[float]] = {}
+    for weighting in WEIGHTINGS:
+        reached = {bits: _accuracies(results, weighting, bits) for bits in settings["levels"]}
+        mine, few, many = reached[CHOSEN], reached[min(reached)], reached[max(reached)]
+        best = [max(of_seed) for of_seed in zip(*reached.values(), strict=True)]
+        for name, other in (("coarse", few), ("wraps", many), ("best", best)):
+            found[f"{name}-{weighting}"] = [one - beside for one, beside in zip(mine, other, strict=True)]
+    return found
+
+
+def _accuracies(results: Sequence[Result], weighting: str, bits: int | None) -> list[float]:
+    """Return the accuracy of each seed with one level, or of FedBuff."""
+    found = by_seed(results, weighting=weighting, bits=bits)
+    return [accuracy(found[seed]) for seed in sorted(found)]
 
 
 def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
-    """Yield the accuracy of each cell, what of its updates would be refused, and in how many rounds a sum wrapped."""
+    """Yield the accuracy of each cell, and the shares of updates that are refused and of sums that wrap around."""
     for result in results:
         scheme = "FedBuff" if result.cell["bits"] is None else "BASecAgg"
         found = {name: result.found.get(name) for name in ("refused", "wrapped", "diverged")}
-        chosen = {"scheme": scheme, "bits": result.cell["bits"], "seed": result.cell["seed"]}
-        yield {**chosen, "accuracy": accuracy(result.found), **found}
+        chosen = {name: result.cell[name] for name in ("weighting", "bits", "seed")}
+        yield {"scheme": scheme, **chosen, "accuracy": accuracy(result.found), **found}
 
 
 # ---------------------------------------------------------------------------------------------------- pictures
@@ -174,29 +177,37 @@ def rows(settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any
 
 def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
     """Draw the accuracy against the level, and below it the share of updates that this standard refuses."""
-    figure, (above, below) = plt.subplots(
-        2, 1, figsize=(7.6, 6.2), layout="constrained", sharex=True, height_ratios=(3, 1.2)
+    figure, panels = plt.subplots(
+        2, 2, figsize=(10.4, 6.2), layout="constrained", sharex=True, sharey="row", height_ratios=(3, 1.2)
     )
     levels = list(settings["levels"])
-    _accuracies(above, levels, results)
-    shares = [[one["refused"] for one in by_seed(results, bits=bits).values()] for bits in levels]
-    _with_band(below, levels, shares, _COLOURS[1], "s--", "refused by the standard")
-    wraps = [[one["wrapped"] / settings["rounds"] for one in by_seed(results, bits=bits).values()] for bits in levels]
-    _with_band(below, levels, wraps, _COLOURS[0], "^:", "a sum wraps around")
-    below.set(xlabel="bits of the level, log2 of c_l", ylabel="share of updates,\nof rounds", ylim=(-0.05, 1.05))
-    below.set_xticks(levels)
-    below.legend(loc="upper left")
+    for (above, below), weighting in zip(panels.T, WEIGHTINGS, strict=True):
+        _draw_accuracies(above, levels, results, weighting)
+        _draw_shares(below, settings, results, weighting)
+        above.set_title(f"{weighting} weights")
+        below.set(xlabel="bits of the level, log2 of c_l", ylim=(-0.05, 1.05), xticks=levels)
+    panels[0][0].set(ylabel="test accuracy", ylim=(0, 1))
+    panels[0][0].legend(loc="lower left")
+    panels[1][0].set_ylabel("share of all")
+    panels[1][0].legend(loc="upper left")
     return {"levels": figure}
 
 
-def _accuracies(axes: Any, levels: Sequence[int], results: Sequence[Result]) -> None:
-    reached = [[accuracy(one) for one in by_seed(results, bits=bits).values()] for bits in levels]
-    plain = [accuracy(one) for one in by_seed(results, bits=None).values()]
+def _draw_accuracies(axes: Any, levels: Sequence[int], results: Sequence[Result], weighting: str) -> None:
+    plain = _accuracies(results, weighting, None)
     axes.axhspan(min(plain), max(plain), color=_COLOURS[2], alpha=0.15, linewidth=0)
     axes.axhline(sum(plain) / len(plain), color=_COLOURS[2], linestyle="-.", label="FedBuff, no quantisation")
-    _with_band(axes, levels, reached, _COLOURS[0], "o-", "BASecAgg, sums modulo 2**32 - 5")
-    axes.set(ylabel="test accuracy", ylim=(0, 1))
-    axes.legend(loc="lower center")
+    reached = [_accuracies(results, weighting, bits) for bits in levels]
+    _with_band(axes, levels, reached, _COLOURS[0], "o-", "BASecAgg, sums modulo q = 2**32 - 5")
+
+
+def _draw_shares(axes: Any, settings: Data, results: Sequence[Result], weighting: str) -> None:
+    levels = list(settings["levels"])
+    found = [list(by_seed(results, weighting=weighting, bits=bits).values()) for bits in levels]
+    refused = [[one["refused"] for one in of] for of in found]
+    wrapped = [[one["wrapped"] for one in of] for of in found]
+    _with_band(axes, levels, refused, _COLOURS[1], "s--", "updates that the standard refuses")
+    _with_band(axes, levels, wrapped, _COLOURS[0], "^:", "numbers of sums that wrap around")
 
 
 def _with_band(
@@ -215,7 +226,7 @@ def _with_band(
 def _settings(settings: Data, **others: Any) -> Data:
     """Return the settings of figure 1 for this one."""
     kept = {name: value for name, value in settings.items() if name not in {"level", "every"}}
-    return MappingProxyType({**kept, "weighting": "constant", "levels": list(BITS), **others})
+    return MappingProxyType({**kept, "levels": list(BITS), **others})
 
 
 EXPERIMENTS = (
@@ -224,14 +235,14 @@ EXPERIMENTS = (
         "BASecAgg for several levels of the quantiser",
         ("BASecAgg, figure 2",),
         basecagg_fig1.ABOUT
-        + " The text gives neither the levels of the figure nor the weighting: the levels are 2**2 to 2**28 here, and the"
-        " weights constant. Sums are formed modulo 2**32 - 5 without a check, as in the paper; the updates that this"
-        " standard would refuse are counted.",
+        + " The text gives neither the levels of the figure nor its weighting: the levels are all that this standard"
+        " takes, 1 to 2**32, and the weightings those of figure 1. Sums are formed modulo 2**32 - 5 without a check, as"
+        " in the paper; the updates that this standard would refuse are counted.",
         {
             "default": _settings(basecagg_fig1.DEFAULT, rounds=100),
             "paper": _settings(basecagg_fig1.PAPER, seeds=3),
             "paper-cifar10": _settings(basecagg_fig1.CIFAR),
-            "tiny": _settings(basecagg_fig1.TINY, levels=[2, 16, 28], seeds=3),
+            "tiny": _settings(basecagg_fig1.TINY, levels=[0, 16, 32], seeds=3),
         },
         cells,
         run,
