@@ -185,7 +185,7 @@ def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, An
         _draw_accuracies(above, levels, results, weighting)
         _draw_shares(below, settings, results, weighting)
         above.set_title(f"{weighting} weights")
-        below.set(xlabel="bits of the level, log2 of c_l", ylim=(-0.05, 1.05), xticks=levels)
+        below.set(xlabel="bits of the level, $\\log_2 c_l$", ylim=(-0.05, 1.05), xticks=levels)
     panels[0][0].set(ylabel="test accuracy", ylim=(0, 1))
     panels[0][0].legend(loc="lower left")
     panels[1][0].set_ylabel("share of all")
@@ -198,7 +198,7 @@ def _draw_accuracies(axes: Any, levels: Sequence[int], results: Sequence[Result]
     axes.axhspan(min(plain), max(plain), color=_COLOURS[2], alpha=0.15, linewidth=0)
     axes.axhline(sum(plain) / len(plain), color=_COLOURS[2], linestyle="-.", label="FedBuff, no quantisation")
     reached = [_accuracies(results, weighting, bits) for bits in levels]
-    _with_band(axes, levels, reached, _COLOURS[0], "o-", "BASecAgg, sums modulo q = 2**32 - 5")
+    _with_band(axes, levels, reached, _COLOURS[0], "o-", "BASecAgg, sums modulo $2^{32} - 5$")
 
 
 def _draw_shares(axes: Any, settings: Data, results: Sequence[Result], weighting: str) -> None:
