@@ -37,7 +37,7 @@ _LOOKS = {
     ("BASecAgg", "constant"): ("#e69f00", "--"),
     ("FedBuff", "polynomial"): ("#009e73", "-"),
     ("BASecAgg", "polynomial"): ("#d55e00", "--"),
-    ("FedAsync", "polynomial"): ("#999999", ":"),
+    ("FedAsync", "polynomial"): ("#cc79a7", ":"),
     ("FedAvg", None): ("#444444", "-."),
 }
 """The schemes with their weightings, and how they look."""
@@ -163,7 +163,7 @@ def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, An
                 found = list(by_seed(results, scheme=scheme, weighting=function).values())
                 x = max((one["rounds"] for one in found), key=len)
                 band(axes, x, [one["accuracy"] for one in found], colour, line, scheme)
-        formula = "s = 1" if weighting == "constant" else "s = 1 / (1 + tau)"
+        formula = "s(τ) = 1" if weighting == "constant" else "s(τ) = 1 / (1 + τ)"
         axes.set(title=f"{weighting} weights, {formula}", xlabel=_rounds(settings), ylim=(0, 1))
         axes.legend(loc="lower right")
     panels[0].set_ylabel("test accuracy")
@@ -189,8 +189,8 @@ DEFAULT: Data = {
     "decay": 5e-4,
     "level": 2**16,
     "c_g": 2**6,
-    "rounds": 200,
-    "every": 100,
+    "rounds": 150,
+    "every": 75,
     "evaluate": 2,
     "seeds": 5,
 }
@@ -210,7 +210,7 @@ TINY: Data = {**DEFAULT, "users": 8, "buffer": 4, "tau_max": 2, "rounds": 4, "ep
 ABOUT = (
     "N users hold as many samples each, drawn at random; the updates of K of them make a round. The paper says neither"
     " how many epochs a user trains nor how many rounds there are: with its data it is one epoch here, 12 steps on"
-    " MNIST, as in FedBuff, and 500 rounds; with the digits 15 steps in five epochs, and 200 rounds."
+    " MNIST, as in FedBuff, and 500 rounds; with the digits 15 steps in five epochs, and fewer rounds."
 )
 
 EXPERIMENTS = (
