@@ -47,13 +47,14 @@ _TITLES = {
     MODEL_FLIP: "sign flip of models",
 }
 _ABOUT = """FedAvg in which all users take part in each round, with equal weights. The mean is that of SecAgg; the
-median is the coordinate-wise median of the cells of HeteroSAg, with the cyclic matrix of algorithm 1. Sums of quantised
-updates stand for both protocols, and both quantise with the same step of 2**-16, since the paper states no quantiser for
-this experiment; numbers beyond the range (at least 64) are moved to its bound and counted. Users send updates. Under the
-Gaussian attack a user claims a model of random numbers; under the sign flip it sends -5 times its update; under the
-label flip it trains on labels 9 - y, since y - 9 is no label, and sends 30 times its update. The paper says that updates
-are multiplied, but also that users send models; so a sign flip of the model itself is shown as well, without a
-statement. So is what comes of more Byzantine users than the paper's bound allows. Which groups they are in is drawn."""
+median is the coordinate-wise median of the cells of HeteroSAg, with the cyclic matrix of algorithm 1. Sums of
+quantised updates stand for both protocols, and both quantise with the same step of 2**-16, since the paper states no
+quantiser for this experiment; numbers beyond the range (at least 64) are moved to its bound and counted. Users send
+updates. Under the Gaussian attack a user claims a model of random numbers; under the sign flip it sends -5 times its
+update; under the label flip it trains on labels 9 - y, since y - 9 is no label, and sends 30 times its update. The
+paper says that updates are multiplied, but also that users send models; so a sign flip of the model itself is shown
+as well, without a statement. So is what comes of more Byzantine users than the paper's bound allows. Which groups
+they are in is drawn."""
 _ABOUT_6 = f"""{_ABOUT} By default the bundled digits stand for MNIST, with 100 users in 25 groups, 6 of them Byzantine,
 batches of 2, and the rate 0.2 in place of 0.06, with which training without an attack comes to its end within the 40
 rounds. The preset paper has MNIST (figure 6a), the rate 0.06, and 100 rounds, which are chosen here."""
