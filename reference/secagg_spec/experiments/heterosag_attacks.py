@@ -53,8 +53,8 @@ quantiser for this experiment; numbers beyond the range (at least 64) are moved 
 updates. Under the Gaussian attack a user claims a model of random numbers; under the sign flip it sends -5 times its
 update; under the label flip it trains on labels 9 - y, since y - 9 is no label, and sends 30 times its update. The
 paper says that updates are multiplied, but also that users send models; so a sign flip of the model itself is shown
-as well, without a statement. So is what comes of more Byzantine users than the paper's bound allows. Which groups
-they are in is drawn."""
+as well, without a statement. So is what comes of more Byzantine users than the paper's bound allows. The groups
+of the Byzantine users are drawn."""
 _ABOUT_6 = f"""{_ABOUT} By default the bundled digits stand for MNIST, with 100 users in 25 groups, 6 of them Byzantine,
 batches of 2, and the rate 0.2 in place of 0.06, with which training without an attack comes to its end within the 40
 rounds. The preset paper has MNIST (figure 6a), the rate 0.06, and 100 rounds, which are chosen here."""
