@@ -163,7 +163,6 @@ def test_bad_options_are_one_line(capsys: pytest.CaptureFixture[str], option: st
 
 
 def test_data_that_is_missing_is_said_before_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("secagg_spec.learning.files")
     code, out, err = call(capsys, "toy-mnist")
     assert (code, out) == (2, "")
     assert "unless --data-dir or SECAGG_SPEC_DATA names a folder with it" in err

@@ -131,9 +131,10 @@ class SealedChannel:
         plaintext = validate.octets("plaintext", plaintext)
         if receiver in self._sealed:
             raise Replay(f"a payload for user {receiver} was sealed before in this round")
-        for user in range(len(self.roster.keys)):
-            if user != sender:
-                self._secret(user)  # one weak key refuses all, before anything is sealed (ERR-01)
+        if sender in self._agreed or len(self._agreed) < len(self.roster.keys) - 1:
+            for user in range(len(self.roster.keys)):
+                if user != sender:
+                    self._secret(user)  # one weak key refuses all, before anything is sealed (ERR-01)
         payload = self._lane(sender, receiver).seal(self._secret(receiver), plaintext)
         self._sealed.add(receiver)
         return payload

@@ -22,10 +22,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.experiments import aggregators, runs
 from secagg_spec.experiments.curves import band
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
+from secagg_spec.protocols.heterosag_costs import masked_bits
 from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
 
 LEVELS = (2, 6, 8, 10, 12)
@@ -104,20 +107,16 @@ def learning_rate(rate: float, slower: int | None, round: int) -> float:
 
 def megabits(cell: Data, d: int) -> list[float]:
     """Return how many Mb a user of each group sends in a round, by the formula of appendix J.1."""
-    N, G = cell["users"], len(LEVELS)
-    sizes = tuple(N // G + (group < N - N // G * G) for group in range(G))
-    plan = Parameters(N, 0, 1, N // 2 + 1, d, sizes, (1,) * G, (2,) * G, Range(-1.0, 1.0), "cyclic")
-    firsts = [sum(sizes[:group]) for group in range(G)]
-    return [_user_bits(plan, user, SCHEMES[cell["scheme"]]) / 1e6 for user in firsts]
+    N, G, levels = cell["users"], len(LEVELS), SCHEMES[cell["scheme"]]
+    sizes = tuple(len(part) for part in np.array_split(np.empty(N, bool), G))
+    plan = Parameters(N, 0, 1, N // 2 + 1, d, sizes, (1,) * G, levels or (2,) * G, Range(-1.0, 1.0), "cyclic")
+    bits = _bits_of_floats if levels is None else masked_bits
+    return [bits(plan, sum(sizes[:group])) / 1e6 for group in range(G)]
 
 
-def _user_bits(plan: Parameters, user: int, levels: Sequence[int] | None) -> int:
-    """Return the bits of all masked segments of a user; a cell's levels are those of its lowest group."""
-    total = 0
-    for cell in cells_of(plan, user):
-        K = FLOAT if levels is None else levels[min(plan.group_of[s] for s in cell.subgroups)]
-        total += cell.length * (len(cell.members) * (K - 1)).bit_length()
-    return total
+def _bits_of_floats(plan: Parameters, user: int) -> int:
+    """Return the bits of all masked segments of a user whose numbers have 32 bits each."""
+    return sum(cell.length * (len(cell.members) * (FLOAT - 1)).bit_length() for cell in cells_of(plan, user))
 
 
 def seconds(found: Data) -> float:

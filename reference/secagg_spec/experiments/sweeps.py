@@ -19,7 +19,6 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -28,6 +27,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue
 from secagg_spec.experiments.experiment import Context, Data, Result
+from secagg_spec.learning import datasets, files
 
 Outcomes: TypeAlias = Generator[tuple[int, "Finished | str"], None, None]
 """Places of cells with what came of each."""
@@ -241,7 +241,6 @@ def hashes(dataset: str, folder: Path | None) -> dict[str, str]:
     ParameterError
         There is no such data set, or a file is missing or damaged (EXP-01, EXP-29).
     """
-    files, datasets = (import_module(f"secagg_spec.learning.{name}") for name in ("files", "datasets"))
     validate.one_of("data set", dataset, tuple(files.SETS))
     if dataset == "digits":
         return dict(datasets.load(dataset, folder).hashes)
@@ -251,7 +250,7 @@ def hashes(dataset: str, folder: Path | None) -> dict[str, str]:
         )
     for name in files.SETS[dataset]:
         files.read(folder, name)
-    return dict(files.hashes(dataset))
+    return files.hashes(dataset)
 
 
 def canonical(data: object) -> str:
