@@ -38,7 +38,7 @@ class Quantised(ABC):
     """
 
     name: str
-    step: float
+    bound: float
 
     def __init__(self, settings: Mapping[str, Any], users: int, d: int, seed: int) -> None:
         self.N = validate.integer("users", users, 1, validate.MAX_COUNT)
@@ -69,13 +69,8 @@ class Quantised(ABC):
         mean, ran = self.shortcut(values, given), aggregates.due(self.every, given.round)
         if ran:
             aggregates.agree(self.name, given.round, mean, self.protocol(values.astype(np.int64), given))
-        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.step)
+        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.bound)
         return Aggregate(mean, self.bound, PROTOCOL if ran else SHORTCUT, moved, error)
-
-    @property
-    def bound(self) -> float:
-        """What the aggregate differs from the plain mean by at most."""
-        return self.step
 
     @abstractmethod
     def check(self, given: Given) -> None:

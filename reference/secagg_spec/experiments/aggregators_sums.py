@@ -53,7 +53,7 @@ class Sums(Quantised):
         super().__init__(settings, users, d, seed)
         self.level = validate.integer("level", settings.get("level", LEVEL), 1, MAX_LEVEL)
         self.ring = self.ring_of(validate.integer("q", settings.get("q", self.modulus), 2, MAX_MODULUS))
-        self.step = 1 / self.level
+        self.bound = 1 / self.level
 
     @staticmethod
     def ring_of(modulus: int) -> Ring:
