@@ -18,6 +18,7 @@ from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import Staleness, realised_weight
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
+from secagg_spec.experiments import aggregators_quantised
 from secagg_spec.experiments.aggregates import Given, weighted_mean
 from secagg_spec.experiments.aggregators import NAMES, Aggregate, Disagreement, build
 from secagg_spec.experiments.aggregators_quantised import Quantised
@@ -351,6 +352,15 @@ def test_all_sums_of_a_round_have_the_same_draws() -> None:
     assert len(set(means)) == 1
     other = Case(simple("secagg").settings, 9, *_nine(simple("secagg").updates)).aggregate(level=1)
     assert other.mean.tobytes() != means[0]
+
+
+@pytest.mark.parametrize("name", ["secagg", "heterosag"])
+def test_how_many_are_quantised_at_once_does_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    means = []
+    for count in (1, 9, 12, 100):
+        monkeypatch.setattr(aggregators_quantised, "TOGETHER", count)
+        means.append(simple(name, every=0).aggregate().mean.tobytes())
+    assert len(set(means)) == 1
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:

@@ -138,10 +138,10 @@ class HeteroSAg(Quantised):
         """Return r1 and r2."""
         return self.range.low, self.range.high
 
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> RealArray:
+    def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
         """Return the level of each number, by the levels of its cell."""
         one = len(set(self.levels)) == 1
-        return round_levels(numbers, self.levels[0] if one else self.layout(given.count).levels, self.range, draws)
+        return round_levels(numbers, self.levels[0] if one else self.layout(n).levels[rows], self.range, draws)
 
     def shortcut(self, values: RealArray, given: Given) -> RealArray:
         """Return the combined means of the cells."""

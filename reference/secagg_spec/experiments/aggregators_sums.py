@@ -74,7 +74,7 @@ class Sums(Quantised):
             largest = float(np.nextafter(largest, 0))
         return -largest, largest
 
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> RealArray:
+    def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
         """Return what c_l times each number is rounded to, up or down."""
         return stochastic_round(numbers * np.float64(self.level), draws).astype(np.float64)
 
