@@ -44,13 +44,13 @@ class Aggregate:
     mean : array (d,) of float64
         The aggregate itself.
     bound : float
-        What each coordinate differs from the plain mean by at most; 0 without a quantiser, infinite for no mean.
+        What each coordinate differs from the same aggregate without quantisation by less than; 0 without a quantiser.
     by : {"plain", "protocol", "shortcut"}
         Whether the whole protocol ran, the sum of quantised updates stood for it, or there is none (EXP-15).
     moved : int
         How many numbers were moved to a bound of the quantiser's range (EXP-16).
     error : float
-        The largest difference from the same aggregate without quantisation, which is below the step (EXP-13).
+        The largest difference that was found (EXP-13).
     """
 
     mean: RealArray

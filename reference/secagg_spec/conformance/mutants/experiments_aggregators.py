@@ -95,7 +95,7 @@ def _divisor(right: Function) -> Function:
 def _smallest(right: Function) -> Function:
     def init(self: Any, *given: Any) -> None:
         right(self, *given)
-        self.step = self.step and self.range.step(max(self.levels))
+        self.bound = self.bound and self.range.step(max(self.levels))
 
     return init
 
