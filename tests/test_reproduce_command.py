@@ -14,7 +14,7 @@ import pytest
 
 from secagg_spec import reproduce_command
 from secagg_spec.cli import main
-from secagg_spec.experiments import catalogue, figures, results, sweeps
+from secagg_spec.experiments import catalogue, figures, progress, results, sweeps
 from tests.experiments import toy
 
 
@@ -122,6 +122,11 @@ def test_all_stands_for_every_experiment(
     code, out, err = call(capsys, "all", "--jobs", "1", "--out", str(tmp_path))
     assert code == 1
     assert "toy: Numbers" in out
+    assert out.splitlines()[-3:] == [
+        "           confirmed  refuted  not confirmed at this scale",
+        "toy                1        -                            -",
+        "toy-fails  a cell ended with an error",
+    ]
     assert "toy-fails: 1 of 6" in err
 
 
@@ -210,9 +215,10 @@ def test_the_list_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
 def test_lines_say_how_much_is_left_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce_command, "_LINE_SECONDS", 0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_RARER", 1e9)
     err = toys(capsys, tmp_path)[2].splitlines()
-    assert [line.split(",")[0] for line in err] == [f"toy: {at} of 8 cells" for at in range(1, 8)]
+    assert [line.split(",")[0] for line in err] == [f"toy: {at}.0 of 8 cells" for at in range(1, 8)]
     assert all(line.endswith(" s left") for line in err)
 
 
@@ -228,7 +234,7 @@ def test_a_terminal_shows_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     assert main(["reproduce", "toy", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    assert re.search(r"toy: +\d+%\|.*\| \d/8 \[\d\d:\d\d<.*\]", screen.getvalue())
+    assert re.search(r"toy: +\d+%\|.*\| \d\.0 of 8 cells \[\d\d:\d\d<.*\]", screen.getvalue())
 
 
 def test_results_do_not_change_with_a_second_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
