@@ -111,7 +111,7 @@ def task(sizes: Sequence[int] = (1, 2, 3, 4), seed: int = 0, spoilt: int = -1) -
     """A task in which user u holds sizes[u] samples."""
     ends = np.cumsum(sizes)
     parts = tuple(np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True))
-    data: Any = type("Data", (), {"test": None})
+    data: Any = type("Data", (), {"test": None, "train": range(ends[-1])})
     model: Any = Model()
     trainer: Any = Trainer(spoilt=spoilt)
     return Task(data, parts, model, trainer, seed)

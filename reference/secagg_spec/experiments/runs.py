@@ -63,6 +63,13 @@ class Task:
     trainer: Trainer
     seed: int
 
+    @property
+    def left_out(self) -> int:
+        """How many training samples no user holds (EXP-03)."""
+        from secagg_spec.learning import partitions  # noqa: PLC0415
+
+        return partitions.left_out(self.dataset, self.parts)
+
     def first(self) -> RealArray:
         """Return the first model (d,)."""
         return self.model.initial(stream(self.seed, MODEL))
@@ -226,7 +233,8 @@ class Course:
                 break
             model = following
             self.tell((number + 1) / self.rounds)
-        return {**self.found, "diverged": diverged, "why": why, "seconds": self.work.seconds} | self._aggregator()
+        ended = {"diverged": diverged, "why": why, "seconds": self.work.seconds, "left_out": self.task.left_out}
+        return self.found | ended | self._aggregator()
 
     def _aggregator(self) -> dict[str, Any]:
         return {"aggregator": self.work.told or begun("none")}
@@ -313,7 +321,8 @@ def run_synchronous(
     -------
     dict
         ``rounds``, ``accuracy`` and ``loss`` of the evaluated rounds; ``diverged``, the round that did not get through,
-        with ``why``, or nothing; ``seconds`` of training and aggregation; and what `begun` says of the aggregator.
+        with ``why``, or nothing; ``seconds`` of training and aggregation; ``left_out``, the samples that no user holds;
+        and what `begun` says of the aggregator.
     """
     work = Work()
 
