@@ -110,6 +110,17 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept(capsys: pytest.Captu
     assert "CONFIRMED: BAS-FIG1" in out
 
 
+def test_of_many_errors_the_first_ones_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeps, "run_cell", lambda *task: "ValueError: all the same")
+    code, _, err = toys(capsys, tmp_path, "--seeds", "5")
+    assert code == 1
+    assert "toy: 10 of 10 cells ended with an error" in err
+    assert err.count("ValueError: all the same, in the cell scheme = ") == 8
+    assert "\n  and 2 more\n" in err
+
+
 def test_names_that_are_given_twice_are_run_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "toy", "toy", "--jobs", "1", "--out", str(tmp_path))
     assert (code, out.count("toy: Numbers that are drawn")) == (0, 1)
@@ -156,6 +167,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: tu
         ("--seeds", "0", "is not a whole number of seeds, at least 1"),
         ("--seeds", "-1", "is not a whole number of seeds, at least 1"),
         ("--seeds", "x", "is not a whole number of seeds, at least 1"),
+        ("--seeds", "1001", "1001 seeds are more than 1000"),
         ("--jobs", "0", "is not a whole number of jobs, at least 1"),
         ("--device", "tpu", "invalid choice"),
     ],

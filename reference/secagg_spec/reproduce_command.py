@@ -23,6 +23,8 @@ from secagg_spec.experiments.statistics import FEWEST, VERDICTS
 from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
 
 _WIDTH = 110
+_MOST_SEEDS = 1000
+_MOST_ERRORS = 8
 _EPILOG = """Each finished cell is kept at once in DIR/NAME/cells. A run that was ended goes on from there when it is
 started again.
 
@@ -63,7 +65,9 @@ def add_parser(commands: Any) -> None:
 
 
 def _seeds(text: str) -> int:
-    return count(text, "seeds")
+    if count(text, "seeds") > _MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}")
+    return int(text)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -179,7 +183,8 @@ def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
         progress.end()
         print(_to_go_on(plan, progress), file=sys.stderr)
         raise
-    progress.end()
+    finally:
+        progress.end()
     if swept.failures:
         print("\n".join(_failed(plan, swept)), file=sys.stderr)
         return 1
@@ -241,8 +246,10 @@ def _to_go_on(plan: _Plan, progress: Progress) -> str:
 def _failed(plan: _Plan, swept: Swept) -> Iterator[str]:
     name, cells = plan.run.experiment.name, len(plan.cells)
     yield f"{name}: {len(swept.failures)} of {cells} cells ended with an error, so nothing is decided:"
-    for failure in swept.failures:
+    for failure in swept.failures[:_MOST_ERRORS]:
         yield from _wrapped(_blamed(failure), "  ", 4)
+    if len(swept.failures) > _MOST_ERRORS:
+        yield f"  and {len(swept.failures) - _MOST_ERRORS} more"
     yield f"{name}: {len(swept.results)} cells are kept in {plan.sweep.folder}; the same command runs the others again"
 
 

@@ -202,6 +202,29 @@ def test_a_process_that_is_ended_from_outside_is_an_error_of_the_cells_that_are_
     }
 
 
+def test_a_scheduler_that_is_lost_is_an_error_of_the_cells_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Future:
+        def result(self) -> None:
+            raise TimeoutError("connection lost")
+
+    class Client:
+        def __enter__(self) -> Client:
+            return self
+
+        def __exit__(self, *ended: object) -> None:
+            pass
+
+        def submit(self, *task: object, pure: bool) -> Future:
+            return Future()
+
+    monkeypatch.setattr(sweeps, "_client", lambda address: (Client(), list))
+    found = swept(tmp_path, scheduler="tcp://127.0.0.1:1")[0]
+    assert found.results == ()
+    assert [one.error.partition(" (")[0] for one in found.failures] == ["TimeoutError: connection lost"] * 6
+
+
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "_CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:1", "nonsense://1", "127.0.0.1"):

@@ -85,10 +85,7 @@ def test_stored_results_are_those_of_experiments_and_have_their_pictures(script:
     assert tuple(content["figures"]) == experiment.figures
     preset = catalogue.settings(experiment, content["preset"])
     assert content["asked"] == preset["seeds"]
-    given = {one.name: (one.claim, one.measure, one.relation, one.bound) for one in experiment.statements(preset)}
-    kept = {
-        one["name"]: tuple(one[part] for part in ("claim", "measure", "relation", "bound"))
-        for one in content["statements"]
-    }
-    assert kept == given
+    parts = ("name", "claim", "measure", "relation", "bound")
+    given = {tuple(getattr(one, part) for part in parts) for one in experiment.statements(preset)}
+    assert {tuple(one[part] for part in parts) for one in content["statements"]} == given
     assert list((SCRIPT.parent / "assets" / "experiments" / path.stem).glob("*.svg"))

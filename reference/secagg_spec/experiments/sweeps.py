@@ -207,7 +207,7 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
         from joblib import Parallel, delayed  # noqa: PLC0415
     except ImportError:
         raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
-    pool = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+    pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
     outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
         for outcome in outcomes:  # noqa: UP028 (a run that ends early does not end in here, where joblib would warn)
@@ -225,11 +225,20 @@ def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:
     with client:
         futures = {client.submit(run_cell, *_task(sweep, at), pure=False): at for at in todo}
         try:
-            for future in as_completed(futures):
-                error = future.exception()
-                yield futures.pop(future), future.result() if error is None else _line(error)
+            for future in as_completed(list(futures)):
+                yield futures.pop(future), _received(future)
         finally:
-            client.cancel(list(futures))
+            if futures:
+                client.cancel(list(futures))
+
+
+def _received(future: Any) -> Finished | str:
+    """Return what came of a cell, or in one line what became of the worker or the scheduler."""
+    try:
+        outcome: Finished | str = future.result()
+    except Exception as error:  # the errors of distributed have no class in common
+        return _line(error)
+    return outcome
 
 
 def _client(address: str) -> tuple[Any, Callable[..., Any]]:
