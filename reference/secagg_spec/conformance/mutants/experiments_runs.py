@@ -60,7 +60,7 @@ class _Ear:
         self.folder = folder
         self.told: list[object] = []
 
-    def begin(self, cells: int, kept: int) -> None:
+    def begin(self, cells: int, kept: int, under_way: object) -> None:
         self.told.append((cells, kept))
 
     def finished(self) -> None:
