@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 _DRAWS = 2**53
 Tell = Callable[[float], None]
+Arrivals = Callable[[int], tuple[Sequence[int], Sequence[int]]]
 Step = Callable[[int, RealArray], RealArray]
 """Takes the number of a round and the model, and returns the next model."""
 
@@ -342,6 +343,7 @@ def run_buffered(
     server_rate: float = 1.0,
     evaluate: int = 1,
     tell: Tell = lambda share: None,
+    arrivals: Arrivals | None = None,
 ) -> dict[str, Any]:
     """Return the course of FedBuff, with K updates of different users in each buffer (EXP-11).
 
@@ -357,6 +359,9 @@ def run_buffered(
         s.
     c_g : int or None
         The level of whole weights, drawn as in STL-05; without one the weights are s(tau).
+    arrivals : callable, optional
+        Gives the users of a round and the staleness of each, at most tau_max, where a clock has played them; without
+        it both are drawn.
 
     Returns
     -------
@@ -366,10 +371,12 @@ def run_buffered(
     validate.integer("buffer", buffer, 1, len(task.parts))
     work, past = Work(), Past(tau_max)
 
+    def drawn(number: int) -> tuple[Sequence[int], Sequence[int]]:
+        return _choice(task, number, buffer), drawn_taus(task.seed, number, tau_max, buffer)
+
     def step(number: int, model: RealArray) -> RealArray:
         past.add(model)
-        users = _choice(task, number, buffer)
-        taus = drawn_taus(task.seed, number, tau_max, buffer)
+        users, taus = (arrivals or drawn)(number)
         updates = task.updates(users, past.models(taus), number, work)
         weights, draws = _weights(task.seed, number, taus, staleness, c_g)
         mean = work.aggregate(aggregator, updates, weights, users=users, round=number, taus=taus, draws=draws)

@@ -317,3 +317,91 @@ def _authority(right: Function) -> Function:
 )
 def _last_run(right: Function) -> Function:
     return lambda values: values[-1]
+
+
+# ------------------------------------------------------------------------------------------- results that rest on them
+
+_TRAINING = "secagg_spec.experiments.basa_training"
+_OF_RESULTS = "tests/experiments/test_basa_training.py::"
+
+
+def _result() -> object:
+    """Return whether the times of a result follow from the costs that it holds."""
+    training, clock, costs = map(import_module, (_TRAINING, _CLOCK, _COSTS))
+    context = import_module("secagg_spec.experiments.experiment").Context()
+    tiny = training.EXPERIMENTS[0].presets["tiny"]
+    cell = next(one for one in training.cells(tiny) if one["scheme"] == training.BASA)
+    found = training.run(cell, context)
+    plan = clock.Buffered(cell["users"], cell["at_once"], cell["buffer"])
+    work = clock.Work(cell["training"], cell["betas"][0])
+    steps = clock.buffered(plan, cell["steps"], work, costs.costs(found["costs"]), cell["seed"])
+    return found["times"] == [[step.time for step in steps]]
+
+
+@mutant(
+    "results-hold-other-costs-than-their-times-rest-on",
+    "EXP-20",
+    "nobody can tell from a result what its times are made of",
+    f"{_TRAINING}:run",
+    _result,
+    _OF_RESULTS + "test_the_times_of_a_result_follow_from_its_costs",
+    kind="sum",
+    source="wrong term",
+)
+def _other_costs(right: Function) -> Function:
+    def run(cell: Any, context: Any) -> Any:
+        found = right(cell, context)
+        held = {**found["costs"], "after": 2 * found["costs"]["after"] + 1e-6}
+        return {**found, "costs": held}
+
+    return run
+
+
+def _staleness() -> object:
+    """Return what training is told of the third step of a clock."""
+    clock, training = import_module(_CLOCK), import_module(_TRAINING)
+    steps = clock.buffered(clock.Buffered(9, 5, 2), 3, clock.Work(1.0, 2.0), clock.Costs(), seed=1)
+    return training._arrivals(steps)(2)
+
+
+@mutant(
+    "training-begins-with-the-newest-model-whatever-the-clock-says",
+    "EXP-18",
+    "updates are not stale, and asynchronous learning seems to be as good as synchronous learning",
+    f"{_TRAINING}:_arrivals",
+    _staleness,
+    _OF_RESULTS + "test_training_follows_the_clock",
+    also=("EXP-11",),
+    kind="sum",
+    source="wrong term",
+)
+def _never_stale(right: Function) -> Function:
+    def arrivals(steps: Any) -> Any:
+        def told(number: int) -> Any:
+            users, taus = right(steps)(number)
+            return users, [0] * len(taus)
+
+        return told
+
+    return arrivals
+
+
+@mutant(
+    "a-run-that-does-not-reach-the-target-is-there-at-once",
+    "EXP-24",
+    "the worst run of a scheme counts as its best one",
+    f"{_TRAINING}:time_to",
+    lambda: import_module(_TRAINING).time_to({"accuracy": [0.0] * 5, "times": [[1.0, 2.0, 3.0, 4.0]]}, 0.5, 0),
+    _OF_RESULTS + "test_a_run_that_does_not_reach_the_target_counts_with_its_last_step",
+    kind="sum",
+    source="clause left out",
+)
+def _at_once(right: Function) -> Function:
+    def time_to(found: Any, target: float, which: int) -> float:
+        training = import_module(_TRAINING)
+        if training.reached(found["accuracy"], target) is None:
+            return float(found["times"][which][0])
+        time: float = right(found, target, which)
+        return time
+
+    return time_to
