@@ -34,15 +34,17 @@ from typing import Any, TypeAlias
 from secagg_spec import ledger
 from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.plain import clip
+from secagg_spec.conformance.plain import clip, counted
 from secagg_spec.conformance.report import LEGEND, MARKS, describe
 from secagg_spec.conformance.targets import TARGETS, results
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.wire import RawLine, Request, UsageError
+from secagg_spec.experiments import catalogue, figures
 from secagg_spec.resources import PAGES, clauses
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "reference" / "secagg_spec"
+EXPERIMENT_RESULTS = ROOT / "spec" / "experiments"
 KATEX_VERSION = "0.16.47"
 KATEX_SHA512 = "Eeo8Ys1doU1z+x8AZsPpQu+p/QcZBI5PeOo7QGQdy2x2m0MU/hYagBbGOmXwr5KVbEfVuWv9LpnQWeehogurjg=="
 KATEX_FILES = ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js")
@@ -51,7 +53,7 @@ TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md
 REQUIREMENTS = "reference/requirements.md"
 CLAIMS = "reference/claims.md"
 RELEASED = "reference/targets.md"
-
+EXPERIMENTS = "reference/experiments.md"
 PLANTED = "reference/planted-bugs.md"
 API = "reference/api"
 
@@ -557,6 +559,98 @@ def _planted_row(bug: kills.Bug) -> str:
     return f"| `{bug.name}`{parts} | {clauses_of} | {bug.kind} | {_escaped(bug.effect)} | {found} |"
 
 
+# The page of experiments
+
+
+def write_experiments(out: Path) -> None:
+    """Write the page that shows every figure of the papers, and what the stored run of each experiment gave.
+
+    Raises
+    ------
+    SiteError
+        An experiment has no stored result.
+    """
+    stored = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(EXPERIMENT_RESULTS.glob("*.json"))]
+    missing = set(catalogue.MODULES) - {content["experiment"] for content in stored}
+    if missing:
+        raise SiteError(f"spec/experiments has no result of {min(missing)}: make reproduce stores it")
+    lines = [_experiments_head(), *_figures()]
+    for content in stored:
+        lines += _experiment(content)
+    _write(out / EXPERIMENTS, "\n".join(lines))
+
+
+def _experiments_head() -> str:
+    how, text = (relative(page, EXPERIMENTS) for page in ("how-to/reproduce-a-figure.md", "spec/experiments.md"))
+    return (
+        "# Experiments\n\nEvery figure and table of the papers, what stands for it here, and what it gave. A statement "
+        "of a paper is an inequality with a bound that was fixed before the run; its verdict is that of the 95 % "
+        f"interval over seeds ([the text]({text}#6-statements-and-verdicts)). [Run one yourself]({how}).\n"
+    )
+
+
+def _figures() -> Iterator[str]:
+    yield "| figure | shows | here |\n| --- | --- | --- |"
+    for figure in figures.load():
+        yield f"| {figure.name} | {_escaped(figure.shows)} | {_stands(figure)} |"
+    yield ""
+
+
+def _stands(figure: figures.Figure) -> str:
+    """Return what stands for a figure, with links to what is on the site."""
+    if figure.experiment:
+        return f"[{figure.experiment}](#{figure.experiment})"
+    claims = ", ".join(f"[{claim}]({relative(CLAIMS, EXPERIMENTS)}#{_anchor(claim)})" for claim in figure.claims)
+    return claims or (f"`{figure.command}`" if figure.command else _escaped(figure.reason))
+
+
+def _anchor(claim: str) -> str:
+    return f"{claim}-{ledger.load().claim(claim).verdict}".lower()
+
+
+def _experiment(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the entry of one stored result: what was run, each statement with its verdict, and the pictures."""
+    name, preset = content["experiment"], content["preset"]
+    anchor = name if preset == "default" else f"{name}-{preset}"
+    yield f"## {name}{'' if preset == 'default' else f', {preset}'} {{ #{anchor} }}\n"
+    yield f"{_escaped(content['title'])} ({', '.join(content['figures'])}). {_escaped(catalogue.load(name).about)}\n"
+    settings = ", ".join(f"{key} = {value}" for key, value in content["settings"].items())
+    yield f"`{settings}`\n"
+    yield "| claim | statement | mean | 95 % interval | bound | verdict |\n| --- | --- | --- | --- | --- | --- |"
+    yield from (_judged_row(statement) for statement in content["statements"])
+    yield ""
+    yield f"{_sums(content)} {_seconds(content['seconds'])}\n"
+    for picture in sorted((ROOT / "docs" / "assets" / "experiments").glob(f"{anchor}.*.svg")):
+        what = picture.name.split(".")[1].replace("-", " ")
+        yield f"![{name}: {what}]({relative(f'assets/experiments/{picture.name}', EXPERIMENTS)})\n"
+
+
+def _judged_row(statement: Mapping[str, Any]) -> str:
+    interval = statement["interval"]
+    ends = f"{interval['low']:.3g} to {interval['high']:.3g}"
+    bound = f"{'≥' if statement['relation'] == '>=' else '≤'} {statement['bound']:.3g}"
+    said = f"{_escaped(statement['text'])} ({_escaped(statement['measure'])})"
+    return f"| {statement['claim']} | {said} | {interval['mean']:.3g} | {ends} | {bound} | {statement['verdict']} |"
+
+
+def _sums(content: Mapping[str, Any]) -> str:
+    """Say in how many rounds the whole protocol ran, and in how many the shortcut."""
+    used = [one for one in content["aggregators"] if one["protocol"] + one["shortcut"]]
+    parts = [
+        f"{one['name']}: {counted(one['protocol'], 'round')} with all messages, {one['shortcut']} by the sum of "
+        f"quantised updates, {counted(one['moved'], 'number')} moved to a bound."
+        for one in used
+    ]
+    return " ".join(parts)
+
+
+def _seconds(seconds: Mapping[str, float]) -> str:
+    """Say how long training and aggregation took; nothing where nothing was trained."""
+    if not seconds["training"]:
+        return ""
+    return f"Training took {seconds['training']:.0f} s of processor time, aggregation {seconds['aggregation']:.0f} s."
+
+
 # KaTeX
 
 
@@ -630,6 +724,7 @@ def build(out: Path, katex: Path | None) -> None:
     write_planted_bugs(out)
     write_claims(out)
     write_released(out)
+    write_experiments(out)
 
 
 def _write(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from secagg_spec import reproduce_command
 from secagg_spec.cli import main
-from secagg_spec.experiments import catalogue, figures, results, sweeps
+from secagg_spec.experiments import catalogue, figures, progress, results, sweeps
 from tests.experiments import toy
 
 
@@ -110,6 +110,17 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept(capsys: pytest.Captu
     assert "CONFIRMED: BAS-FIG1" in out
 
 
+def test_of_many_errors_the_first_ones_are_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeps, "run_cell", lambda *task: "ValueError: all the same")
+    code, _, err = toys(capsys, tmp_path, "--seeds", "5")
+    assert code == 1
+    assert "toy: 10 of 10 cells ended with an error" in err
+    assert err.count("ValueError: all the same, in the cell scheme = ") == 8
+    assert "\n  and 2 more\n" in err
+
+
 def test_names_that_are_given_twice_are_run_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "toy", "toy", "--jobs", "1", "--out", str(tmp_path))
     assert (code, out.count("toy: Numbers that are drawn")) == (0, 1)
@@ -122,6 +133,11 @@ def test_all_stands_for_every_experiment(
     code, out, err = call(capsys, "all", "--jobs", "1", "--out", str(tmp_path))
     assert code == 1
     assert "toy: Numbers" in out
+    assert out.splitlines()[-3:] == [
+        "           confirmed  refuted  not confirmed at this scale",
+        "toy                1        -                            -",
+        "toy-fails  a cell ended with an error",
+    ]
     assert "toy-fails: 1 of 6" in err
 
 
@@ -151,6 +167,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: tu
         ("--seeds", "0", "is not a whole number of seeds, at least 1"),
         ("--seeds", "-1", "is not a whole number of seeds, at least 1"),
         ("--seeds", "x", "is not a whole number of seeds, at least 1"),
+        ("--seeds", "1001", "1001 seeds are more than 1000"),
         ("--jobs", "0", "is not a whole number of jobs, at least 1"),
         ("--device", "tpu", "invalid choice"),
     ],
@@ -163,7 +180,6 @@ def test_bad_options_are_one_line(capsys: pytest.CaptureFixture[str], option: st
 
 
 def test_data_that_is_missing_is_said_before_a_run(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("secagg_spec.learning.files")
     code, out, err = call(capsys, "toy-mnist")
     assert (code, out) == (2, "")
     assert "unless --data-dir or SECAGG_SPEC_DATA names a folder with it" in err
@@ -211,9 +227,10 @@ def test_the_list_has_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
 def test_lines_say_how_much_is_left_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce_command, "_LINE_SECONDS", 0)
+    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_RARER", 1e9)
     err = toys(capsys, tmp_path)[2].splitlines()
-    assert [line.split(",")[0] for line in err] == [f"toy: {at} of 8 cells" for at in range(1, 8)]
+    assert [line.split(",")[0] for line in err] == [f"toy: {at}.0 of 8 cells" for at in range(1, 8)]
     assert all(line.endswith(" s left") for line in err)
 
 
@@ -229,7 +246,7 @@ def test_a_terminal_shows_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     screen = Screen()
     monkeypatch.setattr(sys, "stderr", screen)
     assert main(["reproduce", "toy", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    assert re.search(r"toy: +\d+%\|.*\| \d/8 \[\d\d:\d\d<.*\]", screen.getvalue())
+    assert re.search(r"toy: +\d+%\|.*\| \d\.0 of 8 cells \[\d\d:\d\d<.*\]", screen.getvalue())
 
 
 def test_results_do_not_change_with_a_second_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,12 +17,14 @@ from secagg_spec.conformance.options import count, jobs, writable_folder
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.experiments import catalogue, figures, pictures, results, sweeps
 from secagg_spec.experiments.experiment import PRESETS, Context, Data, Experiment, Statement
+from secagg_spec.experiments.progress import Progress
 from secagg_spec.experiments.results import Run
-from secagg_spec.experiments.statistics import FEWEST
+from secagg_spec.experiments.statistics import FEWEST, VERDICTS
 from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
 
 _WIDTH = 110
-_LINE_SECONDS = 10
+_MOST_SEEDS = 1000
+_MOST_ERRORS = 8
 _EPILOG = """Each finished cell is kept at once in DIR/NAME/cells. A run that was ended goes on from there when it is
 started again.
 
@@ -64,7 +65,9 @@ def add_parser(commands: Any) -> None:
 
 
 def _seeds(text: str) -> int:
-    return count(text, "seeds")
+    if count(text, "seeds") > _MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}")
+    return int(text)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -77,7 +80,10 @@ def main(options: argparse.Namespace) -> int:
     planned = _planned(options)
     for plan in planned:
         _make(plan.sweep.folder)
-    return max([_reproduce(plan, options) for plan in planned])
+    codes = [_reproduce(plan, options) for plan in planned]
+    if len(planned) > 1:
+        print("\n".join(_summed(planned, codes)), flush=True)
+    return max(codes)
 
 
 # ---------------------------------------------------------------------------------------------------- before a run
@@ -168,7 +174,7 @@ def _hashes(settings: Data, cells: Sequence[Data], folder: Path | None) -> Mappi
 
 def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
     print("\n".join(_announced(plan)), flush=True)
-    progress = _Progress(plan.run.experiment.name)
+    progress = Progress(plan.run.experiment.name)
     try:
         swept = sweeps.run(
             plan.sweep, progress, jobs=options.jobs or -1, scheduler=options.scheduler, anew=options.anew
@@ -177,7 +183,8 @@ def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
         progress.end()
         print(_to_go_on(plan, progress), file=sys.stderr)
         raise
-    progress.end()
+    finally:
+        progress.end()
     if swept.failures:
         print("\n".join(_failed(plan, swept)), file=sys.stderr)
         return 1
@@ -228,56 +235,7 @@ def _wrapped(text: str, indent: str, further: int | None = None) -> list[str]:
     )
 
 
-class _Progress:
-    """Shows how much is done: a bar on a terminal, a line now and then elsewhere; both on standard error."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.cells = self.kept = self.done = 0
-        self._bar: Any = None
-        self._start = self._last = time.monotonic()
-
-    def begin(self, cells: int, kept: int) -> None:
-        """Show that a run begins."""
-        self.cells, self.kept, self.done = cells, kept, kept
-        if kept:
-            self._say(f"{kept} of {cells} cells are kept from before")
-        if sys.stderr.isatty() and kept < cells:
-            from tqdm import tqdm  # noqa: PLC0415
-
-            self._bar = tqdm(
-                total=cells, initial=kept, desc=self.name, unit="cell", file=sys.stderr, dynamic_ncols=True, leave=False
-            )
-        self._start = self._last = time.monotonic()
-
-    def finished(self) -> None:
-        """Show that one more cell is through."""
-        self.done += 1
-        if self._bar is not None:
-            self._bar.update()
-        elif time.monotonic() - self._last >= _LINE_SECONDS and self.done < self.cells:
-            self._last = time.monotonic()
-            self._say(f"{self.done} of {self.cells} cells, about {self._left():.0f} s left")
-
-    def _left(self) -> float:
-        """Return the seconds that the rest will take, at the pace of this run."""
-        return (time.monotonic() - self._start) / (self.done - self.kept) * (self.cells - self.done)
-
-    def damaged(self, path: Path) -> None:
-        """Say that a kept cell is run again."""
-        self._say(f"{path} is damaged: its cell is run again")
-
-    def _say(self, what: str) -> None:
-        print(f"{self.name}: {what}", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
-
-
-def _to_go_on(plan: _Plan, progress: _Progress) -> str:
+def _to_go_on(plan: _Plan, progress: Progress) -> str:
     kept = f"{progress.done} of {len(plan.cells)} cells are kept in {plan.sweep.folder}"
     return f"{plan.run.experiment.name}: {kept}; the same command goes on from there"
 
@@ -288,8 +246,10 @@ def _to_go_on(plan: _Plan, progress: _Progress) -> str:
 def _failed(plan: _Plan, swept: Swept) -> Iterator[str]:
     name, cells = plan.run.experiment.name, len(plan.cells)
     yield f"{name}: {len(swept.failures)} of {cells} cells ended with an error, so nothing is decided:"
-    for failure in swept.failures:
+    for failure in swept.failures[:_MOST_ERRORS]:
         yield from _wrapped(_blamed(failure), "  ", 4)
+    if len(swept.failures) > _MOST_ERRORS:
+        yield f"  and {len(swept.failures) - _MOST_ERRORS} more"
     yield f"{name}: {len(swept.results)} cells are kept in {plan.sweep.folder}; the same command runs the others again"
 
 
@@ -328,6 +288,19 @@ def _verdict(statement: Data) -> Iterator[str]:
     yield from _wrapped(f"{statement['measure']}: {numbers}", "      ", 8)
     interval = f"mean {found['mean']:.4g}, interval [{found['low']:.4g}, {found['high']:.4g}]"
     yield f"      {interval}; claimed {statement['relation']} {statement['bound']:g}"
+
+
+def _summed(planned: Sequence[_Plan], codes: Sequence[int]) -> Iterator[str]:
+    """Say how many statements of each experiment have which verdict."""
+    width = max(len(plan.run.experiment.name) for plan in planned)
+    yield f"{'':{width}}  {'  '.join(VERDICTS)}"
+    for plan, code in zip(planned, codes, strict=True):
+        yield f"{plan.run.experiment.name:{width}}  {_counts(plan) if code == 0 else 'a cell ended with an error'}"
+
+
+def _counts(plan: _Plan) -> str:
+    found = [one["verdict"] for one in results.read(plan.folder / "results.json")["statements"]]
+    return "  ".join(f"{found.count(verdict) or '-':>{len(verdict)}}" for verdict in VERDICTS)
 
 
 def _listed() -> Iterator[str]:

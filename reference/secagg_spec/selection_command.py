@@ -207,9 +207,13 @@ def as_json(settings: Settings, courses: Sequence[Course]) -> dict[str, Any]:
         "rounds": settings.rounds,
         "seed": settings.seed,
         "dropout": [str(rate) for rate in selection.rates_of_users(settings)],
-        "schemes": [selection.as_json(course) for course in courses],
+        "schemes": [{**selection.as_json(course), "log": _log(course)} for course in courses],
         "statements": [
             {"claim": one.claim, "statement": one.statement, "holds": one.holds, "shown": one.shown}
             for one in selection.verdicts(courses)
         ],
     }
+
+
+def _log(course: Course) -> list[list[int]]:
+    return [[int(user) for user in row.nonzero()[0]] for row in course.log]

@@ -1,8 +1,8 @@
 """How long users take to train together, beside one after the other: ``make bench``.
 
-Each user takes five steps, on noise: how long that takes does not depend on what is learnt. All times are seconds of the
-processor, the least of several runs that take turns. `plain PyTorch` is what a user of PyTorch would write: a module, an
-optimiser, and a loop over users; `loop` of this project is already leaner than that.
+Each user takes five steps, on noise: how long that takes does not depend on what is learnt. All times are seconds of
+the processor, the least of several runs that take turns. `plain PyTorch` is what a user of PyTorch would write: a
+module, an optimiser, and a loop over users; `loop` of this project is already leaner than that.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def _plain(side: int, users: int, batch: int) -> Callable[[], object]:
         for _ in range(users):
             network = nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU(), nn.Linear(hidden, 10))
             optimiser = torch.optim.SGD(network.parameters(), lr=0.01)
-            for images, labels in zip(x.split(batch), y.split(batch), strict=True):
+            for images, labels in zip(torch.split(x, batch), torch.split(y, batch), strict=True):
                 optimiser.zero_grad()
-                nn.functional.cross_entropy(network(images), labels).backward()
+                torch.autograd.backward(nn.functional.cross_entropy(network(images), labels))
                 optimiser.step()
 
     return train

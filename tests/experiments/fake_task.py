@@ -10,7 +10,8 @@ import numpy as np
 
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange
-from secagg_spec.experiments.runs import Task, plain_mean
+from secagg_spec.experiments.aggregates import weighted_mean
+from secagg_spec.experiments.runs import Task
 from secagg_spec.learning.training import IntArray
 
 
@@ -77,7 +78,7 @@ class Plain:
     def aggregate(self, updates: RealArray, weights: Sequence[Any], **of_round: Any) -> Any:
         """The mean."""
         self.told.append({"weights": list(weights), "updates": updates.copy(), **of_round})
-        return Found(plain_mean(weights, updates))
+        return Found(weighted_mean(updates, weights))
 
 
 @dataclass
@@ -91,7 +92,7 @@ class Off:
 
     def aggregate(self, updates: RealArray, weights: Sequence[Any], **of_round: Any) -> Any:
         """The mean, and the error in one coordinate."""
-        mean = plain_mean(weights, updates) + np.array([0.0, self.error, 0.0])
+        mean = weighted_mean(updates, weights) + np.array([0.0, self.error, 0.0])
         return Found(mean, self.bound, "shortcut", self.moved, self.error)
 
 
@@ -111,7 +112,7 @@ def task(sizes: Sequence[int] = (1, 2, 3, 4), seed: int = 0, spoilt: int = -1) -
     """A task in which user u holds sizes[u] samples."""
     ends = np.cumsum(sizes)
     parts = tuple(np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True))
-    data: Any = type("Data", (), {"test": None})
+    data: Any = type("Data", (), {"test": None, "train": range(ends[-1])})
     model: Any = Model()
     trainer: Any = Trainer(spoilt=spoilt)
     return Task(data, parts, model, trainer, seed)

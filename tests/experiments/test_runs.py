@@ -228,6 +228,7 @@ def test_what_the_aggregator_says_of_its_rounds_is_kept() -> None:
     assert found["largest_error"] == pytest.approx(0.9 / 64)
     assert (found["name"], found["bound"], found["shortcut"], found["protocol"]) == ("off", 1 / 64, 5, 0)
     assert found["moved"] == 10
+    assert synchronous(fake_task.task(), Off(3.0, math.inf))["aggregator"]["bound"] == 0.0
 
 
 @pytest.mark.requirement("EXP-13")
@@ -252,6 +253,15 @@ def test_settings_out_of_range_are_refused() -> None:
         runs.uniform(task, 5)
     with pytest.raises(OutOfRange):
         runs.run_fedasync(task, rounds=1, tau_max=0, staleness=CONSTANT, mixing=1.5)
+
+
+@pytest.mark.requirement("EXP-03")
+def test_a_result_says_how_many_samples_no_user_holds() -> None:
+    task = fake_task.task([2, 3, 4])
+    assert synchronous(task)["left_out"] == 0
+    fewer = runs.Task(task.dataset, task.parts[:2], task.model, task.trainer, task.seed)
+    assert synchronous(fewer)["left_out"] == 4
+    assert runs.run_fedasync(fewer, rounds=2, tau_max=0, staleness=CONSTANT, mixing=0.5)["left_out"] == 4
 
 
 # ------------------------------------------------------------------------------------------------------- real training

@@ -33,7 +33,7 @@ class Ear:
     def __init__(self) -> None:
         self.told: list[Any] = []
 
-    def begin(self, cells: int, kept: int) -> None:
+    def begin(self, cells: int, kept: int, under_way: Any) -> None:
         """Keep it."""
         self.told.append((cells, kept))
 
@@ -188,10 +188,10 @@ def test_a_cell_that_fails_does_not_stop_the_others(tmp_path: Path, jobs: int) -
     assert len(list(tmp_path.iterdir())) == 5
 
 
-def test_what_json_does_not_hold_is_an_error_of_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_json_does_not_hold_is_an_error_of_the_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     strange = toy.experiment(run=lambda cell, context: {"accuracy": float("nan")})
     monkeypatch.setattr(toy, "EXPERIMENTS", (strange,))
-    assert str(sweeps.run_cell(toy.MODULE, toy.NAME, CELLS[0], Context())).startswith("ValueError: ")
+    assert str(sweeps.run_cell(toy.MODULE, toy.NAME, CELLS[0], Context(), tmp_path / "x")).startswith("ValueError: ")
 
 
 def test_a_process_that_is_ended_from_outside_is_an_error_of_the_cells_that_are_left(tmp_path: Path) -> None:
@@ -200,6 +200,29 @@ def test_a_process_that_is_ended_from_outside_is_an_error_of_the_cells_that_are_
     assert {one.error for one in found.failures} == {
         "its process was ended from outside: there may be too little memory"
     }
+
+
+def test_a_scheduler_that_is_lost_is_an_error_of_the_cells_that_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Future:
+        def result(self) -> None:
+            raise TimeoutError("connection lost")
+
+    class Client:
+        def __enter__(self) -> Client:
+            return self
+
+        def __exit__(self, *ended: object) -> None:
+            pass
+
+        def submit(self, *task: object, pure: bool) -> Future:
+            return Future()
+
+    monkeypatch.setattr(sweeps, "_client", lambda address: (Client(), list))
+    found = swept(tmp_path, scheduler="tcp://127.0.0.1:1")[0]
+    assert found.results == ()
+    assert [one.error.partition(" (")[0] for one in found.failures] == ["TimeoutError: connection lost"] * 6
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

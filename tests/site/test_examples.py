@@ -12,3 +12,9 @@ def test_the_examples_on_the_errors_of_heterosag_run() -> None:
     page = DOCS / "explanation" / "heterosag-errors.md"
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert (failed, tried) == (0, 16)
+
+
+def test_the_way_from_updates_to_a_model_runs() -> None:
+    failed, tried = doctest.testfile(str(DOCS / "tutorials" / "from-updates-to-a-model.md"), module_relative=False)
+    assert failed == 0
+    assert tried > 30

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray, UintArray
@@ -95,9 +96,19 @@ def quantize_levels(x: RealArray, *, levels: int, range: Range, rounding: RealAr
     rounding = validate.reals("rounding", rounding, x.shape)
     _refuse_outside("x", x, range.low, range.high, f"in [{range.low}, {range.high}]")
     _refuse_outside("rounding", rounding, 0.0, np.nextafter(1.0, 0.0), "in [0, 1)")
-    scaled = np.minimum((x - range.low) / (range.high - range.low) * (levels - 1), levels - 1)
+    return round_levels(x, levels, range, rounding).astype(np.uint64)
+
+
+def round_levels(x: RealArray, levels: int | NDArray[np.int64], range: Range, rounding: RealArray) -> RealArray:
+    """Return what `quantize_levels` does, as real numbers, for checked arguments; each number may have its own K."""
+    scaled: RealArray = x - range.low
+    scaled /= range.high - range.low
+    scaled *= levels - 1
+    np.minimum(scaled, levels - 1, out=scaled)
     below = np.floor(scaled)
-    return (below + (scaled - below > rounding)).astype(np.uint64)
+    scaled -= below
+    below += scaled > rounding
+    return below
 
 
 def cell_mean(total: UintArray, *, count: int, levels: int, range: Range) -> RealArray:

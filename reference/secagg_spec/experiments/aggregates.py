@@ -44,13 +44,13 @@ class Aggregate:
     mean : array (d,) of float64
         The aggregate itself.
     bound : float
-        What each coordinate differs from the plain mean by at most; 0 without a quantiser, infinite for no mean.
+        What each coordinate differs from the same aggregate without quantisation by less than; 0 without a quantiser.
     by : {"plain", "protocol", "shortcut"}
         Whether the whole protocol ran, the sum of quantised updates stood for it, or there is none (EXP-15).
     moved : int
         How many numbers were moved to a bound of the quantiser's range (EXP-16).
     error : float
-        The largest difference from the same aggregate without quantisation, which is below the step (EXP-13).
+        The largest difference that was found (EXP-13).
     """
 
     mean: RealArray
@@ -158,7 +158,8 @@ def checked(
     rows = _rows(updates, (n, d), names, round)
     order = sorted(range(n), key=names.__getitem__)
     sorted_weights, sorted_names = tuple(numbers[at] for at in order), tuple(names[at] for at in order)
-    return Given(rows[order], sorted_weights, sorted_names, round, tuple(ages[at] for at in order), rounding[order])
+    rows = rows if order == list(range(n)) else rows[order]
+    return Given(rows, sorted_weights, sorted_names, round, tuple(ages[at] for at in order), rounding[order])
 
 
 def weighted_mean(rows: RealArray, weights: Sequence[float | int]) -> RealArray:
@@ -198,10 +199,10 @@ def error_within(name: str, round: int, mean: RealArray, exact: RealArray, bound
 def _rows(updates: RealArray, shape: tuple[int, int], users: Sequence[int], round: int) -> RealArray:
     updates = validate.binary64("updates", updates)
     validate.array_shape("updates", updates, shape)
-    for user, row in zip(users, updates, strict=True):
-        finite = np.isfinite(row)
-        if not finite.all():
-            raise OutOfRange(whose(user, round), float(row[~finite][0]), "finite in each coordinate")
+    finite = np.isfinite(updates)
+    if not finite.all():
+        row, column = np.unravel_index(int(np.argmin(finite)), finite.shape)
+        raise OutOfRange(whose(users[int(row)], round), float(updates[row, column]), "finite in each coordinate")
     return updates
 
 

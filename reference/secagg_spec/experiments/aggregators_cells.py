@@ -19,7 +19,6 @@ Source: HeteroSAg, section 4; spec/experiments.md, section 4 (EXP-13 to EXP-16).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import averages, validate
-from secagg_spec.arithmetic.levels import Range, quantize_levels
+from secagg_spec.arithmetic.levels import Range, round_levels
 from secagg_spec.arithmetic.quantizer import IntArray
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import ParameterError
@@ -106,7 +105,7 @@ class HeteroSAg(Quantised):
         self.method = validate.one_of("method", settings.get("method", "mean"), averages.METHODS)
         self.trim = settings.get("trim", 0)
         self.range = Range(*_bounds(settings.get("range", (-1.0, 1.0))))
-        self.step = 0.0 if real else self.range.step(min(self.levels))
+        self.bound = 0.0 if real else self.range.step(min(self.levels))
         self._layouts: dict[int, Layout] = {}
         if real and (self.every or self.clip):
             raise ParameterError("every, clip", [self.every, self.clip], "0 and false where the levels are None")
@@ -114,12 +113,7 @@ class HeteroSAg(Quantised):
     @property
     def real(self) -> bool:
         """Whether there is no quantiser."""
-        return not self.step
-
-    @property
-    def bound(self) -> float:
-        """The step of the fewest levels; nothing bounds what is no mean."""
-        return self.step if self.method == "mean" else math.inf
+        return not self.bound
 
     def layout(self, n: int) -> Layout:
         """Return the cells of a round of n users, at positions by ascending user."""
@@ -144,20 +138,15 @@ class HeteroSAg(Quantised):
         """Return r1 and r2."""
         return self.range.low, self.range.high
 
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
+    def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
         """Return the level of each number, by the levels of its cell."""
-        levels, values = self.layout(given.count).levels, np.zeros(numbers.shape, np.int64)
-        for K in sorted(set(self.levels)):
-            here = ... if len(set(self.levels)) == 1 else levels == K
-            x, rounding = numbers[here].ravel(), draws[here].ravel()
-            found = quantize_levels(x, levels=K, range=self.range, rounding=rounding).astype(np.int64)
-            values[here] = found.reshape(values[here].shape)
-        return values
+        one = len(set(self.levels)) == 1
+        return round_levels(numbers, self.levels[0] if one else self.layout(n).levels[rows], self.range, draws)
 
-    def shortcut(self, values: IntArray, given: Given) -> RealArray:
+    def shortcut(self, values: RealArray, given: Given) -> RealArray:
         """Return the combined means of the cells."""
-        segments, numbers = self.layout(given.count).segments, values.astype(np.float64)
-        means = [self.range.value(segment.means(numbers), segment.levels) for segment in segments]
+        segments = self.layout(given.count).segments
+        means = [self.range.value(segment.means(values), segment.levels) for segment in segments]
         return self._combined(means, [segment.counts for segment in segments])
 
     def protocol(self, values: IntArray, given: Given) -> RealArray:

@@ -24,6 +24,8 @@ from secagg_spec.experiments.aggregates import PROTOCOL, SHORTCUT, Aggregate, Gi
 from secagg_spec.learning import streams
 
 MAX_SEED = streams.MOST
+TOGETHER = 2**15
+"""How many numbers are quantised at once: about as many as a cache holds."""
 
 
 class Quantised(ABC):
@@ -38,7 +40,7 @@ class Quantised(ABC):
     """
 
     name: str
-    step: float
+    bound: float
 
     def __init__(self, settings: Mapping[str, Any], users: int, d: int, seed: int) -> None:
         self.N = validate.integer("users", users, 1, validate.MAX_COUNT)
@@ -65,17 +67,12 @@ class Quantised(ABC):
     def of(self, given: Given) -> Aggregate:
         """Return the aggregate of checked arguments."""
         numbers, moved = within(given, *self.limits(given), self.clip)
-        values = self.quantised(numbers, self._draws(given), given)
+        values = self._values(numbers, given)
         mean, ran = self.shortcut(values, given), aggregates.due(self.every, given.round)
         if ran:
-            aggregates.agree(self.name, given.round, mean, self.protocol(values, given))
-        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.step)
+            aggregates.agree(self.name, given.round, mean, self.protocol(values.astype(np.int64), given))
+        error = aggregates.error_within(self.name, given.round, mean, self.exact(numbers, given), self.bound)
         return Aggregate(mean, self.bound, PROTOCOL if ran else SHORTCUT, moved, error)
-
-    @property
-    def bound(self) -> float:
-        """What the aggregate differs from the plain mean by at most."""
-        return self.step
 
     @abstractmethod
     def check(self, given: Given) -> None:
@@ -86,12 +83,12 @@ class Quantised(ABC):
         """Return the bounds of the quantiser's range."""
 
     @abstractmethod
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
-        """Return the integers (n, d) that numbers in the range are rounded to with these draws."""
+    def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
+        """Return the whole numbers that numbers in the range are rounded to with draws: of some of n rows."""
 
     @abstractmethod
-    def shortcut(self, values: IntArray, given: Given) -> RealArray:
-        """Return the aggregate of integers (n, d) without messages."""
+    def shortcut(self, values: RealArray, given: Given) -> RealArray:
+        """Return the aggregate of whole numbers (n, d) without messages."""
 
     @abstractmethod
     def protocol(self, values: IntArray, given: Given) -> RealArray:
@@ -110,10 +107,21 @@ class Quantised(ABC):
         key = self.key(given.round)
         return {at: SeededSource(key, f"user {user}") for at, user in enumerate(given.users)}
 
-    def _draws(self, given: Given) -> RealArray:
-        """Return the draws of the quantiser (n, d): those of a seed, a round and a user are the same in all schemes."""
-        rows = (streams.stream(self.seed, streams.QUANTISER, given.round, user) for user in given.users)
-        return np.stack([generator.random(self.d) for generator in rows])
+    def _values(self, numbers: RealArray, given: Given) -> RealArray:
+        """Return the whole numbers (n, d) that numbers in the range are rounded to, some rows at a time."""
+        values, at_once = np.empty(numbers.shape), max(1, TOGETHER // self.d)
+        for start in range(0, given.count, at_once):
+            rows = slice(start, start + at_once)
+            draws = self._draws(given.users[rows], given.round)
+            values[rows] = self.quantised(numbers[rows], draws, rows, given.count)
+        return values
+
+    def _draws(self, users: Sequence[int], round: int) -> RealArray:
+        """Return d draws of the quantiser for each user; those of a seed, round and user are the same in all schemes."""
+        draws = np.empty((len(users), self.d))
+        for row, user in zip(draws, users, strict=True):
+            streams.stream(self.seed, streams.QUANTISER, round, user).random(out=row)
+        return draws
 
 
 def within(given: Given, low: float, high: float, clip: bool) -> tuple[RealArray, int]:
@@ -124,13 +132,14 @@ def within(given: Given, low: float, high: float, clip: bool) -> tuple[RealArray
     OutOfRange
         Some are outside, and are not to be moved.
     """
+    if low <= given.updates.min() and given.updates.max() <= high:
+        return given.updates, 0
     outside = (given.updates < low) | (given.updates > high)
-    moved = int(np.count_nonzero(outside))
-    if moved and not clip:
+    if not clip:
         row, column = np.unravel_index(int(np.argmax(outside)), outside.shape)
         allowed = f"in [{low:.9g}, {high:.9g}], the range of the quantiser, or moved there with the setting clip"
         raise OutOfRange(aggregates.whose(given.users[row], given.round), float(given.updates[row, column]), allowed)
-    return (np.clip(given.updates, low, high) if moved else given.updates), moved
+    return np.clip(given.updates, low, high), int(np.count_nonzero(outside))
 
 
 def truth(name: str, value: object) -> bool:

@@ -53,7 +53,7 @@ class Sums(Quantised):
         super().__init__(settings, users, d, seed)
         self.level = validate.integer("level", settings.get("level", LEVEL), 1, MAX_LEVEL)
         self.ring = self.ring_of(validate.integer("q", settings.get("q", self.modulus), 2, MAX_MODULUS))
-        self.step = 1 / self.level
+        self.bound = 1 / self.level
 
     @staticmethod
     def ring_of(modulus: int) -> Ring:
@@ -74,13 +74,13 @@ class Sums(Quantised):
             largest = float(np.nextafter(largest, 0))
         return -largest, largest
 
-    def quantised(self, numbers: RealArray, draws: RealArray, given: Given) -> IntArray:
+    def quantised(self, numbers: RealArray, draws: RealArray, rows: slice, n: int) -> RealArray:
         """Return what c_l times each number is rounded to, up or down."""
-        return stochastic_round(numbers * np.float64(self.level), draws)
+        return stochastic_round(numbers * np.float64(self.level), draws).astype(np.float64)
 
-    def shortcut(self, values: IntArray, given: Given) -> RealArray:
+    def shortcut(self, values: RealArray, given: Given) -> RealArray:
         """Return the sum of w_i v_i over c_l times the sum of w_i: exact, since no sum passes 2**53."""
-        total = np.array(given.weights, np.float64) @ values.astype(np.float64)
+        total = np.array(given.weights, np.float64) @ values
         return self.decoded(total.astype(np.int64), given)
 
     def decoded(self, total: IntArray, given: Given) -> RealArray:

@@ -130,27 +130,27 @@ def draw(result: Result, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "reconstruction.svg", folder / "reconstruction.png"]
     with mpl.rc_context({"svg.hashsalt": "secagg-spec", "font.size": 11}):
-        figure = _figure(result)
+        figure = figure_of(result.rows, result.settings.parameters.T, result.pool)
         figure.savefig(paths[0], metadata={"Date": None})
         figure.savefig(paths[1], dpi=80, metadata={"Software": None})
     return paths
 
 
-def _figure(result: Result) -> Any:
+def figure_of(rows: Sequence[Row], T: int, pool: int) -> Any:
+    """Return the picture of some users' images and of what comes out, in batches of T; the data have `pool` images."""
     from matplotlib.figure import Figure  # noqa: PLC0415
     from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415
 
-    rows = result.rows
     layout = ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.04)
     figure = Figure(figsize=(9.2, 2.25 * len(rows) + 1.2), layout=layout)
     grid = figure.subplots(len(rows), 4, squeeze=False)
-    for axes, title in zip(grid[0], _titles(result.settings.parameters.T), strict=True):
+    for axes, title in zip(grid[0], _titles(T), strict=True):
         axes.set_title(title, fontsize=11)
     for axes, row in zip(grid, rows, strict=True):
         _image(axes[0], tiled(row.original[None]), f"user {row.user}", _GREY)
         for place, found in zip(axes[1:], _parts(row), strict=True):
             _come_out(place, found)
-    key = f"red: of all {result.pool:,} images of the data, the user's own is nearest to what came out; green: is not"
+    key = f"red: of all {pool:,} images of the data, the user's own is nearest to what came out; green: is not"
     figure.supxlabel(key, fontsize=10)
     return figure
 
@@ -178,7 +178,7 @@ def _image(axes: Any, image: RealArray | None, below: str, colour: str) -> None:
     axes.set(xticks=[], yticks=[], anchor="N")
     axes.set_xlabel(below, color=colour, fontweight="bold")
     for side in axes.spines.values():
-        side.set(color=colour, linewidth=2)
+        side.set(color=colour, linewidth=2, visible=True)
 
 
 def tiled(images: RealArray) -> RealArray:

@@ -102,7 +102,7 @@ def figure_4(plt: Any, courses: Sequence[Course]) -> Any:
     for course in courses:
         colour, line, _ = looks[course.scheme.name]
         look = {"linestyle": line, "color": colour, "linewidth": 3.0 if course.scheme.name == "Random" else 1.8}
-        rounds = range(1, len(course.log) + 1)
+        rounds = range(1, len(course.weak) + 1)
         _privacy_line(privacy, rounds, course, look)
         gap.plot(rounds, [float(F) for F in course.gaps], label=course.scheme.name, **look)
         mean.plot(rounds, [float(C) for C in course.cardinalities], **look)
@@ -111,7 +111,7 @@ def figure_4(plt: Any, courses: Sequence[Course]) -> Any:
     gap.set(title="(b) Aggregation fairness gap", ylabel="aggregation fairness gap (share of rounds)", ylim=(0, 1.02))
     mean.set(title="(c) Average aggregation cardinality", ylabel="average aggregation cardinality (users)")
     for axes in (privacy, gap, mean):
-        axes.set(xlabel="number of rounds", xlim=(0, len(courses[0].log)))
+        axes.set(xlabel="number of rounds", xlim=(0, len(courses[0].weak)))
     for axes in (privacy, mean):
         axes.set_ylim(0, 1.06 * K)
     figure.legend(*gap.get_legend_handles_labels(), loc="outside lower center", ncols=len(courses))

@@ -64,6 +64,13 @@ class Task:
     trainer: Trainer
     seed: int
 
+    @property
+    def left_out(self) -> int:
+        """How many training samples no user holds (EXP-03)."""
+        from secagg_spec.learning import partitions  # noqa: PLC0415
+
+        return partitions.left_out(self.dataset, self.parts)
+
     def first(self) -> RealArray:
         """Return the first model (d,)."""
         return self.model.initial(stream(self.seed, MODEL))
@@ -163,7 +170,7 @@ class Work:
             self.told = begun(name)
         self.told["moved"] += found.moved
         self.told["largest_error"] = max(self.told["largest_error"], found.error)
-        self.told["bound"] = max(self.told["bound"], found.bound)
+        self.told["bound"] = max(self.told["bound"], found.bound if math.isfinite(found.bound) else 0.0)
         if found.by != "plain":
             self.told[found.by] += 1
 
@@ -172,7 +179,7 @@ def begun(name: str) -> dict[str, Any]:
     """Return what a result says of an aggregator that has not done anything yet.
 
     ``protocol`` and ``shortcut`` are numbers of rounds; ``largest_error`` is the largest difference of an aggregate
-    from the plain one, and ``bound`` the largest bound of one.
+    from the plain one, and ``bound`` the largest bound of one, 0 where nothing bounds it.
     """
     return {
         "name": name,
@@ -182,15 +189,6 @@ def begun(name: str) -> dict[str, Any]:
         "largest_error": 0.0,
         "bound": 0.0,
     }
-
-
-def plain_mean(weights: Sequence[int] | Sequence[float], updates: RealArray) -> RealArray:
-    """Return sum of w_i Delta_i over sum of w_i, for updates (n, d): in FedBuff's order of operations (FBF-10)."""
-    if all(isinstance(weight, (int, np.integer)) for weight in weights):
-        return fedbuff.average_reals([int(weight) for weight in weights], list(updates))
-    shares = np.asarray(weights, np.float64)
-    mean: RealArray = shares @ updates / shares.sum()
-    return mean
 
 
 # ---------------------------------------------------------------------------------------------------------- the course
@@ -227,7 +225,8 @@ class Course:
                 break
             model = following
             self.tell((number + 1) / self.rounds)
-        return {**self.found, "diverged": diverged, "why": why, "seconds": self.work.seconds} | self._aggregator()
+        ended = {"diverged": diverged, "why": why, "seconds": self.work.seconds, "left_out": self.task.left_out}
+        return self.found | ended | self._aggregator()
 
     def _aggregator(self) -> dict[str, Any]:
         return {"aggregator": self.work.told or begun("none")}
@@ -314,7 +313,8 @@ def run_synchronous(
     -------
     dict
         ``rounds``, ``accuracy`` and ``loss`` of the evaluated rounds; ``diverged``, the round that did not get through,
-        with ``why``, or nothing; ``seconds`` of training and aggregation; and what `begun` says of the aggregator.
+        with ``why``, or nothing; ``seconds`` of training and aggregation; ``left_out``, the samples that no user holds;
+        and what `begun` says of the aggregator.
     """
     work = Work()
 

@@ -204,7 +204,7 @@ def course(scheme: Scheme, log: Log, rates: Sequence[Fraction], weak: tuple[Boun
 
 
 def as_json(course: Course) -> dict[str, Any]:
-    """Return a course as JSON holds it: fractions as strings, series with a member for each round."""
+    """Return a course as JSON holds it, without its log: fractions as strings, series with a member for each round."""
     return {
         "name": course.scheme.name,
         "strategy": course.scheme.strategy,
@@ -215,18 +215,14 @@ def as_json(course: Course) -> dict[str, Any]:
         "fairness_gap": [str(gap) for gap in course.gaps],
         "cardinality": [str(mean) for mean in course.cardinalities],
         "expected_cardinality": float(course.expected),
-        "log": [[int(user) for user in row.nonzero()[0]] for row in course.log],
     }
 
 
 def of_json(found: Mapping[str, Any], users: int, per_round: int) -> Course:
-    """Return the course of what `as_json` gave; its bounds name no users, and `expected` is the nearest double."""
-    log = np.zeros((len(found["log"]), users), dtype=bool)
-    for row, chosen in zip(log, found["log"], strict=True):
-        row[chosen] = True
+    """Return the course of what `as_json` gave: with no log, bounds that name no users, and `expected` as a double."""
     return Course(
         Scheme(found["name"], found["strategy"], Parameters(users, per_round, found["batch"])),
-        log,
+        np.zeros((0, users), dtype=bool),
         found["strong"],
         tuple(Bounds(low, high, ()) for low, high in found["weak"]),
         tuple(map(Fraction, found["fairness_gap"])),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from secagg_spec.errors import OutOfRange, ParameterError
 
 CONFIRMED, REFUTED, UNCONFIRMED = "confirmed", "refuted", "not confirmed at this scale"
+VERDICTS = (CONFIRMED, REFUTED, UNCONFIRMED)
 LEVEL = 0.95
 FEWEST = 3
 """With fewer seeds nothing is confirmed or refuted."""

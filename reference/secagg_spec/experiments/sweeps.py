@@ -18,16 +18,17 @@ import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from importlib import import_module
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from secagg_spec import __version__
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
-from secagg_spec.experiments import catalogue
+from secagg_spec.experiments import catalogue, progress
 from secagg_spec.experiments.experiment import Context, Data, Result
+from secagg_spec.experiments.progress import Share
+from secagg_spec.learning import datasets, files
 
 Outcomes: TypeAlias = Generator[tuple[int, "Finished | str"], None, None]
 """Places of cells with what came of each."""
@@ -91,8 +92,8 @@ class Swept:
 class Told(Protocol):
     """Who is told what a sweep does: what was kept before, each finished cell, and a kept file that is damaged."""
 
-    def begin(self, cells: int, kept: int) -> None:
-        """Hear how many cells there are, and how many of them were kept before."""
+    def begin(self, cells: int, kept: int, under_way: Callable[[], float]) -> None:
+        """Hear how many cells there are, how many of them were kept, and what gives the shares of those under way."""
 
     def finished(self) -> None:
         """Hear that one more cell is through."""
@@ -125,8 +126,8 @@ def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = Non
     keys = [sweep.key(cell) for cell in sweep.cells]
     assert len(set(keys)) == len(keys), f"{sweep.name}: two cells are the same"
     done = {} if anew else _kept(sweep, keys, tell)
-    tell.begin(len(keys), len(done))
     todo = [at for at, key in enumerate(keys) if key not in done]
+    tell.begin(len(keys), len(done), _under_way(sweep, [keys[at] for at in todo]))
     failures = dict.fromkeys(todo, "its process was ended from outside: there may be too little memory")
     with closing(_outcomes(sweep, todo, jobs, scheduler)) as outcomes:
         for at, outcome in outcomes:
@@ -149,17 +150,19 @@ def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = Non
     )
 
 
-def run_cell(module: str, name: str, cell: Data, context: Context) -> Finished | str:
+def run_cell(module: str, name: str, cell: Data, context: Context, shares: Path) -> Finished | str:
     """Run one cell, on one thread; return what it gave as JSON holds it, or its error in one line."""
     from threadpoolctl import threadpool_limits  # noqa: PLC0415
 
-    start = time.perf_counter()
+    start, share = time.perf_counter(), Share(shares)
     try:
         with threadpool_limits(1):
-            found = catalogue.found_in(module, name).run(cell, context)
+            found = catalogue.found_in(module, name).run(cell, replace(context, tell=share))
         return Finished(json.loads(canonical(found)), time.perf_counter() - start)
     except Exception as error:  # whatever a cell raises: the others go on
         return _line(error)
+    finally:
+        share.end()
 
 
 def _line(error: Exception) -> str:
@@ -181,8 +184,21 @@ def _placed(at: int, *task: Any) -> tuple[int, Finished | str]:
     return at, run_cell(*task)
 
 
-def _task(sweep: Sweep, at: int) -> tuple[str, str, Data, Context]:
-    return sweep.module, sweep.name, sweep.cells[at], sweep.context
+def _task(sweep: Sweep, at: int) -> tuple[str, str, Data, Context, Path]:
+    cell = sweep.cells[at]
+    return sweep.module, sweep.name, cell, sweep.context, _shares(sweep, sweep.key(cell))
+
+
+def _shares(sweep: Sweep, key: str) -> Path:
+    return sweep.folder.resolve() / f"{key}.share"
+
+
+def _under_way(sweep: Sweep, keys: Sequence[str]) -> Callable[[], float]:
+    """Return what gives the sum of the shares of cells; what a run that was killed left behind is removed."""
+    paths = [_shares(sweep, key) for key in keys]
+    for path in paths:
+        path.unlink(missing_ok=True)
+    return lambda: progress.total(paths)
 
 
 def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
@@ -191,7 +207,7 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
         from joblib import Parallel, delayed  # noqa: PLC0415
     except ImportError:
         raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
-    pool = Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+    pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
     outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
         for outcome in outcomes:  # noqa: UP028 (a run that ends early does not end in here, where joblib would warn)
@@ -209,11 +225,20 @@ def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:
     with client:
         futures = {client.submit(run_cell, *_task(sweep, at), pure=False): at for at in todo}
         try:
-            for future in as_completed(futures):
-                error = future.exception()
-                yield futures.pop(future), future.result() if error is None else _line(error)
+            for future in as_completed(list(futures)):
+                yield futures.pop(future), _received(future)
         finally:
-            client.cancel(list(futures))
+            if futures:
+                client.cancel(list(futures))
+
+
+def _received(future: Any) -> Finished | str:
+    """Return what came of a cell, or in one line what became of the worker or the scheduler."""
+    try:
+        outcome: Finished | str = future.result()
+    except Exception as error:  # the errors of distributed have no class in common
+        return _line(error)
+    return outcome
 
 
 def _client(address: str) -> tuple[Any, Callable[..., Any]]:
@@ -241,7 +266,6 @@ def hashes(dataset: str, folder: Path | None) -> dict[str, str]:
     ParameterError
         There is no such data set, or a file is missing or damaged (EXP-01, EXP-29).
     """
-    files, datasets = (import_module(f"secagg_spec.learning.{name}") for name in ("files", "datasets"))
     validate.one_of("data set", dataset, tuple(files.SETS))
     if dataset == "digits":
         return dict(datasets.load(dataset, folder).hashes)
@@ -251,7 +275,7 @@ def hashes(dataset: str, folder: Path | None) -> dict[str, str]:
         )
     for name in files.SETS[dataset]:
         files.read(folder, name)
-    return dict(files.hashes(dataset))
+    return files.hashes(dataset)
 
 
 def canonical(data: object) -> str:

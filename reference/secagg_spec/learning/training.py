@@ -159,25 +159,23 @@ class Trainer:
         plans = [list(batches(part, self.sgd, rng)) for part, rng in zip(parts, rngs, strict=True)]
         if not all(plans):
             raise ParameterError(f"parts[{plans.index([])}]", [], "one sample or more")
+        trained = np.empty_like(starts)
+        size = 1 if self.chosen == "loop" else max(1, _TOGETHER // self.model.d)
+        for start in range(0, len(plans), size):
+            users = slice(start, start + size)
+            np.add(starts[users], self._moved(starts[users], plans[users], rate), out=trained[users])
+        return trained
+
+    def _moved(self, starts: RealArray, plans: Sequence[Sequence[IntArray]], rate: float) -> NDArray[np.float32]:
+        """Return how far users move, (U, d)."""
         before = torch.from_numpy(starts).to(self.device, torch.float32)
         after = before.clone()
-        self._train(after, plans, rate)
-        moved: RealArray = (after - before).to("cpu", torch.float64).numpy()
-        return starts + moved
-
-    def _train(self, flat: torch.Tensor, plans: Sequence[Sequence[IntArray]], rate: float) -> None:
-        """Train each row of `flat` in place."""
         if self.chosen == "loop":
-            for row, plan in zip(flat, plans, strict=True):
-                self._alone(row, plan, rate)
-            return
-        longest = sorted(range(len(plans)), key=lambda user: -len(plans[user]))
-        size = max(1, _TOGETHER // self.model.d)
-        for start in range(0, len(longest), size):
-            users = longest[start : start + size]
-            rows = flat[users]
-            self._together(rows, [plans[user] for user in users], rate)
-            flat[users] = rows
+            self._alone(after[0], plans[0], rate)
+        else:
+            self._together(after, plans, rate)
+        moved: NDArray[np.float32] = after.sub_(before).cpu().numpy()
+        return moved
 
     # ------------------------------------------------------------------------------------------------------- one user
 
@@ -203,8 +201,15 @@ class Trainer:
     # ------------------------------------------------------------------------------------------------------ many users
 
     def _together(self, rows: torch.Tensor, plans: Sequence[Sequence[IntArray]], rate: float) -> None:
-        """Train users, of whom those with more steps come first; those that are through take no part in a step."""
-        parameters, velocities = self.model.views(rows), self.model.views(torch.zeros_like(rows))
+        """Train users in place; those that are through take no part in further steps."""
+        order = sorted(range(len(plans)), key=lambda user: -len(plans[user]))
+        if order != list(range(len(plans))):
+            sorted_rows = rows[order]
+            self._together(sorted_rows, [plans[user] for user in order], rate)
+            rows[order] = sorted_rows
+            return
+        parameters = self.model.views(rows)
+        velocities = self.model.views(torch.zeros_like(rows)) if self.sgd.momentum else parameters
         step = self._step_written_out if self.chosen == "stacked" else self._step_derived()
         for number in range(len(plans[0])):
             active = [plan[number] for plan in plans if len(plan) > number]

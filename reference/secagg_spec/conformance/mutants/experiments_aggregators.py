@@ -95,7 +95,7 @@ def _divisor(right: Function) -> Function:
 def _smallest(right: Function) -> Function:
     def init(self: Any, *given: Any) -> None:
         right(self, *given)
-        self.step = self.step and self.range.step(max(self.levels))
+        self.bound = self.bound and self.range.step(max(self.levels))
 
     return init
 
@@ -182,7 +182,7 @@ def _decoded(right: Function) -> Function:
 def _all_at_once(right: Function) -> Function:
     def shortcut(self: Any, values: Any, given: Any) -> Any:
         levels = self.layout(given.count).levels
-        return self.range.value(values.astype(np.float64), levels).mean(axis=0)
+        return self.range.value(values, levels).mean(axis=0)
 
     return shortcut
 

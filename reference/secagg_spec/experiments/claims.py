@@ -1,0 +1,69 @@
+"""From the stored results of experiments to the verdict on a claim of a paper.
+
+Source: spec/experiments.md, section 8 (EXP-31).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from secagg_spec import resources
+from secagg_spec.experiments.experiment import Data, Judged
+from secagg_spec.experiments.results import judge_again
+from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
+
+PAPER = "paper"
+_TOLD = ("data", "model", "users", "rounds", "seeds")
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A statement of an experiment, judged again from stored numbers, and what the file says of it."""
+
+    experiment: str
+    preset: str
+    scale: str
+    judged: Judged
+    stored: Data
+
+    @property
+    def follows(self) -> bool:
+        """Whether the stored verdict is the one that the stored numbers give (EXP-28)."""
+        again = self.judged.verdict, self.judged.interval.mean
+        return (self.stored["verdict"], self.stored["interval"]["mean"]) == again
+
+    @property
+    def told(self) -> str:
+        """The interval, its bound and the verdict, as the ledger writes them."""
+        of, statement = self.judged.interval, self.judged.statement
+        return f"[{of.low:.3g}, {of.high:.3g}] {statement.relation} {statement.bound:.3g}: {self.judged.verdict}"
+
+
+def stored(folder: Path | None = None) -> tuple[Stated, ...]:
+    """Return all statements of stored results, by file; those of ``spec/experiments`` when left out."""
+    folder = resources.root("spec") / "experiments" if folder is None else folder
+    found: list[Stated] = []
+    for path in sorted(folder.glob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        named = content["experiment"], content["preset"], _scale(content)
+        pairs = zip(judge_again(content), content["statements"], strict=True)
+        found += [Stated(*named, again, statement) for again, statement in pairs]
+    return tuple(found)
+
+
+def verdict(statements: Sequence[Stated]) -> str:
+    """Return the verdict on a claim: confirmed, refuted, unconfirmed, or open without a statement (EXP-31)."""
+    if not statements:
+        return "open"
+    if any(one.judged.verdict == REFUTED and one.preset == PAPER for one in statements):
+        return "refuted"
+    return "confirmed" if all(one.judged.verdict == CONFIRMED for one in statements) else "unconfirmed"
+
+
+def _scale(content: Data) -> str:
+    settings = content["settings"]
+    told = ", ".join(f"{name} {settings[name]}" for name in _TOLD if name in settings)
+    return f"{content['preset']}: {told}"
