@@ -80,6 +80,7 @@ bench: $(VENV)/core  ## speeds as ratios within one run
 	$(BIN)/python -m tests.benchmarks.basa
 	$(BIN)/python -m tests.benchmarks.heterosag
 	$(BIN)/python -m tests.benchmarks.selection
+	$(BIN)/python -m tests.benchmarks.training
 	$(BIN)/python tests/benchmarks/privacy.py
 	$(BIN)/python tests/benchmarks/participation.py
 

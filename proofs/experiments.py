@@ -19,7 +19,15 @@ from secagg_spec.experiments.claims import PAPER, Stated
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 from secagg_spec.ledger import Finding, Report, package
 
-CLAIMS = ("BAS-FIG1", "BAS-FIG2", "HET-EXP1", "HET-EXP2", "MRS-ACC", "BASA-RUN")
+_BASA = ("BASA-RUN1", "BASA-RUN2", "BASA-RUN3", "BASA-RUN4", "BASA-RUN5")
+_PARTS = {"BASA-RUN": _BASA}
+"""A claim that consists of others, whose statements are its own."""
+CLAIMS = (
+    *("BAS-FIG1", "BAS-FIG2"),
+    *("HET-EXP1", "HET-EXP2", "HET-EXP2F", "HET-DIRICHLET"),
+    *("MRS-ACC", "MRS-ACC2", "MRS-ACC3", "MRS-FIG1", "MRS-FIG4", "UNI-INVERT"),
+    *("BASA-RUN", *_BASA, "BASA-FIG3A", "BASA-FIG3B"),
+)
 
 
 def prove(report: Report) -> dict[str, Finding]:
@@ -30,9 +38,12 @@ def prove(report: Report) -> dict[str, Finding]:
         name = one.judged.statement.name
         report.check(one.follows, f"{one.experiment}: the verdict on {name} follows from the numbers that are stored")
         report.say(f"{one.experiment}, {one.preset}: {name}: {one.told}")
-    return {
-        claim: _finding(report, claim, [s for s in statements if s.judged.statement.claim == claim]) for claim in CLAIMS
-    }
+    return {claim: _finding(report, claim, _about(claim, statements)) for claim in CLAIMS}
+
+
+def _about(claim: str, statements: Sequence[Stated]) -> list[Stated]:
+    names = _PARTS.get(claim, (claim,))
+    return [one for one in statements if one.judged.statement.claim in names]
 
 
 def _finding(report: Report, claim: str, statements: Sequence[Stated]) -> Finding:
