@@ -138,8 +138,10 @@ def test_what_the_standard_refuses_is_counted() -> None:
 
 
 def test_numbers_beyond_exact_integers_are_refused() -> None:
+    wrapping = Wrapping(2**32, 64, 10, 0)
     with pytest.raises(OutOfRange, match="user 3"):
-        Wrapping(2**32, 64, 10, 0).aggregate(np.full((1, 2), 1e5), [64], users=[3], round=0)
+        wrapping.aggregate(np.full((1, 2), 1e5), [64], users=[3], round=0)
+    assert wrapping.shares() == {"refused": 0.0, "wrapped": 0.0}
 
 
 def test_figure_2_compares_levels_with_one_seed(figure_2: list[Result]) -> None:

@@ -87,6 +87,10 @@ class Wrapping:
         self.wrapped += int((total != np.asarray(weights, np.int64) @ values).sum())
         return Aggregate(total / (self.level * sum(weights)), np.inf, SHORTCUT)
 
+    def shares(self) -> dict[str, float]:
+        """Return which share of the updates the standard refuses, and which share of the sums wraps around."""
+        return {"refused": self.refused / max(1, self.updates), "wrapped": self.wrapped / max(1, self.sums)}
+
     def _quantised(self, update: RealArray, user: int, number: int) -> IntArray:
         """Return c_l Q(x) of an update, with the draws that all schemes have."""
         scaled = update * np.float64(self.level)
@@ -124,7 +128,7 @@ def run(cell: Data, context: Context) -> Data:
         return basecagg_fig1.buffered(cell, task, context, plain, None)
     wrapping = Wrapping(2 ** cell["bits"], cell["c_g"], cell["buffer"], cell["seed"])
     found = basecagg_fig1.buffered(cell, task, context, wrapping, cell["c_g"])
-    return {**found, "refused": wrapping.refused / wrapping.updates, "wrapped": wrapping.wrapped / wrapping.sums}
+    return {**found, **wrapping.shares()}
 
 
 # -------------------------------------------------------------------------------------------------- statements
