@@ -1,7 +1,7 @@
 """What a visit to BASA costs, as ratios within one run: ``make bench``; ``--plot FILE`` draws the time of a user.
 
 All times are seconds of the processor, the least of several runs. A visit is the user's own part of it: its steps
-`fetch` and `upload`, at the middle position, with the boxes of all positions before.
+`request`, `fetch` and `upload`, at the middle position, with the boxes of all positions before.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.crypto import attribute_boxes, keys, pairing
-from secagg_spec.crypto.attribute_boxes import key_ring
 from secagg_spec.crypto.boxes import PAIR, KeyRing, PositionKeys
-from secagg_spec.crypto.entropy import SeededSource, draw_scalars
+from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import pieces
 from secagg_spec.events import Event, Schedule
-from secagg_spec.protocols.basa_authority import AuthorityState, authority_open
+from secagg_spec.experiments.costs import attribute_ring
+from secagg_spec.experiments.one_user import Alone, user_of_basa
 from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
 from secagg_spec.protocols.basa_cores import PRESETS, SETTLE, VOID, Masks, Parameters, mask_update
-from secagg_spec.protocols.basa_messages import EpochKeys, KeyRequest, PositionKey, PositionOffer, digests
-from secagg_spec.protocols.basa_runs import Run, draw_hidden, draw_signing_keys, open_session
-from secagg_spec.protocols.basa_user import UserState, user_fetch, user_trained, user_upload
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Step
+from secagg_spec.protocols.basa_messages import PositionKey, PositionOffer
+from secagg_spec.protocols.basa_runs import Run
 from secagg_spec.simulate.visits import visits
 
 SESSION, SEED = bytes(range(16)), b"bench"
@@ -58,64 +56,38 @@ def parameters(K: int, d: int, *, S: int = 0, timeouts: str = SETTLE) -> Paramet
     return replace(PRESETS["paper"], N=K + S, T=1, d=d, K=K, S=S, c_g=c_g, timeouts=timeouts)
 
 
-def attribute_ring() -> KeyRing:
-    """Return the keys of an authority that encrypts by attributes."""
-    alpha, beta = draw_scalars(SeededSource(SEED, "master"), 2)
-    return key_ring(alpha=alpha, beta=beta)
-
-
 # ------------------------------------------------------------------------------------------------------- one visit
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Visit:
-    """A user that has asked, what it is offered, and what it samples; predecessors only sealed their boxes to it."""
+    """A user alone at a position of a buffer."""
 
-    user: UserState
-    offer: PositionOffer
-    key: PositionKey
-    sampled: dict[str, Any]
+    alone: Alone
 
     def take(self) -> None:
         """Take the steps of the user."""
-        fetched, (request,) = user_fetch(self.user, (self.offer,), randomness={})
-        assert isinstance(request, KeyRequest)
-        user_upload(fetched, (self.key,), randomness=self.sampled)
+        self.alone.seconds()
 
     def boxes_only(self) -> None:
         """Do what the encryption does in these steps."""
-        session, at, encryption = self.user.session, self.offer.position, self.user.session.encryption
-        encryption.check_published(session.epoch(0), self.offer.keys)
-        encryption.check_key(session.epoch(0), self.offer.keys, (PAIR, at), self.key.key)
-        for source, box in enumerate(session.boxes(self.offer.boxes)):
-            encryption.open(session.address(0, source, source, at), self.offer.keys, self.key.key, box)
-        sampled = self.sampled[encryption.samples]
+        offer, key = self.alone.mail
+        assert isinstance(offer, PositionOffer)
+        assert isinstance(key, PositionKey)
+        session, at = self.alone.state.session, offer.position
+        encryption = session.encryption
+        encryption.check_published(session.epoch(0), offer.keys)
+        encryption.check_key(session.epoch(0), offer.keys, (PAIR, at), key.key)
+        for source, box in enumerate(session.boxes(offer.boxes)):
+            encryption.open(session.address(0, source, source, at), offer.keys, key.key, box)
+        sampled = self.alone.phases["upload"][encryption.samples]
         for target in session.targets(at):
-            encryption.seal(session.address(0, at, at, target), self.offer.keys, bytes(32), sampled)
+            encryption.seal(session.address(0, at, at, target), offer.keys, bytes(32), sampled)
 
 
 def visit(p: Parameters, ring: KeyRing, at: int) -> Visit:
-    """Return the visit of the user at a position; user k is at position k."""
-    source = SeededSource(SEED, f"visit {at}")
-    network = open_session(p, draw_signing_keys(p, source), session=SESSION, ring=ring)
-    rows = {(step.phase, step.role.name): step for step in network.table}
-    state: AuthorityState = network.states[AUTHORITY]
-    state, (opened,) = authority_open(state, (), randomness=draw_hidden(p, rows["open", "AUTHORITY"], source))
-    assert isinstance(opened, EpochKeys)
-    epoch, encryption = state.session.epoch(0), ring.encryption
-    sealed = [_sampled(p, rows["upload", "USER"], source)[encryption.samples] for _ in range(at)]
-    boxes = [encryption.seal(state.session.address(0, k, k, at), opened.keys, bytes(32), sealed[k]) for k in range(at)]
-    issued = draw_hidden(p, rows["issue", "AUTHORITY"], source)
-    (key,) = state.ring.secrets(epoch, ((PAIR, at),), tuple(issued.values()))
-    before = np.arange(at, dtype=np.uint64)
-    user = replace(user_trained(network.states[at], p.ring.zeros(p.d), 0), phase="asked")
-    offer = PositionOffer(SESSION, 0, SERVER, at, at, opened.keys, opened.signature, b"".join(boxes))
-    named = PositionKey(SESSION, 0, AUTHORITY, at, at, before, before, digests(boxes), key)
-    return Visit(user, offer, named, _sampled(p, rows["upload", "USER"], source))
-
-
-def _sampled(p: Parameters, step: Step, source: SeededSource) -> dict[str, Any]:
-    return {**draw_hidden(p, step, source), "rounding": 0.5}
+    """Return the visit of the user at a position."""
+    return Visit(user_of_basa(p, ring, at))
 
 
 def seconds(*actions: Callable[[], object], repeats: int = 7) -> list[float]:
@@ -224,6 +196,7 @@ def _timed(
         spent[name] += time.process_time() - start  # type: ignore[assignment]
         return result
 
+    timed.cache_clear = getattr(right, "cache_clear", None)  # type: ignore[attr-defined]
     return timed
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.experiments.costs import attribute_ring, buffered_parameters, position_parameters
+from secagg_spec.experiments.curves import band
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, by_seed
 from secagg_spec.experiments.one_user import UserOfBASecAgg, user_of_basa
 
@@ -35,7 +36,7 @@ BASecAgg with K - 2 colluding users, where the shares of 70 % of the users suffi
 shares of the others in the buffer, uploads and answers. In BASA it is the user at the middle position; boxes are sealed
 by attributes, as in the paper, or to one key pair for each position. The paper measured wall-clock time on its
 testbed."""
-_LOOKS = {LSA: ("#d55e00", "-.", "D"), BASA: ("#0072b2", "-", "o"), BY_POSITION: ("#56b4e9", "--", "s")}
+_LOOKS = {LSA: ("#d55e00", "-."), BASA: ("#0072b2", "-"), BY_POSITION: ("#56b4e9", "--")}
 _MARKS = "o^sDvP"
 
 
@@ -215,13 +216,11 @@ def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, A
 
 
 def _line(axes: Any, sizes: Sequence[int], results: Sequence[Result], at: int, **wanted: Any) -> None:
-    """Draw the mean of all seeds with a band from the least to the largest."""
-    colour, line, _ = _LOOKS[wanted["protocol"]]
-    runs = np.asarray(_seconds(results, **wanted))
+    """Draw the mean of all seeds with a band from the least to the largest; each length has a mark of its own."""
+    colour, line = _LOOKS[wanted["protocol"]]
     mark = _MARKS[divmod(at, len(_MARKS))[1]]
     label = f"{wanted['protocol']}, {_of(wanted['length'])}"
-    axes.plot(sizes, runs.mean(axis=0), line, marker=mark, color=colour, label=label, alpha=1 - 0.2 * at, markersize=5)
-    axes.fill_between(sizes, runs.min(axis=0), runs.max(axis=0), color=colour, alpha=0.15, linewidth=0)
+    band(axes, sizes, _seconds(results, **wanted), colour, line + mark, label)
 
 
 EXPERIMENTS = (

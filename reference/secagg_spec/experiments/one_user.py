@@ -55,7 +55,7 @@ class Alone:
 
 
 def user_of_basa(p: basa_cores.Parameters, ring: KeyRing, at: int) -> Alone:
-    """Return the user at a position, with the boxes that those before it sealed to it; user k is at position k."""
+    """Return the user at a position, to which those before it sealed boxes; user k is at position k."""
     source = SeededSource(_SEED, f"visit {at}")
     network = open_session(p, draw_signing_keys(p, source), session=_SESSION, ring=ring)
     rows = {(step.phase, step.role): step for step in network.table}
