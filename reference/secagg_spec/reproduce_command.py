@@ -263,7 +263,8 @@ def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
         yield from _verdict(statement)
     yield f"  {_times(content['seconds'])}"
     for one in content["aggregators"]:
-        yield f"  {_rounds(one)}"
+        if one["protocol"] + one["shortcut"]:
+            yield f"  {_rounds(one)}"
     yield f"  written: {', '.join(map(str, files))}"
     yield ""
 
