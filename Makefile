@@ -7,11 +7,11 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick check proofs docs vectors targets power soak bench clean
+.PHONY: help demo test quick check proofs docs vectors targets reproduce power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -63,6 +63,10 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 		--target flower-any --target openfl --json build/targets.json
 	$(BIN)/python -m secagg_spec.conformance.targets.results build/targets.json
 
+reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (20 min)
+	$(BIN)/secagg-spec reproduce all --out build/reproduced
+	$(BIN)/python docs/pictures.py build/reproduced
+
 power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds each, and store it (long)
 	$(BIN)/secagg-spec power --regenerate --anew
 
@@ -80,4 +84,4 @@ bench: $(VENV)/core  ## speeds as ratios within one run
 	$(BIN)/python tests/benchmarks/participation.py
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .secagg-spec build dist site repro .hypothesis .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .secagg-spec build dist site repro reproduced .hypothesis .pytest_cache .mypy_cache .ruff_cache

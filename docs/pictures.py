@@ -50,12 +50,13 @@ def store(folder: Path, content: Mapping[str, Any], root: Path) -> int:
     whole = root / "spec" / "experiments" / f"{name(content)}.json"
     whole.parent.mkdir(parents=True, exist_ok=True)
     whole.write_text(json.dumps({**content, "results": []}, indent=1) + "\n", encoding="utf-8")
-    assets = root / "docs" / "assets" / "experiments" / name(content)
-    shutil.rmtree(assets, ignore_errors=True)
-    assets.mkdir(parents=True)
+    assets = root / "docs" / "assets" / "experiments"
+    assets.mkdir(parents=True, exist_ok=True)
+    for old in assets.glob(f"{name(content)}.*.svg"):
+        old.unlink()
     pictures = sorted(folder.glob("*.svg"))
     for picture in pictures:
-        shutil.copyfile(picture, assets / picture.name)
+        shutil.copyfile(picture, assets / f"{name(content)}.{picture.name}")
     return len(pictures)
 
 

@@ -234,7 +234,7 @@ def test_the_ledger_holds_the_claims_and_each_has_a_proof_or_is_open() -> None:
     assert {claim.id for claim in book.claims.values() if not claim.proof} == open_ones
     assert open_ones == {
         *("BAS-38X", "BAS-FIG1", "BAS-FIG2", "BAS-HYP", "BASA-ABE", "BASA-RUN"),
-        *("HET-54X", "HET-EXP1", "HET-EXP2", "HET-FIG34", "HET-REM6"),
+        *("HET-54X", "HET-EXP1", "HET-EXP2", "HET-EXP2F", "HET-FIG34", "HET-REM6"),
         *("MRS-ACC", "MRS-APP"),
     }
 

@@ -203,8 +203,8 @@ def _announced(plan: _Plan) -> Iterator[str]:
     for name, files in run.hashes.items():
         yield f"  data {name}: {len(files)} {'file' if len(files) == 1 else 'files'}, with the hashes expected"
     if run.settings["seeds"] < max(run.asked, FEWEST):
-        yield f"  nothing can be confirmed: {run.settings['seeds']} of {max(run.asked, FEWEST)} seeds"
-    yield f"statements, each decided by the mean over {run.settings['seeds']} seeds and its 95 % interval:"
+        yield f"  nothing can be decided: seeds = {run.settings['seeds']}, and {max(run.asked, FEWEST)} are needed"
+    yield "statements, each decided by the mean over the seeds and its 95 % interval:"
     for statement in run.experiment.statements(run.settings):
         yield from _stated(statement)
     if (plan.folder / "results.json").exists():
@@ -310,7 +310,7 @@ def _listed() -> Iterator[str]:
         yield title
         for figure in known:
             if figure.paper == paper:
-                yield from _wrapped(f"{figure.number:<11} {figure.shows}", "  ", 14)
+                yield from _wrapped(figure.shows, f"  {figure.number:<12}", 14)
                 yield from _wrapped(f"-> {figure.stands}", " " * 14, 17)
         yield ""
     yield "presets: " + ", ".join(PRESETS) + "; secagg-spec reproduce all runs every experiment"

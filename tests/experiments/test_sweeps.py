@@ -235,7 +235,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pyt
 # -------------------------------------------------------------------------------------------------- kills, interrupts
 
 
-def started(folder: Path, *options: str) -> subprocess.Popen[str]:
+def started(folder: Path) -> subprocess.Popen[str]:
     """Start the toy's command in a process group of its own; cells of the second scheme wait until the gate is open."""
     environment = {
         **os.environ,
@@ -243,7 +243,7 @@ def started(folder: Path, *options: str) -> subprocess.Popen[str]:
         "TOY_LOG": str(folder / "log"),
         "TOY_GATE": str(folder),
     }
-    command = [sys.executable, "-m", toy.MODULE, toy.NAME, "--preset", "tiny", "--out", str(folder / "out"), *options]
+    command = [sys.executable, "-m", toy.MODULE, toy.NAME, "--preset", "tiny", "--out", str(folder / "out")]
     return subprocess.Popen(
         command,
         env=environment,
@@ -299,11 +299,8 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, expected: Sw
 @pytest.mark.slow
 @pytest.mark.requirement("EXP-25")
 @pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])
-@pytest.mark.parametrize("options", [(), ("--jobs", "1")])
-def test_an_interrupted_run_keeps_what_is_finished(
-    tmp_path: Path, number: signal.Signals, said: str, options: tuple[str, ...]
-) -> None:
-    process = started(tmp_path, *options)
+def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path, number: signal.Signals, said: str) -> None:
+    process = started(tmp_path)
     wait_for_kept(tmp_path, 3)
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
     _, err = process.communicate(timeout=60)
@@ -313,4 +310,5 @@ def test_an_interrupted_run_keeps_what_is_finished(
         said,
     ]
     assert "Traceback" not in err
+    assert {path.suffix for path in (tmp_path / "out" / "toy" / "cells").iterdir()} == {".json"}
     assert sorted(run_again(tmp_path)) == ["secure 0", "secure 1", "secure 2"]

@@ -37,15 +37,16 @@ def reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_statements_and_pictures_are_stored(script: Any, reproduced: Path, tmp_path: Path) -> None:
-    old = tmp_path / "docs" / "assets" / "experiments" / "toy" / "old.svg"
-    old.parent.mkdir(parents=True)
-    old.touch()
+    assets = tmp_path / "docs" / "assets" / "experiments"
+    assets.mkdir(parents=True)
+    for name in ("toy.old.svg", "toy-fails.old.svg"):
+        (assets / name).touch()
     assert script.main([str(reproduced)], tmp_path) == 0
     stored = results.read(tmp_path / "spec" / "experiments" / "toy.json")
     whole = results.read(reproduced / "toy" / "results.json")
     assert stored == {**whole, "results": []}
-    assert [path.name for path in old.parent.iterdir()] == ["accuracy.svg"]
-    assert (old.parent / "accuracy.svg").read_bytes() == (reproduced / "toy" / "accuracy.svg").read_bytes()
+    assert sorted(path.name for path in assets.iterdir()) == ["toy-fails.old.svg", "toy.accuracy.svg"]
+    assert (assets / "toy.accuracy.svg").read_bytes() == (reproduced / "toy" / "accuracy.svg").read_bytes()
 
 
 def test_the_preset_is_in_the_name_unless_it_is_the_default(script: Any) -> None:
@@ -88,4 +89,4 @@ def test_stored_results_are_those_of_experiments_and_have_their_pictures(script:
     parts = ("name", "claim", "measure", "relation", "bound")
     given = {tuple(getattr(one, part) for part in parts) for one in experiment.statements(preset)}
     assert {tuple(one[part] for part in parts) for one in content["statements"]} == given
-    assert list((SCRIPT.parent / "assets" / "experiments" / path.stem).glob("*.svg"))
+    assert list((SCRIPT.parent / "assets" / "experiments").glob(f"{path.stem}.*.svg"))

@@ -44,7 +44,8 @@ class Aggregate:
     mean : array (d,) of float64
         The aggregate itself.
     bound : float
-        What each coordinate differs from the same aggregate without quantisation by less than; 0 without a quantiser.
+        Each coordinate differs by less than this from the same aggregate without quantisation (EXP-13); 0 where there
+        is no quantiser.
     by : {"plain", "protocol", "shortcut"}
         Whether the whole protocol ran, the sum of quantised updates stood for it, or there is none (EXP-15).
     moved : int

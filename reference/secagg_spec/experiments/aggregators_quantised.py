@@ -117,7 +117,7 @@ class Quantised(ABC):
         return values
 
     def _draws(self, users: Sequence[int], round: int) -> RealArray:
-        """Return d draws of the quantiser for each user; those of a seed, round and user are the same in all schemes."""
+        """Return d draws of the quantiser for each user: those of a seed, round and user are those of all schemes."""
         draws = np.empty((len(users), self.d))
         for row, user in zip(draws, users, strict=True):
             streams.stream(self.seed, streams.QUANTISER, round, user).random(out=row)

@@ -204,8 +204,9 @@ PAPER: Data = {
     "rounds": 500,
     "every": 0,
     "evaluate": 5,
+    "seeds": 3,
 }
-CIFAR: Data = {**PAPER, "data": "cifar10", "model": "mcmahan-cnn", "rate": 0.1, "seeds": 3}
+CIFAR: Data = {**PAPER, "data": "cifar10", "model": "mcmahan-cnn", "rate": 0.1}
 TINY: Data = {**DEFAULT, "users": 8, "buffer": 4, "tau_max": 2, "rounds": 4, "epochs": 1, "every": 2, "evaluate": 1}
 ABOUT = (
     "N users hold as many samples each, drawn at random; the updates of K of them make a round. The paper says neither"

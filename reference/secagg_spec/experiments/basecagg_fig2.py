@@ -240,7 +240,7 @@ EXPERIMENTS = (
         " in the paper; the updates that this standard would refuse are counted.",
         {
             "default": _settings(basecagg_fig1.DEFAULT, rounds=100),
-            "paper": _settings(basecagg_fig1.PAPER, seeds=3),
+            "paper": _settings(basecagg_fig1.PAPER),
             "paper-cifar10": _settings(basecagg_fig1.CIFAR),
             "tiny": _settings(basecagg_fig1.TINY, levels=[0, 16, 32], seeds=3),
         },

@@ -12,12 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -127,9 +128,10 @@ def run(sweep: Sweep, tell: Told, *, jobs: int = -1, scheduler: str | None = Non
     assert len(set(keys)) == len(keys), f"{sweep.name}: two cells are the same"
     done = {} if anew else _kept(sweep, keys, tell)
     todo = [at for at, key in enumerate(keys) if key not in done]
-    tell.begin(len(keys), len(done), _under_way(sweep, [keys[at] for at in todo]))
+    shares = [_shares(sweep, keys[at]) for at in todo]
+    tell.begin(len(keys), len(done), lambda: progress.total(shares))
     failures = dict.fromkeys(todo, "its process was ended from outside: there may be too little memory")
-    with closing(_outcomes(sweep, todo, jobs, scheduler)) as outcomes:
+    with _removed(shares), closing(_outcomes(sweep, todo, jobs, scheduler)) as outcomes:
         for at, outcome in outcomes:
             if isinstance(outcome, Finished):
                 _keep(sweep.folder, keys[at], sweep.cells[at], outcome)
@@ -193,12 +195,16 @@ def _shares(sweep: Sweep, key: str) -> Path:
     return sweep.folder.resolve() / f"{key}.share"
 
 
-def _under_way(sweep: Sweep, keys: Sequence[str]) -> Callable[[], float]:
-    """Return what gives the sum of the shares of cells; what a run that was killed left behind is removed."""
-    paths = [_shares(sweep, key) for key in keys]
+@contextmanager
+def _removed(paths: Sequence[Path]) -> Iterator[None]:
+    """Remove files that a run which was killed left behind, and in the end those of this one."""
     for path in paths:
         path.unlink(missing_ok=True)
-    return lambda: progress.total(paths)
+    try:
+        yield
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
 def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
@@ -208,7 +214,8 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     except ImportError:
         raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
-    outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
+    with _deaf():
+        outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
         for outcome in outcomes:  # noqa: UP028 (a run that ends early does not end in here, where joblib would warn)
             yield outcome
@@ -217,6 +224,19 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     finally:
         with warnings.catch_warnings(action="ignore"):
             outcomes.close()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let processes that begin meanwhile hear no interrupt from the keyboard: the one that began them ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _remote(sweep: Sweep, todo: Sequence[int], address: str) -> Outcomes:
