@@ -228,7 +228,8 @@ def _weight_level(K: int) -> int:
 def _basecagg(setting: Setting) -> Times:
     """Return the times of a buffer of BASecAgg, which is LightSecAgg in asynchronous learning.
 
-    While a user is at work it also holds the shares that others send; nobody waits for that.
+    While a user is at work it also holds the shares that others send; nobody waits for that. It is the second buffer of
+    a session, in which users have agreed on keys already.
     """
     p = buffered_parameters(setting.users, setting.buffer, setting.length)
     links = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, _SESSION), _privates(p.N))
@@ -238,10 +239,13 @@ def _basecagg(setting: Setting) -> Times:
         *map(basecagg_rounds.Upload, range(p.K)),
         basecagg_rounds.Recover(tuple(range(p.U))),
     ]
-    drawn = basecagg_rounds.draw_randomness(p, SeededSource(_SEED, "basecagg"), turns)
-    supplies = basecagg_rounds.supplies(p, [p.field.zeros(p.d)] * p.K, drawn)
-    basecagg_rounds.run_turns(basecagg_rounds.Play(network, supplies, basecagg.user_trained), turns)
-    return _of_buffer(network.spent, p.K)
+    drawn = basecagg_rounds.draw_randomness(p, SeededSource(_SEED, "basecagg"), [*turns, *turns])
+    supplies = basecagg_rounds.supplies(p, [p.field.zeros(p.d)] * (2 * p.K), drawn)
+    play = basecagg_rounds.Play(network, supplies, basecagg.user_trained)
+    basecagg_rounds.run_turns(play, turns)
+    already = len(network.spent)
+    basecagg_rounds.run_turns(play, turns)
+    return _of_buffer(network.spent[already:], p.K)
 
 
 def _of_buffer(spent: Sequence[Spent], K: int) -> Times:
