@@ -94,7 +94,7 @@ def _task(spoilt: bool = False) -> Any:
     """Return a task of three users."""
     parts = tuple(np.arange(size) for size in (1, 2, 4))
     runs = import_module(_RUNS)
-    return runs.Task(SimpleNamespace(test=None), parts, _Model(), _Trainer(spoilt), 1)
+    return runs.Task(SimpleNamespace(train=range(7), test=None), parts, _Model(), _Trainer(spoilt), 1)
 
 
 def _synchronous(spoilt: bool = False, evaluate: int = 1) -> Callable[[], object]:
