@@ -23,7 +23,7 @@ from typing import Any
 
 from secagg_spec.arithmetic import staleness
 from secagg_spec.experiments import aggregators, runs
-from secagg_spec.experiments.curves import band
+from secagg_spec.experiments.curves import accuracies
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
 
 WEIGHTINGS: Mapping[str, str] = MappingProxyType({"constant": "constant", "polynomial": "polynomial:1"})
@@ -161,8 +161,7 @@ def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, An
         for (scheme, function), (colour, line) in _LOOKS.items():
             if function in (weighting, None):
                 found = list(by_seed(results, scheme=scheme, weighting=function).values())
-                x = max((one["rounds"] for one in found), key=len)
-                band(axes, x, [one["accuracy"] for one in found], colour, line, scheme)
+                accuracies(axes, found, colour, line, scheme)
         formula = "s(τ) = 1" if weighting == "constant" else "s(τ) = 1 / (1 + τ)"
         axes.set(title=f"{weighting} weights, {formula}", xlabel=_rounds(settings), ylim=(0, 1))
         axes.legend(loc="lower right")

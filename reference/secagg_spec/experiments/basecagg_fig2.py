@@ -30,6 +30,7 @@ from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments import aggregators, basecagg_fig1, runs
 from secagg_spec.experiments.aggregates import SHORTCUT, Aggregate
 from secagg_spec.experiments.basecagg_fig1 import WEIGHTINGS
+from secagg_spec.experiments.curves import band
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
 from secagg_spec.learning.streams import QUANTISER, stream
 from secagg_spec.protocols.fedbuff import EXACT
@@ -202,7 +203,7 @@ def _draw_accuracies(axes: Any, levels: Sequence[int], results: Sequence[Result]
     axes.axhspan(min(plain), max(plain), color=_COLOURS[2], alpha=0.15, linewidth=0)
     axes.axhline(sum(plain) / len(plain), color=_COLOURS[2], linestyle="-.", label="FedBuff, no quantisation")
     reached = [_accuracies(results, weighting, bits) for bits in levels]
-    _with_band(axes, levels, reached, _COLOURS[0], "o-", "BASecAgg, sums modulo $2^{32} - 5$")
+    _by_level(axes, levels, reached, _COLOURS[0], "o-", "BASecAgg, sums modulo $2^{32} - 5$")
 
 
 def _draw_shares(axes: Any, settings: Data, results: Sequence[Result], weighting: str) -> None:
@@ -210,18 +211,13 @@ def _draw_shares(axes: Any, settings: Data, results: Sequence[Result], weighting
     found = [list(by_seed(results, weighting=weighting, bits=bits).values()) for bits in levels]
     refused = [[one["refused"] for one in of] for of in found]
     wrapped = [[one["wrapped"] for one in of] for of in found]
-    _with_band(axes, levels, refused, _COLOURS[1], "s--", "updates that the standard refuses")
-    _with_band(axes, levels, wrapped, _COLOURS[0], "^:", "numbers of sums that wrap around")
+    _by_level(axes, levels, refused, _COLOURS[1], "s--", "updates that the standard refuses")
+    _by_level(axes, levels, wrapped, _COLOURS[0], "^:", "numbers of sums that wrap around")
 
 
-def _with_band(
-    axes: Any, x: Sequence[int], seeds: Sequence[Sequence[float]], colour: str, look: str, label: str
-) -> None:
-    """Draw the mean over seeds, and a band from the least to the largest."""
-    axes.plot(x, [sum(one) / len(one) for one in seeds], look, color=colour, label=label)
-    axes.fill_between(
-        x, [min(one) for one in seeds], [max(one) for one in seeds], color=colour, alpha=0.18, linewidth=0
-    )
+def _by_level(axes: Any, x: Sequence[int], of: Sequence[Sequence[float]], *look: str) -> None:
+    """Draw numbers of each level and seed."""
+    band(axes, x, list(zip(*of, strict=True)), *look)
 
 
 # --------------------------------------------------------------------------------------------------- experiment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,3 +35,12 @@ def band(
     for run in runs:
         if 0 < len(run) < longest:
             axes.plot(here[len(run) - 1], run[-1], "x", color=colour)
+
+
+def accuracies(axes: Any, found: Sequence[Mapping[str, Any]], colour: str, line: str, label: str) -> None:
+    """Draw the accuracies of the courses of all seeds against their rounds, of which a run that ended early has fewer.
+
+    Parameters are those of `band`; `found` has what `runs` gave for each seed.
+    """
+    longest = max((one["rounds"] for one in found), key=len)
+    band(axes, longest, [one["accuracy"] for one in found], colour, line, label)

@@ -24,7 +24,7 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.experiments import runs
 from secagg_spec.experiments.aggregators import build
-from secagg_spec.experiments.curves import band
+from secagg_spec.experiments.curves import accuracies, band
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
 from secagg_spec.experiments.runs import Task, Work
 from secagg_spec.learning import attacks
@@ -280,8 +280,7 @@ def _panel(axes: Any, settings: Data, results: Sequence[Result], attack: str, al
     for fixed, method, colour, line, label in _LINES:
         count = 0 if fixed else settings["byzantine"]
         found = list(_of(results, alpha, fixed or attack, count, method).values())
-        longest = max((one["rounds"] for one in found), key=len)
-        band(axes, longest, [one["accuracy"] for one in found], colour, line, label)
+        accuracies(axes, found, colour, line, label)
     axes.set(ylim=(0, 1.02), xlim=(0, settings["rounds"]))
 
 

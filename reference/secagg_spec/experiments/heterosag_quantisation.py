@@ -26,7 +26,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.experiments import aggregators, runs
-from secagg_spec.experiments.curves import band
+from secagg_spec.experiments.curves import accuracies
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
 from secagg_spec.protocols.heterosag_costs import masked_bits
 from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
@@ -182,7 +182,7 @@ def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, An
 def _accuracies(axes: Any, results: Sequence[Result], alpha: float | None) -> None:
     for scheme, (colour, line) in _LOOKS.items():
         found = list(by_seed(results, alpha=alpha, scheme=scheme).values())
-        band(axes, found[0]["rounds"], [one["accuracy"] for one in found], colour, line, scheme)
+        accuracies(axes, found, colour, line, scheme)
     title = "sorted by class" if alpha is None else f"Dirichlet, alpha = {alpha:g}"
     axes.set(title=title, xlabel="round", ylabel="test accuracy", ylim=(0, 1))
     axes.legend(loc="lower right")

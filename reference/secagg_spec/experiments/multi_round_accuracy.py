@@ -188,9 +188,8 @@ def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, A
 def _panel(axes: Any, settings: Data, results: Sequence[Result], setting: str) -> None:
     for scheme, colour in zip(_schemes(settings), _LOOKS, strict=False):
         of = list(by_seed(results, setting=setting, scheme=scheme).values())
-        longest = max((found["rounds"] for found in of), key=len)
         dashed = "--" if scheme in {WEIGHTED, PARTITION} else "-"
-        curves.band(axes, longest, [found["accuracy"] for found in of], colour, dashed, scheme)
+        curves.accuracies(axes, of, colour, dashed, scheme)
 
 
 EXPERIMENTS = (
