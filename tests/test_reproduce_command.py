@@ -191,11 +191,14 @@ def test_nothing_is_run_when_one_name_cannot_be(capsys: pytest.CaptureFixture[st
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("package", ["joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy"])
 def test_a_package_that_is_missing_is_named(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    monkeypatch.setattr(reproduce_command, "find_spec", lambda name: None if name == "joblib" else True)
-    assert "joblib is not installed: pip install 'secagg-spec[train]'" in toys(capsys, tmp_path)[2]
+    monkeypatch.setattr(reproduce_command, "find_spec", lambda name: None if name == package else True)
+    code, out, err = toys(capsys, tmp_path)
+    assert (code, out) == (2, "")
+    assert f"{package} is not installed: pip install 'secagg-spec[train]'" in err
 
 
 def test_a_missing_package_of_the_cluster_is_named(

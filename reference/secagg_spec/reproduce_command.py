@@ -22,6 +22,8 @@ from secagg_spec.experiments.results import Run
 from secagg_spec.experiments.statistics import FEWEST, VERDICTS
 from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
 
+_PACKAGES = ("joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy")
+"""What an experiment imports, of the extra ``train``."""
 _WIDTH = 110
 _MOST_SEEDS = 1000
 _MOST_ERRORS = 8
@@ -119,7 +121,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def _refuse(options: argparse.Namespace) -> None:
-    for package in ("joblib", "tqdm", "scipy", "threadpoolctl"):
+    for package in _PACKAGES:
         if find_spec(package) is None:
             raise UsageError(f"{package} is not installed: pip install 'secagg-spec[train]'")
     if options.jobs is not None and options.scheduler is not None:
