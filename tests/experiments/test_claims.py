@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def stated(preset: str, verdict: str) -> Stated:
     """A statement with such a verdict."""
     again = judged(Statement("X-1", "one", "a statement", "a number", ">=", 0.0), NUMBERS[verdict], 3)
     assert again.verdict == verdict
-    return Stated("toy", preset, "", again, {"verdict": verdict, "interval": {"mean": again.interval.mean}})
+    return Stated("toy", preset, "", again, {"verdict": verdict, "interval": asdict(again.interval)})
 
 
 @pytest.mark.requirement("EXP-31")
@@ -47,8 +48,19 @@ def test_a_claim_is_what_its_statements_make_of_it(statements: list[tuple[str, s
 @pytest.mark.requirement("EXP-28")
 def test_a_stored_verdict_that_its_numbers_do_not_give_is_seen() -> None:
     assert stated("default", C).follows
-    altered: dict[str, Any] = {"verdict": C, "interval": {"mean": 0.0}}
-    assert not Stated("toy", "default", "", stated("default", R).judged, altered).follows
+    right = stated("default", R)
+    assert right.follows
+    assert not replace(right, stored={**right.stored, "verdict": C}).follows
+
+
+@pytest.mark.requirement("EXP-28")
+@pytest.mark.parametrize("end", ["mean", "low", "high", "count"])
+def test_a_stored_interval_that_its_numbers_do_not_give_is_seen(end: str) -> None:
+    right = stated("default", C)
+    interval = right.stored["interval"]
+    assert not replace(right, stored={**right.stored, "interval": {**interval, end: 0.5}}).follows
+    last_bit = {**interval, end: math.nextafter(interval[end], math.inf)}
+    assert replace(right, stored={**right.stored, "interval": last_bit}).follows
 
 
 @pytest.mark.requirement("EXP-31")

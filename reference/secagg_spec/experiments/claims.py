@@ -12,7 +12,7 @@ from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.experiments.experiment import Data, Judged
-from secagg_spec.experiments.results import judge_again
+from secagg_spec.experiments.results import follows, judge_again
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 
 PAPER = "paper"
@@ -31,9 +31,8 @@ class Stated:
 
     @property
     def follows(self) -> bool:
-        """Whether the stored verdict is the one that the stored numbers give (EXP-28)."""
-        again = self.judged.verdict, self.judged.interval.mean
-        return (self.stored["verdict"], self.stored["interval"]["mean"]) == again
+        """Whether the stored verdict and interval are those that the stored numbers give (EXP-28)."""
+        return follows(self.stored, self.judged)
 
     @property
     def told(self) -> str:
