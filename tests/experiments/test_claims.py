@@ -76,7 +76,7 @@ def test_each_claim_that_rests_on_experiments_has_the_verdict_of_the_stored_resu
     assert [name for name, statements in about.items() if not statements] == ["BASA-RUN"]
 
 
-def test_each_stored_result_is_of_an_experiment_whose_statements_it_has() -> None:
+def test_each_stored_result_is_of_an_experiment_whose_statements_and_settings_it_has() -> None:
     from secagg_spec.experiments import catalogue
 
     for path in sorted((resources.root("spec") / "experiments").glob("*.json")):
@@ -85,3 +85,5 @@ def test_each_stored_result_is_of_an_experiment_whose_statements_it_has() -> Non
         now = {(s.name, s.relation, s.bound) for s in experiment.statements(content["settings"])}
         then = {(s["name"], s["relation"], s["bound"]) for s in content["statements"]}
         assert now == then, path.name
+        preset = json.loads(json.dumps(dict(catalogue.settings(experiment, content["preset"]))))
+        assert (content["settings"], content["asked"]) == (preset, preset["seeds"]), path.name
