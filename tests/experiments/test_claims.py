@@ -87,3 +87,9 @@ def test_each_stored_result_is_of_an_experiment_whose_statements_and_settings_it
         assert now == then, path.name
         preset = json.loads(json.dumps(dict(catalogue.settings(experiment, content["preset"]))))
         assert (content["settings"], content["asked"]) == (preset, preset["seeds"]), path.name
+
+
+def test_aggregation_cost_less_than_training_in_each_stored_run() -> None:
+    for path in sorted((resources.root("spec") / "experiments").glob("*.json")):
+        seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+        assert seconds["aggregation"] <= seconds["training"], path.name

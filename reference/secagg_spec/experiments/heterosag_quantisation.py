@@ -238,7 +238,7 @@ EXPERIMENTS = (
         9,
         "the same with 100 users",
         {
-            "default": {**_SORTED, "users": 100, "batch": 2, "rounds": 60, "seeds": 3},
+            "default": {**_SORTED, "users": 100, "batch": 2, "rounds": 60, "every": 60, "seeds": 3},
             "paper": {**_PAPER, "users": 100, "batch": 60},
             "tiny": {**_SORTED, **_TINY, "users": 20},
         },
