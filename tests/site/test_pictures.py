@@ -89,4 +89,5 @@ def test_stored_results_are_those_of_experiments_and_have_their_pictures(script:
     parts = ("name", "claim", "measure", "relation", "bound")
     given = {tuple(getattr(one, part) for part in parts) for one in experiment.statements(preset)}
     assert {tuple(one[part] for part in parts) for one in content["statements"]} == given
-    assert list((SCRIPT.parent / "assets" / "experiments").glob(f"{path.stem}.*.svg"))
+    pictures = list((SCRIPT.parent / "assets" / "experiments").glob(f"{path.stem}.*.svg"))
+    assert pictures or content["preset"] != "default"
