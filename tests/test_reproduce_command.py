@@ -179,6 +179,17 @@ def test_bad_options_are_one_line(capsys: pytest.CaptureFixture[str], option: st
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["accuracy.svg", "accuracy.png", "results.csv", "results.json"])
+def test_a_file_that_cannot_be_written_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "toy" / name).mkdir(parents=True)
+    code, _, err = toys(capsys, tmp_path)
+    assert code == 2
+    assert "writable: Is a directory" in err
+    assert len(err.splitlines()) == 1
+
+
 def test_data_that_is_missing_is_said_before_a_run(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = call(capsys, "toy-mnist")
     assert (code, out) == (2, "")

@@ -172,12 +172,21 @@ def results_of(content: Data) -> tuple[Result, ...]:
 
 
 def write(run: Run, content: Data, folder: Path) -> tuple[Path, ...]:
-    """Write results.json, results.csv and the pictures into a folder; return the files."""
+    """Write results.json, results.csv and the pictures into a folder; return the files.
+
+    Raises
+    ------
+    ParameterError
+        A file cannot be written.
+    """
     results = results_of(content)
     paths = folder / "results.json", folder / "results.csv"
     write_whole(paths[0], json.dumps(content, indent=1, allow_nan=False) + "\n")
     write_whole(paths[1], table(run.experiment.rows(run.settings, results)))
-    drawn = pictures.write(lambda plt: run.experiment.draw(plt, run.settings, results), folder)
+    try:
+        drawn = pictures.write(lambda plt: run.experiment.draw(plt, run.settings, results), folder)
+    except OSError as error:
+        raise ParameterError("pictures", str(folder), f"writable: {error.strerror}") from None
     return (*paths, *drawn)
 
 
