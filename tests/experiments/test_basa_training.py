@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,21 @@ def test_figures_are_read_as_their_statements_say() -> None:
     assert gain == {"gain grows": pytest.approx([0.0] * 3)}
     ratios = CONCURRENCY.numbers(CONCURRENCY.presets["tiny"], results(CONCURRENCY, {BASA: 4}))
     assert ratios == {"4 users at once": [5.0] * 3, "8 users at once": [5.0] * 3}
+
+
+def test_differences_of_ratios_have_the_sign_that_their_statements_say() -> None:
+    """BASA takes one second more than no protocol, and SecAgg the square: what is extra falls, the gain grows."""
+    takes: dict[str, Callable[[float], float]] = {BASA: lambda beta: 2 + beta, SECAGG: lambda beta: (2 + beta) ** 2}
+    for experiment, name, number in ((TABLE, "overhead falls", 8 / 7 - 5 / 4), (DELAYS, "gain grows", 8.0 - 3.0)):
+        settings = experiment.presets["tiny"]
+        found = []
+        for cell in experiment.cells(settings):
+            step = takes.get(cell["scheme"], lambda beta: 1 + beta)
+            times = [[step(beta) * (at + 1) for at in range(12)] for beta in cell["betas"]]
+            found.append(Result(cell, course(times, 2)))
+        (judged,) = (one for one in experiment.judge(settings, found) if one.statement.name == name)
+        assert judged.numbers == pytest.approx((number,) * 3)
+        assert judged.verdict == "confirmed"
 
 
 @pytest.mark.requirement("EXP-24")
