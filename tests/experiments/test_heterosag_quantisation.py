@@ -37,6 +37,31 @@ def test_statements_get_a_number_of_each_seed(results: list[Result]) -> None:
     assert [one.verdict for one in judged if one.statement.name.startswith("time")] == ["confirmed"] * 2
 
 
+@pytest.mark.requirement("EXP-21", "EXP-23")
+@pytest.mark.parametrize(
+    ("reached", "times", "verdicts"),
+    [
+        ((0.88, 0.7, 0.9), (2.0, 2.0), ["confirmed"] * 3),
+        ((0.86, 0.7, 0.9), (2.0, 2.0), ["refuted", "confirmed", "confirmed"]),
+        ((0.88, 0.8, 0.9), (3.0, 2.0), ["confirmed", "refuted", "refuted"]),
+        ((0.95, 0.5, 0.9), (1.0, 2.0), ["confirmed"] * 3),
+    ],
+)
+def test_statements_are_on_the_side_of_the_paper(
+    reached: tuple[float, float, float], times: tuple[float, float], verdicts: list[str]
+) -> None:
+    chosen = experiment("heterosag-fig5")
+    settings = chosen.presets["tiny"]
+    accuracies = dict(zip(("heterogeneous", "two levels", "no quantisation"), reached, strict=True))
+    bits = dict(zip(accuracies, (*times, 9.0), strict=True))
+    found = [
+        Result(cell, {"accuracy": [0.1, accuracies[cell["scheme"]]], "megabits": [bits[cell["scheme"]]] * 5})
+        for cell in chosen.cells(settings)
+    ]
+    assert [one.verdict for one in chosen.judge(settings, found)] == verdicts
+    assert [one.statement.name for one in chosen.judge(settings, found)] == ["close", "better", "time"]
+
+
 def test_schemes_begin_with_one_model(results: list[Result]) -> None:
     for seed in range(3):
         first = {result.found["accuracy"][0] for result in results if result.cell["seed"] == seed}
