@@ -143,13 +143,13 @@ def test_figures_are_read_as_their_statements_say() -> None:
 
 def test_differences_of_ratios_have_the_sign_that_their_statements_say() -> None:
     """BASA takes one second more than no protocol, and SecAgg the square: what is extra falls, the gain grows."""
-    takes: dict[str, Callable[[float], float]] = {BASA: lambda beta: 2 + beta, SECAGG: lambda beta: (2 + beta) ** 2}
+    takes: dict[str, Callable[[float], float]] = dict.fromkeys(SCHEMES, lambda beta: 1 + beta)
+    takes |= {BASA: lambda beta: 2 + beta, SECAGG: lambda beta: (2 + beta) ** 2}
     for experiment, name, number in ((TABLE, "overhead falls", 8 / 7 - 5 / 4), (DELAYS, "gain grows", 8.0 - 3.0)):
         settings = experiment.presets["tiny"]
         found = []
         for cell in experiment.cells(settings):
-            step = takes.get(cell["scheme"], lambda beta: 1 + beta)
-            times = [[step(beta) * (at + 1) for at in range(12)] for beta in cell["betas"]]
+            times = [[takes[cell["scheme"]](beta) * (at + 1) for at in range(12)] for beta in cell["betas"]]
             found.append(Result(cell, course(times, 2)))
         (judged,) = (one for one in experiment.judge(settings, found) if one.statement.name == name)
         assert judged.numbers == pytest.approx((number,) * 3)
