@@ -185,7 +185,8 @@ def _accuracies(axes: Any, results: Sequence[Result], alpha: float | None) -> No
         band(axes, found[0]["rounds"], [one["accuracy"] for one in found], colour, line, scheme)
     title = "sorted by class" if alpha is None else f"Dirichlet, alpha = {alpha:g}"
     axes.set(title=title, xlabel="round", ylabel="test accuracy", ylim=(0, 1))
-    axes.legend(loc="lower right")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(loc="best")
 
 
 def _times(axes: Any, settings: Data, results: Sequence[Result]) -> None:
@@ -196,6 +197,7 @@ def _times(axes: Any, settings: Data, results: Sequence[Result]) -> None:
         axes.annotate(f"{total:.3g} s", (place, total), ha="center", va="bottom")
     axes.set_xticks(range(len(SCHEMES)), [name.replace(" ", "\n") for name in SCHEMES])
     axes.set(title=f"time to send, {settings['rounds']} rounds", ylabel="seconds")
+    axes.margins(y=0.1)
     axes.grid(visible=False, axis="x")
 
 
