@@ -146,6 +146,10 @@ def test_all_stands_for_every_experiment(
     [
         ((), "name an experiment, or all; secagg-spec reproduce --list shows them"),
         (("toi",), "experiment = 'toi': must be one of all, toy, toy-fails, toy-mnist; toy is close"),
+        (
+            ("toy", "heterosag-fig12"),
+            "heterosag-fig12 is no experiment; HeteroSAg, figure 12 -> secagg-spec reproduce heterosag-fig10",
+        ),
         (("all", "toy"), "name no other one beside it"),
         (("toy", "--list"), "it takes no name"),
         (("toy", "--preset", "defualt"), "preset of toy = 'defualt': must be one of tiny, default; default is close"),

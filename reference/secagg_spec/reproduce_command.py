@@ -114,8 +114,17 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
             raise UsageError("all stands for every experiment: name no other one beside it")
         return tuple(catalogue.MODULES)
     for name in given:
-        validate.one_of("experiment", name, ("all", *catalogue.MODULES))
+        _refuse_name(name)
     return tuple(dict.fromkeys(given))
+
+
+def _refuse_name(name: str) -> None:
+    """Refuse what is no experiment; of a figure that has none of its own, say what stands for it (EXP-29)."""
+    known = ("all", *catalogue.MODULES)
+    others = {figure.short: figure for figure in figures.load() if figure.short not in known}
+    if name in others:
+        raise UsageError(f"{name} is no experiment; {others[name].name} -> {others[name].stands}")
+    validate.one_of("experiment", name, known)
 
 
 def _refuse(options: argparse.Namespace) -> None:

@@ -39,6 +39,11 @@ class Figure:
         return f"{PAPERS[self.paper]}, {self.number}"
 
     @property
+    def short(self) -> str:
+        """The name that an experiment of its own has, or would have, such as basecagg-fig1."""
+        return f"{self.paper}-{self.number.replace('figure ', 'fig').replace(' ', '')}"
+
+    @property
     def stands(self) -> str:
         """What stands for it: something to run, or the reason why there is nothing."""
         if self.experiment:
