@@ -231,14 +231,14 @@ EXPERIMENTS = (
     _experiment(
         "heterosag-fig5",
         5,
-        "heterogeneous levels, users with one class or two",
+        "Heterogeneous levels, two levels and none, with users of one class or two",
         {"default": _SORTED, "paper": _PAPER, "tiny": {**_SORTED, **_TINY}},
         " The default has the digits, with batches that give as many steps as the paper's.",
     ),
     _experiment(
         "heterosag-fig9",
         9,
-        "the same with 100 users",
+        "Heterogeneous levels, two levels and none, with 100 users of one class or two",
         {
             "default": {**_SORTED, "users": 100, "batch": 2, "rounds": 60, "seeds": 3},
             "paper": {**_PAPER, "users": 100, "batch": 60},
@@ -249,7 +249,7 @@ EXPERIMENTS = (
     _experiment(
         "heterosag-fig11",
         11,
-        "the same with shares of classes from a Dirichlet distribution",
+        "Heterogeneous levels, two levels and none, with Dirichlet's shares of the data",
         {
             "default": {**_DIRICHLET, "rounds": 60, "rate": 0.02, "slower": SLOWER},
             "paper": {
