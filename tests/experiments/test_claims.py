@@ -73,3 +73,9 @@ def test_each_stored_result_is_of_an_experiment_whose_statements_it_has() -> Non
         now = {(s.name, s.relation, s.bound) for s in experiment.statements(content["settings"])}
         then = {(s["name"], s["relation"], s["bound"]) for s in content["statements"]}
         assert now == then, path.name
+
+
+def test_aggregation_cost_less_than_training_in_each_stored_run() -> None:
+    for path in sorted((resources.root("spec") / "experiments").glob("*.json")):
+        seconds = json.loads(path.read_text(encoding="utf-8"))["seconds"]
+        assert seconds["aggregation"] <= seconds["training"], path.name

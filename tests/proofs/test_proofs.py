@@ -369,6 +369,10 @@ FALSIFIED = [
     ("weighted_update", "exact <= (Q - 3) // 2", "exact <= (Q - 1) // 2"),
     ("weighted_update", '("Q_c(s)", Fraction(sum(w), c_g))', '("Q_c(s)", Fraction(sum(w), 1))'),
     ("weighted_update", "or len(set(stale)) == 1", "or True"),
+    ("experiments", "check(one.follows,", "check(not one.follows,"),
+    ("experiments", '"BASA-RUN": _BASA}', '"BASA-RUN": _BASA[3:]}'),
+    ("experiments", "claim in names", "claim not in names"),
+    ("experiments", ".stored()", ".stored()[1:]"),
 ]
 
 
