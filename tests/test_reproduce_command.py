@@ -44,7 +44,7 @@ def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixtu
     assert "CONFIRMED: BAS-FIG1, toy: The secure scheme is as accurate as the plain one." in out
     assert "accuracy, secure less plain: -0.001, -0.001, -0.001, -0.001" in out
     assert "mean -0.001, interval [-0.001, -0.001]; claimed >= -0.01" in out
-    assert "training took 16.0 s, aggregation 4.0 s" in out
+    assert "training took 16.0 s and aggregation 4.0 s of the processor; the cells, one by one, " in out
     assert "secure: 4 rounds by the whole protocol, 8 by the sum of quantised updates; 12 numbers moved" in out
     assert sorted(path.name for path in (tmp_path / "toy").iterdir()) == [
         "accuracy.png",
@@ -54,7 +54,7 @@ def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixtu
         "results.json",
     ]
     for name in ("accuracy.png", "accuracy.svg", "results.csv", "results.json"):
-        assert str(tmp_path / "toy" / name) in " ".join(out.split())
+        assert f"    {tmp_path / 'toy' / name}" in out.splitlines()
     assert results.read(tmp_path / "toy" / "results.json")["preset"] == "default"
     assert all(len(line) <= 110 or str(tmp_path) in line for line in out.splitlines())
 
@@ -146,9 +146,13 @@ def test_all_stands_for_every_experiment(
     [
         ((), "name an experiment, or all; secagg-spec reproduce --list shows them"),
         (("toi",), "experiment = 'toi': must be one of all, toy, toy-fails, toy-mnist; toy is close"),
+        (
+            ("toy", "heterosag-fig12"),
+            "heterosag-fig12 is no experiment; HeteroSAg, figure 12 -> secagg-spec reproduce heterosag-fig10",
+        ),
         (("all", "toy"), "name no other one beside it"),
         (("toy", "--list"), "it takes no name"),
-        (("toy", "--preset", "defualt"), "preset = 'defualt': must be one of tiny, default; default is close"),
+        (("toy", "--preset", "defualt"), "preset of toy = 'defualt': must be one of tiny, default; default is close"),
         (("toy", "--data-dir", "/nowhere"), "--data-dir /nowhere: there is no such folder"),
         (("toy", "--jobs", "2", "--scheduler", "tcp://127.0.0.1:1"), "give one of them"),
         (("toy", "--out", "/proc/x"), "--out /proc/x/toy/cells: "),

@@ -55,11 +55,11 @@ def add_parser(commands: Any) -> None:
     add = parser.add_argument
     add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all")
     add("--list", action="store_true", help="show every figure and table of the papers, and what stands for it")
-    add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)} (default)")
+    add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)}; some have more (default)")
     add("--data-dir", type=Path, metavar="DIR", help="a folder with data sets (the variable SECAGG_SPEC_DATA)")
     add("--out", type=Path, default=Path("reproduced"), metavar="DIR", help="write results there (reproduced)")
     add("--seeds", type=_seeds, metavar="N", help="run so many seeds (as many as the experiment asks for)")
-    add("--jobs", type=jobs, metavar="N", help="processes (one for each core)")
+    add("--jobs", type=jobs, metavar="N", help="processes at once (one for each core)")
     add("--scheduler", metavar="ADDRESS", help="run on a Dask cluster, such as tcp://127.0.0.1:8786")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="what trains (cpu)")
     add("--anew", action="store_true", help="run cells again that are kept")
@@ -116,8 +116,17 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
             raise UsageError("all stands for every experiment: name no other one beside it")
         return tuple(catalogue.MODULES)
     for name in given:
-        validate.one_of("experiment", name, ("all", *catalogue.MODULES))
+        _refuse_name(name)
     return tuple(dict.fromkeys(given))
+
+
+def _refuse_name(name: str) -> None:
+    """Refuse what is no experiment; of a figure that has none of its own, say what stands for it (EXP-29)."""
+    known = ("all", *catalogue.MODULES)
+    others = {figure.short: figure for figure in figures.load() if figure.short not in known}
+    if name in others:
+        raise UsageError(f"{name} is no experiment; {others[name].name} -> {others[name].stands}")
+    validate.one_of("experiment", name, known)
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -267,13 +276,14 @@ def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
     for one in content["aggregators"]:
         if one["protocol"] + one["shortcut"]:
             yield f"  {_rounds(one)}"
-    yield f"  written: {', '.join(map(str, files))}"
+    yield "  written:"
+    yield from (f"    {file}" for file in files)
     yield ""
 
 
 def _times(seconds: Data) -> str:
-    parts = f"training took {seconds['training']:.1f} s, aggregation {seconds['aggregation']:.1f} s"
-    return f"{parts}, of {seconds['cells']:.1f} s of all cells"
+    parts = f"training took {seconds['training']:.1f} s and aggregation {seconds['aggregation']:.1f} s of the processor"
+    return f"{parts}; the cells, one by one, {seconds['cells']:.1f} s of the clock"
 
 
 def _rounds(one: Data) -> str:

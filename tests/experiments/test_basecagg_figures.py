@@ -95,6 +95,9 @@ def test_the_rows_and_pictures_of_figure_1(figure_1: list[Result]) -> None:
     left, right = drawn(FIGURE_1, figure_1)["accuracy"].axes
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["FedBuff", "BASecAgg", "FedAvg"]
     assert len(right.get_legend().get_texts()) == 4
+    colours = [{line.get_label(): line.get_color() for line in axes.get_lines()} for axes in (left, right)]
+    assert colours[1] == {**colours[0], "FedAsync": colours[1]["FedAsync"]}
+    assert all(at.is_integer() for axes in (left, right) for at in axes.get_xticks())
 
 
 # -------------------------------------------------------------------------------------------------------- figure 2

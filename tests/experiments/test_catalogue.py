@@ -55,7 +55,7 @@ def test_an_unknown_experiment_is_refused_with_what_is_close(name: str, close: s
 
 @pytest.mark.requirement("EXP-29")
 def test_an_unknown_preset_is_refused_with_what_is_close() -> None:
-    with pytest.raises(ParameterError, match=r"preset = 'papers': .*; paper is close"):
+    with pytest.raises(ParameterError, match=r"preset of .* = 'papers': .*; paper is close"):
         catalogue.settings(toy.experiment(presets={name: {} for name in PRESETS}), "papers")
 
 

@@ -67,6 +67,15 @@ def test_every_experiment_in_the_list_is_there_and_every_one_stands_for_a_figure
     assert {one.experiment for one in _ALL} - {""} == set(catalogue.MODULES)
 
 
+def test_what_runs_a_claim_can_be_typed() -> None:
+    figure = figures.Figure("basa", "figure 1", "boxes", claims=("ONE", "TWO", "THREE"))
+    assert figure.stands == "secagg-spec claims ONE --verify, likewise TWO, THREE"
+
+
+def test_an_experiment_has_the_short_name_of_a_figure_that_it_stands_for() -> None:
+    assert {one.short for one in _ALL if one.short == one.experiment} == set(catalogue.MODULES)
+
+
 @pytest.mark.requirement("EXP-30")
 @pytest.mark.parametrize("figure", _ALL, ids=lambda figure: figure.name)
 def test_what_stands_for_a_figure_is_there(figure: figures.Figure) -> None:

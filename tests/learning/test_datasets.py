@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec import resources
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
 from secagg_spec.learning import datasets, files
 from secagg_spec.learning.datasets import Dataset, Samples
@@ -130,6 +132,12 @@ def test_a_missing_file_is_refused_by_name_with_its_hash(small: Path) -> None:
 def test_the_table_has_the_hash_of_each_file_of_each_set() -> None:
     assert set(files.SHA256) == {name for names in files.SETS.values() for name in names}
     assert all(len(bytes.fromhex(digest)) == 32 for digest in files.SHA256.values())
+
+
+@pytest.mark.requirement("EXP-01")
+def test_the_text_has_the_same_table() -> None:
+    text = (resources.root("spec") / "experiments.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\| `([^`]+)` \| `([0-9a-f]{64})` \|", text, re.MULTILINE)) == dict(files.SHA256)
 
 
 @pytest.mark.requirement("EXP-01")

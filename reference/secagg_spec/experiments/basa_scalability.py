@@ -209,6 +209,8 @@ def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, A
         _line(buffers, settings["buffers"], results, at, axis="buffer", protocol=name, length=d)
     users.set(title=f"(a) K = {settings['buffer']}", xlabel="number of users, N", xlim=0)
     buffers.set(title="(b) N = K", xlabel="size of the buffer, K (updates)", xscale="log")
+    buffers.set_xticks(settings["buffers"], map(str, settings["buffers"]))
+    buffers.minorticks_off()
     for axes in (users, buffers):
         axes.set(ylabel="time of a user (seconds of the processor)", yscale="log")
         axes.legend(fontsize=8, ncols=2, loc="upper center", bbox_to_anchor=(0.5, -0.14))

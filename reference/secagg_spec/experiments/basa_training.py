@@ -62,7 +62,8 @@ SCHEMES: Mapping[str, Scheme] = MappingProxyType(
     }
 )
 
-_ABOUT = """The time is simulated: a user trains for a fixed time and a delay, and protocols cost what they were
+_ABOUT = """AFL is asynchronous, SFL synchronous learning; SA is secure aggregation, LSA LightSecAgg, in AFL BASecAgg.
+The time is simulated: a user trains for a fixed time and a delay, and protocols cost what they were
 measured to cost on the machine of the run, by the implementations of this project, without a network. The fixed time is
 not in the paper, but its table has it: with LSA in SFL, the times for beta = 0 and 3 on MNIST differ by 121.2 s, which
 is 9.95 rounds of 3 H_32 s each, so a round took 0.78 s for beta = 0; a user trains for 0.75 s here (on FEMNIST for
@@ -372,11 +373,15 @@ def _bars(plt: Any, settings: Data, results: Sequence[Result]) -> Any:
     for axes, beta in zip(panels, betas, strict=True):
         for at, scheme in enumerate(schemes):
             _bar(axes, at, scheme, times_of(settings, results, scheme, beta, settings["at_once"][0]))
-        axes.set(title=f"beta = {beta:g} s", xticks=[])
+        axes.set(title=_delayed(beta), xticks=[])
         axes.grid(visible=False, axis="x")
     panels[0].set_ylabel(f"simulated time to accuracy {settings['target']:g} (seconds)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(schemes))
     return figure
+
+
+def _delayed(beta: float) -> str:
+    return f"mean delay beta = {beta:g} s"
 
 
 def _bar(axes: Any, at: int, scheme: str, times: Sequence[float]) -> None:
@@ -395,7 +400,7 @@ def _courses(plt: Any, settings: Data, results: Sequence[Result]) -> Any:
             _course(axes, settings, results, scheme, beta)
         slowest = max(max(times_of(settings, results, scheme, beta, at_once)) for scheme in settings["schemes"])
         axes.axhline(settings["target"], color="black", linewidth=0.8)
-        axes.set(title=f"beta = {beta:g} s", xlabel="simulated time (seconds)", xlim=(0, 1.3 * slowest), ylim=(0, 1))
+        axes.set(title=_delayed(beta), xlabel="simulated time (seconds)", xlim=(0, 1.3 * slowest), ylim=(0, 1))
     panels[0].set_ylabel("accuracy on test data (first seed)")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(settings["schemes"]))
     return figure
@@ -414,7 +419,7 @@ def draw_delays(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[
     """Draw the times against beta."""
     [at_once], betas = settings["at_once"], settings["betas"]
     figure = _lines(plt, settings, betas, lambda scheme, beta: times_of(settings, results, scheme, beta, at_once))
-    figure.axes[0].set(xlabel=f"delay scale beta (seconds), {at_once} users at once")
+    figure.axes[0].set(xlabel=f"mean delay beta (seconds), {at_once} users at once")
     return {"time-against-delay": figure}
 
 
@@ -422,7 +427,7 @@ def draw_concurrency(plt: Any, settings: Data, results: Sequence[Result]) -> Map
     """Draw the times against the number of users at once."""
     [beta], sizes = settings["betas"], settings["at_once"]
     figure = _lines(plt, settings, sizes, lambda scheme, size: times_of(settings, results, scheme, beta, size))
-    figure.axes[0].set(xlabel=f"users at once, beta = {beta:g} s")
+    figure.axes[0].set(xlabel=f"users at once, {_delayed(beta)}")
     return {"time-against-users": figure}
 
 

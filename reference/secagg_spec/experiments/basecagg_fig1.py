@@ -35,8 +35,8 @@ MIXING = 0.6
 _LOOKS = {
     ("FedBuff", "constant"): ("#0072b2", "-"),
     ("BASecAgg", "constant"): ("#e69f00", "--"),
-    ("FedBuff", "polynomial"): ("#009e73", "-"),
-    ("BASecAgg", "polynomial"): ("#d55e00", "--"),
+    ("FedBuff", "polynomial"): ("#0072b2", "-"),
+    ("BASecAgg", "polynomial"): ("#e69f00", "--"),
     ("FedAsync", "polynomial"): ("#cc79a7", ":"),
     ("FedAvg", None): ("#444444", "-."),
 }
@@ -164,7 +164,8 @@ def draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, An
                 accuracies(axes, found, colour, line, scheme)
         formula = "s(τ) = 1" if weighting == "constant" else "s(τ) = 1 / (1 + τ)"
         axes.set(title=f"{weighting} weights, {formula}", xlabel=_rounds(settings), ylim=(0, 1))
-        axes.legend(loc="lower right")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.legend(loc="best")
     panels[0].set_ylabel("test accuracy")
     return {"accuracy": figure}
 

@@ -63,4 +63,4 @@ def settings(experiment: Experiment, preset: str) -> Data:
     ParameterError
         There is none of this name; the message names what is close (EXP-29).
     """
-    return experiment.presets[validate.one_of("preset", preset, tuple(experiment.presets))]
+    return experiment.presets[validate.one_of(f"preset of {experiment.name}", preset, tuple(experiment.presets))]

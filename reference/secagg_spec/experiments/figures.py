@@ -39,11 +39,21 @@ class Figure:
         return f"{PAPERS[self.paper]}, {self.number}"
 
     @property
+    def short(self) -> str:
+        """The name that an experiment of its own has, or would have, such as basecagg-fig1."""
+        return f"{self.paper}-{self.number.replace('figure ', 'fig').replace(' ', '')}"
+
+    @property
     def stands(self) -> str:
         """What stands for it: something to run, or the reason why there is nothing."""
         if self.experiment:
             return f"secagg-spec reproduce {self.experiment}"
-        return self.command or self.reason or f"secagg-spec claims {' or '.join(self.claims)} --verify"
+        return self.command or self.reason or _verified(*self.claims)
+
+
+def _verified(first: str, *others: str) -> str:
+    """Return a command that can be typed, and the claims for which there is one like it."""
+    return f"secagg-spec claims {first} --verify" + (f", likewise {', '.join(others)}" if others else "")
 
 
 def load(path: Path | None = None) -> tuple[Figure, ...]:

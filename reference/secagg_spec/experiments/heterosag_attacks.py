@@ -270,6 +270,7 @@ def _curves(plt: Any, settings: Data, results: Sequence[Result]) -> Any:
         axes.set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("round")
+        axes.xaxis.get_major_locator().set_params(integer=True)
     for axes in grid[:, 0]:
         axes.set_ylabel("accuracy on test images")
     figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)

@@ -185,7 +185,8 @@ def _accuracies(axes: Any, results: Sequence[Result], alpha: float | None) -> No
         accuracies(axes, found, colour, line, scheme)
     title = "sorted by class" if alpha is None else f"Dirichlet, alpha = {alpha:g}"
     axes.set(title=title, xlabel="round", ylabel="test accuracy", ylim=(0, 1))
-    axes.legend(loc="lower right")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(loc="best")
 
 
 def _times(axes: Any, settings: Data, results: Sequence[Result]) -> None:
@@ -196,6 +197,7 @@ def _times(axes: Any, settings: Data, results: Sequence[Result]) -> None:
         axes.annotate(f"{total:.3g} s", (place, total), ha="center", va="bottom")
     axes.set_xticks(range(len(SCHEMES)), [name.replace(" ", "\n") for name in SCHEMES])
     axes.set(title=f"time to send, {settings['rounds']} rounds", ylabel="seconds")
+    axes.margins(y=0.1)
     axes.grid(visible=False, axis="x")
 
 
@@ -229,14 +231,14 @@ EXPERIMENTS = (
     _experiment(
         "heterosag-fig5",
         5,
-        "heterogeneous levels, users with one class or two",
+        "Heterogeneous levels, two levels and none, with users of one class or two",
         {"default": _SORTED, "paper": _PAPER, "tiny": {**_SORTED, **_TINY}},
         " The default has the digits, with batches that give as many steps as the paper's.",
     ),
     _experiment(
         "heterosag-fig9",
         9,
-        "the same with 100 users",
+        "Heterogeneous levels, two levels and none, with 100 users of one class or two",
         {
             "default": {**_SORTED, "users": 100, "batch": 2, "rounds": 60, "every": 60, "seeds": 3},
             "paper": {**_PAPER, "users": 100, "batch": 60},
@@ -247,7 +249,7 @@ EXPERIMENTS = (
     _experiment(
         "heterosag-fig11",
         11,
-        "the same with shares of classes from a Dirichlet distribution",
+        "Heterogeneous levels, two levels and none, with Dirichlet's shares of the data",
         {
             "default": {**_DIRICHLET, "rounds": 60, "rate": 0.02, "slower": SLOWER},
             "paper": {

@@ -179,6 +179,7 @@ def _draw(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, A
     for letter, axes, setting in zip("ab", panels, SETTINGS, strict=True):
         _panel(axes, settings, results, setting)
         axes.set(title=f"({letter}) {setting}", xlabel="round", xlim=(0, settings["rounds"]))
+        axes.xaxis.get_major_locator().set_params(integer=True)
     panels[0].set_ylabel("test accuracy")
     names = panels[0].get_legend_handles_labels()
     figure.legend(*names, loc="outside lower center", ncols=3)

@@ -276,13 +276,14 @@ def _draw_figure_4(plt: Any, settings: Data, results: Sequence[Result]) -> Mappi
 
 
 def _draw_figure_5(plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
-    """Draw the first seed with the markers of the legend, and the others as dots."""
+    """Draw the first seed with the markers of the legend, and each seed as a dot."""
     figure = pictures.figure_5(plt, _courses(settings, results))
     (axes,) = figure.axes
     colours = {line.get_label(): line.get_color() for line in axes.get_lines()}
     for one in results:
         at = _last(one.found, "cardinality"), _high(one.found)
         axes.plot(*at, ".", color=colours[one.cell["scheme"]], markersize=5, zorder=1)
+    axes.set_title("markers: the first seed; dots: all of them", fontsize=11)
     return {"trade-off": figure}
 
 
