@@ -59,6 +59,26 @@ def test_a_run_says_its_verdict_and_writes_its_files(capsys: pytest.CaptureFixtu
     assert all(len(line) <= 110 or str(tmp_path) in line for line in out.splitlines())
 
 
+@pytest.mark.requirement("EXP-03", "EXP-09")
+def test_cells_that_diverged_and_samples_that_nobody_holds_are_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, ended = results.document, {"diverged": 7, "why": "a number is not finite", "left_out": 1200}
+
+    def document(*arguments: Any) -> dict[str, Any]:
+        content = right(*arguments)
+        content["results"][2]["found"] = {**content["results"][2]["found"], **ended}
+        return content
+
+    assert "cells diverged" not in toys(capsys, tmp_path)[1]
+    monkeypatch.setattr(results, "document", document)
+    said = " ".join(toys(capsys, tmp_path)[1].split())
+    assert (
+        "1 of 8 cells diverged, and count with the accuracy that they had before; the first in round 7: a num" in said
+    )
+    assert "1,200 training samples are held by no user" in said
+
+
 @pytest.mark.requirement("EXP-21")
 def test_statements_and_bounds_are_said_before_anything_is_run(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

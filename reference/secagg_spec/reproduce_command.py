@@ -281,6 +281,17 @@ def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
     yield ""
 
 
+def _exceptions(cells: Sequence[Data]) -> Iterator[str]:
+    """Say how many cells diverged (EXP-09), and how many samples no user holds (EXP-03)."""
+    diverged = [one["found"] for one in cells if one["found"].get("diverged")]
+    if diverged:
+        said = f"{len(diverged)} of {len(cells)} cells diverged, and count with the accuracy that they had before"
+        yield from _wrapped(f"{said}; the first in round {diverged[0]['diverged']}: {diverged[0].get('why')}", "  ", 4)
+    left_out = max((one["found"].get("left_out", 0) for one in cells), default=0)
+    if left_out:
+        yield f"  {left_out:,} training samples are held by no user"
+
+
 def _times(seconds: Data) -> str:
     parts = f"training took {seconds['training']:.1f} s and aggregation {seconds['aggregation']:.1f} s of the processor"
     return f"{parts}; the cells, one by one, {seconds['cells']:.1f} s of the clock"
