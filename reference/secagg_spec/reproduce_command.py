@@ -276,6 +276,7 @@ def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
     for one in content["aggregators"]:
         if one["protocol"] + one["shortcut"]:
             yield f"  {_rounds(one)}"
+    yield from _exceptions(content["results"])
     yield "  written:"
     yield from (f"    {file}" for file in files)
     yield ""
