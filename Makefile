@@ -64,7 +64,7 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 	$(BIN)/python -m secagg_spec.conformance.targets.results build/targets.json
 
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (20 min)
-	$(BIN)/secagg-spec reproduce all --out build/reproduced
+	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced
 	$(BIN)/python docs/pictures.py build/reproduced
 
 power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds each, and store it (long)
