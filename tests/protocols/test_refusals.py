@@ -512,6 +512,7 @@ CALLS: dict[str, Call] = {
     "Staleness.polynomial": Call(staleness.Staleness.polynomial, {"alpha": "1/2"}),
     "Staleness.hinge": Call(staleness.Staleness.hinge, {"a": 1, "b": 3}),
     "Staleness.power": method(staleness.Staleness.polynomial(1), "power", tau=3),
+    "read": Call(staleness.read, {"text": "polynomial:1/2"}, {"name": "text"}),
     "floor_weight": Call(staleness.floor_weight, {"c_g": 64, "tau": 2}, {"staleness": LATE}),
     "admissible_weights": Call(staleness.admissible_weights, {"c_g": 64, "tau": 2}, {"staleness": LATE}),
     "realised_weight": Call(
@@ -789,6 +790,7 @@ CORES = {
     "inner_block",
     "is_prime",
     "stochastic_round",
+    "round_levels",
     "field_codecs",
     "require_phase",
     "sizes",
