@@ -155,9 +155,9 @@ def read(name: str, text: str) -> Staleness:
     slope, comma, start = numbers.partition(",")
     if kind == "hinge" and comma and start.isascii() and start.isdecimal() and len(start) <= _DIGITS:
         return Staleness.hinge(slope, int(start))
-    if text != "constant":
-        raise ParameterError(name, text, "constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2")
-    return Staleness.constant()
+    if kind == "constant" and text == kind:
+        return Staleness.constant()
+    raise ParameterError(name, text, "constant, polynomial:ALPHA or hinge:A,B, as in polynomial:1/2")
 
 
 def floor_weight(staleness: Staleness, c_g: int, tau: int) -> int:
