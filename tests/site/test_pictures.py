@@ -86,6 +86,7 @@ def test_stored_results_are_those_of_experiments_and_have_their_pictures(script:
     assert tuple(content["figures"]) == experiment.figures
     preset = catalogue.settings(experiment, content["preset"])
     assert content["asked"] == preset["seeds"]
+    assert content["settings"] == json.loads(json.dumps(dict(preset)))
     parts = ("name", "claim", "measure", "relation", "bound")
     given = {tuple(getattr(one, part) for part in parts) for one in experiment.statements(preset)}
     assert {tuple(one[part] for part in parts) for one in content["statements"]} == given

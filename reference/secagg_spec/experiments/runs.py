@@ -280,7 +280,6 @@ def run_synchronous(
     server_rate: float = 1.0,
     weighted: bool = True,
     rate_of: Callable[[int], float] | None = None,
-    tamper: Callable[[int, Sequence[int], RealArray], RealArray] | None = None,
     evaluate: int = 1,
     tell: Tell = lambda share: None,
 ) -> dict[str, Any]:
@@ -302,8 +301,6 @@ def run_synchronous(
         Whether a user counts as much as it has samples; else all count the same.
     rate_of : callable, optional
         Gives the users' learning rate in a round.
-    tamper : callable, optional
-        Takes a round, its users and their updates (n, d), and returns what they send instead.
     evaluate : int
         After how many rounds the model is evaluated.
     tell : callable
@@ -324,9 +321,8 @@ def run_synchronous(
             return model
         rate = None if rate_of is None else rate_of(number)
         updates = task.updates(users, np.tile(model, (len(users), 1)), number, work, rate)
-        sent = updates if tamper is None else tamper(number, users, updates)
         weights = [len(task.parts[user]) if weighted else 1 for user in users]
-        return _moved(model, work.aggregate(aggregator, sent, weights, users=users, round=number), server_rate)
+        return _moved(model, work.aggregate(aggregator, updates, weights, users=users, round=number), server_rate)
 
     return Course(task, rounds, evaluate, tell, work).run(step)
 
