@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick check proofs docs vectors targets reproduce power soak bench clean
+.PHONY: help demo test quick check claims proofs docs vectors targets reproduce power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -45,6 +45,10 @@ check: $(VENV)/test  ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+claims: $(VENV)/test  ## verify every claim that needs no training, and show the index of the papers
+	$(BIN)/secagg-spec claims --index > /dev/null
+	$(BIN)/secagg-spec claims --verify
 
 proofs: $(VENV)/test  ## all proofs, each falsified in every way (long)
 	SECAGG_SPEC_PROOFS=1 $(BIN)/python -m pytest -n 2 --dist worksteal tests/proofs

@@ -30,7 +30,9 @@ from secagg_spec.crypto.sealing import Context
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import secagg
 
-CLAIMS = ("UNI-ROUNDS",)
+CLAIMS = {
+    "UNI-ROUNDS": "enumeration",
+}
 ROUNDS = (4, 5, 6)
 D = 4
 

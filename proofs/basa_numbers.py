@@ -26,7 +26,14 @@ from math import ceil, floor
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BASA-TAB1A", "BASA-TAB1B", "BASA-TAB1C", "BASA-TAB1D", "BASA-TAB1E", "BASA-7850")
+CLAIMS = {
+    "BASA-TAB1A": "enumeration",
+    "BASA-TAB1B": "enumeration",
+    "BASA-TAB1C": "enumeration",
+    "BASA-TAB1D": "enumeration",
+    "BASA-TAB1E": "enumeration",
+    "BASA-7850": "enumeration",
+}
 COLUMNS = ("no SA, AFL", "BASA, AFL", "SecAgg, SFL", "LSA, SFL", "LSA, AFL")
 PRINTED = """
 MNIST    0   9.97 0.18   22.62 0.23    7.85  0.31    7.73  1.02   16.95  0.35

@@ -51,7 +51,13 @@ from secagg_spec.privacy.basa import (
 )
 from secagg_spec.privacy.views import Space
 
-CLAIMS = ("UNI-BASASETTLE", "UNI-BASARELEASE", "UNI-BASAPARTS", "UNI-BASAVOID", "UNI-BASAREUSE")
+CLAIMS = {
+    "UNI-BASASETTLE": "enumeration",
+    "UNI-BASARELEASE": "enumeration",
+    "UNI-BASAPARTS": "enumeration",
+    "UNI-BASAVOID": "enumeration",
+    "UNI-BASAREUSE": "enumeration",
+}
 RING = Ring(16)
 EITHER = ((), (PAIR,), (SELF,), (PAIR, SELF))
 

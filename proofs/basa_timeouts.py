@@ -41,7 +41,15 @@ from secagg_spec.privacy.basa import (
 )
 from secagg_spec.privacy.views import join
 
-CLAIMS = ("BASA-EQ7", "BASA-EQ8", "BASA-THM31", "BASA-K2", "BASA-TO", "UNI-BASA", "UNI-BASALATE")
+CLAIMS = {
+    "BASA-EQ7": "enumeration",
+    "BASA-EQ8": "enumeration",
+    "BASA-THM31": "enumeration",
+    "BASA-K2": "enumeration",
+    "BASA-TO": "enumeration",
+    "UNI-BASA": "enumeration",
+    "UNI-BASALATE": "enumeration",
+}
 RING = Ring(16)
 SIZES = range(2, 8)
 

@@ -28,7 +28,14 @@ import numpy as np
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("MRS-EQ7", "MRS-THM1C", "MRS-REM5", "MRS-FIG3", "MRS-OBS1", "MRS-OBS2")
+CLAIMS = {
+    "MRS-EQ7": "enumeration",
+    "MRS-THM1C": "enumeration",
+    "MRS-REM5": "enumeration",
+    "MRS-FIG3": "enumeration",
+    "MRS-OBS1": "enumeration",
+    "MRS-OBS2": "enumeration",
+}
 GRID = tuple(Fraction(j, 100) for j in (1, 10, 20, 30, 40, 50, 60, 70, 80, 90, 99))
 LARGE = ((120, 12), (120, 60), (60, 12), (120, 96))
 N, K = 120, 12

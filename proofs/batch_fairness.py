@@ -41,7 +41,14 @@ from typing import TypeAlias
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("MRS-EQ6", "MRS-THM1F", "MRS-REM4", "MRS-REM10", "UNI-FAIR", "UNI-LEAST")
+CLAIMS = {
+    "MRS-EQ6": "expectation",
+    "MRS-THM1F": "expectation",
+    "MRS-REM4": "expectation",
+    "MRS-REM10": "expectation",
+    "UNI-FAIR": "expectation",
+    "UNI-LEAST": "expectation",
+}
 Chances: TypeAlias = tuple[Fraction, ...]
 Batches: TypeAlias = tuple[int, ...]
 Rule: TypeAlias = Callable[[Sequence[int], Batches, int], dict[Batches, Fraction]]

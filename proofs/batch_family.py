@@ -31,7 +31,14 @@ import numpy as np
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.ledger import Finding, Report, Tally, package
 
-CLAIMS = ("MRS-RBP", "MRS-EX1", "MRS-THM1P", "MRS-TAB1", "MRS-REM3", "MRS-REM7")
+CLAIMS = {
+    "MRS-RBP": "matrices",
+    "MRS-EX1": "matrices",
+    "MRS-THM1P": "matrices",
+    "MRS-TAB1": "matrices",
+    "MRS-REM3": "matrices",
+    "MRS-REM7": "matrices",
+}
 Rows: TypeAlias = list[list[int]]
 TABLE = {12: 10, 6: 190, 4: 4060}
 CUBES = ((4, 2, 2), (4, 4, 2), (6, 2, 2), (6, 4, 2), (6, 3, 3), (8, 4, 4), (8, 4, 2), (6, 3, 1))

@@ -19,7 +19,10 @@ from typing import NamedTuple
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BASA-ALG1", "BASA-FIG1B")
+CLAIMS = {
+    "BASA-ALG1": "enumeration",
+    "BASA-FIG1B": "enumeration",
+}
 SIZES = range(1, 13)
 Box = tuple[int, int]
 

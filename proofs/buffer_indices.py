@@ -37,7 +37,10 @@ from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import basa_cores
 from secagg_spec.protocols.basa_cores import Masks, Parameters
 
-CLAIMS = ("BASA-EQ5", "BASA-ALG2")
+CLAIMS = {
+    "BASA-EQ5": "enumeration",
+    "BASA-ALG2": "enumeration",
+}
 LAST_K, NOTHING = 12, "0"
 SIZES = range(1, LAST_K + 1)
 PAIRS = list(combinations_with_replacement(range(LAST_K + 2), 2))

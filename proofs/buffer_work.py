@@ -28,7 +28,10 @@ from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols import basa_cores
 from secagg_spec.protocols.basa_cores import Masks, Parameters
 
-CLAIMS = ("BASA-LIN", "BASA-1R")
+CLAIMS = {
+    "BASA-LIN": "symbolic",
+    "BASA-1R": "symbolic",
+}
 USER, SERVER, AUTHORITY = "user", "server", "authority"
 
 

@@ -21,7 +21,11 @@ from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.heterosag_unions import Users
 
-CLAIMS = ("HET-BYZ1", "HET-BYZ2", "HET-REM4A")
+CLAIMS = {
+    "HET-BYZ1": "enumeration",
+    "HET-BYZ2": "enumeration",
+    "HET-REM4A": "enumeration",
+}
 SIZES = range(2, 17)
 
 

@@ -33,7 +33,9 @@ from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal
 from secagg_spec.privacy.secagg import Users
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters
 
-CLAIMS = ("UNI-CELLS",)
+CLAIMS = {
+    "UNI-CELLS": "matrices",
+}
 USERS, OTHERS = 9, tuple(range(9, 14))
 PARAMETERS = Parameters(14, 1, 1, 3, 2, (USERS, 5), (1, 1), (2, 2), Range(-1.0, 1.0))
 LEAST = PARAMETERS.T + 2

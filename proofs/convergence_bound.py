@@ -37,7 +37,11 @@ from typing import NamedTuple, TypeAlias
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-THM1", "BAS-THM1T", "BAS-THM1D")
+CLAIMS = {
+    "BAS-THM1": "enumeration",
+    "BAS-THM1T": "enumeration",
+    "BAS-THM1D": "enumeration",
+}
 ONE, HALF = Fraction(1), Fraction(1, 2)
 Law: TypeAlias = dict[Fraction, Fraction]
 """The probability of each value."""

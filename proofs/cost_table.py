@@ -35,7 +35,15 @@ from secagg_spec.ledger import Finding, Report
 from secagg_spec.protocols import heterosag_costs as costs
 from secagg_spec.protocols.heterosag_plan import Parameters
 
-CLAIMS = ("HET-TAB4", "HET-TAB4B", "HET-52X", "HET-TAB5", "HET-TAB6", "HET-EXP2C", "HET-EXP2L")
+CLAIMS = {
+    "HET-TAB4": "enumeration",
+    "HET-TAB4B": "enumeration",
+    "HET-52X": "enumeration",
+    "HET-TAB5": "enumeration",
+    "HET-TAB6": "enumeration",
+    "HET-EXP2C": "enumeration",
+    "HET-EXP2L": "enumeration",
+}
 GROUPS, N_GROUP, ROUNDS = 5, 5, 200
 HETEROGENEOUS = (2, 6, 8, 10, 12)
 PRINTED = (53, 87, 90, 97, 101, 53, 279)

@@ -17,7 +17,9 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.secagg import Element, most
 from secagg_spec.protocols.graph import Graph
 
-CLAIMS = ("HET-DELAY",)
+CLAIMS = {
+    "HET-DELAY": "enumeration",
+}
 
 
 def prove(report: Report) -> dict[str, Finding]:

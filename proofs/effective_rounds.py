@@ -35,7 +35,13 @@ import numpy as np
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("MRS-THM2", "MRS-THM2B", "MRS-THM2C", "MRS-GAMMA", "MRS-REM8")
+CLAIMS = {
+    "MRS-THM2": "expectation",
+    "MRS-THM2B": "expectation",
+    "MRS-THM2C": "expectation",
+    "MRS-GAMMA": "expectation",
+    "MRS-REM8": "expectation",
+}
 SHARES = (Fraction(1, 20), Fraction(1, 8), Fraction(1, 2), Fraction(9, 10), Fraction(1))
 LONGEST = 400
 

@@ -28,7 +28,12 @@ from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols.fedbuff import Parameters, ServerState, local_update, receive, start, step
 
-CLAIMS = ("BAS-EQ1", "BAS-EQ2", "BAS-EQ4", "BAS-EQ16")
+CLAIMS = {
+    "BAS-EQ1": "enumeration",
+    "BAS-EQ2": "enumeration",
+    "BAS-EQ4": "enumeration",
+    "BAS-EQ16": "enumeration",
+}
 ROUND, DELAYS = 7, (0, 1, 3, 7)
 RECIPROCAL = Parameters(N=4, d=1, K=4, tau_max=ROUND, eta_g=0.5, staleness=Staleness.polynomial(1), c_g=64)
 

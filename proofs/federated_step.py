@@ -19,7 +19,11 @@ from itertools import product
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("HET-EQ1", "HET-EQ2", "HET-A1")
+CLAIMS = {
+    "HET-EQ1": "enumeration",
+    "HET-EQ2": "enumeration",
+    "HET-A1": "enumeration",
+}
 Users = Sequence[Sequence[Fraction]]
 """The c of each example of each user."""
 CENTRES = tuple(Fraction(c) for c in (-1, 0, 2))

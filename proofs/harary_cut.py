@@ -23,7 +23,9 @@ from secagg_spec.privacy.secagg import components
 from secagg_spec.protocols.graph import Graph
 from secagg_spec.protocols.secagg import PRESETS
 
-CLAIMS = ("UNI-CUT",)
+CLAIMS = {
+    "UNI-CUT": "enumeration",
+}
 GRAPHS = [(N, k) for N in range(4, 10) for k in range(2, N - 1) if k * N // 2 * 2 == k * N]
 
 

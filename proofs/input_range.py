@@ -20,7 +20,9 @@ from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import secagg
 
-CLAIMS = ("HET-EQ4",)
+CLAIMS = {
+    "HET-EQ4": "enumeration",
+}
 
 
 def modulus(n: int, K: int) -> int:

@@ -27,7 +27,9 @@ import numpy as np
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("MRS-REM6B",)
+CLAIMS = {
+    "MRS-REM6B": "enumeration",
+}
 LARGEST, LISTED = 24, 6
 
 

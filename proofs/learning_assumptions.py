@@ -20,7 +20,11 @@ from itertools import pairwise, product
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-A2", "BAS-A3", "BAS-A4")
+CLAIMS = {
+    "BAS-A2": "enumeration",
+    "BAS-A3": "enumeration",
+    "BAS-A4": "enumeration",
+}
 POINTS = [Fraction(k, 2) for k in range(-6, 7)]
 SLOPES = [Fraction(k, 4) for k in range(1, 13)]
 

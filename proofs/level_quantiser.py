@@ -27,7 +27,13 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range, cell_mean, quantize_levels
 from secagg_spec.ledger import Finding, Report, Tally, package
 
-CLAIMS = ("HET-EQ3", "HET-L1I", "HET-L1II", "HET-L1III", "HET-EQ5B")
+CLAIMS = {
+    "HET-EQ3": "symbolic",
+    "HET-L1I": "symbolic",
+    "HET-L1II": "symbolic",
+    "HET-L1III": "symbolic",
+    "HET-EQ5B": "symbolic",
+}
 Law: TypeAlias = dict[Fraction, Fraction]
 """The probability of each value."""
 RANGES = ((Fraction(-1), Fraction(1)), (Fraction(0), Fraction(8)), (Fraction(1, 4), Fraction(3)))

@@ -23,7 +23,9 @@ from secagg_spec.arithmetic.quantizer import dequantize, quantize, stochastic_ro
 from secagg_spec.errors import OutOfRange
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("UNI-LEVELS",)
+CLAIMS = {
+    "UNI-LEVELS": "enumeration",
+}
 K, WEIGHT_LEVEL = 10, 2**6
 TOTAL = K * WEIGHT_LEVEL
 BOUND = (DEFAULT_PRIME - 3) // 2 // TOTAL

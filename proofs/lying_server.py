@@ -19,7 +19,10 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.secagg import Requests, equivocation
 from secagg_spec.protocols.secagg import Parameters
 
-CLAIMS = ("HET-STEP2", "UNI-LIES")
+CLAIMS = {
+    "HET-STEP2": "enumeration",
+    "UNI-LIES": "enumeration",
+}
 Users = tuple[int, ...]
 
 

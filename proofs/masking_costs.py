@@ -32,10 +32,17 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import heterosag_costs as costs
 from secagg_spec.protocols.heterosag_plan import Parameters
 
-CLAIMS = (
-    *("HET-BWF", "HET-BW1", "HET-BW2", "HET-BW3", "HET-PROP2", "HET-PROP2S", "HET-LOGN", "HET-TAB3C"),
-    "HET-BITS",
-)
+CLAIMS = {
+    "HET-BWF": "enumeration",
+    "HET-BW1": "enumeration",
+    "HET-BW2": "enumeration",
+    "HET-BW3": "enumeration",
+    "HET-PROP2": "enumeration",
+    "HET-PROP2S": "enumeration",
+    "HET-LOGN": "enumeration",
+    "HET-TAB3C": "enumeration",
+    "HET-BITS": "enumeration",
+}
 N, NBAR = 2**10, 8
 
 

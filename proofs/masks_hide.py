@@ -20,7 +20,10 @@ from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Space, View
 from secagg_spec.protocols.lightsecagg import mask_update
 
-CLAIMS = ("BAS-EQ10", "BAS-MASK1")
+CLAIMS = {
+    "BAS-EQ10": "matrices",
+    "BAS-MASK1": "matrices",
+}
 Upload = tuple[int, int]
 """The user, and the round of its download."""
 

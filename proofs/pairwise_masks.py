@@ -25,7 +25,15 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
-CLAIMS = ("HET-EQ5", "HET-APPA1", "BAS-EQ5", "BAS-EQ19", "BASA-EQ3", "BASA-EQ4", "BASA-FIG1")
+CLAIMS = {
+    "HET-EQ5": "enumeration",
+    "HET-APPA1": "enumeration",
+    "BAS-EQ5": "enumeration",
+    "BAS-EQ19": "enumeration",
+    "BASA-EQ3": "enumeration",
+    "BASA-EQ4": "enumeration",
+    "BASA-FIG1": "enumeration",
+}
 MODULI = (8, 3, 2**32)
 Users = tuple[int, ...]
 

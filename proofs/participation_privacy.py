@@ -35,7 +35,13 @@ import numpy as np
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.ledger import Finding, Report, Tally, package
 
-CLAIMS = ("MRS-EX0", "MRS-EQ5", "MRS-REM1", "MRS-REM6A", "UNI-DRIFT")
+CLAIMS = {
+    "MRS-EX0": "matrices",
+    "MRS-EQ5": "matrices",
+    "MRS-REM1": "matrices",
+    "MRS-REM6A": "matrices",
+    "UNI-DRIFT": "matrices",
+}
 Log: TypeAlias = tuple[tuple[int, ...], ...]
 TRIANGLE: Log = ((0, 1), (1, 2), (0, 2))
 BOX = range(-2, 3)

@@ -31,7 +31,11 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.heterosag_unions import Unions, Users
 
-CLAIMS = ("HET-DROP", "UNI-PERFECT", "UNI-DROPPED")
+CLAIMS = {
+    "HET-DROP": "enumeration",
+    "UNI-PERFECT": "enumeration",
+    "UNI-DROPPED": "enumeration",
+}
 SIZES = range(2, 17)
 LAST_ORDER, LAST_SEARCHED = 62, 7
 

@@ -40,7 +40,12 @@ from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols.heterosag_costs import error_bound
 from secagg_spec.protocols.heterosag_plan import Parameters
 
-CLAIMS = ("HET-THM2", "HET-THM2B", "HET-REM3", "HET-EQ17")
+CLAIMS = {
+    "HET-THM2": "symbolic",
+    "HET-THM2B": "symbolic",
+    "HET-REM3": "symbolic",
+    "HET-EQ17": "symbolic",
+}
 ONE, HALF = Fraction(1), Fraction(1, 2)
 Law: TypeAlias = dict[Fraction, Fraction]
 """The probability of each value."""

@@ -17,7 +17,9 @@ from math import floor
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-VARC",)
+CLAIMS = {
+    "BAS-VARC": "enumeration",
+}
 LEVELS = range(1, 25)
 GRID = sorted({Fraction(k, m) for m in range(1, 13) for k in range(m)}, key=lambda x: (x.denominator, x))
 

@@ -25,7 +25,12 @@ import numpy as np
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.ledger import Finding, Report, Tally, package
 
-CLAIMS = ("BAS-EQ7", "BAS-LEM1A", "BAS-LEM1B", "BAS-LEM1C")
+CLAIMS = {
+    "BAS-EQ7": "symbolic",
+    "BAS-LEM1A": "symbolic",
+    "BAS-LEM1B": "symbolic",
+    "BAS-LEM1C": "symbolic",
+}
 
 Distribution: TypeAlias = Sequence[tuple[Fraction, Fraction]]
 """Pairs of probability and value."""

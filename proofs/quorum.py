@@ -23,7 +23,9 @@ from secagg_spec.privacy.lightsecagg_active import Confirmations
 from secagg_spec.protocols import agreement
 from secagg_spec.protocols.lightsecagg_active import PRESETS, Parameters
 
-CLAIMS = ("UNI-QUORUM",)
+CLAIMS = {
+    "UNI-QUORUM": "enumeration",
+}
 Users = tuple[int, ...]
 
 

@@ -32,7 +32,11 @@ import numpy as np
 
 from secagg_spec.ledger import Finding, Report, Tally, package
 
-CLAIMS = ("MRS-REM2A", "MRS-REM2B", "MRS-REM11")
+CLAIMS = {
+    "MRS-REM2A": "matrices",
+    "MRS-REM2B": "matrices",
+    "MRS-REM11": "matrices",
+}
 PRIME = 2**31 - 1
 SAMPLES = 20
 

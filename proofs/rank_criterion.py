@@ -23,7 +23,9 @@ from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.verdict import decide
 
-CLAIMS = ("UNI-RANK",)
+CLAIMS = {
+    "UNI-RANK": "matrices",
+}
 Vector = tuple[int, ...]
 
 

@@ -25,7 +25,9 @@ from math import floor, lcm, prod
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("UNI-RATIO",)
+CLAIMS = {
+    "UNI-RATIO": "enumeration",
+}
 LEVEL = 2**6
 Delays = tuple[int, ...]
 

@@ -27,7 +27,10 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.probe import probe
 
-CLAIMS = ("BAS-EQ12", "BAS-BCAST")
+CLAIMS = {
+    "BAS-EQ12": "enumeration",
+    "BAS-BCAST": "enumeration",
+}
 LEVEL, DELAYS = 64, range(11)
 DRAWS = np.arange(2**10) / 2**10
 

@@ -23,7 +23,9 @@ from secagg_spec.privacy.secagg import Element, Situation, honest_answer, most
 from secagg_spec.protocols.graph import Graph
 from secagg_spec.protocols.secagg import Parameters
 
-CLAIMS = ("BAS-SECAGG",)
+CLAIMS = {
+    "BAS-SECAGG": "enumeration",
+}
 Users = tuple[int, ...]
 
 

@@ -30,7 +30,11 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import secagg
 from secagg_spec.protocols.heterosag_plan import Parameters
 
-CLAIMS = ("HET-EQ9", "HET-EQ10", "HET-APPA2")
+CLAIMS = {
+    "HET-EQ9": "enumeration",
+    "HET-EQ10": "enumeration",
+    "HET-APPA2": "enumeration",
+}
 LEVELS = (2, 6, 8, 10, 12)
 ELEMENTS = 8
 

@@ -24,10 +24,20 @@ from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.segments import ALONE, Matrix
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = (
-    *("HET-ALG1", "HET-FIG2", "HET-TAB2", "HET-EX4", "HET-P1", "HET-P2", "HET-P3", "HET-FIG7"),
-    *("HET-CNT", "HET-ALG2", "HET-FIG8", "HET-LEM2"),
-)
+CLAIMS = {
+    "HET-ALG1": "enumeration",
+    "HET-FIG2": "enumeration",
+    "HET-TAB2": "enumeration",
+    "HET-EX4": "enumeration",
+    "HET-P1": "enumeration",
+    "HET-P2": "enumeration",
+    "HET-P3": "enumeration",
+    "HET-FIG7": "enumeration",
+    "HET-CNT": "enumeration",
+    "HET-ALG2": "enumeration",
+    "HET-FIG8": "enumeration",
+    "HET-LEM2": "enumeration",
+}
 GROUPS = range(2, 17)
 FIGURE_2 = "002*2 0*033 0110* 01*10 *1221"
 FIGURE_7 = "002332 0*03*3 011044 01*10* 012210 *12*21"

@@ -29,7 +29,12 @@ import numpy as np
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("MRS-EQ3", "MRS-COMP2", "MRS-FREQ", "MRS-WEIGHTED")
+CLAIMS = {
+    "MRS-EQ3": "enumeration",
+    "MRS-COMP2": "enumeration",
+    "MRS-FREQ": "enumeration",
+    "MRS-WEIGHTED": "enumeration",
+}
 Users: TypeAlias = frozenset[int]
 N, K, ROUNDS = 120, 12, 400
 PAPER = (1, 3, 4, 6, 12)

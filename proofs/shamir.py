@@ -27,7 +27,9 @@ import sympy
 from secagg_spec.arithmetic import shamir
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("UNI-SHAMIR",)
+CLAIMS = {
+    "UNI-SHAMIR": "enumeration",
+}
 SMALL = ((3, 2), (5, 2), (5, 3), (5, 4), (7, 2), (7, 3), (7, 4))
 """(q, t) of which all polynomials are counted."""
 HOLDERS = ((0, 1), (1, 2**32 - 2), (5, 0, 2**31), (0, 1, 2, 3, 4, 5), (2**32 - 2, 2**32 - 3, 7, 65535, 65536, 99, 4))

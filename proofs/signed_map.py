@@ -25,7 +25,11 @@ from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.errors import OutOfRange
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-EQ8", "BAS-EQ9", "BAS-EQ14")
+CLAIMS = {
+    "BAS-EQ8": "enumeration",
+    "BAS-EQ9": "enumeration",
+    "BAS-EQ14": "enumeration",
+}
 PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 

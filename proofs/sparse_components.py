@@ -15,7 +15,9 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy import secagg as model
 from secagg_spec.protocols.secagg import Parameters
 
-CLAIMS = ("UNI-COMPONENTS",)
+CLAIMS = {
+    "UNI-COMPONENTS": "enumeration",
+}
 GRAPHS = ((4, 2, 2), (4, 3, 3), (5, 2, 2), (5, 4, 4), (6, 2, 3), (6, 4, 5))
 """(N, k, t), on the order of the roster."""
 

@@ -25,7 +25,11 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import buffers
 
-CLAIMS = ("BASA-EQ2", "BASA-EQ6B", "BASA-ALG3")
+CLAIMS = {
+    "BASA-EQ2": "enumeration",
+    "BASA-EQ6B": "enumeration",
+    "BASA-ALG3": "enumeration",
+}
 Q, LEVEL, LARGEST = 101, 4, 7
 FIELD = PrimeField(Q)
 Integers = Sequence[int]

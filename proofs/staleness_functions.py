@@ -25,7 +25,10 @@ from secagg_spec.errors import WrongPhase
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols.fedbuff import PRESETS, receive, start
 
-CLAIMS = ("BAS-S", "BAS-SETUP")
+CLAIMS = {
+    "BAS-S": "enumeration",
+    "BAS-SETUP": "enumeration",
+}
 LONGEST = 30
 ALPHAS = ("0", "0.1", "0.5", "1", "1.5", "2")
 LAST_DELAY = 10

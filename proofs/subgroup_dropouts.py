@@ -21,7 +21,11 @@ from secagg_spec.arithmetic import segments
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy import heterosag_odds as odds
 
-CLAIMS = ("HET-THM3", "HET-REM5", "HET-TAB3D")
+CLAIMS = {
+    "HET-THM3": "enumeration",
+    "HET-REM5": "enumeration",
+    "HET-TAB3D": "enumeration",
+}
 SIZES = ((1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (2, 4), (5, 2))
 CHANCES = (Fraction(1, 10), Fraction(1, 3), Fraction(3, 4))
 

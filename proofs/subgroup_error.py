@@ -22,7 +22,10 @@ from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols.heterosag_costs import error_bound
 from secagg_spec.protocols.heterosag_plan import Parameters
 
-CLAIMS = ("HET-PROP1", "HET-TAB3A")
+CLAIMS = {
+    "HET-PROP1": "symbolic",
+    "HET-TAB3A": "symbolic",
+}
 UNIT = Range(-1.0, 1.0)
 
 

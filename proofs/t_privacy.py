@@ -33,7 +33,10 @@ from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View
 from secagg_spec.protocols import basecagg
 
-CLAIMS = ("BAS-TPRIV", "BAS-PRIV")
+CLAIMS = {
+    "BAS-TPRIV": "matrices",
+    "BAS-PRIV": "matrices",
+}
 
 PARAMETERS = ((5, 3, 2, 1), (5, 4, 2, 1), (5, 4, 3, 1), (7, 4, 3, 2), (7, 4, 4, 3), (7, 5, 3, 2))
 """(q, N, U, T), with the points 1 to N."""

@@ -19,7 +19,9 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols.lightsecagg import Parameters
 
-CLAIMS = ("BAS-UT",)
+CLAIMS = {
+    "BAS-UT": "matrices",
+}
 Q = 7
 
 

@@ -25,7 +25,14 @@ from itertools import product
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("HET-EX1A", "HET-EX1B", "HET-EX1C", "HET-EX2A", "HET-EX2B", "HET-EX2C")
+CLAIMS = {
+    "HET-EX1A": "enumeration",
+    "HET-EX1B": "enumeration",
+    "HET-EX1C": "enumeration",
+    "HET-EX2A": "enumeration",
+    "HET-EX2B": "enumeration",
+    "HET-EX2C": "enumeration",
+}
 MODULI, LEVELS, D = (2, 6, 6), (2, 3, 3), 6
 TABLE_1 = {
     *((0, 1, 5), (0, 2, 4), (0, 3, 3), (0, 4, 2), (0, 5, 1), (0, 0, 0)),

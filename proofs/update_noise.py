@@ -20,7 +20,10 @@ from math import comb, floor
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-THM1S", "BAS-REM1")
+CLAIMS = {
+    "BAS-THM1S": "enumeration",
+    "BAS-REM1": "enumeration",
+}
 LEVELS, STEPS = (1, 4), (1, 2, 4, 100)
 RATES = (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2))
 

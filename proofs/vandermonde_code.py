@@ -26,7 +26,10 @@ from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-EQ6", "BAS-EQ21")
+CLAIMS = {
+    "BAS-EQ6": "matrices",
+    "BAS-EQ21": "matrices",
+}
 
 PARAMETERS = (
     (5, 3, 2, 1),

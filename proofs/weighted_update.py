@@ -24,7 +24,12 @@ from math import floor, prod
 
 from secagg_spec.ledger import Finding, Report, Tally
 
-CLAIMS = ("BAS-EQ11", "BAS-EQ13", "BAS-EQ15", "BAS-UNB")
+CLAIMS = {
+    "BAS-EQ11": "expectation",
+    "BAS-EQ13": "expectation",
+    "BAS-EQ15": "expectation",
+    "BAS-UNB": "expectation",
+}
 Q = 31
 
 

@@ -30,7 +30,9 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import basa_cores
 from secagg_spec.protocols.basa_cores import Masks, Parameters
 
-CLAIMS = ("BASA-EQ6",)
+CLAIMS = {
+    "BASA-EQ6": "enumeration",
+}
 Q, K, DELAYS, VALUES = 101, 3, (0, 1, 2), range(-2, 3)
 S = Staleness.polynomial(1)
 BUFFERS = np.array(list(product(VALUES, repeat=K)), dtype=np.int64).T

@@ -23,7 +23,9 @@ from typing import TypeAlias
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.ledger import Finding, Report, Tally, package
 
-CLAIMS = ("UNI-BATCHES",)
+CLAIMS = {
+    "UNI-BATCHES": "matrices",
+}
 Users: TypeAlias = frozenset[int]
 NOBODY = Users()
 SESSIONS = ((6, 2), (6, 3), (8, 4), (9, 3))

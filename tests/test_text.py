@@ -51,6 +51,7 @@ PREFIXES = (
     "MRA",
     "CNF",
     "EXP",
+    "CLM",
 )
 ID = re.compile(rf"\b(?:ADP|{'|'.join(PREFIXES)})-\d\d\b")
 

@@ -7,10 +7,12 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from secagg_spec import ledger
-from secagg_spec.ledger import Claim, Finding, Ledger, LedgerError, Outcome, ProofFailed
+from secagg_spec.ledger import Claim, Finding, Ledger, LedgerError, Outcome, ProofFailed, papers
+from secagg_spec.ledger.papers import Index
 
 _WIDTH = 110
 _EPILOG = """verdicts:
@@ -22,8 +24,8 @@ _EPILOG = """verdicts:
   open         not decided
 
 exit codes:
-  0  done; with --verify: every proof finds what the ledger says, where there is one
-  1  a proof fails, or finds something else
+  0  done; with --verify: every proof finds what the ledger says, where there is one; with --texts: no difference
+  1  a proof fails, or finds something else, or a text has other items than the index
   2  wrong usage, or a ledger or proof that cannot be used"""
 
 
@@ -32,41 +34,78 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "claims",
         help="list what the papers claim, and run the proofs behind the verdicts",
-        description="Without an ID, print a table of all claims; with one, that claim in full.",
+        description="Without an ID, print a summary of the ledger; with one, that claim in full.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="a claim, such as BAS-EQ6")
-    parser.add_argument("--verify", action="store_true", help="run the proof behind the claim, or all proofs")
-    parser.add_argument("--paper", metavar="NAME", help="only the claims of one paper")
-    parser.add_argument("--list", action="store_true", help="print id, verdict and proof of each claim, for scripts")
+    parser.add_argument(
+        "--verify", action="store_true", help="run the proof behind the claim, or behind all chosen ones"
+    )
+    parser.add_argument("--all", action="store_true", help="print a table of all claims")
+    parser.add_argument(
+        "--paper", metavar="NAME", help="only the claims of one paper, or of `derived`: our own results"
+    )
+    parser.add_argument(
+        "--verdict", choices=ledger.VERDICTS, metavar="VERDICT", help="only the claims with this verdict"
+    )
+    parser.add_argument("--single", action="store_true", help="only the claims that rest on one method")
+    parser.add_argument(
+        "--list", action="store_true", help="id, verdict, proof, method and second methods, for scripts"
+    )
+    parser.add_argument("--index", action="store_true", help="which numbered items of each paper have claims")
+    parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the papers' texts in this folder")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
-    """Run the command; 0 when done, 1 when a proof disagrees, 2 when something cannot be used."""
+    """Run the command; 0 when done, 1 when a proof or a text disagrees, 2 when something cannot be used."""
     try:
+        _check(options)
         return _run(options)
     except LedgerError as error:
         print(f"secagg-spec claims: {error}", file=sys.stderr)
         return 2
 
 
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    narrowing = [f"--{name}" for name in ("all", "paper", "verdict", "single") if getattr(options, name)]
+    if options.texts is not None and not options.index:
+        raise LedgerError("--texts is for --index")
+    if options.index and (options.id or options.verify or options.list or narrowing):
+        raise LedgerError("--index takes no other option than --texts, and no ID")
+    if options.list and options.verify:
+        raise LedgerError("--list and --verify do not go together")
+    if options.id is not None and (options.list or set(narrowing) - {"--paper"}):
+        raise LedgerError(f"{'--list' if options.list else narrowing[0]} takes no ID")
+
+
 def _run(options: argparse.Namespace) -> int:
     book = ledger.load()
-    chosen = tuple(book.claims.values()) if options.paper is None else book.of(options.paper)
+    if options.index:
+        return _index(book, options.texts)
+    chosen = _chosen(book, options)
     if options.id is not None:
         claim = book.claim(options.id)
         if claim not in chosen:
             raise LedgerError(f"{claim.id} is a claim of {claim.paper}, not of {options.paper}")
-        if options.list:
-            raise LedgerError("--list takes no ID")
         return _verify_one(book, claim) if options.verify else _print(_in_full(book, claim))
-    if options.list and options.verify:
-        raise LedgerError("--list and --verify do not go together")
     if options.verify:
         return _verify_all(chosen)
-    return _print(_script_lines(chosen) if options.list else _table(book, chosen))
+    if options.list:
+        return _print(_script_lines(chosen))
+    narrowed = options.all or options.paper or options.verdict or options.single
+    return _print(_table(book, chosen) if narrowed else _summary(book))
+
+
+def _chosen(book: Ledger, options: argparse.Namespace) -> tuple[Claim, ...]:
+    claims = tuple(book.claims.values()) if options.paper is None else book.of(options.paper)
+    if options.verdict is not None:
+        claims = tuple(claim for claim in claims if claim.verdict == options.verdict)
+    if options.single:
+        claims = tuple(claim for claim in claims if claim.proof and not claim.second)
+    return claims
 
 
 def _print(lines: Iterator[str]) -> int:
@@ -78,12 +117,46 @@ def _print(lines: Iterator[str]) -> int:
 # ------------------------------------------------------------------------------------------------------ showing
 
 
+def _summary(book: Ledger) -> Iterator[str]:
+    """Count the claims by paper and verdict, and say what they rest on."""
+    yield "What the papers claim, and the verdicts that programs reach (spec/ledger.md).\n"
+    yield from _matrix(book)
+    claims = tuple(book.claims.values())
+    proved = [claim for claim in claims if claim.proof]
+    single = sum(not claim.second for claim in proved)
+    programs = len({claim.proof for claim in proved})
+    yield f"\n{len(claims)} claims; {len(proved)} are decided by the {programs} programs of proofs/"
+    yield f"{len(proved) - single} are decided by a second method as well, {single} rest on one method (--single)"
+    yield f"{len(book.of(ledger.OURS))} are results of this project, which no paper has (--paper {ledger.OURS})"
+    yield "\nwhat is wrong in the papers: secagg-spec claims --verdict refuted"
+    yield "all claims, or those of one paper: secagg-spec claims --all, secagg-spec claims --paper basecagg"
+    yield "one in full: secagg-spec claims BAS-EQ6; its proof, run now: secagg-spec claims BAS-EQ6 --verify"
+    yield "what each paper numbers: secagg-spec claims --index"
+
+
+def _matrix(book: Ledger) -> Iterator[str]:
+    names = [*(paper for paper in book.papers if paper != ledger.OURS), ledger.OURS]
+    width = max(map(len, names))
+    yield " " * (width + 2) + "".join(f"{verdict:>13}" for verdict in ledger.VERDICTS) + f"{'all':>7}"
+    for name in names:
+        yield f"  {name:<{width}}" + _counts(book.of(name))
+    yield f"  {'all':<{width}}" + _counts(tuple(book.claims.values()))
+
+
+def _counts(claims: Sequence[Claim]) -> str:
+    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in ledger.VERDICTS]
+    return "".join(f"{count or '·':>13}" for count in counts) + f"{len(claims):>7}"
+
+
 def _script_lines(claims: Sequence[Claim]) -> Iterator[str]:
-    yield from ("\t".join((claim.id, claim.verdict, claim.proof or "-")) for claim in claims)
+    for claim in claims:
+        yield "\t".join(
+            (claim.id, claim.verdict, claim.proof or "-", claim.method or "-", ",".join(claim.second) or "-")
+        )
 
 
 def _table(book: Ledger, claims: Sequence[Claim]) -> Iterator[str]:
-    width = max(len(claim.id) for claim in claims)
+    width = max((len(claim.id) for claim in claims), default=0)
     for paper in dict.fromkeys(claim.paper for claim in claims):
         yield f"{paper}: {book.papers[paper]}"
         for claim in (claim for claim in claims if claim.paper == paper):
@@ -91,7 +164,8 @@ def _table(book: Ledger, claims: Sequence[Claim]) -> Iterator[str]:
             yield start + textwrap.shorten(claim.statement, _WIDTH - len(start), placeholder=" …")
         yield ""
     counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in ledger.VERDICTS}
-    yield f"{len(claims)} claims: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    yield f"{len(claims)} claims: {told}" if claims else "no claim is as asked"
     yield "one in full: secagg-spec claims ID; its proof: secagg-spec claims ID --verify"
 
 
@@ -105,14 +179,27 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
         "condition": claim.condition,
         "fails for": _data(claim.counterexample),
         "repair": claim.repair,
+        "matters": claim.matters,
+        "new": claim.new,
         "numbers": _data(claim.numbers),
         "note": claim.note,
         "evidence": f"proofs/{claim.proof}.py" if claim.proof else f"none: {claim.no_proof}",
+        "method": _methods(claim),
+        "scope": claim.scope,
         "clauses": ", ".join(claim.clauses) or "none of the text so far",
     }
     for name, text in fields.items():
         if text:
             yield from textwrap.wrap(text, _WIDTH, initial_indent=f"  {name:<10} ", subsequent_indent=" " * 13)
+
+
+def _methods(claim: Claim) -> str:
+    """Say how a claim is decided, and whether in a second way."""
+    if not claim.method:
+        return ""
+    first = f"{claim.method}: {ledger.METHODS[claim.method]}"
+    others = "; ".join(f"{method}: {ledger.METHODS[method]}" for method in claim.second)
+    return f"{first}; checked by {others}" if others else f"{first}; by this method only"
 
 
 def _data(data: Mapping[str, Any] | None) -> str:
@@ -121,6 +208,57 @@ def _data(data: Mapping[str, Any] | None) -> str:
 
 def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------------------------------------- the index
+
+
+def _index(book: Ledger, texts: str | None) -> int:
+    """Show the index of each paper, and what the texts have otherwise; 1 where they do."""
+    indices = papers.load(book)
+    folder = None if texts is None else _folder(texts)
+    for paper, index in indices.items():
+        print(f"{paper}: {book.papers[paper]}")
+        _print(_kinds(index))
+        print()
+    count = sum(len(index.numbered) for index in indices.values())
+    print(f"{count} numbered items, each with the claims that judge it or the reason why there is none")
+    if folder is None:
+        print("compared with the papers' texts: secagg-spec claims --index --texts DIR")
+        return 0
+    differences = [line for index in indices.values() for line in index.differences(_text(folder, index))]
+    for line in differences:
+        print(f"DIFFERS: {line}")
+    print(f"compared with the texts: {len(differences) or 'no'} difference{'' if len(differences) == 1 else 's'}")
+    return int(bool(differences))
+
+
+def _kinds(index: Index) -> Iterator[str]:
+    for kind in dict.fromkeys(item.kind for item in index.items):
+        items = [item for item in index.items if item.kind == kind]
+        judged = sum(bool(item.claims) for item in items)
+        yield f"  {kind:<12} {len(items):>3}, {judged} with claims" + (
+            f", {len(items) - judged} with a reason" if judged < len(items) else ""
+        )
+        for item in items:
+            told = ", ".join(item.claims) or f"none: {item.reason}"
+            yield from textwrap.wrap(
+                f"{item.name.partition(' ')[2]:>6}  {told}", _WIDTH, initial_indent="    ", subsequent_indent=" " * 12
+            )
+
+
+def _folder(texts: str) -> Path:
+    folder = Path(texts)
+    if not folder.is_dir():
+        raise LedgerError(f"--texts {texts}: there is no such folder")
+    return folder
+
+
+def _text(folder: Path, index: Index) -> str:
+    try:
+        return (folder / index.text).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LedgerError(f"{index.text}: cannot be read: {error}") from None
 
 
 # ---------------------------------------------------------------------------------------------------- verifying
@@ -145,6 +283,8 @@ def _print_outcome(outcome: Outcome) -> int:
     print()
     for line in textwrap.wrap(f"found: {finding.found}", _WIDTH):
         print(line)
+    second = f"; checked by {', '.join(finding.second)}" if finding.second else ""
+    print(f"method: {finding.method}{second}")
     for name, data in (("fails for", finding.counterexample), ("numbers", finding.numbers)):
         if data:
             _print(iter(textwrap.wrap(f"{name}: {_data(data)}", _WIDTH, subsequent_indent="  ")))

@@ -21,6 +21,7 @@ PAGES = (
     "experiments.md",
     "adapter.md",
     "conformance.md",
+    "ledger.md",
 )
 """The pages of the text, in reading order."""
 

@@ -19,6 +19,7 @@ PROTOCOLS = {
     "EXP": "experiments",
     "ADP": "adapter",
     "CNF": "kit",
+    "CLM": "ledger",
 }
 """The page of the text, or the part of the project, that a clause with this prefix belongs to."""
 

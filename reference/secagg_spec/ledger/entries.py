@@ -1,0 +1,200 @@
+"""The entries of the ledger: what the papers claim, and the verdict on each claim.
+
+Source: spec/ledger.md, sections 1 and 2 (CLM-01 to CLM-04, CLM-13); spec/claims/schema.json.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from secagg_spec import resources
+from secagg_spec.ledger.errors import (
+    BrokenEntry,
+    BrokenFile,
+    DeadLink,
+    DuplicateClaim,
+    MissingEvidence,
+    UnknownClaim,
+    UnknownClause,
+)
+from secagg_spec.ledger.files import Data, EntryFile, read
+
+VERDICTS = ("confirmed", "conditional", "refuted", "imprecise", "unconfirmed", "open")
+ERRATA = ("refuted", "conditional", "imprecise")
+"""The verdicts on what is wrong in a paper as it stands."""
+OURS = "derived"
+"""The file of the results that no paper has."""
+_TEXTS = ("place", "statement", "condition", "repair", "matters", "note", "method", "scope", "new")
+_NAME = re.compile(r"\b([A-Z]{2,})-([A-Z0-9]+)\b")
+_FILE = re.compile(r"\b(?:proofs|spec|docs|reference|tests)/[\w./-]*\w")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One entry of the ledger; texts that are not given are empty.
+
+    `proof` is the name of the proof that decides it; where there is none, `no_proof` says why.
+    """
+
+    id: str
+    paper: str
+    place: str
+    statement: str
+    kind: str
+    verdict: str
+    condition: str
+    counterexample: Data | None
+    repair: str
+    matters: str
+    numbers: Data
+    note: str
+    proof: str
+    no_proof: str
+    method: str
+    second: tuple[str, ...]
+    scope: str
+    new: str
+    clauses: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All claims, by id, in the order of the files; and the title of each paper."""
+
+    claims: Mapping[str, Claim]
+    papers: Mapping[str, str]
+
+    def claim(self, identifier: str) -> Claim:
+        """Return a claim.
+
+        Raises
+        ------
+        UnknownClaim
+            There is none with this id; the message names those that are close.
+        """
+        if identifier not in self.claims:
+            raise UnknownClaim(f"there is no claim {identifier!r}; {close_to(identifier, self.claims)}")
+        return self.claims[identifier]
+
+    def of(self, paper: str) -> tuple[Claim, ...]:
+        """Return the claims of a paper.
+
+        Raises
+        ------
+        UnknownClaim
+            The ledger has no paper of this name.
+        """
+        if paper not in self.papers:
+            raise UnknownClaim(f"there is no paper {paper!r}; the papers are {', '.join(self.papers)}")
+        return tuple(claim for claim in self.claims.values() if claim.paper == paper)
+
+    def with_verdict(self, *verdicts: str) -> tuple[Claim, ...]:
+        """Return the claims that have one of these verdicts."""
+        return tuple(claim for claim in self.claims.values() if claim.verdict in verdicts)
+
+
+def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
+    """Read and check the ledger.
+
+    Parameters
+    ----------
+    folder : Path, optional
+        Holds the TOML files; ``spec/claims`` when left out.
+    proofs : Path, optional
+        Holds the proofs that entries name; ``proofs`` when left out.
+
+    Raises
+    ------
+    LedgerError
+        The first fault that is found, as one of its subclasses (CLM-01 to CLM-04).
+    """
+    folder = resources.root("spec") / "claims" if folder is None else folder
+    proofs = resources.root("proofs") if proofs is None else proofs
+    claims: dict[str, Claim] = {}
+    papers: dict[str, str] = {}
+    files = [read(path, "claims/schema.json", "claim", "id") for path in sorted(folder.glob("*.toml"))]
+    if not files:
+        raise BrokenFile(f"{folder.name}/ holds no claims")
+    for file in files:
+        papers[file.content["paper"]] = file.content["title"]
+        for number, entry in enumerate(file.entries):
+            claim = _claim(file.content["paper"], entry)
+            if claim.id in claims:
+                raise DuplicateClaim(f"{file.place(number, 'id')}: stands twice in the ledger")
+            claims[claim.id] = claim
+    for file in files:
+        _check_references(file, claims, proofs)
+    return Ledger(MappingProxyType(claims), MappingProxyType(papers))
+
+
+def _claim(paper: str, entry: Data) -> Claim:
+    return Claim(
+        id=entry["id"],
+        paper=paper,
+        kind=entry["kind"],
+        verdict=entry["verdict"],
+        counterexample=entry.get("counterexample"),
+        numbers=entry.get("numbers", {}),
+        proof=entry["evidence"].get("proof", ""),
+        no_proof=one_line(entry["evidence"].get("none", "")),
+        second=tuple(entry.get("second", ())),
+        clauses=tuple(entry["clauses"]),
+        **{name: one_line(entry.get(name, "")) for name in _TEXTS},
+    )
+
+
+def _check_references(file: EntryFile, claims: Mapping[str, Claim], proofs: Path) -> None:
+    """Check that what the entries of a file name is there, and that our own results are told apart."""
+    for number, entry in enumerate(file.entries):
+        claim = claims[entry["id"]]
+        for clause in claim.clauses:
+            if clause not in resources.clauses():
+                near = close_to(clause, resources.clauses())
+                raise UnknownClause(f"{file.place(number, 'clauses')}: the text has no clause {clause}; {near}")
+        if claim.proof and not (proofs / f"{claim.proof}.py").is_file():
+            near = close_to(claim.proof, proof_names(proofs))
+            raise MissingEvidence(f"{file.place(number, 'evidence')}: there is no proof {claim.proof!r}; {near}")
+        if claim.method in claim.second:
+            raise BrokenEntry(f"{file.place(number, 'second')}: {claim.method} is the method itself, and no second one")
+        if bool(claim.new) != (claim.paper == OURS):
+            wrong = "must not be given here" if claim.new else "is missing"
+            raise BrokenEntry(f"{file.place(number, 'new')}: {wrong}: it is for results of this project, {OURS}.toml")
+        for field, name in _dead(claim, claims):
+            raise DeadLink(f"{file.place(number, field)}: there is no {name}")
+
+
+def _dead(claim: Claim, claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:
+    """Yield each field that names a claim, clause or file that is not there, with that name."""
+    known = {*claims, *resources.clauses()}
+    prefixes = {name.partition("-")[0] for name in known}
+    project = resources.root("spec").parent
+    for field in _TEXTS:
+        text: str = getattr(claim, field)
+        for prefix, number in _NAME.findall(text):
+            if prefix in prefixes and f"{prefix}-{number}" not in known:
+                yield field, f"claim or clause {prefix}-{number}"
+        for name in _FILE.findall(text):
+            if (project / name.partition("/")[0]).is_dir() and not (project / name).exists():
+                yield field, f"file {name}"
+
+
+def proof_names(folder: Path | None = None) -> tuple[str, ...]:
+    """Return the names of all proofs."""
+    return tuple(sorted(path.stem for path in (folder or resources.root("proofs")).glob("*.py")))
+
+
+def close_to(name: str, known: Collection[str]) -> str:
+    """Say which of the known names are close, or how many there are."""
+    by_capitals = {entry.upper(): entry for entry in known}
+    found = [by_capitals[match] for match in difflib.get_close_matches(name.upper(), by_capitals, n=4, cutoff=0.6)]
+    return f"close to it: {', '.join(found)}" if found else f"none of the {len(known)} is close to it"
+
+
+def one_line(text: object) -> str:
+    """Return a text with single spaces."""
+    return " ".join(str(text).split())

@@ -1,0 +1,51 @@
+"""What can be wrong with the ledger, the index of a paper, or a proof."""
+
+from __future__ import annotations
+
+
+class LedgerError(ValueError):
+    """The ledger or a proof cannot be used; the message is one line that names the file, the entry and the fault."""
+
+
+class BrokenFile(LedgerError):
+    """A file of the ledger or of the index is not TOML, or is not there."""
+
+
+class BrokenEntry(LedgerError):
+    """An entry breaks the schema: a field is missing, unknown, or has a value that is not allowed."""
+
+
+class DuplicateClaim(LedgerError):
+    """Two entries have one id, or two items of an index one name."""
+
+
+class UnknownClause(LedgerError):
+    """An entry names a clause that the text does not have."""
+
+
+class DeadLink(LedgerError):
+    """An entry names a claim or a file of the project that is not there."""
+
+
+class MissingEvidence(LedgerError):
+    """An entry names neither a proof that exists nor the reason why there is none."""
+
+
+class UnknownClaim(LedgerError):
+    """No claim, or no paper, has this name."""
+
+
+class Incomplete(LedgerError):
+    """An index and the ledger, or an index and the text of its paper, do not have the same items."""
+
+
+class BrokenProof(LedgerError):
+    """A file in ``proofs/`` is no proof: it cannot be read, or it lacks a part."""
+
+
+class PackageMissing(LedgerError):
+    """A proof needs a package that is not installed."""
+
+
+class ProofFailed(Exception):
+    """A statement that a proof checks does not hold; the message says which and where."""

@@ -1,0 +1,114 @@
+"""Reads a TOML file that is a list of entries, and says of each fault in which line it stands.
+
+Source: spec/ledger.md (CLM-01, CLM-04).
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from secagg_spec import resources, schemas
+from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, LedgerError, MissingEvidence
+
+Data: TypeAlias = Mapping[str, Any]
+_FIELD = re.compile(r"([A-Za-z_]+)\s*=")
+_TABLE = re.compile(r"\[\w+\.(\w+)\]\s*$")
+_AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$")
+
+
+@dataclass(frozen=True)
+class EntryFile:
+    """A file of entries: its name, what it holds, and its lines.
+
+    `table` is what an entry is called in the file, such as ``claim``; `label` is the field that names an entry.
+    """
+
+    name: str
+    content: Data
+    table: str
+    label: str
+    lines: tuple[Mapping[str, int], ...]
+
+    @property
+    def entries(self) -> Sequence[Data]:
+        """The entries, in the order of the file."""
+        entries: Sequence[Data] = self.content[self.table]
+        return entries
+
+    def place(self, entry: int, field: str = "") -> str:
+        """Return file, line, entry and field, as messages begin."""
+        lines = self.lines[entry] if entry < len(self.lines) else {}
+        line = lines.get(field, lines.get("", 1))
+        found = self.content[self.table][entry]
+        label = found.get(self.label) if isinstance(found, dict) else None
+        named = label if isinstance(label, str) else f"{self.table} {entry + 1}"
+        return ": ".join([f"{self.name}:{line}", named, *([field] if field else [])])
+
+
+def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
+    """Read a file of entries, and check it against a schema of ``spec/``.
+
+    Raises
+    ------
+    BrokenFile, BrokenEntry, MissingEvidence
+        It is not TOML, or it breaks the schema; only the first fault is told.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenFile(_not_toml(path.name, " ".join(str(error).split()))) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BrokenFile(f"{path.name} cannot be read: {' '.join(str(error).split())}") from None
+    head, lines = line_numbers(text, table)
+    source = EntryFile(path.name, content, table, label, lines)
+    for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / schema)):
+        raise _fault(source, head, where, fault)
+    if content["paper"] != path.stem:
+        name = f"{path.name}:{head['paper']}: paper = {content['paper']!r}"
+        raise BrokenEntry(f"{name}: must be the name of the file, {path.stem!r}")
+    return source
+
+
+def _not_toml(file: str, fault: str) -> str:
+    at = _AT_LINE.search(fault)
+    return f"{file}:{at[1]} is not TOML: {_AT_LINE.sub('', fault)}" if at else f"{file} is not TOML: {fault}"
+
+
+def _fault(source: EntryFile, head: Mapping[str, int], where: Sequence[str | int], fault: str) -> LedgerError:
+    """Name the entry by its label where it has one, and the field."""
+    if len(where) >= 2 and where[0] == source.table and isinstance(where[1], int):
+        field, *rest = [str(part) for part in where[2:]] or [""]
+        parts = [source.place(where[1], field), *rest]
+    else:
+        field, *rest = [str(part) for part in where] or [""]
+        parts = [f"{source.name}:{head.get(field, 1)}", *([field] if field else []), *rest]
+    kind = MissingEvidence if "evidence" in [*parts, field] else BrokenEntry
+    return kind(": ".join([*parts, fault]))
+
+
+def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mapping[str, int], ...]]:
+    """Return the lines, from 1, of the fields before the first entry, and of the fields of each entry.
+
+    The line in which an entry begins stands under the empty name.
+    """
+    head: dict[str, int] = {}
+    entries: list[dict[str, int]] = []
+    inside, below = False, False
+    for number, line in enumerate(text.splitlines(), 1):
+        if not inside and line.strip() == f"[[{table}]]":
+            entries.append({"": number})
+            below = False
+        elif not inside and entries and (field := _TABLE.match(line)):
+            entries[-1][field[1]] = number
+            below = True
+        elif not inside and not below and (field := _FIELD.match(line)):
+            (entries[-1] if entries else head).setdefault(field[1], number)
+        if line.count('"""') + line.count("'''") == 1:
+            inside = not inside
+    return head, tuple(entries)

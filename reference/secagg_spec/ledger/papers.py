@@ -1,0 +1,132 @@
+"""The index of each paper: what it numbers, with the claims that judge it, and how that compares with its text.
+
+Source: spec/ledger.md, section 4 (CLM-10 to CLM-12); spec/papers/schema.json.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from secagg_spec import resources
+from secagg_spec.ledger.entries import OURS, Ledger, close_to, one_line
+from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
+from secagg_spec.ledger.files import EntryFile, read
+
+SECTION = "section"
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that a paper numbers, such as ``equation 6``: the claims that judge it, or why there is none."""
+
+    name: str
+    claims: tuple[str, ...]
+    reason: str
+
+    @property
+    def kind(self) -> str:
+        """What it is: equation, theorem, section, and so on."""
+        return self.name.partition(" ")[0]
+
+
+@dataclass(frozen=True)
+class Index:
+    """The items of a paper, in its order, and how they are found in its text.
+
+    `text` is how a file with the text is called; each pattern is a kind and a regular expression.
+    """
+
+    paper: str
+    text: str
+    patterns: tuple[tuple[str, re.Pattern[str]], ...]
+    items: tuple[Item, ...]
+
+    @property
+    def numbered(self) -> tuple[Item, ...]:
+        """The items that the paper numbers, without the sections in which claims of running text stand."""
+        return tuple(item for item in self.items if item.kind != SECTION)
+
+    def found_in(self, text: str) -> set[str]:
+        """Return the names of the numbered items that a text of the paper has."""
+        return {f"{kind} {match[1]}" for kind, pattern in self.patterns for match in pattern.finditer(text)}
+
+    def differences(self, text: str) -> Iterator[str]:
+        """Yield what only the text, or only the index has (CLM-12)."""
+        found, listed = self.found_in(text), {item.name for item in self.numbered}
+        yield from (f"{self.paper}: {name} is in the text, and not in the index" for name in _in_order(found - listed))
+        yield from (f"{self.paper}: {name} is in the index, and not in the text" for name in _in_order(listed - found))
+
+
+def _in_order(names: set[str]) -> list[str]:
+    """Return names in the order of their kinds and numbers: equation 9 before equation 10."""
+    return sorted(names, key=lambda name: [part.zfill(4) for part in re.split(r"(\d+)", name)])
+
+
+def load(book: Ledger, folder: Path | None = None) -> Mapping[str, Index]:
+    """Read the index of each paper, and check it against the ledger.
+
+    Parameters
+    ----------
+    book : Ledger
+        The claims.
+    folder : Path, optional
+        Holds the TOML files; ``spec/papers`` when left out.
+
+    Raises
+    ------
+    LedgerError
+        A file is broken, names an item twice, names a claim that is not there or of another paper, or leaves out a
+        paper or a claim (CLM-04, CLM-10, CLM-11).
+    """
+    folder = resources.root("spec") / "papers" if folder is None else folder
+    indices = [_index(path, book) for path in sorted(folder.glob("*.toml"))]
+    found = {index.paper: index for index in indices}
+    for paper in book.papers:
+        if paper != OURS and paper not in found:
+            raise Incomplete(f"{folder.name}/{paper}.toml is missing: the ledger has claims of {paper}")
+    return found
+
+
+def _index(path: Path, book: Ledger) -> Index:
+    file = read(path, "papers/schema.json", "item", "name")
+    paper = file.content["paper"]
+    if paper not in book.papers:
+        raise BrokenFile(f"{path.name}: the ledger has no paper {paper!r}; it has {', '.join(book.papers)}")
+    patterns = tuple((entry["kind"], _compiled(path.name, entry["expression"])) for entry in file.content["pattern"])
+    items = tuple(
+        Item(entry["name"], tuple(entry.get("claims", ())), one_line(entry.get("reason", ""))) for entry in file.entries
+    )
+    _check_items(file, items, book, paper)
+    return Index(paper, file.content["text"], patterns, items)
+
+
+def _compiled(file: str, expression: str) -> re.Pattern[str]:
+    try:
+        pattern = re.compile(expression, re.MULTILINE)
+    except re.error as error:
+        raise BrokenEntry(f"{file}: pattern: {expression!r} is no regular expression: {error}") from None
+    if pattern.groups != 1:
+        raise BrokenEntry(f"{file}: pattern: {expression!r} must have one group, the number, and has {pattern.groups}")
+    return pattern
+
+
+def _check_items(file: EntryFile, items: tuple[Item, ...], book: Ledger, paper: str) -> None:
+    own = {claim.id for claim in book.of(paper)}
+    seen: set[str] = set()
+    for number, item in enumerate(items):
+        if item.name in seen:
+            raise DuplicateClaim(f"{file.place(number, 'name')}: stands twice in the index")
+        seen.add(item.name)
+        for claim in item.claims:
+            if claim not in book.claims:
+                near = close_to(claim, own)
+                raise DeadLink(f"{file.place(number, 'claims')}: there is no claim {claim}; {near}")
+            if claim not in own:
+                other = book.claim(claim).paper
+                raise DeadLink(f"{file.place(number, 'claims')}: {claim} is a claim of {other}, not of {paper}")
+    left = sorted(own - {claim for item in items for claim in item.claims})
+    if left:
+        raise Incomplete(f"{file.name}: no item names {', '.join(left)}")

@@ -1,0 +1,285 @@
+"""Proofs: what a program finds about claims, by which methods, and whether that is what the ledger says.
+
+Source: spec/ledger.md, sections 2 and 3 (CLM-05 to CLM-09).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.ledger.entries import Claim, one_line
+from secagg_spec.ledger.errors import BrokenProof, MissingEvidence, PackageMissing, ProofFailed
+from secagg_spec.ledger.files import Data
+
+METHODS: Mapping[str, str] = MappingProxyType(
+    {
+        "symbolic": "computer algebra, for all values",
+        "matrices": "ranks, determinants or invariant factors of what the code does to basis vectors",
+        "expectation": "each way that chance can go, with its probability as a fraction",
+        "enumeration": "all cases of small parameters",
+        "arithmetic": "numbers that are printed, or that follow from a formula, computed exactly",
+        "readings": "the ways in which a sentence can be read, each decided",
+        "samples": "cases drawn from a fixed stream",
+        "experiment": "stored results of training runs, judged again",
+        "library": "a library that this project has no part in",
+    }
+)
+"""How a proof decides a claim; ``library`` only as a second method."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a proof found about one claim: the verdict that it reached, and the data behind it.
+
+    `found` is a sentence for readers; all others are compared with the entry. `method` and `second` are not for a proof
+    to give: `run` sets them, from ``CLAIMS`` and from what was checked with `Report.agree`.
+    """
+
+    verdict: str
+    found: str
+    counterexample: Data | None = None
+    numbers: Data = field(default_factory=dict)
+    method: str = ""
+    second: tuple[str, ...] = ()
+
+
+@dataclass
+class Tally:
+    """Counts cases of a claim, and reaches a verdict.
+
+    A case is one in which the extra condition holds, or not, and in which the claim holds, or not. Without an extra
+    condition every case counts as one in which it holds.
+    """
+
+    cases: int = 0
+    held: int = 0
+    against: Data | None = None
+    breaches: int = 0
+    spared: int = 0
+
+    def add(self, data: Data, holds: bool, *, condition: bool = True) -> None:
+        """Count a case; `data` describes it, and is kept when it is the first in which the claim fails."""
+        self.cases += 1
+        self.held += holds
+        self.breaches += condition and not holds
+        self.spared += holds and not condition
+        if not holds and self.against is None:
+            self.against = data
+
+    @property
+    def verdict(self) -> str:
+        """Confirmed: always held. Conditional: held wherever the condition holds. Refuted: failed even there."""
+        if not self.cases:
+            return "open"
+        if self.held == self.cases:
+            return "confirmed"
+        return "refuted" if self.breaches or not self.held else "conditional"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the claim held in exactly the cases in which the condition does."""
+        return not self.breaches and not self.spared
+
+
+class Report:
+    """What a proof says and checks on its way.
+
+    Parameters
+    ----------
+    say : callable
+        Takes each line that the proof reports.
+    """
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+        self.checks = 0
+        self.agreed: list[tuple[str, str]] = []
+
+    def check(self, holds: bool, statement: str) -> None:
+        """Go on when a statement holds.
+
+        Raises
+        ------
+        ProofFailed
+            It does not.
+        """
+        self.checks += 1
+        if not holds:
+            raise ProofFailed(f"this does not hold: {statement}")
+
+    def agree(self, claims: str | Sequence[str], method: str, holds: bool, statement: str) -> None:
+        """Go on when a second method comes to the same result on a claim, or on several (CLM-08).
+
+        Parameters
+        ----------
+        claims : str or sequence of str
+            Ids of claims of this proof.
+        method : str
+            One of `METHODS`, and not that of the claims.
+        holds : bool
+            Whether it comes to the same result.
+        statement : str
+            What the second method finds.
+
+        Raises
+        ------
+        ProofFailed
+            It does not.
+        """
+        self.check(holds, f"by a second method, {method}: {statement}")
+        self.agreed += [(claim, method) for claim in ((claims,) if isinstance(claims, str) else claims)]
+
+
+def package(name: str) -> Any:
+    """Return an optional package that a proof computes with.
+
+    Raises
+    ------
+    PackageMissing
+        It is not installed.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise PackageMissing(f"this proof needs the package {name}: pip install 'secagg-spec[test]'") from None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A file of ``proofs/``; `claims` gives the method of each claim that it decides."""
+
+    name: str
+    text: str
+    claims: Mapping[str, str]
+    prove: Callable[[Report], Mapping[str, Finding]]
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Loads a file and leaves no compiled copy beside it: the folder may be read-only, or packed."""
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        """Write nothing."""
+
+
+def load_proof(name: str, folder: Path | None = None) -> Proof:
+    """Read a proof.
+
+    Raises
+    ------
+    BrokenProof
+        There is no such file, it is not Python, it lacks ``CLAIMS`` or ``prove``, or a method of it is unknown.
+    """
+    path = (folder or resources.root("proofs")) / f"{name}.py"
+    module_name = f"secagg_spec_proof_{name}"
+    spec = importlib.util.spec_from_loader(module_name, _Loader(module_name, str(path)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        claims, prove = dict(module.CLAIMS), module.prove
+    except Exception as error:
+        raise BrokenProof(f"{path.name} is no proof: {type(error).__name__}: {one_line(error)}") from error
+    for claim, method in claims.items():
+        if method not in METHODS or method == "library":
+            raise BrokenProof(f"{path.name}: CLAIMS: {claim}: {method!r} is no method; {_allowed()}")
+    return Proof(name, (module.__doc__ or "").strip(), MappingProxyType(claims), prove)
+
+
+def _allowed() -> str:
+    return f"the methods are {', '.join(name for name in METHODS if name != 'library')}, and library as a second one"
+
+
+def run(proof: Proof, say: Callable[[str], None] = lambda line: None) -> dict[str, Finding]:
+    """Run a proof and return its finding on each of its claims.
+
+    Raises
+    ------
+    ProofFailed
+        A statement that it checks does not hold, or it broke.
+    PackageMissing
+        It needs a package that is not installed.
+    BrokenProof
+        It returned findings on other claims than those that it names, none that it checked, or a second method that
+        is none.
+    """
+    report = Report(say)
+    try:
+        findings = dict(proof.prove(report))
+    except (ProofFailed, PackageMissing) as error:
+        raise type(error)(f"proofs/{proof.name}.py: {error}") from error
+    except Exception as error:
+        raise ProofFailed(f"proofs/{proof.name}.py broke: {type(error).__name__}: {one_line(error)}") from error
+    if set(findings) != set(proof.claims):
+        raise BrokenProof(f"proofs/{proof.name}.py finds {sorted(findings)} and names {sorted(proof.claims)}")
+    if not report.checks:
+        raise BrokenProof(f"proofs/{proof.name}.py checked nothing")
+    second = _second(proof, report.agreed)
+    return {
+        claim: replace(finding, method=proof.claims[claim], second=second[claim]) for claim, finding in findings.items()
+    }
+
+
+def _second(proof: Proof, agreed: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """Return the second methods of each claim, in the order of `METHODS` (CLM-08, CLM-09)."""
+    for claim, method in agreed:
+        if claim not in proof.claims:
+            raise BrokenProof(f"proofs/{proof.name}.py agrees on {claim}, which it does not decide")
+        if method not in METHODS:
+            raise BrokenProof(f"proofs/{proof.name}.py: {claim}: {method!r} is no method; {_allowed()}")
+        if method == proof.claims[claim]:
+            raise BrokenProof(f"proofs/{proof.name}.py: {claim}: {method} is the method itself, and no second one")
+    return {claim: tuple(method for method in METHODS if (claim, method) in agreed) for claim in proof.claims}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim beside what its proof found."""
+
+    claim: Claim
+    finding: Finding
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What the entry says otherwise than the proof; empty when they agree."""
+        fields = ("verdict", "counterexample", "numbers", "method", "second")
+        pairs = ((name, getattr(self.claim, name), getattr(self.finding, name)) for name in fields)
+        return tuple(
+            f"{name}: the ledger says {_plain(stated)}, the proof finds {_plain(found)}"
+            for name, stated, found in pairs
+            if _plain(stated) != _plain(found)
+        )
+
+
+def verify(claim: Claim, *, proofs: Path | None = None, say: Callable[[str], None] = lambda line: None) -> Outcome:
+    """Run the proof behind a claim and compare.
+
+    Raises
+    ------
+    MissingEvidence
+        The claim has no proof; the message says why.
+    BrokenProof
+        Its proof does not decide it, or is no proof.
+    ProofFailed, PackageMissing
+        See `run`.
+    """
+    if not claim.proof:
+        raise MissingEvidence(f"{claim.id} has no proof: {claim.no_proof}")
+    proof = load_proof(claim.proof, proofs)
+    if claim.id not in proof.claims:
+        raise BrokenProof(f"proofs/{proof.name}.py decides {', '.join(proof.claims)}, and not {claim.id}")
+    return Outcome(claim, run(proof, say)[claim.id])
+
+
+def _plain(data: object) -> str:
+    """Return data in one form, so that tuples and lists, and orders of keys, do not differ."""
+    return data if isinstance(data, str) else json.dumps(data, sort_keys=True, ensure_ascii=False, default=str)
