@@ -31,7 +31,7 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
-    "UNI-ROUNDS": "enumeration",
+    "UNI-ROUNDS": "samples",
 }
 ROUNDS = (4, 5, 6)
 D = 4

@@ -38,9 +38,9 @@ from typing import NamedTuple, TypeAlias
 from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
-    "BAS-THM1": "enumeration",
-    "BAS-THM1T": "enumeration",
-    "BAS-THM1D": "enumeration",
+    "BAS-THM1": "expectation",
+    "BAS-THM1T": "readings",
+    "BAS-THM1D": "expectation",
 }
 ONE, HALF = Fraction(1), Fraction(1, 2)
 Law: TypeAlias = dict[Fraction, Fraction]

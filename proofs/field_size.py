@@ -20,8 +20,8 @@ from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField, is_prime
 from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
-    "BAS-Q": "enumeration",
-    "BAS-WRAP": "enumeration",
+    "BAS-Q": "arithmetic",
+    "BAS-WRAP": "arithmetic",
 }
 K, WEIGHT_LEVEL, UPDATE_LEVEL = 10, 2**6, 2**16
 CANDIDATE = 2**32 - 5

@@ -22,7 +22,7 @@ from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
     "BAS-A2": "enumeration",
-    "BAS-A3": "enumeration",
+    "BAS-A3": "readings",
     "BAS-A4": "enumeration",
 }
 POINTS = [Fraction(k, 2) for k in range(-6, 7)]

@@ -21,7 +21,7 @@ from secagg_spec.protocols.secagg import Parameters
 
 CLAIMS = {
     "HET-STEP2": "enumeration",
-    "UNI-LIES": "enumeration",
+    "UNI-LIES": "matrices",
 }
 Users = tuple[int, ...]
 

@@ -22,7 +22,7 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.probe import probe
 
 CLAIMS = {
-    "BAS-ONESHOT": "enumeration",
+    "BAS-ONESHOT": "matrices",
 }
 
 PARAMETERS = ((5, 3, 2, 1), (5, 4, 2, 1), (5, 4, 3, 1), (7, 4, 3, 2), (7, 4, 4, 3), (7, 5, 3, 2))

@@ -28,8 +28,8 @@ from secagg_spec.protocols import secagg
 CLAIMS = {
     "HET-EQ5": "enumeration",
     "HET-APPA1": "enumeration",
-    "BAS-EQ5": "enumeration",
-    "BAS-EQ19": "enumeration",
+    "BAS-EQ5": "matrices",
+    "BAS-EQ19": "matrices",
     "BASA-EQ3": "enumeration",
     "BASA-EQ4": "enumeration",
     "BASA-FIG1": "enumeration",

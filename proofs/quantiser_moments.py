@@ -27,9 +27,9 @@ from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ7": "symbolic",
-    "BAS-LEM1A": "symbolic",
-    "BAS-LEM1B": "symbolic",
-    "BAS-LEM1C": "symbolic",
+    "BAS-LEM1A": "expectation",
+    "BAS-LEM1B": "expectation",
+    "BAS-LEM1C": "expectation",
 }
 
 Distribution: TypeAlias = Sequence[tuple[Fraction, Fraction]]

@@ -24,7 +24,7 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {
-    "UNI-RANK": "matrices",
+    "UNI-RANK": "enumeration",
 }
 Vector = tuple[int, ...]
 

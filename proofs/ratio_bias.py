@@ -26,7 +26,7 @@ from math import floor, lcm, prod
 from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
-    "UNI-RATIO": "enumeration",
+    "UNI-RATIO": "expectation",
 }
 LEVEL = 2**6
 Delays = tuple[int, ...]

@@ -29,7 +29,7 @@ from secagg_spec.privacy.probe import probe
 
 CLAIMS = {
     "BAS-EQ12": "enumeration",
-    "BAS-BCAST": "enumeration",
+    "BAS-BCAST": "matrices",
 }
 LEVEL, DELAYS = 64, range(11)
 DRAWS = np.arange(2**10) / 2**10

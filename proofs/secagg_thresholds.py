@@ -24,7 +24,7 @@ from secagg_spec.protocols.graph import Graph
 from secagg_spec.protocols.secagg import Parameters
 
 CLAIMS = {
-    "BAS-SECAGG": "enumeration",
+    "BAS-SECAGG": "matrices",
 }
 Users = tuple[int, ...]
 

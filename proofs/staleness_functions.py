@@ -26,7 +26,7 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.protocols.fedbuff import PRESETS, receive, start
 
 CLAIMS = {
-    "BAS-S": "enumeration",
+    "BAS-S": "readings",
     "BAS-SETUP": "enumeration",
 }
 LONGEST = 30

@@ -21,8 +21,8 @@ from math import comb, floor
 from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
-    "BAS-THM1S": "enumeration",
-    "BAS-REM1": "enumeration",
+    "BAS-THM1S": "expectation",
+    "BAS-REM1": "expectation",
 }
 LEVELS, STEPS = (1, 4), (1, 2, 4, 100)
 RATES = (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2))

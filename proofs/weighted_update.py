@@ -25,9 +25,9 @@ from math import floor, prod
 from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
-    "BAS-EQ11": "expectation",
-    "BAS-EQ13": "expectation",
-    "BAS-EQ15": "expectation",
+    "BAS-EQ11": "readings",
+    "BAS-EQ13": "readings",
+    "BAS-EQ15": "enumeration",
     "BAS-UNB": "expectation",
 }
 Q = 31
