@@ -10,7 +10,8 @@ server know every self seed, so that it removes all self masks.
 Idea. Whole rounds of the reference are run, with the same users, keys and inputs in each, so that only the number of
 the round differs. The masked inputs are taken from the messages that were sent. The streams in (a) are derived anew
 from the keys. (a) holds for all masks, since each appears once with + and once with -, as proofs/pairwise_masks.py
-shows on coefficients; (b) is a computation for these streams: by chance, d elements agree with probability R^-d.
+shows on coefficients, and sums of symbols show again; (b) is a computation for these streams: by chance, d elements
+agree with probability R^-d.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from secagg_spec.crypto import masks, prg
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
@@ -109,6 +111,7 @@ def prove(report: Report) -> dict[str, Finding]:
             right, one = right + np.array_equal(got, wanted), one + same
     example(report)
     one_stream(report)
+    with_symbols(report)
     report.say(f"{tally.cases} buffers: what is left is the sum of the pairs' differences in {tally.held}")
     report.say(f"the sum is right in {right}: in the {one} buffers of one round, and in no other")
     numbers = {"buffers": tally.cases, "of one round": one, "right": right}
@@ -154,3 +157,28 @@ def one_stream(report: Report) -> None:
     mixed = [secagg.mask_update(ring, i, users.inputs[i], users.own(i, 4 + i), fixed[i]) for i in range(3)]
     total = secagg.unmask(ring, ring.sum(np.stack(mixed)), [users.own(i, 4 + i) for i in range(3)], [])
     report.check(np.array_equal(total, ring.sum(users.inputs)), "(c) one stream for each pair cancels across rounds")
+
+
+def with_symbols(report: Report) -> None:
+    """Decide (a) and (b) on sums of symbols, a stream for each pair and round, for two to four users in two rounds."""
+    choices = [rounds for N in (2, 3, 4) for rounds in product((4, 5), repeat=N)]
+    left = [(streams_sent(rounds), streams_left(rounds), len(set(rounds)) == 1) for rounds in choices]
+    same = all(sent == residue and (sent == 0) == one for sent, residue, one in left)
+    report.agree("UNI-ROUNDS", "symbolic", same, f"the streams of {len(left)} buffers leave the sum in (a)")
+
+
+def stream_symbol(i: int, j: int, number: int) -> Any:
+    """Return the symbol of the stream of a pair in a round."""
+    return package("sympy").Symbol(f"s_{min(i, j)}_{max(i, j)}_{number}")
+
+
+def streams_sent(rounds: tuple[int, ...]) -> Any:
+    """Return the sum of what all users add and subtract."""
+    pairs = [(i, j) for i in range(len(rounds)) for j in range(len(rounds)) if i != j]
+    return sum((1 if i < j else -1) * stream_symbol(i, j, rounds[i]) for i, j in pairs)
+
+
+def streams_left(rounds: tuple[int, ...]) -> Any:
+    """Return the sum in (a)."""
+    pairs = combinations(range(len(rounds)), 2)
+    return sum(stream_symbol(i, j, rounds[i]) - stream_symbol(i, j, rounds[j]) for i, j in pairs)

@@ -9,19 +9,21 @@ Statement, modulo every R, for masked inputs y_i = x_i + b_i + sum over j > i of
 (d) When users take their masks from rounds of their own, a pair's masks cancel exactly when the two rounds are one.
 
 Idea. The masking function and the unmasking function are run on coefficients: each symbol is one element of a vector.
-Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4.
+Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For (b) and
+(d) the printed sums are written down with computer algebra besides, without the code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
@@ -103,6 +105,7 @@ def prove(report: Report) -> dict[str, Finding]:
         f"{of_each} sets of dropped users, modulo each of {MODULI}: with + the sum in {plus.held // len(MODULI)}"
     )
     report.say(f"with - in {minus.held // len(MODULI)}: {minus.against}")
+    printed_sums(report)
     numbers = {"sets": of_each, "plus": plus.held // len(MODULI), "minus": minus.held // len(MODULI)}
     found = "with - twice each mask between a dropped user and a survivor is left; + removes it"
     return {
@@ -183,3 +186,33 @@ def uncancelled(N: int, chosen: Users) -> set[Users]:
         sent.append(secagg.mask_update(ring, i, zero, zero, ((j, rows[at]) for j, at in of_round.items())))
     total = ring.sum(np.stack(sent))
     return {pair for (pair, _), at in columns.items() if total[at]}
+
+
+def printed_sums(report: Report) -> None:
+    """Decide eq. (20), and what is left of masks of several rounds, on the printed sums."""
+    x, b = package("sympy").symbols("x0:5"), package("sympy").symbols("b0:5")
+    holds = [
+        recovered_as_printed(N, dropped, x, b) == sum(x[i] for i in range(N) if i not in dropped)
+        for N in (2, 3, 4, 5)
+        for dropped in dropouts(N)
+    ]
+    report.agree("BAS-EQ19", "symbolic", all(holds), f"eq. (20) gives the sum for {len(holds)} sets of dropped users")
+    chosen = [rounds for N in (2, 3, 4) for rounds in product(range(2), repeat=N)]
+    clean = [
+        (sum(pairwise_sum(i, rounds) for i in range(len(rounds))) == 0) == (len(set(rounds)) == 1) for rounds in chosen
+    ]
+    report.agree("BAS-EQ5", "symbolic", all(clean), "the masks of eq. (5) sum to 0 exactly when all rounds are one")
+
+
+def pairwise_sum(i: int, rounds: Users) -> Any:
+    """Return the pairwise masks that user i adds and subtracts, each user's from a round of its own."""
+    symbol = package("sympy").Symbol
+    plus = sum(symbol(f"a_{i}{j}_{rounds[i]}") for j in range(i + 1, len(rounds)))
+    return plus - sum(symbol(f"a_{j}{i}_{rounds[i]}") for j in range(i))
+
+
+def recovered_as_printed(N: int, dropped: Users, x: Sequence[Any], b: Sequence[Any]) -> Any:
+    """Return the right side of eq. (20), with eq. (19) for the y_i."""
+    one = (0,) * N
+    survived = sum(x[i] + b[i] + pairwise_sum(i, one) - b[i] for i in range(N) if i not in dropped)
+    return package("sympy").expand(survived + sum(pairwise_sum(i, one) for i in dropped))

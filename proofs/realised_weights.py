@@ -9,7 +9,8 @@ Statement, with weights w_i = c_g Q_{c_g}(s(tau_i)), s(tau) = (tau + 1)^(-alpha)
     where c_g s(tau) is an integer. For c_g = 64 and alpha = 1 these are the delays 0, 1, 3 and 7 of 0 to 10.
 
 Idea. (c) is an equality of matrices, decided by running the decoder on the answers' coefficients. The first sub-mask
-gets every answer with a non-zero coefficient, since the points are not 0, so that one wrong weight shows.
+gets every answer with a non-zero coefficient, since the points are not 0, so that one wrong weight shows. For the
+smaller code all masks and all noise are counted besides, with the code and its decoding written down for two answers.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def possible_weights(level: int, s: Fraction) -> set[int]:
 
 def prove(report: Report) -> dict[str, Finding]:
     """Prove (a) and (b) for all levels up to 64, (c) exhaustively for two small codes, (d) by counting."""
-    return {"BAS-EQ12": weights(report), "BAS-BCAST": broadcast(report)}
+    found = {"BAS-EQ12": weights(report), "BAS-BCAST": broadcast(report)}
+    every_mask(report)
+    return found
 
 
 def weights(report: Report) -> Finding:
@@ -107,3 +110,20 @@ def broadcast(report: Report) -> Finding:
     verdict = "refuted" if tally.against and len(fixed) < len(DELAYS) else "confirmed"
     found = "with users that round on their own the server removes another mask than it must"
     return Finding(verdict, found, tally.against, {"delays without chance": fixed})
+
+
+def every_mask(report: Report) -> None:
+    """Count, for U = 2, T = 1 and q = 7, the masks and noise of two users for which the decoded sum is right."""
+    choices = list(product((4,), (1, 2)))
+    z = np.array(list(product(range(7), repeat=4)))
+    always = {}
+    for server, first, second in product(choices, repeat=3):
+        answers = [
+            w[0] * (z[:, 0] + j * z[:, 2]) + w[1] * (z[:, 1] + j * z[:, 3]) for j, w in ((1, first), (2, second))
+        ]
+        off = 2 * answers[0] - answers[1] - server[0] * z[:, 0] - server[1] * z[:, 1]
+        always[server, first, second] = not np.divmod(off, 7)[1].any()
+    right = all(holds == (server == first == second) for (server, first, second), holds in always.items())
+    report.agree(
+        "BAS-BCAST", "enumeration", right, f"right for all {len(z)} masks and noise exactly with one choice of weights"
+    )

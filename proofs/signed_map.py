@@ -9,7 +9,8 @@ y - q otherwise, as printed:
 (d) With y <= (q - 1)/2 instead of y < (q - 1)/2 the range is -(q - 1)/2 ... (q - 1)/2, which is what the text decides.
 
 Idea. All integers and half integers around 0 are tried for every odd prime up to 47, and the ends of the ranges for the
-prime of the paper.
+prime of the paper. For every q, (c) is two inequalities: x >= 0 comes back exactly when x < (q - 1)/2, and x < 0
+exactly when q + x >= (q - 1)/2.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.errors import OutOfRange
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ8": "enumeration",
@@ -123,7 +124,17 @@ def round_trip(report: Report) -> Finding:
         report.check(last - first + 1 == q, "the range has q integers")
     report.check(tally.exact, "phi^-1(phi(x)) = x exactly for -(q + 1)/2 <= x <= (q - 3)/2")
     report.say(f"phi^-1 after phi: {tally.cases} integers, of which {tally.held} survive: -(q + 1)/2 ... (q - 3)/2")
+    report.agree("BAS-EQ14", "symbolic", solved(), "the borders of both inequalities are the ends of (c)")
     first, last = decoded_range(DEFAULT_PRIME)
     numbers_found = {"first": first, "last": last}
     found = "the range is not symmetric: (q - 1)/2 is decoded as -(q + 1)/2"
     return Finding(tally.verdict, found, tally.against, numbers_found)
+
+
+def solved() -> bool:
+    """Return whether the borders of both inequalities are, for every q, the ends that (c) states."""
+    sympy = package("sympy")
+    q, x = sympy.symbols("q x")
+    limit = (q - 1) / 2
+    (first,), (beyond,) = sympy.solve(q + x - limit, x), sympy.solve(x - limit, x)
+    return bool(sympy.expand(first + (q + 1) / 2) == 0 and sympy.expand(beyond - 1 - (q - 3) / 2) == 0)
