@@ -9,6 +9,9 @@ Statement.
 (c) Eq. (4) is what the server computes, in every buffer in which all c_g s(tau) are integers.
 (d) Eq. (16) is what the server computes from quantised updates when s is constant: then all weights are c_g, whatever
     the draws are.
+(e) Appendix A: the server sends x^(t) and then takes the mean of the users' models as x^(t) again. With one and the
+    same x^(t) that holds only where the gradients of the users sum to 0; with x^(t+1) on the left it is eq. (4) without
+    delays, for eta_g = 1 and equal weights.
 
 Idea. The functions of the reference run on numbers that binary64 holds exactly: halves of halves, and buffers in which
 the sum of the s(tau) is a power of two. So their results are compared with fractions, for equality. Other buffers are
@@ -36,6 +39,7 @@ CLAIMS = {
     "BAS-EQ2": "enumeration",
     "BAS-EQ4": "enumeration",
     "BAS-EQ16": "enumeration",
+    "BAS-MEAN": "readings",
 }
 ROUND, DELAYS = 7, (0, 1, 3, 7)
 RECIPROCAL = Parameters(N=4, d=1, K=4, tau_max=ROUND, eta_g=0.5, staleness=Staleness.polynomial(1), c_g=64)
@@ -48,6 +52,7 @@ def prove(report: Report) -> dict[str, Finding]:
         "BAS-EQ2": updates(report),
         "BAS-EQ4": weighted_step(report),
         "BAS-EQ16": constant_step(report),
+        "BAS-MEAN": mean_of_models(report),
     }
     drawn_buffers(report)
     by_algebra(report)
@@ -196,3 +201,26 @@ def by_algebra(report: Report) -> None:
     quotient = sum(c_g * each / (c_g * c_l) for each in v) / sum(c_g / c_g for _ in v)
     plain = sympy.simplify(quotient - sum(v) / (len(v) * c_l)) == 0
     report.agree("BAS-EQ16", "symbolic", plain, "with all weights c_g, eq. (15) is eq. (16)")
+
+
+# ---------------------------------------------------------------------------------------------------------------- (e)
+
+
+def mean_of_models(report: Report) -> Finding:
+    """Decide (e) for two users with the losses (x - b_i)^2 / 2, one local step with eta_l = 1/2 and eta_g = 1."""
+    readings = {"x^(t)": Tally(), "x^(t+1)": Tally()}
+    p = replace(RECIPROCAL, eta_g=1.0)
+    for b, quarters in product(product((0, 1, 2), repeat=2), range(9)):
+        x = Fraction(quarters, 4)
+        models = [x - (x - centre) / 2 for centre in b]
+        mean, still = sum(models) / 2, sum(x - centre for centre in b) == 0
+        after = value(served(p, float(x), [float(x - model) for model in models], (0, 0)))
+        case = {"centres": list(b), "eta_l": "1/2", "x": str(x), "mean of the models": str(mean)}
+        readings["x^(t)"].add(case, mean == x)
+        readings["x^(t+1)"].add(case, mean == after)
+        report.check((mean == x) == still, f"(e) the mean is x exactly where the gradients sum to 0: {case}")
+    for name, tally in readings.items():
+        report.say(f"appendix A, the mean as {name}: in {tally.held} of {tally.cases} cases")
+    verdicts = [tally.verdict for tally in readings.values()]
+    verdict = "imprecise" if verdicts[0] != "confirmed" == verdicts[1] else "refuted"
+    return Finding(verdict, "the mean is the next model", readings["x^(t)"].against)

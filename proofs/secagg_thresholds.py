@@ -4,6 +4,8 @@ Statement, for 1 <= T < N, 0 <= D < N and the complete graph: there is a thresho
 (a) the server and any T users learn the sum over the survivors and their own data only, when up to D users are late,
 (b) the sum is learned when any D users drop out, before they send a masked input or after,
 exactly when N > D + T. The thresholds that do are T < t <= N - D, and all when nobody is late and one user is honest.
+(c) A late user, who counts as dropped and whose masked input arrives, stays hidden by its self mask when T < t: in (a)
+all pairwise masks of late users are known. Without the self mask its input is learned.
 
 Idea. Both are decided by the views of the masking function that runs, with no condition on t put in: (a) for each
 coalition and each set of late users, (b) for each set of users that answer. Users are alike but for signs, so for N = 5
@@ -25,6 +27,7 @@ from secagg_spec.protocols.secagg import Parameters
 
 CLAIMS = {
     "BAS-SECAGG": "matrices",
+    "BAS-DELAY": "matrices",
 }
 Users = tuple[int, ...]
 
@@ -91,7 +94,33 @@ def prove(report: Report) -> dict[str, Finding]:
                 report.check(works == list(expected), f"the thresholds that work: {case}")
                 report.check(set(accepted(N, D, T)) <= set(works), f"what the code accepts works: {case}")
     report.say(f"{tally.cases} sets of numbers: some threshold works exactly when N > D + T in {tally.held}")
-    return {"BAS-SECAGG": Finding(tally.verdict, "the thresholds that work are T < t <= N - D", tally.against)}
+    return {
+        "BAS-SECAGG": Finding(tally.verdict, "the thresholds that work are T < t <= N - D", tally.against),
+        "BAS-DELAY": late_users(report),
+    }
+
+
+def late_users(report: Report) -> Finding:
+    """Decide (c) for N = 3 to 5, coalitions of t - 1 survivors, and every set of late users that leaves t answers."""
+    tally = Tally()
+    for N in range(3, 6):
+        for t in range(2, N):
+            for survivors in (users for left in range(t, N) for users in combinations(range(N), left)):
+                coalition = survivors[: t - 1]
+                case = {"N": N, "t": t, "survivors": list(survivors), "coalition": list(coalition)}
+                tally.add(case, hides(N, t, coalition, survivors))
+                report.check(bare(N, t, coalition, survivors), f"(c) without the self mask it is learned: {case}")
+    report.say(f"late users stay hidden in {tally.held} of {tally.cases} views, and in none without self masks")
+    return Finding(tally.verdict, "the self mask alone hides a late input", tally.against)
+
+
+def bare(N: int, t: int, coalition: Users, survivors: Users) -> bool:
+    """Return whether the input of a late user is learned as soon as its self seed is known."""
+    round = element(N, t)
+    late = next(user for user in range(N) if user not in survivors)
+    view = round.view(coalition, most(round.graph, round.sharers, survivors))
+    view.reveal(round.tokens.self_seed(late))
+    return view.decide(*round.allowed(coalition, survivors)).functionals == (f"x_{late}[0]",)
 
 
 def accepted(N: int, D: int, T: int) -> list[int]:
