@@ -19,7 +19,7 @@ agree with probability R^-d.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, product
 from typing import Any
@@ -38,6 +38,7 @@ from secagg_spec.protocols import secagg
 CLAIMS = {
     "UNI-ROUNDS": "samples",
     "BAS-SEED": "samples",
+    "UNI-STREAMS": "samples",
 }
 ROUNDS = (4, 5, 6)
 D = 4
@@ -115,7 +116,7 @@ def prove(report: Report) -> dict[str, Finding]:
             right, one = right + np.array_equal(got, wanted), one + same
     example(report)
     seed = one_stream(report)
-    unequal_weights(report)
+    weighted = unequal_weights(report)
     with_symbols(report)
     report.say(f"{tally.cases} buffers: what is left is the sum of the pairs' differences in {tally.held}")
     report.say(f"the sum is right in {right}: in the {one} buffers of one round, and in no other")
@@ -123,6 +124,7 @@ def prove(report: Report) -> dict[str, Finding]:
     return {
         "UNI-ROUNDS": Finding(tally.verdict, "each pair leaves the difference of two streams", tally.against, numbers),
         "BAS-SEED": seed,
+        "UNI-STREAMS": weighted,
     }
 
 
@@ -168,9 +170,9 @@ def one_stream(report: Report) -> Finding:
     return Finding("confirmed" if left.any() else "refuted", "one seed cancels whatever the rounds are", case)
 
 
-def unequal_weights(report: Report) -> None:
+def unequal_weights(report: Report) -> Finding:
     """Decide (d) for three users in one round, with every choice of weights up to 3."""
-    users, number = Users(1000, 3), 4
+    users, number, tally = Users(1000, 3), 4, Tally()
     for weights in product((1, 2, 3), repeat=3):
         times = np.array(weights, dtype=np.uint64)
         bare = [users.ring.subtract(users.sent[i, number], users.own(i, number)) for i in range(3)]
@@ -179,10 +181,19 @@ def unequal_weights(report: Report) -> None:
         streams = [users.stream(i, j, number) for i, j in combinations(range(3), 2)]
         uneven = [divmod(weights[i] - weights[j], 1000)[1] for i, j in combinations(range(3), 2)]
         stated = users.ring.weighted_sum(np.array(uneven, dtype=np.uint64), np.stack(streams))
-        report.check(np.array_equal(left, stated), f"(d) what the streams of each pair leave: {weights}")
+        tally.add({"R": 1000, "weights": list(weights)}, np.array_equal(left, stated))
         report.check(
             left.any() == (len(set(weights)) > 1), f"(d) nothing is left exactly with equal weights: {weights}"
         )
+    w = package("sympy").symbols("w1:5")
+    leaves = streams_sent((0,) * 4, w)
+    pairs = [(w[i] - w[j]) * stream_symbol(i, j, 0) for i, j in combinations(range(4), 2)]
+    exact = package("sympy").expand(leaves - sum(pairs)) == 0
+    report.agree("UNI-STREAMS", "symbolic", exact, "four users leave (w_i - w_j) times the stream of each pair")
+    report.say(
+        f"one round, {tally.cases} choices of weights: each pair leaves w_i - w_j times its stream in {tally.held}"
+    )
+    return Finding(tally.verdict, "a pair leaves the difference of its weights times its stream", tally.against)
 
 
 def with_symbols(report: Report) -> None:
@@ -204,10 +215,11 @@ def one_seed_cancels() -> bool:
     return all(streams_sent((0,) * N) == 0 for N in (2, 3, 4, 5))
 
 
-def streams_sent(rounds: tuple[int, ...]) -> Any:
-    """Return the sum of what all users add and subtract."""
+def streams_sent(rounds: tuple[int, ...], weights: Sequence[Any] | None = None) -> Any:
+    """Return the sum of what all users add and subtract, each times its weight, if weights are given."""
+    times = [1] * len(rounds) if weights is None else weights
     pairs = [(i, j) for i in range(len(rounds)) for j in range(len(rounds)) if i != j]
-    return sum((1 if i < j else -1) * stream_symbol(i, j, rounds[i]) for i, j in pairs)
+    return sum(times[i] * (1 if i < j else -1) * stream_symbol(i, j, rounds[i]) for i, j in pairs)
 
 
 def streams_left(rounds: tuple[int, ...]) -> Any:

@@ -32,7 +32,7 @@ def prove(report: Report) -> dict[str, Finding]:
     tally = Tally()
     for share, J in product(range(5), (2, 3, 5)):
         w = (Fraction(4 - share, 4), Fraction(share, 4))
-        least = sum(weight * b for weight, b in zip(w, CENTRES, strict=True))
+        least = sum((weight * b for weight, b in zip(w, CENTRES, strict=True)), Fraction(0))
         left, right = mean_square(least, J), ETA / 2 * Fraction(1, 4 * LEVEL**2)
         case = {"w": [str(weight) for weight in w], "centres": list(CENTRES), "K": 2, "E": 1, "J": J, "eta_l": str(ETA)}
         case |= {"c_l": LEVEL, "x": str(least), "left": str(left), "right": str(right)}
@@ -50,7 +50,7 @@ def mean_square(least: Fraction, J: int) -> Fraction:
     x, total = least, Fraction(0)
     for _ in range(J):
         total += (x - least) ** 2
-        x -= sum(rounded(ETA * (x - b)) for b in CENTRES) / len(CENTRES)
+        x -= sum((rounded(ETA * (x - b)) for b in CENTRES), Fraction(0)) / len(CENTRES)
     return total / J
 
 

@@ -21,7 +21,7 @@ from itertools import product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-QSGD": "enumeration",
@@ -44,6 +44,8 @@ def prove(report: Report) -> dict[str, Finding]:
     report.check(not parts_decide(), "(a) the sums of the parts do not determine the sum")
     report.check(one_scale_decides(Fraction(3)), "(b) with one scale the sum of the entries follows")
     report.check(not scales_decide(), "(c) with scales of their own it does not")
+    told = "with one scale the sum of entries is r/s times that of integers; else it changes while that does not"
+    report.agree("BAS-QSGD", "symbolic", scale_decides(), told)
     report.say(f"sign and level as one integer: added without error in all {claim.cases} cases with a negative number")
     return {"BAS-QSGD": Finding(claim.verdict, "the sign can be put to the level", claim.against)}
 
@@ -87,3 +89,13 @@ def one_scale_decides(r: Fraction) -> bool:
 def scales_decide() -> bool:
     """Return whether the sum of integers determines the sum of entries when the scales are 1 and 2."""
     return all(len(values) == 1 for values in sums((Fraction(1), Fraction(2))).values())
+
+
+def scale_decides() -> bool:
+    """Return whether (b) and (c) hold for all integers a and b - a that sum to b, and all scales."""
+    sympy = package("sympy")
+    a, b, r, other, s = sympy.symbols("a b r other s", positive=True)
+    entries_sum = r * a / s + other * (b - a) / s
+    same = sympy.simplify(entries_sum.subs(other, r) - r * b / s) == 0
+    moves = sympy.simplify(sympy.diff(entries_sum, a) - (r - other) / s) == 0
+    return bool(same and moves)

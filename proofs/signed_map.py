@@ -161,5 +161,8 @@ def twos_complement(report: Report) -> Finding:
             back = int(Ring(q).decode_signed(np.array([phi(x, q)], dtype=np.uint64))[0])
             report.check(back == x, f"(e) the reference decodes phi: {case}")
     off = 2 ** DEFAULT_PRIME.bit_length() - DEFAULT_PRIME
+    words = np.arange(-1000, 0, dtype=np.int32)
+    apart = set((words.view(np.uint32).astype(np.int64) - (words.astype(np.int64) + DEFAULT_PRIME)).tolist())
+    report.agree("BAS-TWOS", "arithmetic", apart == {off}, "words of 32 bits, read as unsigned, are off by 2^32 - q")
     report.say(f"phi and two's complement: {tally.held} of {tally.cases} negative integers are the same number")
     return Finding(tally.verdict, "phi is the residue modulo q", tally.against, {"apart for q = 2^32 - 5": off})

@@ -98,6 +98,7 @@ FALSIFIED = [
     ("asynchronous_secagg", '"confirmed" if left.any() else "refuted"', '"refuted" if left.any() else "confirmed"'),
     ("asynchronous_secagg", "streams_sent((0,) * N) == 0", "streams_sent((0,) * (N - 1) + (1,)) == 0"),
     ("asynchronous_secagg", "divmod(weights[i] - weights[j], 1000)[1]", "divmod(weights[j] - weights[i], 1000)[1]"),
+    ("asynchronous_secagg", "(w[i] - w[j]) *", "(w[i] + w[j]) *"),
     ("basa_numbers", "CIFAR-10 3 250.98 2.33  256.52", "CIFAR-10 3 250.98 2.33  276.52"),
     ("basa_numbers", "{6: 23, 3: 62}", "{6: 22, 3: 62}"),
     ("basa_numbers", "57.01 2.24", "50.01 2.24"),
@@ -181,6 +182,7 @@ FALSIFIED = [
     ("harary_cut", "vanished) >= 2\n", "vanished) >= 1\n"),
     ("harary_cut", "length >= graph.k // 2", "length > graph.k // 2"),
     ("harary_cut", "p.T + p.D)", "p.D)"),
+    ("harary_cut", "__getitem__)[m:]", "__getitem__)[m - 1 :]"),
     ("inference_robustness", "exact.add(case, delta == 1 - Fraction(1, p))", "exact.add(case, delta == claimed(G))"),
     ("inference_robustness", "rows <= 1 + (G % 2 == 0)", "rows <= 1"),
     ("inference_robustness", "lambda G, rows: rows <= 1, ", "lambda G, rows: rows <= 2, "),
@@ -305,11 +307,14 @@ FALSIFIED = [
     ("secagg_thresholds", "range(T + 1, N - D + 1)", "range(T + 2, N - D + 1)"),
     ("secagg_thresholds", "view.reveal(round.tokens.self_seed(late))", "view.reveal(round.tokens.masking_key(late))"),
     ("secagg_thresholds", "coalition = survivors[: t - 1]", "coalition = survivors[:t]"),
+    ("secagg_thresholds", "late.append(counted or t <= T or", "late.append(counted or t < T or"),
+    ("secagg_thresholds", "== (size >= t) for users", "== (size > t) for users"),
     ("signed_map", "return -(q + 1) // 2, (q - 3) // 2", "return -(q - 1) // 2, (q - 1) // 2"),
     ("signed_map", "x.denominator == 1 and -q <= x < q\n", "x.denominator == 1 and -q <= x <= q\n"),
     ("signed_map", "expand(beyond - 1 - (q - 3) / 2)", "expand(beyond - (q - 3) / 2)"),
     ("signed_map", "& (2**bits - 1)", "& (2**bits - 2)"),
     ("signed_map", "written - phi(x, q) == 2**bits - q", "written == phi(x, q)"),
+    ("signed_map", "words.view(np.uint32)", "words.view(np.int32)"),
     ("sparse_components", "model.expected_excess(graph, t, case)", "0"),
     ("sparse_components", "graph, t, case)", "graph, t + 1, case)"),
     ("stale_divisor", "by_sum * sum(alpha) / K", "by_sum * sum(alpha)"),
@@ -441,6 +446,7 @@ FALSIFIED = [
     ("sign_and_magnitude", "{r * total / 2}", "{r * total}"),
     ("sign_and_magnitude", "sums((Fraction(1), Fraction(2)))", "sums((Fraction(1), Fraction(1)))"),
     ("sign_and_magnitude", "((first[0] < 0) + (second[0] < 0), first[1] + second[1])", "(first, second)"),
+    ("sign_and_magnitude", "(r - other) / s)", "(r + other) / s)"),
 ]
 
 
