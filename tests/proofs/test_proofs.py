@@ -447,6 +447,9 @@ FALSIFIED = [
     ("sign_and_magnitude", "sums((Fraction(1), Fraction(2)))", "sums((Fraction(1), Fraction(1)))"),
     ("sign_and_magnitude", "((first[0] < 0) + (second[0] < 0), first[1] + second[1])", "(first, second)"),
     ("sign_and_magnitude", "(r - other) / s)", "(r + other) / s)"),
+    ("finite_rings", "(*points, *differences))", "points)"),
+    ("finite_rings", "(least_factor(m) > U)", "(least_factor(m) >= U)"),
+    ("finite_rings", "(whole, *noise))", "(whole,))"),
 ]
 
 
