@@ -131,7 +131,7 @@ mutant(
     "CLM-03",
     "an entry may name clauses and proofs that are not there",
     f"{_ENTRIES}:_check_names",
-    _ledger(_entry(clauses='["MDS-99"]')),
+    _ledger(_entry(clauses=f'["MDS-{99}"]')),
     _BAD_ENTRY,
     kind="acceptance",
     source="clause left out",
