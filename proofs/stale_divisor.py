@@ -9,8 +9,10 @@ Statement, for weights alpha_k > 0 and updates Delta_k.
     mean is 1, or the sum is 0; for alpha_k <= 1 the mean is 1 only when all of them are 1. When all updates are
     equally stale, the average is shrunk by alpha.
 
-Idea. Exact fractions for all small cases; `average` of the reference, which decodes, then divides, is held against
-them. A fraction is rounded once to binary64, so that equality is equality of floats.
+Idea. Exact fractions for all small cases: two users with weights 1 to 4 and updates -7 to 7 modulo 101 for (a) and (b),
+two and three users with weights 1/4 to 1 and updates -1 to 2 for (c). `average` of the reference, which decodes, then
+divides, is held against them. A fraction is rounded once to binary64, so that equality is equality of floats. The
+identities of (a) and (c) hold for all numbers, by algebra; quotients in the field are computed by FLINT as well.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from itertools import product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols import buffers
 
 CLAIMS = {
@@ -52,6 +54,16 @@ def in_the_field(weights: Integers, residue: int) -> int:
     return quotient if 2 * quotient < Q else quotient - Q
 
 
+def same_in_flint(weights: Integers, updates: Integers) -> bool:
+    """Return whether a quotient in the field, of another library, is the average exactly when that is an integer."""
+    flint = package("flint")
+    exact = Fraction(total(weights, updates), sum(weights))
+    quotient = flint.nmod(total(weights, updates), Q) / flint.nmod(sum(weights), Q)
+    return bool(quotient == flint.nmod(exact.numerator, Q) / flint.nmod(exact.denominator, Q)) and (
+        in_the_field(weights, total(weights, updates)) == int(quotient) - Q * (2 * int(quotient) > Q)
+    )
+
+
 def prove(report: Report) -> dict[str, Finding]:
     """Run through all weights from 1 to 4 and all updates from -7 to 7, for two users."""
     cases = list(
@@ -60,7 +72,24 @@ def prove(report: Report) -> dict[str, Finding]:
             product(sorted(range(-LARGEST, LARGEST + 1), key=lambda v: (abs(v), -v)), repeat=2),
         )
     )
+    identities(report)
     return {"BASA-EQ2": mean(report, cases), "BASA-EQ6B": order(report, cases), "BASA-ALG3": divisor(report)}
+
+
+def identities(report: Report) -> None:
+    """Decide the identities of (a) and (c) by algebra, for two to five users."""
+    sympy = package("sympy")
+    means, factors = [], []
+    for K in range(2, 6):
+        c, a, x = sympy.Symbol("c"), sympy.symbols(f"a:{K}"), sympy.symbols(f"x:{K}")
+        weighted, scale = sum(p * v for p, v in zip(a, x, strict=True)), sum(a)
+        equal = weighted.subs(dict.fromkeys(x, x[0])) / scale
+        scaled = weighted.subs({p: c * p for p in a}, simultaneous=True) / (c * scale)
+        means += [sympy.cancel(equal - x[0]), sympy.cancel(scaled - weighted / scale)]
+        factors += [sympy.cancel((weighted / K - weighted / scale) * K * scale - weighted * (scale - K))]
+        factors += [sympy.cancel((weighted / K).subs(dict.fromkeys(a, a[0])) - a[0] * sum(x) / K)]
+    report.agree("BASA-EQ2", "symbolic", not any(means), "equal updates give themselves, proportions alone count")
+    report.agree("BASA-ALG3", "symbolic", not any(factors), "by K it is another one unless the weights add up to K")
 
 
 def mean(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
@@ -80,6 +109,7 @@ def mean(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
 def order(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
     """Decide (b): the weights are integers, c_g times the alpha_k, which leaves the quotient as it is."""
     tally = Tally()
+    report.agree("BASA-EQ6B", "library", all(same_in_flint(*case) for case in cases), "FLINT divides in F_q alike")
     for (weights, updates), decoded in product(cases, (False, True)):
         exact = Fraction(total(weights, updates), sum(weights))
         fits = 2 * abs(total(weights, updates)) < Q
