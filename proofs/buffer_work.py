@@ -10,7 +10,7 @@ Statement, for K positions and no timeouts. The text is that of spec/basa.md, in
 (e) What a user does depends on K and d alone, and not on how many users there are. Its masks are (K - 1) d elements. If
 a box costs a seconds and an element of a mask b, the time for d' elements over that for d is (a + b d')/(a + b d): next
 to 1 exactly when a is much more than b d', and d'/d when boxes cost nothing.
-(f) In LightSecAgg a user sends a share of its mask to each other user before it uploads, and takes a step more after the
+(f) In LightSecAgg a user sends a share of its mask to each other user before it uploads, and takes a step after the
 uploads, in which users help to recover the sum. In BASA no message goes to a user, and the upload is the last step.
 So "one round of communication with the server" is one visit, and not one message; and it is no visit to the server
 alone. Users are served one at a time (BAA-36), which is a wait that is not counted in (a).

@@ -8,9 +8,13 @@ Statement, for weights alpha_k > 0 and updates Delta_k.
 (c) The quotient by K, in algorithm 3, is that of (b) times the mean of the alpha_k. They are equal exactly when the
     mean is 1, or the sum is 0; for alpha_k <= 1 the mean is 1 only when all of them are 1. When all updates are
     equally stale, the average is shrunk by alpha.
+(d) The server subtracts: w - eta mean(Delta_k). On the loss (w - m)^2 / 2 of users that take gradient steps of size
+    below 1, it comes nearer to m, for 0 < eta <= 1, when Delta_k is the model that the user started from less the one
+    that it ended with, and goes away from m when it is the other way round.
 
 Idea. Exact fractions for all small cases: two users with weights 1 to 4 and updates -7 to 7 modulo 101 for (a) and (b),
-two and three users with weights 1/4 to 1 and updates -1 to 2 for (c). `average` of the reference, which decodes, then
+two and three users with weights 1/4 to 1 and updates -1 to 2 for (c), models and minima from -3 to 3, one to three steps
+of 1/4 or 1/2, eta = 1/2 or 1 for (d). `average` of the reference, which decodes, then
 divides, is held against them. A fraction is rounded once to binary64, so that equality is equality of floats. The
 identities of (a) and (c) hold for all numbers, by algebra; quotients in the field are computed by FLINT as well.
 """
@@ -31,6 +35,7 @@ CLAIMS = {
     "BASA-EQ2": "enumeration",
     "BASA-EQ6B": "enumeration",
     "BASA-ALG3": "enumeration",
+    "BASA-SIGN": "readings",
 }
 Q, LEVEL, LARGEST = 101, 4, 7
 FIELD = PrimeField(Q)
@@ -73,7 +78,9 @@ def prove(report: Report) -> dict[str, Finding]:
         )
     )
     identities(report)
-    return {"BASA-EQ2": mean(report, cases), "BASA-EQ6B": order(report, cases), "BASA-ALG3": divisor(report)}
+    return {"BASA-EQ2": mean(report, cases), "BASA-EQ6B": order(report, cases), "BASA-ALG3": divisor(report)} | sign(
+        report
+    )
 
 
 def identities(report: Report) -> None:
@@ -146,3 +153,22 @@ def divisor(report: Report) -> Finding:
             report.check(shrunk, f"(c) equally stale updates are shrunk by alpha: {case}")
     report.say(f"divided by K: the weighted mean in {tally.held} of {tally.cases} cases")
     return Finding(tally.verdict, "it is the weighted mean times the mean of the weights", tally.against)
+
+
+def sign(report: Report) -> dict[str, Finding]:
+    """Decide (d): by how much of w - m each step of a user, and then the server, leaves."""
+    readings = {"started - ended": Tally(), "ended - started": Tally()}
+    grid = product(range(-3, 4), range(-3, 4), (1, 2, 3), (Fraction(1, 4), Fraction(1, 2)), (Fraction(1, 2), 1))
+    for w, m, steps, size, eta in grid:
+        ended = m + (1 - size) ** steps * (w - m)
+        for name, tally in readings.items():
+            after = w - eta * ((w - ended) if name == "started - ended" else (ended - w))
+            case = {"w": w, "m": m, "steps": steps, "size": str(size), "eta": str(eta), "after": str(after)}
+            tally.add(case, abs(after - m) < abs(w - m) or w == m == after)
+    for name, tally in readings.items():
+        report.say(f"an update is the model {name}: nearer to the minimum in {tally.held} of {tally.cases} cases")
+    held = [tally.verdict == "confirmed" for tally in readings.values()]
+    report.check(held == [True, False], "(d) the model that the user started from comes first")
+    verdict = "confirmed" if all(held) else "imprecise" if any(held) else "refuted"
+    found = "nearer when the update is the model before training less the one after it"
+    return {"BASA-SIGN": Finding(verdict, found, readings["ended - started"].against)}
