@@ -13,10 +13,11 @@ Statement, for weights alpha_k > 0 and updates Delta_k.
     that it ended with, and goes away from m when it is the other way round.
 
 Idea. Exact fractions for all small cases: two users with weights 1 to 4 and updates -7 to 7 modulo 101 for (a) and (b),
-two and three users with weights 1/4 to 1 and updates -1 to 2 for (c), models and minima from -3 to 3, one to three steps
-of 1/4 or 1/2, eta = 1/2 or 1 for (d). `average` of the reference, which decodes, then
-divides, is held against them. A fraction is rounded once to binary64, so that equality is equality of floats. The
-identities of (a) and (c) hold for all numbers, by algebra; quotients in the field are computed by FLINT as well.
+two and three users with weights 1/4 to 1 and updates -1 to 2 for (c), models and minima from -3 to 3, one to three
+steps of 1/4 or 1/2, eta = 1/2 or 1 for (d). `average` of the reference, which decodes, then divides, is held against
+them. A fraction is rounded once to binary64, so that equality is equality of floats. The identities of (a) and (c) hold
+for all numbers, by algebra; quotients in the field are computed by FLINT as well. For all of (d): a step of a user, and
+then one of the server, leave a part of w - m that is below 1 in size, or above it.
 """
 
 from __future__ import annotations
@@ -158,12 +159,13 @@ def divisor(report: Report) -> Finding:
 def sign(report: Report) -> dict[str, Finding]:
     """Decide (d): by how much of w - m each step of a user, and then the server, leaves."""
     readings = {"started - ended": Tally(), "ended - started": Tally()}
-    grid = product(range(-3, 4), range(-3, 4), (1, 2, 3), (Fraction(1, 4), Fraction(1, 2)), (Fraction(1, 2), 1))
+    points, (quarter, half, one) = sorted(range(-3, 4), key=lambda x: (abs(x), -x)), (Fraction(n, 4) for n in (1, 2, 4))
+    grid = product(points, points, (1, 2, 3), (half, quarter), (one, half))
     for w, m, steps, size, eta in grid:
         ended = m + (1 - size) ** steps * (w - m)
         for name, tally in readings.items():
             after = w - eta * ((w - ended) if name == "started - ended" else (ended - w))
-            case = {"w": w, "m": m, "steps": steps, "size": str(size), "eta": str(eta), "after": str(after)}
+            case = {"w": w, "m": m, "steps": steps, "size": str(size), "eta": str(eta), "next": str(after)}
             tally.add(case, abs(after - m) < abs(w - m) or w == m == after)
     for name, tally in readings.items():
         report.say(f"an update is the model {name}: nearer to the minimum in {tally.held} of {tally.cases} cases")
