@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -259,7 +259,7 @@ def pairs_left(k: int, K: int) -> bool:
         count.update((user, j) for j in range(user + 1, K))
         count.subtract((i, user) for i in range(user))
     left = {pair: times for pair, times in count.items() if times}
-    return left == {(i, j): 1 for i in range(k) for j in range(k, K)}
+    return left == dict.fromkeys(product(range(k), range(k, K)), 1)
 
 
 def prove(report: Report) -> dict[str, Finding]:

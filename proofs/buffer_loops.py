@@ -67,6 +67,7 @@ def endless(report: Report) -> Finding:
         report.check(once == wanted[:1], f"(a) as printed, only the first buffer is put out: K = {K}")
     for name, tally in readings.items():
         report.say(f"the loop {name}: all buffers are put out for {tally.held} of {tally.cases} K")
+    report.check(readings["ends"].verdict == readings["sets back"].verdict == "confirmed", "(a) the two that serve")
     found = "with its end, or when k is set back, each buffer; as printed the first one"
     return Finding(verdict(readings.values()), found, readings["goes on"].against)
 

@@ -100,7 +100,7 @@ def tried(K: int, seen: Users | tuple[Pair, ...]) -> set[frozenset[int]]:
     masks = np.indices((3,) * len(pairs)).reshape(len(pairs), -1)
     hidden = [row * (pair not in seen) for pair, row in zip(pairs, masks, strict=True)]
     uploads = [
-        sum(((k == i) - 1 * (k == j)) * row for (i, j), row in zip(pairs, hidden, strict=True)) for k in range(K)
+        sum((int(k == i) - int(k == j)) * row for (i, j), row in zip(pairs, hidden, strict=True)) for k in range(K)
     ]
     sets = [set(users) for size in range(1, K + 1) for users in combinations(range(K), size)]
     clear = [users for users in sets if not np.mod(sum(uploads[k] for k in users), 3).any()]
