@@ -260,6 +260,8 @@ def prefix(report: Report) -> Finding:
         tally = Tally()
         for K, k in ((size, k) for size in SIZES[1:] for k in range(f, size)):
             left = beyond(f, printed, K, k)
+            same = (left == NOTHING) == pairs_beyond(f, printed, K, k)
+            report.agree("BASA-EQ7I", "enumeration", same, f"pair by pair: positions from {f}, K = {K}, k = {k}")
             tally.add({"K": K, "k": k, "first position": f, "left": left}, left == NOTHING)
         name = f"positions from {f}, masks {'as printed' if printed else 'of all'}"
         readings[name], against = tally.verdict == "confirmed", against or tally.against
@@ -279,3 +281,13 @@ def beyond(f: int, printed: bool, K: int, k: int) -> str:
     named = [UNITS[i, j] for i in range(f, k + 1) for j in range(k + 1, K)]
     told = P.ring.sum(np.stack(named)) if named else P.ring.zeros(P.d)
     return readable(P.ring.subtract(P.ring.sum(np.stack(rows)), told), NAMES, P.R)
+
+
+def pairs_beyond(f: int, printed: bool, K: int, k: int) -> bool:
+    """Return whether the pairs that the positions f to k leave are those of equation (7)."""
+    low, end = (1, K - 1) if printed else (f, f + K - 1)
+    pairs = list(combinations_with_replacement(range(K + 2), 2))
+    added = {(i, j) for i, j in pairs if f <= i <= k and i < j <= end}
+    taken = {(i, j) for i, j in pairs if f <= j <= k and low <= i < j}
+    named = {(i, j) for i, j in pairs if f <= i <= k < j < K}
+    return added - taken == named and taken <= added

@@ -169,8 +169,21 @@ def sign(report: Report) -> dict[str, Finding]:
             tally.add(case, abs(after - m) < abs(w - m) or w == m == after)
     for name, tally in readings.items():
         report.say(f"an update is the model {name}: nearer to the minimum in {tally.held} of {tally.cases} cases")
+    report.agree("BASA-SIGN", "symbolic", by_algebra(), "(d) the parts of w - m that are left, for all rates and steps")
     held = [tally.verdict == "confirmed" for tally in readings.values()]
     report.check(held == [True, False], "(d) the model that the user started from comes first")
     verdict = "confirmed" if all(held) else "imprecise" if any(held) else "refuted"
     found = "nearer when the update is the model before training less the one after it"
     return {"BASA-SIGN": Finding(verdict, found, readings["ended - started"].against)}
+
+
+def by_algebra() -> bool:
+    """Return whether a step of the server leaves a part of w - m that is below 1, or above it when the sign is changed.
+
+    Users leave the part 1/(1 + a), with a > 0, and eta is 1/(1 + b), with b >= 0: all that is allowed is of this form.
+    """
+    sympy = package("sympy")
+    a, b = sympy.Symbol("a", positive=True), sympy.Symbol("b", nonnegative=True)
+    moved = 1 - 1 / (1 + a)
+    nearer, farther = (sympy.factor(1 + sign * moved / (1 + b)) for sign in (-1, 1))
+    return bool(nearer.is_positive and sympy.factor(1 - nearer).is_positive and sympy.factor(farther - 1).is_positive)
