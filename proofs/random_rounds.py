@@ -15,7 +15,7 @@ Statement. In each round K of N users are drawn, and the server has the sums. Al
     and all after 24 to 47.
 (f) Weighted selection, by ascending frequency, has the rank N - K + 1 or less after N rounds when nobody drops out and
     K divides N: it is not N for K > 1. For N = 120 and K = 12 the rank is 120 after 132 rounds then, in all samples;
-    after 121 to 125 for the dropout rate 1/10, and after 120 for rates .1 to .5.
+    after 123 or 124 for the dropout rate 1/10, and after 120 for rates .1 to .5.
 
 Idea. (a) A matrix of N different rows has N! orders. (b) Each of N rounds has to take place. (c), (d) Each user has
 to take part once. Users who take part or not are independent in (c), and negatively associated in (d), so that the
