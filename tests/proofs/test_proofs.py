@@ -392,6 +392,7 @@ FALSIFIED = [
     ("whole_batches", '== [2], "(a)', '== [], "(a)'),
     ("whole_batches", "c: T - c for c in range(T)", "c: T for c in range(T)"),
     ("whole_batches", "if c <= T - 2:", "if c <= T - 1:"),
+    ("whole_batches", "np.column_stack([sums, inputs", "np.column_stack([sums[:, :1], inputs"),
     ("whole_batches", "== (asked in whole)", "== (len(asked) >= T)"),
     ("whole_batches", "if batch <= came)", "if batch & came)"),
     ("weights_in_a_field", "max(errors) < K", "max(errors) < 1"),
