@@ -12,12 +12,13 @@ when the set is a union of batches, or, without this rule, always.
 
 Idea. For all N, T and logs: users of one batch are in the same sets, so that classes are unions of batches, and a
 coalition of c takes at most c users off each. With two honest users in a class their models can change in opposite
-directions, and nothing that is seen does. (c) A set that is no union has some users of a batch and not the
-others; when all unions were asked for before, these two parts are classes, and both have fewer than T users. (d) A union of batches among those who came
-has only batches that came whole. Run for (N, T) = (6, 2), (6, 3), (8, 4) and (9, 3): all logs of up to three sets, all
-sets of fewer than T colluders, and all single sets in (c) and (d). Whoever is told is found by ranks, with the
-colluders' own models as further rows; classes are those of `companions`. For six users and logs of up to two sets it is
-found again from all inputs of 0, 1 and 2: a model is not told when two inputs that look the same differ in it.
+directions, and nothing that is seen does. (c) A set that is no union has some users of a batch and not the others;
+when all unions were asked for before, these two parts are classes, and both have fewer than T users. (d) A union of
+batches among those who came has only batches that came whole. Run for (N, T) = (6, 2), (6, 3), (8, 4) and (9, 3): all
+logs of up to three sets, all sets of fewer than T colluders, and all single sets in (c) and (d). Whoever is told is
+found by ranks, with the colluders' own models as further rows; classes are those of `companions`. For six users and
+logs of up to two sets it is found again from all inputs of 0, 1 and 2: a model is not told when two inputs that look
+the same differ in it.
 """
 
 from __future__ import annotations
