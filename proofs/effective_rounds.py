@@ -30,8 +30,8 @@ models nor the left side of (8), and Gamma by h (1 - N). (g) (8) depends on C an
 distance r of the optimum the gradient has the length mu r or more. In a step of a rate below 1/rho, for losses rho/2
 (x - b_i)^2, the next model is between the last one and the mean of some b_i.
 
-(a) holds for all c, J, E, rho and mu by the argument; the two steps of it are decided by sympy for all values, and
-    the recursion is run for five c, E up to 5 and J up to 60. (b) is exact. (e), (f) and (g) hold for all values.
+By the argument (a) holds for all c, J, E, rho and mu; its two steps are decided by sympy for all values, and the
+recursion is run for five c, E up to 5 and J up to 60. (b) is exact. (e), (f) and (g) hold for all values.
 """
 
 from __future__ import annotations
