@@ -113,8 +113,8 @@ def four_rounds() -> Fraction:
         rows = [tuple(int(u in some) for u in range(4)) for some in combinations(np.flatnonzero(here), 3)] or [(0,) * 4]
         for row in rows:
             law[row] = law.get(row, Fraction(0)) + Fraction(1, 16 * len(rows))
-    ways = product(law, repeat=4)
-    return sum((prod(law[row] for row in way) for way in ways if modular_rank([*map(list, way)]) == 4), Fraction(0))
+    full = (way for way in product(law, repeat=4) if modular_rank([*map(list, way)]) == 4)
+    return sum((prod((law[row] for row in way), start=Fraction(1)) for way in full), Fraction(0))
 
 
 def bernoulli(report: Report) -> Finding:
@@ -185,7 +185,8 @@ def weighted(bits: Bits, count: int, N: int, K: int, rates: Any) -> list[list[in
         bounds = strategies.ranges(parameters, "weighted", frequencies, here)
         if bounds is not None:
             draws = [int(one * bound) for one, bound in zip(bits.draw(len(bounds)), bounds, strict=True)]
-            row = np.isin(np.arange(N), strategies.choose(parameters, "weighted", frequencies, here, draws))
+            chosen = strategies.choose(parameters, "weighted", frequencies, here, draws) or ()
+            row = np.isin(np.arange(N), chosen)
             frequencies += row
             found.append(row.astype(int).tolist())
     return found
