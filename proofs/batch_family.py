@@ -190,6 +190,14 @@ def changing(report: Report) -> Finding:
             tally.add({**case, "told": "the change of x_0"}, not unit(changed, N), condition=False)
             doubled = [first, [2 * second[0], *second[1:]]]
             tally.add({**case, "told": "x_0, which is doubled"}, not unit(doubled, 0), condition=False)
+    x = np.array(list(product(range(3), repeat=5)))
+    for what, first, second, told in (
+        ("the change of x_0", x[:, :2].sum(axis=1), x[:, :2].sum(axis=1) + x[:, 4], x[:, 4]),
+        ("x_0, which is doubled", x[:, :2].sum(axis=1), x[:, :2].sum(axis=1) + x[:, 0], x[:, 0]),
+    ):
+        looks = np.column_stack([first, second])
+        known = groups(looks) == groups(np.column_stack([looks, told]))
+        report.agree("MRS-REM3", "enumeration", known, f"two sums over a batch of two tell {what}: all inputs")
     return Finding(tally.verdict, "stronger only if models of different rounds are unrelated", tally.against)
 
 
