@@ -71,7 +71,7 @@ def run(cell: Data, context: Context) -> Data:
         play.fill(row, repeat)
         context.tell((repeat + 1) / cell["repeats"])
     J = np.arange(1, cell["rounds"] + 1)
-    bounds = {"printed": step.printed(seen, J).tolist(), "repaired": step.repaired(seen, J).tolist()}
+    bounds = {PRINTED.name: step.printed(seen, J).tolist(), REPAIRED.name: step.repaired(seen, J).tolist()}
     told = {**watch.told(step.smoothness), "gap": step.gap, "eta_l": step.local}
     left = (np.cumsum(squares, axis=1) / J).mean(axis=0).tolist()
     return {"left": left, "bounds": bounds, "constants": told, "seconds": work.seconds, "aggregator": work.told}
@@ -124,8 +124,10 @@ class Play:
 
 # ----------------------------------------------------------------------------------------------------------- experiment
 
-PRINTED = Bound("printed", "BAS-THM1R", "the mean squared gradient is at most the right side of (17), for each J")
-REPAIRED = Bound("repaired", "UNI-CONVRUNS", "the mean squared gradient is at most the repaired bound, for each J")
+PRINTED = Bound("printed bound", "BAS-THM1R", "the mean squared gradient is at most the right side of (17), for each J")
+REPAIRED = Bound(
+    "repaired bound", "UNI-CONVRUNS", "the mean squared gradient is at most the repaired bound, for each J"
+)
 _LEFT = "mean squared gradient"
 _STALE = 4
 _CASES = (
@@ -148,8 +150,8 @@ _DEFAULT: Data = {
     "batch": 16,
     "decay": 0.001,
     "rounds": 400,
-    "repeats": 3,
-    "estimate": 40,
+    "repeats": 2,
+    "estimate": 100,
     "aggregator": {"aggregator": "basecagg", "level": 2**12, "c_g": 1, "tau_max": _STALE, "every": 300},
     "seeds": 3,
 }

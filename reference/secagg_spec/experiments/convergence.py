@@ -39,6 +39,8 @@ ROOM = 4
 """How many times as curved as at the first model a network may become."""
 _LOOKS = (("#d55e00", "--"), ("#009e73", "-."), ("#cc79a7", ":"))
 _LEFT = ("#0072b2", "-")
+_SQUARE = 4
+"""So many panels are drawn in two columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,7 @@ class Users:
 
     def seen(self, model: RealArray) -> Seen:
         """Return what is known of all users at a model."""
-        pairs = [self.problem.moments(model, part) for part in self.parts]
-        gradients, noise = np.array([gradient for gradient, _ in pairs]), np.array([noise for _, noise in pairs])
+        gradients, noise = self.problem.moments(model, self.whole, [len(part.y) for part in self.parts])
         shape = (self.count, self.problem.d)
         return Seen(np.broadcast_to(gradients, shape), np.broadcast_to(noise, shape[:1]))
 
@@ -192,7 +193,8 @@ class Local:
         problem, part, model = self.users.problem, self.users.part(user), start
         for step in range(self.steps):
             if step:
-                self.largest.at_one(user, *problem.moments(model, part))
+                (gradient,), (noise,) = problem.moments(model, part)
+                self.largest.at_one(user, gradient, float(noise))
             batch = part.taken(rng.integers(len(part.y), size=self.largest.batch))
             model = model - self.rate_of(step) * problem.gradient(model, batch)
         return start - model
@@ -303,8 +305,10 @@ class Theorem:
 
     def draw(self, plt: Any, settings: Data, results: Sequence[Result]) -> Mapping[str, Any]:
         """Draw what is bounded and the bounds against J, a panel for each variant."""
-        rows = -(-len(self.variants) // 3)
-        figure, panels = plt.subplots(rows, 3, figsize=(13, 3.9 * rows), layout="constrained", squeeze=False)
+        columns = 2 if len(self.variants) == _SQUARE else 3
+        rows = -(-len(self.variants) // columns)
+        shape = {"figsize": (4.4 * columns, 3.9 * rows), "layout": "constrained", "squeeze": False}
+        figure, panels = plt.subplots(rows, columns, **shape)
         for axes, variant in zip(panels.flat, self.variants, strict=False):
             _panel(axes, variant, found_of(results, variant.name))
         for axes in panels.flat[len(self.variants) :]:
@@ -333,7 +337,7 @@ def preset(settings: Mapping[str, Any], **others: Any) -> Data:
 
 
 def _statement(variant: Variant, bound: Bound) -> Statement:
-    measure = f"the least ratio over J of the {bound.name} bound to {variant.left}"
+    measure = f"the least ratio over J of the {bound.name} to {variant.left}"
     return Statement(bound.claim, f"{variant.name}: {bound.name}", f"{variant.name}: {bound.text}", measure, ">=", 1.0)
 
 
@@ -362,8 +366,8 @@ def _panel(axes: Any, variant: Variant, found: Sequence[Data]) -> None:
     band(axes, rounds, [one["left"] for one in found], *_LEFT, "measured")
     for bound, look in zip(variant.bounds, _LOOKS, strict=False):
         of = [_drawn(one["bounds"][bound.name]) for one in found]
-        band(axes, rounds, of, *look, f"{bound.name} bound{'' if np.isfinite(of).any() else ', below 0'}")
-    axes.set(title=variant.name, xlabel="rounds J", ylabel=variant.left, yscale="log")
+        band(axes, rounds, of, *look, f"{bound.name}{'' if np.isfinite(of).any() else ', below 0'}")
+    axes.set(title=variant.name, xlabel="rounds J", ylabel=variant.left, yscale="log" if variant.bounds else "linear")
     axes.legend(fontsize=9)
 
 

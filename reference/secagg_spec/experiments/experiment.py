@@ -1,7 +1,7 @@
 """What an experiment is: settings, cells, a run, statements that were fixed before, and pictures.
 
-An experiment is one figure, table or theorem of a paper, a module of this package. Its settings, its cells and what a cell gives
-are plain data, which JSON holds, so that cells can be kept, sent to other processes, and judged again.
+An experiment is one figure, table or theorem of a paper, a module of this package. Its settings, its cells and what a
+cell gives are plain data, which JSON holds, so that cells can be kept, sent to other processes, and judged again.
 
 Source: spec/experiments.md, sections 1, 6 and 7 (EXP-21 to EXP-29).
 """

@@ -72,14 +72,11 @@ def run(cell: Data, context: Context) -> Data:
         play.fill(row, repeat)
         context.tell((repeat + 1) / cell["repeats"])
     J = np.arange(1, cell["rounds"] + 1)
-    bounds = {name: _BOUNDS[name](step, seen, J).tolist() for name in cell["judged"]}
+    bounds = {name: BOUNDS[name](step, seen, J).tolist() for name in cell["judged"]}
     told = {**watch.told(1 / step.rate), "gap": step.gap, "distance": step.distance}
     told |= {"sigma^2": step.rounding, "V": step.variance(seen)}
     left = lefts.mean(axis=0).tolist()
     return {"left": left, "bounds": bounds, "constants": told, "seconds": work.seconds, "aggregator": work.told}
-
-
-_BOUNDS = {"printed": Step.printed, "repaired": Step.repaired, "gradient": Step.gradients}
 
 
 def _step(cell: Data, users: Users, aggregator: HeteroSAg) -> Step:
@@ -132,20 +129,29 @@ class Play:
 # ----------------------------------------------------------------------------------------------------------- experiment
 
 PRINTED = Bound(
-    "printed", "HET-THM2R", "the loss of the mean model is at most the right side of (11) above F*, for each J"
+    "printed bound", "HET-THM2R", "the loss of the mean model is at most the right side of (11) above F*, for each J"
 )
 REPAIRED = Bound(
-    "repaired", "UNI-CONVRUNS", "the loss of the mean model is at most the repaired bound above F*, for each J"
+    "repaired bound", "UNI-CONVRUNS", "the loss of the mean model is at most the repaired bound above F*, for each J"
 )
 GRADIENT = Bound(
-    "gradient", "UNI-CONVRUNS", "the mean squared gradient is at most what is left of the bound, for each J"
+    "bound on gradients", "UNI-CONVRUNS", "the mean squared gradient is at most what is left of the bound, for each J"
 )
+BOUNDS = {PRINTED.name: Step.printed, REPAIRED.name: Step.repaired, GRADIENT.name: Step.gradients}
 _LOSS, _SQUARE = "loss above the minimum", "mean squared gradient"
 _FEW, _MANY = [4, 8, 16, 32, 64], [256, 384, 512, 768, 1024]
 
 
-def _variant(name: str, left: str, *bounds: Bound, levels: Sequence[int] = _MANY, **others: str) -> Variant:
-    aggregator = {"aggregator": "heterosag", "groups": 5, "levels": list(levels), "range": [-1.25, 1.25], "every": 300}
+def _variant(
+    name: str, left: str, *bounds: Bound, levels: Sequence[int] = _MANY, bound: float = 1.25, **others: str
+) -> Variant:
+    aggregator = {
+        "aggregator": "heterosag",
+        "groups": 5,
+        "levels": list(levels),
+        "range": [-bound, bound],
+        "every": 300,
+    }
     named = {"problem": "regression", "partition": ALL, "start": "first", **others}
     return Variant(name, {**named, "aggregator": aggregator, "judged": [bound.name for bound in bounds]}, bounds, left)
 
@@ -155,7 +161,7 @@ VARIANTS = (
     _variant("regression, many levels", _LOSS, PRINTED, REPAIRED),
     _variant("regression from its minimum", _LOSS, PRINTED, REPAIRED, start="optimum"),
     _variant("regression, users that differ", _LOSS, REPAIRED, partition="by-class"),
-    _variant("network", _SQUARE, GRADIENT, problem="network"),
+    _variant("network", _SQUARE, GRADIENT, bound=8.0, problem="network"),
 )
 _DEFAULT: Data = {
     "data": "digits",
@@ -168,13 +174,13 @@ _DEFAULT: Data = {
     "seeds": 3,
 }
 _ABOUT = """Each of 15 users in five groups sends the gradient of one sample in each round, quantised on levels from
--1.25 to 1.25, and the step is 1/L. The loss is that of logistic regression with weight decay 0.01, from zeros or from
-its minimum, or of a network of 16 units of tanh with the same decay. All users draw from all samples, so that each
-gradient is unbiased, as the theorem asks; only the repaired bound is judged where users hold samples of few classes.
-L is a certain bound for the regression, and for the network four times an estimate at the first model, which no
-estimate on the way may exceed. The variances of samples are the largest at all models of all runs of a cell. The
-theorem says nothing of a network: what is judged there is the bound on squared gradients that its proof leaves. The
-paper runs nothing for its theorem: there is no preset paper."""
+-1.25 to 1.25, for the network from -8 to 8, and the step is 1/L. The loss is that of logistic regression with weight
+decay 0.01, from zeros or from its minimum, or of a network of 16 units of tanh with the same decay. All users draw
+from all samples, so that each gradient is unbiased, as the theorem asks; only the repaired bound is judged where
+users hold samples of few classes. L is a certain bound for the regression, and for the network four times an estimate
+at the first model, which no estimate on the way may exceed. The variances of samples are the largest at all models of
+all runs of a cell. The theorem says nothing of a network: what is judged there is the bound on squared gradients that
+its proof leaves. The paper runs nothing for its theorem: there is no preset paper."""
 THEOREM = Theorem(
     name="heterosag-theorem2",
     title="The loss of the mean model beside the bound of theorem 2 and its repair",

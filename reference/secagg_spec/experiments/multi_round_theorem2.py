@@ -100,11 +100,6 @@ def run(cell: Data, context: Context) -> Data:
     return {"left": left, "bounds": bounds, "constants": told, "seconds": work.seconds, "aggregator": work.told}
 
 
-BOUNDS: MappingProxyType[str, Callable[[Step, Largest, RealArray], RealArray]] = MappingProxyType(
-    {"printed": Step.printed, "printed, Gamma by the mean": Step.read, "repaired": Step.repaired}
-)
-
-
 def _settings(cell: Data) -> selection.Settings:
     rounds, rate = cell["rounds"] * cell["repeats"], Fraction(cell["dropout"])
     batch = (cell["batch_of_users"],)
@@ -173,13 +168,17 @@ class Play:
 
 HELD, EVERY = "rounds that take place", "all rounds"
 _TEXT = "the loss is at most {} above its minimum, for each J"
-PRINTED = Bound("printed", "MRS-THM2R", _TEXT.format("the right side of (8)"))
+PRINTED = Bound("printed bound", "MRS-THM2R", _TEXT.format("the right side of (8)"))
 READ = Bound(
-    "printed, Gamma by the mean",
+    "printed bound, mean in Gamma",
     "MRS-THM2R",
     _TEXT.format("the right side of (8), with the mean of the users' minima in Gamma,"),
 )
-REPAIRED = Bound("repaired", "UNI-CONVRUNS", _TEXT.format("the repaired bound"))
+REPAIRED = Bound("repaired bound", "UNI-CONVRUNS", _TEXT.format("the repaired bound"))
+
+BOUNDS: MappingProxyType[str, Callable[[Step, Largest, RealArray], RealArray]] = MappingProxyType(
+    {PRINTED.name: Step.printed, READ.name: Step.read, REPAIRED.name: Step.repaired}
+)
 
 
 def _variant(name: str, problem: str, partition: str, counts: str, *bounds: Bound) -> Variant:
@@ -189,8 +188,8 @@ def _variant(name: str, problem: str, partition: str, counts: str, *bounds: Boun
 
 
 VARIANTS = (
-    _variant("regression, users alike", "regression", "iid", HELD, PRINTED, READ, REPAIRED),
-    _variant("regression, batches that differ", "regression", "by-class", HELD, PRINTED, READ, REPAIRED),
+    _variant("regression, users alike", "regression", "iid", HELD, PRINTED, REPAIRED, READ),
+    _variant("regression, batches that differ", "regression", "by-class", HELD, PRINTED, REPAIRED, READ),
     _variant("users alike, t of all rounds", "regression", "iid", EVERY, PRINTED, READ),
     _variant("batches that differ, t of all rounds", "regression", "by-class", EVERY, PRINTED, READ),
     _variant("network", "network", "iid", HELD),

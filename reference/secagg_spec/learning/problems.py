@@ -123,16 +123,37 @@ class Problem(ABC):
         """Return the gradient (d,) of the loss."""
         return self._summed(self.outer(model, points), points.weights) + self.decay * model
 
-    def moments(self, model: RealArray, points: Points) -> tuple[RealArray, float]:
-        """Return the gradient, and the expected squared distance from it of that of one point drawn by its weight."""
-        factors = self.outer(model, points)
-        mean = self._summed(factors, points.weights)
-        squares = sum(np.square(slopes).sum(1) * np.square(signals).sum(1) for slopes, signals in factors)
-        return mean + self.decay * model, max(0.0, float(points.weights @ squares - mean @ mean))
+    def moments(
+        self, model: RealArray, points: Points, sizes: Sequence[int] | None = None
+    ) -> tuple[RealArray, RealArray]:
+        """Return gradients, and of each the expected squared distance of that of one point, drawn by its weight.
+
+        Parameters
+        ----------
+        model : array (d,)
+        points : Points
+            Those of several losses, one after the other, which count the same.
+        sizes : sequence of int, optional
+            How many points each loss has; when left out there is one loss.
+
+        Returns
+        -------
+        arrays (losses, d) and (losses,)
+        """
+        cuts = np.cumsum([0, *(sizes or [len(points.y)])])
+        factors, weights = self.outer(model, points), points.weights * (len(cuts) - 1)
+        lengths = sum(np.square(slopes).sum(1) * np.square(signals).sum(1) for slopes, signals in factors)
+        means = np.stack([self._summed(_cut(factors, at), weights[at]) for at in map(slice, cuts, cuts[1:])])
+        squares = np.add.reduceat(weights * lengths, cuts[:-1]) - np.square(means).sum(axis=1)
+        return means + self.decay * model, np.maximum(squares, 0.0)
 
     @staticmethod
     def _summed(factors: Outer, weights: RealArray) -> RealArray:
         return np.concatenate([((slopes * weights[:, None]).T @ signals).ravel() for slopes, signals in factors])
+
+
+def _cut(factors: Outer, at: slice) -> Outer:
+    return tuple((slopes[at], signals[at]) for slopes, signals in factors)
 
 
 def slopes(logits: RealArray, labels: IntArray) -> RealArray:
