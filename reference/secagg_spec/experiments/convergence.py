@@ -273,6 +273,11 @@ class Theorem:
     variants: tuple[Variant, ...]
     run: Callable[[Data, Context], Data]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the bounds of all variants, each once."""
+        return tuple(dict.fromkeys(bound.name for variant in self.variants for bound in variant.bounds))
+
     def cells(self, settings: Data) -> list[Data]:
         """Return one cell for each seed and variant."""
         shared = {name: value for name, value in settings.items() if name != "seeds"}
@@ -296,7 +301,7 @@ class Theorem:
 
     def rows(self, settings: Data, results: Sequence[Result]) -> Iterator[Mapping[str, Any]]:
         """Yield what is bounded, and the bounds, for each J."""
-        names = dict.fromkeys(bound.name for variant in self.variants for bound in variant.bounds)
+        names = self.names
         for one in results:
             for at, left in enumerate(one.found["left"]):
                 bounds = {name: one.found["bounds"][name][at] for name in names if name in one.found["bounds"]}
@@ -310,7 +315,7 @@ class Theorem:
         shape = {"figsize": (4.4 * columns, 3.9 * rows), "layout": "constrained", "squeeze": False}
         figure, panels = plt.subplots(rows, columns, **shape)
         for axes, variant in zip(panels.flat, self.variants, strict=False):
-            _panel(axes, variant, found_of(results, variant.name))
+            _panel(axes, variant, found_of(results, variant.name), dict(zip(self.names, _LOOKS, strict=False)))
         for axes in panels.flat[len(self.variants) :]:
             axes.remove()
         return {"bounds": figure}
@@ -361,16 +366,18 @@ def found_of(results: Sequence[Result], variant: str) -> list[Data]:
     return [of[seed] for seed in sorted(of)]
 
 
-def _panel(axes: Any, variant: Variant, found: Sequence[Data]) -> None:
-    rounds = range(1, len(found[0]["left"]) + 1)
-    band(axes, rounds, [one["left"] for one in found], *_LEFT, "measured")
-    for bound, look in zip(variant.bounds, _LOOKS, strict=False):
-        of = [_drawn(one["bounds"][bound.name]) for one in found]
-        band(axes, rounds, of, *look, f"{bound.name}{'' if np.isfinite(of).any() else ', below 0'}")
+def _panel(axes: Any, variant: Variant, found: Sequence[Data], looks: Mapping[str, tuple[str, str]]) -> None:
+    band(axes, range(1, len(found[0]["left"]) + 1), [one["left"] for one in found], *_LEFT, "measured")
+    for name in (bound.name for bound in variant.bounds):
+        _curve(axes, np.array([one["bounds"][name] for one in found]), *looks[name], name)
     axes.set(title=variant.name, xlabel="rounds J", ylabel=variant.left, yscale="log" if variant.bounds else "linear")
     axes.legend(fontsize=9)
 
 
-def _drawn(values: Sequence[float]) -> list[float]:
-    """Return numbers as a logarithmic axis takes them: those that are not above 0 are left out."""
-    return [value if value > 0 else float("nan") for value in values]
+def _curve(axes: Any, values: RealArray, colour: str, line: str, label: str) -> None:
+    """Draw a bound of all seeds (seeds, J) where it is above 0, which a logarithmic axis can show."""
+    shown = np.flatnonzero((values > 0).all(axis=0))
+    if shown.size:
+        band(axes, (shown + 1).tolist(), values[:, shown].tolist(), colour, line, label)
+    else:
+        axes.plot([], [], line, color=colour, label=f"{label}, not above 0")
