@@ -152,11 +152,11 @@ class Browser:
 
     def open(self, address: str) -> None:
         """Open a page, and wait until it is loaded."""
-        self.call("Page.navigate", url="about:blank")
-        self._loaded = False
-        self.call("Page.navigate", url=address)
-        while not self._loaded:
-            self._note(self._next())
+        for url in ("about:blank", address):
+            self._loaded = False
+            self.call("Page.navigate", url=url)
+            while not self._loaded:
+                self._note(self._next())
 
     def run(self, expression: str) -> Any:
         """Return the value of an expression in the page; of a promise, what it comes to."""
