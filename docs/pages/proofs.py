@@ -15,7 +15,7 @@ from docs.pages.markup import badge, judgements, mentioned, plain
 from secagg_spec import ledger
 from secagg_spec.ledger import Ledger, Proof
 
-_TESTS = ROOT / "tests" / "proofs" / "test_proofs.py"
+TESTS = ROOT / "tests" / "proofs" / "test_proofs.py"
 _CODE = re.compile(r"`([^`\n]+)`")
 _STEP = re.compile(r"\n(?=\([a-z]\) |- )")
 
@@ -111,10 +111,10 @@ def falsified() -> Mapping[str, int]:
     SiteError
         The tests have no list of them, or none for one of the proofs.
     """
-    tree = ast.parse(_TESTS.read_text(encoding="utf-8"))
+    tree = ast.parse(TESTS.read_text(encoding="utf-8"))
     lists = [node.value for node in tree.body if isinstance(node, ast.Assign) and _names(node) == ["FALSIFIED"]]
     if not lists:
-        raise SiteError(f"{_TESTS.relative_to(ROOT)} has no list FALSIFIED")
+        raise SiteError(f"{TESTS.name} has no list FALSIFIED")
     counts = Counter(str(name) for name, *_ in ast.literal_eval(lists[0]))
     missing = [name for name in ledger.proof_names() if not counts[name]]
     if missing:

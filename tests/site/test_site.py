@@ -158,7 +158,7 @@ def test_an_orphan_stops_the_build(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    tables = requirements.deciding()
+    tables = {name: dict(table) for name, table in requirements.deciding().items()}
     if entries:
         tables[kind][clause] = entries
     else:
@@ -206,7 +206,7 @@ def test_each_decision_is_in_the_list(pages: Path) -> None:
 @pytest.mark.slow
 def test_a_missing_npm_is_one_line(tmp_path: Path) -> None:
     program = (
-        "import sys; sys.path.insert(0, '.'); import pathlib; from docs import build_site; from docs.pages import katex\n"
+        "import pathlib, sys; sys.path.insert(0, '.'); from docs import build_site; from docs.pages import katex\n"
         "katex.ROOT = pathlib.Path(sys.argv[1])\n"
         "sys.exit(build_site.main(['--out', sys.argv[1] + '/out']))"
     )
