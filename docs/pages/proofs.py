@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 
 from docs.pages.common import PROOFS, ROOT, SiteError, relative, write
-from docs.pages.markup import badge, judgements, mentioned, plain
+from docs.pages.markup import badge, judgements, mentioned, plain, stacked
 from secagg_spec import ledger
 from secagg_spec.ledger import Ledger, Proof
 
@@ -28,8 +28,7 @@ def write_proofs(out: Path) -> None:
         write(out / _page(proof), _text(proof, book))
     rows = "\n".join(_row(proof, book) for proof in proofs)
     head = "".join(f'<th scope="col">{word}</th>' for word in ("proof", "what it shows", "decides"))
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n"
-    write(out / _index(), f"{_head(len(proofs))}\n{table}")
+    write(out / _index(), f"{_head(len(proofs))}\n{stacked(head, rows)}\n")
 
 
 def _page(proof: Proof) -> str:
@@ -88,7 +87,7 @@ def prose(text: str, page: str) -> str:
 def _decides(proof: Proof, book: Ledger) -> str:
     rows = "\n".join(_claim_row(name, book, _page(proof)) for name in proof.claims)
     head = "".join(f'<th scope="col">{word}</th>' for word in ("claim", "verdict", "method", "statement"))
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    return stacked(head, rows)
 
 
 def _claim_row(name: str, book: Ledger, page: str) -> str:
