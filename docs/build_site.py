@@ -42,6 +42,10 @@ from secagg_spec.conformance.wire import RawLine, Request, UsageError
 from secagg_spec.experiments import catalogue, figures
 from secagg_spec.resources import PAGES, clauses
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from docs.pages import watch
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "reference" / "secagg_spec"
 EXPERIMENT_RESULTS = ROOT / "spec" / "experiments"
@@ -725,6 +729,7 @@ def build(out: Path, katex: Path | None) -> None:
     write_claims(out)
     write_released(out)
     write_experiments(out)
+    watch.write(out)
 
 
 def _write(path: Path, text: str) -> None:
