@@ -14,8 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from docs.pages.common import clause_pages
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
-from secagg_spec.resources import PAGES, clauses_by_page
 from secagg_spec.simulate.narration import counted, users_in_words
 from secagg_spec.simulate.recording import PROTOCOLS, record
 from secagg_spec.simulate.recording.chart import chart
@@ -68,14 +68,8 @@ def said(protocol: str, moment: Moment) -> tuple[str, str]:
     return told["heading"], next((told[name] for name in moment.happened if name in told), told["text"])
 
 
-@functools.cache
-def _clause_pages() -> Mapping[str, str]:
-    pages = zip(PAGES, clauses_by_page().values(), strict=True)
-    return {clause: page.removesuffix(".md") for page, found in pages for clause in found}
-
-
 def _address(clause: str) -> str:
-    return f"{UP}spec/{_clause_pages()[clause]}/#{clause}"
+    return f"{UP}{clause_pages()[clause].removesuffix('.md')}/#{clause}"
 
 
 # The data of the script.
