@@ -26,6 +26,16 @@
 
   const party = (number) => ({ [SERVER]: "server", [AUTHORITY]: "authority" })[number] ?? `user ${number}`;
   const counted = (number, word) => `${number.toLocaleString("en")} ${word}${number === 1 ? "" : "s"}`;
+  // Names such as x_0, s_0,1 and x(1)_3, with what is written below the line below the line.
+  function symbols(text) {
+    const parts = text.replaceAll("*", "·").replaceAll("-", "−").split(/([a-z](?:\([\dt]\))?_(?:\d+|[ijk])(?:,(?:\d+|[ijk]))?)/);
+    return parts.map((part, at) => {
+      if (!(at & 1)) return part;
+      const [letter, index] = part.split("_");
+      return make("span", { class: "watch-name" }, make("var", {}, letter), make("sub", {}, index));
+    });
+  }
+
   const vector = (numbers) => `(${numbers.join(", ")})`;
   const named = (users) => (users.length === 1 ? "user " : "users ") + users.join(", ");
   const current = () => {
@@ -66,23 +76,23 @@
     const authority = run.moments.some((one) => (one.sendings ?? []).flatMap(hops).flat().includes(AUTHORITY));
     const place = {
       ...Object.fromEntries(Array.from({ length: run.users }, (_, user) => [user, [(width * (user + 0.5)) / run.users, 26]])),
-      [SERVER]: [authority ? width * 0.32 : width / 2, 138],
-      [AUTHORITY]: [width * 0.74, 138],
+      [SERVER]: [authority ? width * 0.25 : width / 2, 138],
+      [AUTHORITY]: [width * 0.77, 138],
     };
     const missing = gone(shown);
     const svg = draw("svg", { viewBox: `0 0 ${width} 164`, role: "img", class: "watch-picture" });
     svg.append(draw("title", {}, sentence(shown)));
-    lines.forEach(([a, b]) => svg.append(arrow(place[a], place[b])));
+    lines.forEach(([a, b]) => svg.append(arrow(place[a], place[b], a < 0 && b < 0 ? 46 : 23)));
     for (let user = 0; user < run.users; user += 1) svg.append(circle(user, place[user], shown, missing));
     svg.append(box("server", place[SERVER]));
     if (authority) svg.append(box("authority", place[AUTHORITY]));
     return svg;
   }
 
-  function arrow([x, y], [u, v]) {
+  function arrow([x, y], [u, v], away) {
     const length = Math.hypot(u - x, v - y) || 1;
     const [dx, dy] = [(u - x) / length, (v - y) / length];
-    const [sx, sy, ex, ey] = [x + dx * 22, y + dy * 22, u - dx * 24, v - dy * 24];
+    const [sx, sy, ex, ey] = [x + dx * away, y + dy * away, u - dx * away, v - dy * away];
     const group = draw("g", { class: "watch-line" });
     group.append(draw("path", { d: `M${sx} ${sy}L${ex} ${ey}`, fill: "none" }));
     const head = `M${ex} ${ey}L${ex - dx * 9 - dy * 4} ${ey - dy * 9 + dx * 4}L${ex - dx * 9 + dy * 4} ${ey - dy * 9 - dx * 4}z`;
@@ -90,8 +100,10 @@
     return group;
   }
 
-  function circle(user, [x, y], { moment }, missing) {
-    const kind = missing.includes(user) ? "gone" : (moment.acting ?? []).includes(user) ? "acting" : "";
+  function circle(user, [x, y], { protocol, moment }, missing) {
+    const acting = (moment.acting ?? []).includes(user);
+    const away = protocol.id === "multi-round" && !acting ? "away" : "gone";
+    const kind = missing.includes(user) ? away : acting ? "acting" : "";
     const group = draw("g", { class: `watch-user ${kind}` });
     group.append(draw("circle", { cx: x, cy: y, r: 17 }));
     group.append(draw("text", { x, y: y + 5, "text-anchor": "middle" }, String(user)));
@@ -117,11 +129,9 @@
 
   function knowledge({ run, moment }) {
     const panel = make("div", { class: "watch-known" }, make("h4", {}, "What the server knows now"));
-    panel.append(...known(moment.server, "It can work out nothing about any update, nor about any sum of updates."));
-    if (moment.server.dimension) panel.append(make("p", {}, alone(moment.server)));
+    panel.append(...known(moment.server, "Nothing of any update, nor of any sum of updates."));
     const also = make("details", {}, make("summary", {}, `And if user ${run.colluder} tells the server all it has?`));
-    also.append(...known(moment.colluding, `Of the updates of the others still nothing.`));
-    if (moment.colluding.dimension) also.append(make("p", {}, alone(moment.colluding)));
+    also.append(...known(moment.colluding, "Of the updates of the others still nothing."));
     panel.append(also);
     return panel;
   }
@@ -129,14 +139,16 @@
   function known(found, nothing) {
     if (!found.dimension) return [make("p", {}, nothing)];
     const list = make("ul", {});
-    for (const text of found.functionals) list.append(make("li", {}, make("code", {}, text.replaceAll("*", "·").replaceAll("-", "−"))));
-    const count = `That is ${found.dimension} out of ${counted(found.unknown, "unknown number")}, and nothing else:`;
-    return [make("p", {}, count), list];
+    for (const text of found.functionals) list.append(make("li", {}, ...symbols(text)));
+    const count = `${found.dimension} of ${counted(found.unknown, "unknown number")}, and no more:`;
+    const told = [make("p", {}, count), list];
+    if (found.exposed) told.push(make("p", {}, make("strong", {}, `The update of ${either(found.exposed)} is no longer hidden.`)));
+    if (found.hidden) told.push(make("p", {}, `What it cannot know: anything of the update of ${either(found.hidden)} by itself.`));
+    return told;
   }
 
-  function alone(found) {
-    const hidden = found.hidden ?? [];
-    return hidden.length ? `Of the update of a single one of ${named(hidden)} it knows nothing.` : "";
+  function either(users) {
+    return `user ${users.join(", ").replace(/, (\d+)$/, " or $1")}`;
   }
 
   // What is sent, and what is added.
@@ -174,33 +186,35 @@
     last.className = "result";
     body.append(last);
     const caption = [about, `modulo ${modulus}`].filter(Boolean).join(", ");
-    return make("table", {}, make("caption", {}, caption), body);
+    return make("table", { class: "watch-sum" }, make("caption", {}, caption), body);
   }
 
   function row({ name, vector: numbers, factor }, sign) {
     const times = Math.abs(factor ?? 1) > 1 ? `${Math.abs(factor)} · ` : "";
     const cells = numbers.map((number) => make("td", {}, String(number)));
-    return make("tr", {}, make("td", { class: "sign" }, sign), make("th", { scope: "row" }, times + name), ...cells);
+    return make("tr", {}, make("td", { class: "sign" }, sign), make("th", { scope: "row" }, times, ...symbols(name)), ...cells);
   }
 
   function drawn({ moment }) {
     const values = moment.values ?? [];
     if (!values.length) return [];
     const list = make("ul", { class: "watch-values" });
-    for (const { name, vector: numbers } of values) list.append(make("li", {}, `${name}: `, make("code", {}, vector(numbers))));
+    for (const { name, vector: numbers } of values) list.append(make("li", {}, ...symbols(name), ": ", make("code", {}, vector(numbers))));
     return [make("details", {}, make("summary", {}, "What the users drew, and what only they know"), list)];
   }
 
   function updates({ run }) {
-    const list = run.inputs.map(({ name, vector: numbers }) => `${name} = ${vector(numbers)}`).join(", ");
-    return make("p", { class: "watch-updates" }, make("strong", {}, "The updates: "), list);
+    return make("p", { class: "watch-updates" }, "The updates, which the server must not see: ", ...equations(run.inputs));
+  }
+
+  function equations(terms) {
+    return terms.flatMap(({ name, vector: numbers }, at) => [at ? ", " : "", ...symbols(name), ` = ${vector(numbers)}`]);
   }
 
   function outcome({ run }) {
     if (state.step < run.moments.length - 1) return [];
     if (run.ended) return [make("p", { class: "watch-outcome" }, make("strong", {}, "No sum: "), `${run.ended}.`)];
-    const sum = run.summed.map(({ name, vector: numbers }) => `${name} = ${vector(numbers)}`).join("; ");
-    return [make("p", { class: "watch-outcome" }, make("strong", {}, "The sum: "), sum)];
+    return [make("p", { class: "watch-outcome" }, make("strong", {}, "The result: "), ...equations(run.summed))];
   }
 
   // The frame, which stays, and what changes in it.
@@ -290,9 +304,10 @@
       knowledge(shown),
       ...sums(shown),
       ...drawn(shown),
-      ...messages(shown),
       updates(shown),
-      make("p", { class: "watch-names" }, `${protocol.names} `, make("a", { href: protocol.page }, `The text of ${protocol.title}`)),
+      make("p", { class: "watch-names" }, ...symbols(protocol.names)),
+      ...messages(shown),
+      make("p", { class: "watch-names" }, make("a", { href: protocol.page }, `The text of ${protocol.title}`)),
     );
   }
 

@@ -38,13 +38,13 @@ def write(out: Path) -> None:
 
 
 def flows(page: str) -> str:
-    """Return the pictures of the message flow of the protocols on a page of the text, such as ``secagg.md``, as HTML."""
+    """Return the pictures of the message flow of the protocols of a page of the text, such as ``secagg.md``."""
     found = [protocol for protocol, told in texts().items() if told["page"] == page]
     return "\n".join(flow(protocol) for protocol in found)
 
 
 def flow(protocol: str) -> str:
-    """Return the picture of the message flow of a protocol in a round in which nobody drops out, as HTML."""
+    """Return the picture of the message flow of a protocol, in a round in which nobody drops out, as HTML."""
     recording = recordings()[protocol]["nobody"]
     title = f"Messages of a round of {texts()[protocol]['title']} among {recording.users} users"
     return f'<figure class="flow">\n{chart(recording, title)}\n<figcaption>{escape(title)}.</figcaption>\n</figure>'
@@ -87,7 +87,14 @@ def _protocol(protocol: str, told: Mapping[str, Any]) -> dict[str, Any]:
         for key, one in told["moments"].items()
     }
     page = f"{UP}spec/{told['page'].removesuffix('.md')}/"
-    return {"id": protocol, "title": told["title"], "page": page, "names": told["names"], "texts": moments, "runs": runs}
+    return {
+        "id": protocol,
+        "title": told["title"],
+        "page": page,
+        "names": told["names"],
+        "texts": moments,
+        "runs": runs,
+    }
 
 
 def _short(value: Any) -> Any:
@@ -106,12 +113,12 @@ def _sections() -> Iterator[str]:
     for protocol, told in texts().items():
         recording = recordings()[protocol]["nobody"]
         yield f'<section class="watch-static" id="watch-{protocol}">'
-        yield f"<h3>{escape(told['title'])}: {escape(told['runs']['nobody'][0].lower() + told['runs']['nobody'][1:])}</h3>"
+        yield f"<h3>{escape(told['title'])}</h3>"
         yield f"<p>{escape(told['names'])} {escape(_parameters(recording))}</p>"
         yield f"<p>The updates: {escape(_vectors(recording.inputs))}.</p>"
         yield flow(protocol)
         yield "<ol>"
-        yield from (_item(protocol, recording, moment) for moment in recording.moments)
+        yield from (_item(protocol, moment) for moment in recording.moments)
         yield "</ol>"
         yield f"<p><strong>The round gives {escape(_vectors(recording.summed))}.</strong></p>"
         yield "</section>"
@@ -130,20 +137,18 @@ def _vector(term: Term) -> str:
     return f"({', '.join(map(str, term.vector))})"
 
 
-def _item(protocol: str, recording: Recording, moment: Moment) -> str:
+def _item(protocol: str, moment: Moment) -> str:
     heading, text = said(protocol, moment)
-    links = ", ".join(f'<a href="{_address(clause)}">{clause}</a>' for clause in _clauses_of(protocol, moment))
-    parts = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
-    parts += [escape(knowledge(moment.server, "The server"))]
-    sums = [escape(_sum(addition)) for addition in moment.additions]
-    if sums:
-        parts.append(f"<details><summary>Add it up</summary>{'<br>'.join(sums)}</details>")
-    return f"<li><p>{'</p><p>'.join(parts)}</p></li>".replace("<p><details>", "<details>").replace("</details></p>", "</details>")
-
-
-def _clauses_of(protocol: str, moment: Moment) -> Sequence[str]:
     clauses: Sequence[str] = texts()[protocol]["moments"][moment.key]["clauses"]
-    return clauses
+    links = ", ".join(f'<a href="{_address(clause)}">{clause}</a>' for clause in clauses)
+    told = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
+    told.append(escape(knowledge(moment.server, "The server")))
+    return "<li>" + "".join(f"<p>{line}</p>" for line in told) + _sums(moment) + "</li>"
+
+
+def _sums(moment: Moment) -> str:
+    told = "<br>".join(escape(_sum(addition)) for addition in moment.additions)
+    return f"<details><summary>Add it up</summary>{told}</details>" if told else ""
 
 
 def _sent(moment: Moment) -> Iterator[str]:
@@ -157,8 +162,8 @@ def knowledge(known: Knowledge, who: str) -> str:
     """Say what is known, and of whom nothing is known alone."""
     if not known.dimension:
         return f"{who} knows nothing of any update yet."
-    alone = f"of the update of {users_in_words(known.hidden)} alone it knows nothing"
-    return f"{who} knows {'; '.join(known.functionals)}: {known.dimension} of {known.unknown} numbers; {alone}."
+    alone = f"It cannot know anything of the update of {users_in_words(known.hidden)} by itself."
+    return f"{who} knows {'; '.join(known.functionals)}: {known.dimension} of {known.unknown} numbers. {alone}"
 
 
 def _sum(addition: Addition) -> str:
@@ -168,6 +173,6 @@ def _sum(addition: Addition) -> str:
 
 
 def _term(term: Term, first: bool) -> str:
-    sign = "− " if term.factor < 0 else "" if first else "+ "
+    sign = "- " if term.factor < 0 else "" if first else "+ "
     factor = f"{abs(term.factor)}·" if abs(term.factor) > 1 else ""
     return f"{sign}{factor}{term.name} {_vector(term)}"

@@ -12,7 +12,7 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
+from secagg_spec.protocols.shape import AUTHORITY, SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
 _NAMES = {"past": "remembered requests"}
@@ -116,7 +116,8 @@ def message_in_words(message: Message) -> str:
     """Return who sends what to whom, shortened."""
     header = ("session", "round", "sender", "receiver")
     parts = [f"{f.name} = {_field(getattr(message, f.name))}" for f in fields(message) if f.name not in header]
-    return f"{_party(message.sender)} -> {_party(message.receiver)}: {', '.join(parts)}"
+    way = f"{_party(message.sender)} -> {_party(message.receiver)}"
+    return f"{way}: {', '.join(parts)}" if parts else way
 
 
 def _field(value: Any) -> str:
@@ -138,7 +139,7 @@ def shown(value: Any, most: int = 6) -> str:
 
 
 def _party(party: int) -> str:
-    return "server" if party == SERVER else f"user {party}"
+    return {SERVER: "server", AUTHORITY: "authority"}.get(party, f"user {party}")
 
 
 def _parties(parties: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TypeAlias
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.simulate.inputs import seed_bytes
@@ -17,6 +18,8 @@ from secagg_spec.simulate.recording.synchronous import Fate, Scribe
 from secagg_spec.simulate.recording.synchronous import record as _synchronous
 
 SEED = 5
+_Recorder: TypeAlias = Callable[[bytes], Recording]
+_Session: TypeAlias = basecagg.BASecAgg | basa.BASA | multiround.MultiRound
 
 
 def _phases(make: Callable[[bytes], Scribe], fates: tuple[Fate, ...], colluder: int) -> Mapping[str, _Recorder]:
@@ -27,7 +30,9 @@ def _phase(make: Callable[[bytes], Scribe], fate: Fate, colluder: int) -> _Recor
     return lambda seed: _synchronous(make(seed), fate, colluder)
 
 
-def _session(make: Callable[[bytes, str], _Session], runs: Mapping[str, object], colluder: int) -> Mapping[str, _Recorder]:
+def _session(
+    make: Callable[[bytes, str], _Session], runs: Mapping[str, object], colluder: int
+) -> Mapping[str, _Recorder]:
     return {run: _turns(make, run, colluder) for run in runs}
 
 
@@ -35,8 +40,6 @@ def _turns(make: Callable[[bytes, str], _Session], run: str, colluder: int) -> _
     return lambda seed: make(seed, run).record(colluder)
 
 
-_Recorder = Callable[[bytes], Recording]
-_Session = basecagg.BASecAgg | basa.BASA | multiround.MultiRound
 PROTOCOLS: Mapping[str, Mapping[str, _Recorder]] = MappingProxyType(
     {
         "secagg": _phases(secagg.SecAgg, secagg.FATES, 4),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
-
 from dataclasses import replace
+from typing import Any
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
@@ -183,7 +182,7 @@ class BASA:
         present = [user for user, _ in self.turns if user not in coalition]
         found = known([epoch.view(coalition)], present, 1)
         d = self.parameters.d
-        return Knowledge(found.unknown * d, found.dimension * d, found.functionals, found.hidden)
+        return replace(found, unknown=found.unknown * d, dimension=found.dimension * d)
 
     def _settled(self, seen: Sequence[Event]) -> Mapping[int, str]:
         """Return what became of the users whose uploads came: late, or accepted, which those that wait will be."""

@@ -30,13 +30,14 @@ _FIRST: tuple[Turn, ...] = (
     *(Start(user) for user in (0, 1, 2, 3)), Upload(0), Upload(1), Upload(2), Recover(_EVERYBODY),
 )  # fmt: skip
 _SECOND: tuple[Turn, ...] = (Start(0), Start(1), Upload(0), Upload(3), Upload(1))
+_GIVEN_UP: tuple[Turn, ...] = (Start(0), Start(1), Start(4), Upload(0), Abandon(1), Upload(3), Upload(4))
 RUNS: Mapping[str, tuple[Turn, ...]] = {
     "nobody": (*_FIRST, *_SECOND, Recover(_EVERYBODY)),
-    "abandon": (*_FIRST, Start(0), Start(1), Start(4), Upload(0), Abandon(1), Upload(3), Upload(4), Recover(_EVERYBODY)),
+    "abandon": (*_FIRST, *_GIVEN_UP, Recover(_EVERYBODY)),
     "away": (*_FIRST, *_SECOND, Recover((0, 2, 4))),
     "few": (*_FIRST, *_SECOND, Recover((0, 2))),
 }
-_KEYS = {Start: "start", Upload: "upload", Abandon: "abandon"}
+_KEYS: Mapping[type[object], str] = {Start: "start", Upload: "upload", Abandon: "abandon"}
 
 
 class BASecAgg:
@@ -63,7 +64,7 @@ class BASecAgg:
 
     def record(self, colluder: int) -> Recording:
         """Take all turns, and return what happened."""
-        moments, ended, summed = list[Moment](), "", tuple[Term, ...]()
+        moments, ended = list[Moment](), ""
         for kind, turns in groupby(self.turns, type):
             before = len(self.network.transcript)
             try:
@@ -73,14 +74,13 @@ class BASecAgg:
                 ended = str(failed)
             events = self.network.transcript[before:]
             moments += self._moments(_KEYS.get(kind, ""), events, before, colluder, ended)
-            summed = tuple(add.result for moment in moments if moment.key == "recover.server" for add in moment.additions)
+        p = self.parameters
+        shown = {name: getattr(p, name) for name in ("q", "N", "K", "U", "T", "c_g")}
+        summed = tuple(add.result for moment in moments if moment.key == "recover.server" for add in moment.additions)
         inputs = tuple(self.trained.values())
-        numbers = {name: getattr(self.parameters, name) for name in ("q", "N", "K", "U", "T", "c_g")}
-        return Recording("basecagg", self.run, numbers, self.parameters.N, colluder, inputs, tuple(moments), summed, ended)
+        return Recording("basecagg", self.run, shown, p.N, colluder, inputs, tuple(moments), summed, ended)
 
-    def _moments(
-        self, key: str, events: Sequence[Event], before: int, colluder: int, ended: str
-    ) -> Iterator[Moment]:
+    def _moments(self, key: str, events: Sequence[Event], before: int, colluder: int, ended: str) -> Iterator[Moment]:
         """Yield the moment of some turns; of a recovery three: close, answers, recovery."""
         parts = [(key, events)] if key else [(f"{e[0]}.{e[1]}", list(g)) for e, g in groupby(events, _row)]
         if ended:
@@ -95,8 +95,9 @@ class BASecAgg:
         away = key.startswith("recover") and len(_answers(seen)) < self.parameters.N
         present = _answers(seen) if away else tuple(range(self.parameters.N))
         additions, values = tuple(self._additions(key, events)), tuple(self._values(events))
+        title = f"{key.partition('.')[0]}, round {self._round(seen)}"
         return Moment(
-            key, f"{key.partition('.')[0]}, round {self._round(seen)}", present, acting, sendings(events), additions, values,
+            key, title, present, acting, sendings(events), additions, values,
             self._knowledge(seen, ()), self._knowledge(seen, (colluder,)),
             ("ended",) if ended else ("dropped",) if away else (),
         )  # fmt: skip
@@ -163,7 +164,9 @@ class BASecAgg:
     def _share(self, entry: Entry, holder: int) -> Term:
         """Return the share of a mask that a user holds, with its weight: that of the last state that held it."""
         states = (e.state for e in reversed(self.network.transcript) if e.party == holder)
-        held = next(s.held[entry.user] for s in states if entry.user in s.held and s.held[entry.user].stamp == entry.stamp)
+        held = next(
+            s.held[entry.user] for s in states if entry.user in s.held and s.held[entry.user].stamp == entry.stamp
+        )
         return Term(f"share of z({entry.stamp})_{entry.user}", numbers(held.share), entry.weight)
 
     def _recovery(self, event: Event) -> Addition:

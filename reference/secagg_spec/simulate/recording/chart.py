@@ -46,7 +46,7 @@ def chart(recording: Recording, title: str) -> str:
     told = "; ".join(line.text for line in lines)
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="flow" viewBox="0 0 {width} {height}" role="img" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
             f'aria-labelledby="{name}-title {name}-desc" fill="currentColor" stroke="none" font-size="11">',
             f'<title id="{name}-title">{escape(title)}</title>',
             f'<desc id="{name}-desc">{escape(told)}</desc>',
@@ -71,7 +71,7 @@ def _lines(recording: Recording) -> Iterator[_Line]:
 
 
 def _phase(moment: Moment) -> str:
-    phase, _, role = moment.key.partition(".")
+    _, _, role = moment.key.partition(".")
     return f"{moment.title}: {'users' if role == 'user' else role}" if role else moment.title
 
 

@@ -21,22 +21,24 @@ class Knowledge:
     """What is known of the updates: `dimension` numbers out of `unknown` ones, which are the `functionals`.
 
     A functional without an element is known of each element. `hidden` are the users of whose update alone nothing is
-    known, however much is known of sums with others.
+    known, however much is known of sums with others, and `exposed` are those of whose update alone something is.
     """
 
     unknown: int = 0
     dimension: int = 0
     functionals: tuple[str, ...] = ()
     hidden: tuple[int, ...] = ()
+    exposed: tuple[int, ...] = ()
 
 
 def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
     """Return what views that share no symbol determine of the updates of some users, d elements each."""
     verdicts = [(view, view.decide()) for view in views]
     hidden = tuple(sorted(user for user in users if all(view.about(user).private for view in views)))
+    exposed = tuple(sorted(set(users) - set(hidden)))
     functionals = whole((text for view, verdict in verdicts for text in _told(view, verdict)), d)
     dimension = sum(verdict.dimension for _, verdict in verdicts)
-    return Knowledge(len(users) * d, dimension, functionals, hidden)
+    return Knowledge(len(users) * d, dimension, functionals, hidden, exposed)
 
 
 def _told(view: View, verdict: Verdict) -> list[str]:

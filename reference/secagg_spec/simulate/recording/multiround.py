@@ -66,8 +66,9 @@ class MultiRound:
             moments.append(self._sum(number, chosen, network, ended, colluder))
         inputs = tuple(Term(f"x_{user}", numbers(row)) for user, row in enumerate(self.updates))
         shown = {name: getattr(self.parameters.numbers, name) for name in ("N", "K", "T", "c")}
+        shown["R"] = self.field.modulus
         summed = () if ended else tuple(self.given)
-        return Recording("multi-round", self.run, {"R": self.field.modulus, **shown}, 9, colluder, inputs, tuple(moments), summed, ended)
+        return Recording("multi-round", self.run, shown, 9, colluder, inputs, tuple(moments), summed, ended)
 
     def _network(self, number: int, chosen: tuple[int, ...]) -> Network:
         updates = self.updates[list(chosen)]

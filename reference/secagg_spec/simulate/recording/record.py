@@ -114,7 +114,8 @@ class Recording:
 
     def data(self) -> dict[str, Any]:
         """Return the recording as JSON has it; what is empty is left out."""
-        return _slim(asdict(self))
+        slim: dict[str, Any] = _slim(asdict(self))
+        return slim
 
 
 def _slim(value: Any) -> Any:
@@ -147,7 +148,7 @@ def _parcel(kind: str, messages: Sequence[Message]) -> Parcel:
 
 
 def sendings(events: Iterable[Event]) -> tuple[Sending, ...]:
-    """Return what was sent in the steps of each row, in the order of their first; rows that sent nothing are left out."""
+    """Return what was sent in the steps of each row of the table; rows that sent nothing are left out."""
     taken: dict[int, list[Event]] = {}
     for event in events:
         taken.setdefault(id(event.step), []).append(event)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +11,8 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.crypto.prg import expand
-from secagg_spec.privacy.heterosag import Plan, seen as seen_of
+from secagg_spec.privacy.heterosag import Plan
+from secagg_spec.privacy.heterosag import seen as seen_of
 from secagg_spec.privacy.secagg import Answer, Element, Situation
 from secagg_spec.privacy.views import View
 from secagg_spec.protocols import heterosag, secagg
@@ -187,7 +187,8 @@ class Masked:
         taken = {(event.step.phase, event.step.role): event for event in seen}
         sharers = self._told(taken, "share_keys", "sharers")
         uploaded = tuple(e.party for e in seen if (e.step.phase, e.step.role) == ("masked_input", Role.USER))
-        answers = {m.sender: Answer(m.survivors, m.dropped) for e in seen for m in e.sent if isinstance(m, UnmaskShares)}
+        shares = [m for e in seen for m in e.sent if isinstance(m, UnmaskShares)]
+        answers = {m.sender: Answer(m.survivors, m.dropped) for m in shares}
         return Situation(sharers, self._told(taken, "masked_input", "survivors"), uploaded, answers)
 
     def _told(self, taken: Mapping[tuple[str, Role], Event], phase: str, name: str) -> tuple[int, ...]:
@@ -199,7 +200,6 @@ def _plus(name: str, users: Collection[int]) -> str:
     return " + ".join(f"{name}_{user}" for user in users)
 
 
-@dataclass(init=False)
 class SecAgg(Masked):
     """A round of SecAgg; on a sparse graph, of SecAgg+, with the users around the circle as they are numbered."""
 
@@ -223,7 +223,6 @@ class SecAgg(Masked):
         return [element.view(coalition, happened)]
 
 
-@dataclass(init=False)
 class HeteroSAg(Masked):
     """A round of HeteroSAg, with one element in each segment."""
 
