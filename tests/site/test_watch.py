@@ -19,6 +19,10 @@ from tests.site.shell import ROOT
 
 RUNS = [(protocol, run) for protocol, runs in PROTOCOLS.items() for run in runs]
 MINUS = "\N{MINUS SIGN}"
+HEAD = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Watch</title>'
+    '<link rel="icon" href="data:,"></head>'
+)
 STATIC = "#watch-static:not([hidden]) section li"
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39}
 
@@ -36,10 +40,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     body = text[text.index("<link") : text.rindex("</script>") + len("</script>")]
     folder = page.with_suffix("")
     folder.mkdir()
-    head = (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Watch</title>'
-    )
-    (folder / "index.html").write_text(f"{head}<link rel="icon" href="data:,"></head><body>{body}</body></html>", encoding="utf-8")
+    (folder / "index.html").write_text(f"{HEAD}<body>{body}</body></html>", encoding="utf-8")
     return out
 
 
