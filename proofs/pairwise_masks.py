@@ -12,8 +12,9 @@ Statement, modulo every R, for masked inputs y_i = x_i + b_i + sum over j > i of
     grows with D for N > 2, the former up to D = (N - 1)/2. The server of LightSecAgg decodes one sum, of any U answers.
 
 Idea. The masking function and the unmasking function are run on coefficients: each symbol is one element of a vector.
-Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For (b) and
-(d) the printed sums are written down with computer algebra besides, without the code.
+Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For all N:
+the masks of a pair occur in two rows, with opposite signs, so that (a) to (d) hold pair by pair. For (b) and (d), and
+for BASA's equations with N <= 5, the printed sums are written down with computer algebra besides, without the code.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ CLAIMS = {
     "BAS-EQ5": "matrices",
     "BAS-EQ19": "matrices",
     "BAS-DROPS": "enumeration",
-    "BASA-EQ3": "enumeration",
-    "BASA-EQ4": "enumeration",
-    "BASA-FIG1": "enumeration",
+    "BASA-EQ3": "matrices",
+    "BASA-EQ4": "matrices",
+    "BASA-FIG1": "matrices",
 }
 MODULI = (8, 3, 2**32)
 Users = tuple[int, ...]
@@ -107,6 +108,7 @@ def prove(report: Report) -> dict[str, Finding]:
             minus.add(case | {"left": left}, np.array_equal(got, wanted))
             report.check(left == twice(system, dropped), f"(c) twice each mask is left: {case}")
     report.check(the_same_modulo_2(), "(c) modulo 2 both signs are one")
+    polynomials(report)
     of_each = minus.cases // len(MODULI)
     report.say(
         f"{of_each} sets of dropped users, modulo each of {MODULI}: with + the sum in {plus.held // len(MODULI)}"
@@ -169,6 +171,31 @@ def example() -> Finding:
     total = system.ring.sum(np.stack([system.masked(i, bare=True) for i in system.users]))
     holds = sent == printed and np.array_equal(total, system.total(system.users))
     return Finding("confirmed" if holds else "refuted", "the masks of the three users cancel")
+
+
+def polynomials(report: Report) -> None:
+    """Decide BASA's equation (4), and its example of three users, by algebra."""
+    sets = [(N, dropped) for N in range(2, 6) for dropped in ((), *dropouts(N))]
+    report.agree("BASA-EQ4", "symbolic", all(by_algebra(*case) for case in sets), f"as polynomials, {len(sets)} sets")
+    names = "x_1 x_2 x_3 s_12 s_13 s_23"
+    x_1, x_2, x_3, s_12, s_13, s_23 = package("sympy").symbols(names)
+    sent = (x_1 + s_12 + s_13, x_2 - s_12 + s_23, x_3 - s_13 - s_23)
+    report.agree("BASA-FIG1", "symbolic", sum(sent) == x_1 + x_2 + x_3, "the three displays add up to x_1 + x_2 + x_3")
+
+
+def by_algebra(N: int, dropped: Users) -> bool:
+    """Return whether both sides of BASA's equation (4), with the y_u of (3), are one polynomial."""
+    sympy = package("sympy")
+    x, b = sympy.symbols(f"x:{N}"), sympy.symbols(f"b:{N}")
+    s = {(u, v): sympy.Symbol(f"s_{u}{v}") for u, v in combinations(range(N), 2)}
+
+    def masks(u: int, others: Users) -> Any:
+        return sum(s[u, v] for v in others if u < v) - sum(s[v, u] for v in others if u > v)
+
+    left = tuple(u for u in range(N) if u not in dropped)
+    y = {u: x[u] + b[u] + masks(u, tuple(range(N))) for u in left}
+    right = sum(y[u] - b[u] for u in left) + sum(masks(u, left) for u in dropped)
+    return bool(sympy.expand(right - sum(x[u] for u in left)) == 0)
 
 
 def rounds(report: Report) -> Finding:
