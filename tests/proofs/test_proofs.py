@@ -350,7 +350,7 @@ FALSIFIED = [
     ("signed_map", "words.view(np.uint32)", "words.view(np.int32)"),
     ("sparse_components", "model.expected_excess(graph, t, case)", "0"),
     ("sparse_components", "graph, t, case)", "graph, t + 1, case)"),
-    ("sparse_components", "set(coalition)) >= t}", "set(coalition)) > t}"),
+    ("sparse_components", "- len(bare) - len(sums))", "- len(sums))"),
     ("stale_divisor", "by_sum * sum(alpha) / K", "by_sum * sum(alpha)"),
     ("stale_divisor", "condition=decoded and fits", "condition=fits"),
     ("stale_divisor", "condition=all_one", "condition=True"),
