@@ -407,7 +407,6 @@ FALSIFIED = [
     ("vandermonde_code", "condition=U > T and good_points(points)", "condition=good_points(points)"),
     ("vandermonde_code", "prod(points[:T]) ** (U - T) *", "prod(points[:T]) ** T *"),
     ("vandermonde_code", "ravel().tolist(), q).rank()", "ravel().tolist(), 11).rank()"),
-    ("batch_cardinality", "range(M - k + 1, M + 1))", "range(M - k + 2, M + 1))"),
     ("batch_cardinality", "range(M - k + 1, M + 1))\n    return chosen", "range(M - k + 2, M + 1))\n    return chosen"),
     ("batch_cardinality", "1 - (1 - p) ** T\n", "1 - (1 - p) * T\n"),
     ("batch_cardinality", "all(a <= b for a", "all(a < b for a"),
