@@ -36,12 +36,12 @@ from secagg_spec.protocols import heterosag_costs as costs
 from secagg_spec.protocols.heterosag_plan import Parameters
 
 CLAIMS = {
-    "HET-TAB4": "enumeration",
-    "HET-TAB4B": "enumeration",
-    "HET-52X": "enumeration",
-    "HET-TAB5": "enumeration",
-    "HET-TAB6": "enumeration",
-    "HET-EXP2C": "enumeration",
+    "HET-TAB4": "readings",
+    "HET-TAB4B": "arithmetic",
+    "HET-52X": "readings",
+    "HET-TAB5": "arithmetic",
+    "HET-TAB6": "arithmetic",
+    "HET-EXP2C": "arithmetic",
     "HET-EXP2L": "enumeration",
 }
 GROUPS, N_GROUP, ROUNDS = 5, 5, 200

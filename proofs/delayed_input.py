@@ -18,7 +18,7 @@ from secagg_spec.privacy.secagg import Element, most
 from secagg_spec.protocols.graph import Graph
 
 CLAIMS = {
-    "HET-DELAY": "enumeration",
+    "HET-DELAY": "matrices",
 }
 
 

@@ -21,7 +21,7 @@ from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
     "HET-EQ1": "enumeration",
-    "HET-EQ2": "enumeration",
+    "HET-EQ2": "readings",
     "HET-A1": "enumeration",
 }
 Users = Sequence[Sequence[Fraction]]

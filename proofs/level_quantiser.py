@@ -28,11 +28,11 @@ from secagg_spec.arithmetic.levels import Range, cell_mean, quantize_levels
 from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
-    "HET-EQ3": "symbolic",
-    "HET-L1I": "symbolic",
-    "HET-L1II": "symbolic",
-    "HET-L1III": "symbolic",
-    "HET-EQ5B": "symbolic",
+    "HET-EQ3": "expectation",
+    "HET-L1I": "expectation",
+    "HET-L1II": "expectation",
+    "HET-L1III": "expectation",
+    "HET-EQ5B": "enumeration",
 }
 Law: TypeAlias = dict[Fraction, Fraction]
 """The probability of each value."""

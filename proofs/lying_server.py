@@ -20,7 +20,7 @@ from secagg_spec.privacy.secagg import Requests, equivocation
 from secagg_spec.protocols.secagg import Parameters
 
 CLAIMS = {
-    "HET-STEP2": "enumeration",
+    "HET-STEP2": "matrices",
     "UNI-LIES": "enumeration",
 }
 Users = tuple[int, ...]

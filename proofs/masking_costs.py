@@ -34,14 +34,14 @@ from secagg_spec.protocols.heterosag_plan import Parameters
 
 CLAIMS = {
     "HET-BWF": "enumeration",
-    "HET-BW1": "enumeration",
-    "HET-BW2": "enumeration",
-    "HET-BW3": "enumeration",
+    "HET-BW1": "arithmetic",
+    "HET-BW2": "arithmetic",
+    "HET-BW3": "arithmetic",
     "HET-PROP2": "enumeration",
-    "HET-PROP2S": "enumeration",
+    "HET-PROP2S": "readings",
     "HET-LOGN": "enumeration",
-    "HET-TAB3C": "enumeration",
-    "HET-BITS": "enumeration",
+    "HET-TAB3C": "readings",
+    "HET-BITS": "readings",
 }
 N, NBAR = 2**10, 8
 

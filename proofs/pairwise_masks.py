@@ -26,8 +26,8 @@ from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
-    "HET-EQ5": "enumeration",
-    "HET-APPA1": "enumeration",
+    "HET-EQ5": "matrices",
+    "HET-APPA1": "matrices",
     "BAS-EQ5": "enumeration",
     "BAS-EQ19": "enumeration",
     "BASA-EQ3": "enumeration",

@@ -33,7 +33,7 @@ from secagg_spec.privacy.heterosag_unions import Unions, Users
 
 CLAIMS = {
     "HET-DROP": "enumeration",
-    "UNI-PERFECT": "enumeration",
+    "UNI-P1F": "enumeration",
     "UNI-DROPPED": "enumeration",
 }
 SIZES = range(2, 17)
@@ -61,7 +61,7 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(f"{orders} orders up to {LAST_ORDER} have one circle for any two factors; all matrices: {searched}")
     numbers = {"orders": orders, "matrices": searched}
     return {
-        "UNI-PERFECT": Finding(attained.verdict, "attained, and none is larger", attained.against, numbers),
+        "UNI-P1F": Finding(attained.verdict, "attained, and none is larger", attained.against, numbers),
         **dropped(report),
     }
 

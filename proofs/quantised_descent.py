@@ -41,10 +41,10 @@ from secagg_spec.protocols.heterosag_costs import error_bound
 from secagg_spec.protocols.heterosag_plan import Parameters
 
 CLAIMS = {
-    "HET-THM2": "symbolic",
-    "HET-THM2B": "symbolic",
-    "HET-REM3": "symbolic",
-    "HET-EQ17": "symbolic",
+    "HET-THM2": "expectation",
+    "HET-THM2B": "expectation",
+    "HET-REM3": "arithmetic",
+    "HET-EQ17": "expectation",
 }
 ONE, HALF = Fraction(1), Fraction(1, 2)
 Law: TypeAlias = dict[Fraction, Fraction]

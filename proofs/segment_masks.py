@@ -32,7 +32,7 @@ from secagg_spec.protocols.heterosag_plan import Parameters
 
 CLAIMS = {
     "HET-EQ9": "enumeration",
-    "HET-EQ10": "enumeration",
+    "HET-EQ10": "matrices",
     "HET-APPA2": "enumeration",
 }
 LEVELS = (2, 6, 8, 10, 12)

@@ -26,16 +26,16 @@ from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
     "HET-ALG1": "enumeration",
-    "HET-FIG2": "enumeration",
-    "HET-TAB2": "enumeration",
-    "HET-EX4": "enumeration",
+    "HET-FIG2": "arithmetic",
+    "HET-TAB2": "arithmetic",
+    "HET-EX4": "arithmetic",
     "HET-P1": "enumeration",
     "HET-P2": "enumeration",
     "HET-P3": "enumeration",
-    "HET-FIG7": "enumeration",
+    "HET-FIG7": "arithmetic",
     "HET-CNT": "enumeration",
     "HET-ALG2": "enumeration",
-    "HET-FIG8": "enumeration",
+    "HET-FIG8": "arithmetic",
     "HET-LEM2": "enumeration",
 }
 GROUPS = range(2, 17)

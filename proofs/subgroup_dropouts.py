@@ -22,9 +22,9 @@ from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy import heterosag_odds as odds
 
 CLAIMS = {
-    "HET-THM3": "enumeration",
-    "HET-REM5": "enumeration",
-    "HET-TAB3D": "enumeration",
+    "HET-THM3": "expectation",
+    "HET-REM5": "arithmetic",
+    "HET-TAB3D": "expectation",
 }
 SIZES = ((1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (2, 4), (5, 2))
 CHANCES = (Fraction(1, 10), Fraction(1, 3), Fraction(3, 4))

@@ -23,8 +23,8 @@ from secagg_spec.protocols.heterosag_costs import error_bound
 from secagg_spec.protocols.heterosag_plan import Parameters
 
 CLAIMS = {
-    "HET-PROP1": "symbolic",
-    "HET-TAB3A": "symbolic",
+    "HET-PROP1": "enumeration",
+    "HET-TAB3A": "enumeration",
 }
 UNIT = Range(-1.0, 1.0)
 

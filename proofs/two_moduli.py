@@ -27,10 +27,10 @@ from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
     "HET-EX1A": "enumeration",
-    "HET-EX1B": "enumeration",
-    "HET-EX1C": "enumeration",
+    "HET-EX1B": "arithmetic",
+    "HET-EX1C": "arithmetic",
     "HET-EX2A": "enumeration",
-    "HET-EX2B": "enumeration",
+    "HET-EX2B": "arithmetic",
     "HET-EX2C": "enumeration",
 }
 MODULI, LEVELS, D = (2, 6, 6), (2, 3, 3), 6
