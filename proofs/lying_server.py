@@ -7,7 +7,8 @@ Statement, for SecAgg on the complete graph of N users with threshold t, its sem
 
 Idea. Each user gives one share of i, of the one secret or the other, and i itself gives that of its self seed; each
 colluder has one of both. So N - c + 2c shares must suffice for 2t. The program runs the step in which users answer, for
-every way to tell them one of the two sets, and decides the views, for N from 4 to 7.
+every way to tell them one of the two sets, and decides the views, for N from 4 to 7. With c = 0 the count gives (b) for
+all N: N shares are enough for 2t exactly when 2t <= N.
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ def prove(report: Report) -> dict[str, Finding]:
                     paper.add({"N": N, "t": t}, not won)
     smallest = {N: t for N, t in least.items() if N >= 6}
     report.check(smallest == {N: N // 2 + 1 for N in smallest}, f"(b) floor(N/2) + 1 is the smallest: {smallest}")
+    needs = [
+        (2 * of_the_paper(N) > N, min(t for t in range(1, N + 1) if 2 * t > N) == N // 2 + 1) for N in range(4, 200)
+    ]
+    report.agree("HET-STEP2", "arithmetic", all(map(all, needs)), "(b) N shares are not enough for both secrets")
     report.say(f"some lie succeeds exactly when 2t <= N + c, in {lies.held} of {lies.cases} sets of numbers")
     report.say(f"ceil(N/2) + 1 is safe against the server alone in {paper.held} of {paper.cases}; smallest: {smallest}")
     return {

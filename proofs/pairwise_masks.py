@@ -9,19 +9,23 @@ Statement, modulo every R, for masked inputs y_i = x_i + b_i + sum over j > i of
 (d) When users take their masks from rounds of their own, a pair's masks cancel exactly when the two rounds are one.
 
 Idea. The masking function and the unmasking function are run on coefficients: each symbol is one element of a vector.
-Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4.
+Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For all N:
+the mask of a pair of survivors stands in the sum once with + and once with -; that of a dropped i and a survivor j
+stands there with the sign of j, and what i would have added has the other one. So + removes it and - doubles it. The
+two equations of HeteroSAg are written out with the symbols of an algebra program as well, for N <= 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
@@ -98,6 +102,7 @@ def prove(report: Report) -> dict[str, Finding]:
             minus.add(case | {"left": left}, np.array_equal(got, wanted))
             report.check(left == twice(system, dropped), f"(c) twice each mask is left: {case}")
     report.check(the_same_modulo_2(), "(c) modulo 2 both signs are one")
+    written_as_symbols(report)
     of_each = minus.cases // len(MODULI)
     report.say(
         f"{of_each} sets of dropped users, modulo each of {MODULI}: with + the sum in {plus.held // len(MODULI)}"
@@ -114,6 +119,31 @@ def prove(report: Report) -> dict[str, Finding]:
         "BASA-EQ4": Finding(some.verdict, "masks between dropped users need not be counted", some.against),
         "BASA-FIG1": example(),
     }
+
+
+def written_as_symbols(report: Report) -> None:
+    """Decide (5), with both signs, and (14) on the symbols of the equations."""
+    for N in range(2, 6):
+        x, b, s, y = symbols(N)
+        for dropped in dropouts(N):
+            left = [i for i in range(N) if i not in dropped]
+            rest = sum(y[i] - b[i] - x[i] for i in left)
+            theirs = sum(y[i] - x[i] - b[i] for i in dropped)
+            twice_each = 2 * sum((1 if j < i else -1) * s[min(i, j), max(i, j)] for i in dropped for j in left)
+            kept = (rest + theirs).expand() == 0 and (rest - theirs - twice_each).expand() == 0
+            report.agree("HET-EQ5", "symbolic", kept, f"(b) and (c): N = {N}, dropped {dropped}")
+    x, b, s, y = symbols(3)
+    right = (y[1] + y[2] - (x[1] + x[2] + b[1] + b[2] - s[0, 1] - s[0, 2])).expand() == 0
+    report.agree("HET-APPA1", "symbolic", right, "equation (14)")
+
+
+def symbols(N: int) -> tuple[Any, Any, Any, Any]:
+    """Return inputs, self masks, pairwise masks and masked inputs of N users, as equation (4) has them."""
+    sympy = package("sympy")
+    x, b = (sympy.symbols(f"{name}0:{N}") for name in "xb")
+    s = {pair: sympy.Symbol("s_{}{}".format(*pair)) for pair in combinations(range(N), 2)}
+    signed = [sum(mask * ((i == low) - (i == high)) for (low, high), mask in s.items()) for i in range(N)]
+    return x, b, s, [x[i] + b[i] + signed[i] for i in range(N)]
 
 
 def written_out(system: Coefficients, i: int) -> UintArray:

@@ -15,8 +15,8 @@ modulus took away, R_i or 0.
     it never is. So the failure comes from a modulus that D does not divide, and not from overflows.
 
 Idea. All cases are counted, with fractions of the modulus as they are. (g) holds in general: each message is x_i + Z_i
-less its overflow, and the masks add up to 0. It is run for three users with two levels, all moduli from 2 to 6, and D from
-4 to 6.
+less its overflow, and the masks add up to 0. It is run for three users with two levels, moduli from 2 to 6, and D
+from 4 to 6.
 """
 
 from __future__ import annotations
