@@ -7,8 +7,10 @@ B <= ceil(Z/4) - 1.
 (b) A subgroup with Byzantine users, however many, spoils one sum in each row; so users in subgroups of their own spoil
 most.
 
-Idea. Only the set of subgroups with Byzantine users counts. All these sets are tried, of every size up to the bound and
-one more; larger ones spoil what smaller ones do.
+Idea. Only the set of subgroups with Byzantine users counts. All these sets are tried, of every size up to the bound
+and one more; larger ones spoil what smaller ones do. For all Z: the row with the fewest cells has ceil(Z/2) of them,
+all pairs but one cell for odd Z, and B subgroups in cells of their own spoil B; ceil(Z/2) > 2B holds exactly for B <
+ceil(Z/2)/2, that is for B <= ceil(Z/4) - 1.
 """
 
 from __future__ import annotations
@@ -59,6 +61,10 @@ def prove(report: Report) -> dict[str, Finding]:
             fewer = all(leads[other][0] >= lead for other in range(count))
             grouped.add(case, fewer and one_in_each_row(matrix))
         report.check(leads[-1][0] <= 0, f"(a) one more is too many: Z = {Z}, {name}, {leads[-1]}")
+        as_counted = [lead for lead, _ in leads] == [(Z + 1) // 2 - 2 * count for count in range(len(leads))]
+        report.agree(("HET-BYZ1", "HET-REM4A"), "arithmetic", as_counted, f"the least lead is ceil(Z/2) - 2B: Z = {Z}")
+    tight = all(2 * bound(Z) < (Z + 1) // 2 <= 2 * bound(Z) + 2 for Z in range(2, 10**4))
+    report.check(tight, "(a) ceil(Z/2) - 2B is above 0 for the bound, and not for one more")
     report.say(f"every set of {enough.cases} sizes and matrices: more benign sums, and not with one more")
     return {
         "HET-BYZ1": Finding(enough.verdict, "and it is tight for Z = 2 to 16", enough.against),
