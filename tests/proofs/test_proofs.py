@@ -162,6 +162,8 @@ FALSIFIED = [
     ),
     ("cost_table", "for t in (151, 151 - 150))", "for t in (1, 151 - 150))"),
     ("cost_table", "if 2**bits >= count)", "if 4**bits >= count)"),
+    ("cost_table", "Fraction(535, 100) <= value", "Fraction(135, 100) <= value"),
+    ("cost_table", "for size in (2, 2, 2, 2, 1)) for k", "for size in (2, 2, 2, 1, 1)) for k"),
     ("delayed_input", "combinations(survivors, t - 1)", "combinations(survivors, t)"),
     ("delayed_input", "view.reveal(element.tokens.self_seed(late))", "view.reveal(element.tokens.masking_key(late))"),
     ("delayed_input", "x[2] + b_2 - s_02 - s_12)", "x[2] - s_02 - s_12)"),
@@ -427,6 +429,29 @@ FALSIFIED = [
     ("experiments", '"BASA-RUN": _BASA}', '"BASA-RUN": _BASA[3:]}'),
     ("experiments", "claim in names", "claim not in names"),
     ("experiments", ".stored()", ".stored()[1:]"),
+    ("segment_streams", 'condition=streams == "own" or not late', "condition=True"),
+    ("segment_streams", "(b if shared else c)", "b"),
+    ("segment_streams", "for user in late for name in learned)", "for user in coalition for name in learned)"),
+    ("single_messages", "condition=len(masks) == R**m", "condition=True"),
+    ("single_messages", "divmod(1 - N, R)[1]", "1"),
+    ("single_messages", "(z, z, -2 * z), (3, 3, 3)", "(z, z, -2 * z), (1, 1, 1)"),
+    ("single_messages", "if y == (0, 1, 4)}", "if y == (0, 1, 3)}"),
+    ("single_messages", "a + b - 5, 6)", "a + b - 4, 6)"),
+    ("users_alone", "(len(coalition) >= t)", "(len(coalition) > t)"),
+    ("users_alone", "not learned, condition=False)", "not learned)"),
+    (
+        "decoded_sums",
+        "sorted(g for cell in cells for g in cell) == list(range(G))",
+        "sorted(g for cell in cells for g in cell[:1]) == list(range(G))",
+    ),
+    ("decoded_sums", "range((count + 1) // 2)", "range(count // 2 + 1)"),
+    (
+        "decoded_sums",
+        "segments.inference_robustness(segments.separate(G))",
+        "segments.inference_robustness(segments.cyclic(G))",
+    ),
+    ("decoded_sums", "len(cells) == 1)", "len(cells) >= 1)"),
+    ("decoded_sums", "np.mean(real, axis=0)", "np.mean(real[1:], axis=0)"),
 ]
 
 
