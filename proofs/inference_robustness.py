@@ -108,6 +108,8 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(f"delta is 1 - 1/p for all G = 2 to 16, and as claimed for {theorem.held} of {theorem.cases}")
     by_ranks(report, tables)
     robustness = too_much(tables)
+    halves = all(kept(G, tuple(range(0, G, 2))) == G // 2 for G in GROUPS[::2])
+    report.agree("HET-REM1", "arithmetic", halves, "half of the translations keep the even groups, for every even G")
     six = {name: robustness[name] for name in ("G", "groups", "rows")}
     report.check((robustness["G"], robustness["rows"]) == (6, [1, 3, 5]), "the smallest is figure 7")
     found = "delta is 1 - 1/p, p the smallest prime factor"

@@ -43,6 +43,7 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.packing import bits_of
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.protocols import heterosag, secagg
 from secagg_spec.protocols import heterosag_costs as costs
 from secagg_spec.protocols.codec import encode
@@ -133,6 +134,12 @@ def user(report: Report) -> Finding:
             fewer = found.elements <= costs.secagg_user_masks(p.d, p.N).elements
             tally.add({"nbar": n, "Z": Z}, pairwise and own and fewer)
             report.check(found.masks == (2 * Z - 1) * n < 2 * p.N, "(b) a key for each mask of each segment")
+    for n, Z in product((3, 4), (2, 3)):
+        plan, everyone = Plan(equal(n, Z, Z)), tuple(range(n * Z))
+        sent = [plan.element(cell, everyone).masked[0] for cell in plan.parameters.parts if 0 in cell.members]
+        others = sorted(len(form.symbols) - 2 for form in sent)
+        right = others == [n - 1] + [2 * n - 1] * (Z - 1)
+        report.agree("HET-PROP2", "matrices", right, f"(b) the masks in what user 0 sends: {n}, {Z}")
     report.say(f"masks of a user: nbar - 1 or 2 nbar - 1 in {tally.held} of {tally.cases} plans")
     return Finding(tally.verdict, "O(m nbar) elements, in 2 N keys at most", tally.against)
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from secagg_spec.arithmetic import segments
@@ -46,7 +46,7 @@ CLAIMS = {
     "UNI-P1F": "enumeration",
     "UNI-DROPPED": "enumeration",
 }
-SIZES = range(2, 17)
+SIZES, BY_RANKS = range(2, 17), range(3, 8)
 LAST_ORDER, LAST_SEARCHED, LAST_BY_RANKS = 62, 7, 20
 
 
@@ -160,12 +160,30 @@ def dropped(report: Report) -> dict[str, Finding]:
             both.add(case, as_stated(Z, name, count, shares))
             if count == 1 and p == Z and name == "cyclic":
                 primes.add(case, {1 - share for share in shares} == {Fraction(Z - 2, Z)})
+        if Z in BY_RANKS:
+            report.agree(("HET-DROP", "UNI-DROPPED"), "library", all(map(shown_by_ranks, tables.values())), f"Z = {Z}")
     nine = Unions(segments.perfect(9))
     report.say(f"Z = 9, nobody, subgroup 0, and 0 and 1 dropped: {[str(nine.share(range(n))) for n in (0, 1, 2)]}")
     return {
         "HET-DROP": Finding(primes.verdict, "delta = (G - 2)/G with one group dropped, for prime G", primes.against),
         "UNI-DROPPED": Finding(both.verdict, "2/Z and 3/Z for perfect", both.against, extremes()),
     }
+
+
+def shown_by_ranks(unions: Unions) -> bool:
+    """Return whether ranks of what the server knows give the same largest shares, for each one or two that drop out."""
+    Z = unions.count
+    choices = [gone for count in (1, 2) if count + 1 < Z for gone in combinations(range(Z), count)]
+    return all(most_by_ranks(unions, gone) == unions.share(gone) for gone in choices)
+
+
+def most_by_ranks(unions: Unions, gone: Users) -> Fraction:
+    """Return the largest share of rows in which the sum of some of the others is in the span of the sums of cells."""
+    flint, left = package("flint"), [z for z in range(unions.count) if z not in gone]
+    known = [[[int(z in cell) for z in left] for cell in row if set(cell) - set(gone)] for row in unions.matrix]
+    asked = [chosen for chosen in product((0, 1), repeat=len(left)) if 0 < sum(chosen) < len(left)]
+    counts = [sum(flint.fmpz_mat([*sums, chosen]).rank() == len(sums) for sums in known) for chosen in asked]
+    return Fraction(max(counts), unions.count)
 
 
 def as_stated(Z: int, name: str, count: int, shares: set[Fraction]) -> bool:

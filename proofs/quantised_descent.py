@@ -251,6 +251,13 @@ def root(report: Report) -> Finding:
     """Decide (e): 0 is a midpoint of 2 and of 4 levels."""
     run = Run((2, 4), bound=HALF)
     found, squared = loss(run, 1, report), sigma_squared(run)
+    seen = sampled_loss(run)
+    report.agree(
+        "HET-THM2B",
+        "samples",
+        abs(seen - 7 / 72) < 0.004 and seen > squared**2,
+        f"(e) the mean of {DRAWS} is {seen:.4f}",
+    )
     report.check(found == squared / 2, "(e) at the optimum half of eta sigma^2 is attained")
     literal = found <= right(run, 1, squared**2)
     report.say(f"sigma^2 = {squared}: E F = {found}; with sigma = {squared} the bound is {right(run, 1, squared**2)}")

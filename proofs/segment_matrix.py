@@ -71,6 +71,11 @@ def prove(report: Report) -> dict[str, Finding]:
         pairs.add({"G": G}, max(together) <= 1)
         report.check(set(together) == {1}, f"(a) each two columns share a number once: G = {G}")
         where.add({"G": G}, all(alone(row) in allowed(G, at) for at, row in enumerate(table)))
+        met = all(
+            table[divmod(g + h - 1, G)[1]][g] == table[divmod(g + h - 1, G)[1]][h] for g, h in combinations(range(G), 2)
+        )
+        lone = all(table[divmod(2 * g - 1, G)[1]][g] == ALONE for g in range(G))
+        report.agree(("HET-P1", "HET-P2"), "arithmetic", met and lone, f"rows g + h - 1 and 2g - 1 modulo G: G = {G}")
         doubled = all(len(alone(row)) == twice(G, at) for at, row in enumerate(table))
         report.agree("HET-P3", "arithmetic", doubled, f"as many * as 2a = l + 1 has solutions: G = {G}")
     by_sums(report)
@@ -79,7 +84,7 @@ def prove(report: Report) -> dict[str, Finding]:
         "HET-ALG1": Finding(closed.verdict, "in row l, g is with l + 1 - g modulo G", closed.against),
         "HET-FIG2": figure(printed(segments.algorithm_1(5)), FIGURE_2),
         "HET-FIG7": figure(printed(segments.algorithm_1(6)), FIGURE_7),
-        "HET-TAB2": table_2(),
+        "HET-TAB2": table_2(report),
         "HET-EX4": example_4(),
         "HET-P1": Finding(stars.verdict, "one * in each column", stars.against),
         "HET-P2": Finding(pairs.verdict, "exactly one row", pairs.against),
@@ -132,8 +137,11 @@ def figure(found: str, wanted: str) -> Finding:
     return Finding("confirmed" if found == wanted else "refuted", found)
 
 
-def table_2() -> Finding:
+def table_2(report: Report) -> Finding:
     """Decide with whom group 0 of five sums each segment."""
+    rows = segments.algorithm_1(5)
+    partners = [[g for g in range(1, 5) if row[g] == row[0] != ALONE] for row in rows]
+    report.agree("HET-TAB2", "enumeration", partners == [[1], [2], [3], [4], []], "as the loops of algorithm 1 have it")
     cells = [next(cell for cell in row if 0 in cell) for row in segments.cyclic(5)]
     wanted = [(0, 1), (0, 2), (0, 3), (0, 4), (0,)]
     return Finding("confirmed" if cells == wanted else "refuted", f"group 0 is in the cells {cells}")

@@ -96,15 +96,17 @@ def prove(report: Report) -> dict[str, Finding]:
             "it is the probability for one given subgroup",
             any_of_them.against,
         ),
-        "HET-REM5": remark(),
+        "HET-REM5": remark(report),
         "HET-REM5L": polynomials(report),
         "HET-TAB3D": breach(report),
     }
 
 
-def remark() -> Finding:
+def remark(report: Report) -> Finding:
     """Decide the number of remark 5: n = 8 and p = 0.1."""
     exact = formula(8, Fraction(1, 10))
+    counted = sum(chance for counts, chance in fates(1, 8, Fraction(1, 10)) if counts == [1])
+    report.agree("HET-REM5", "enumeration", counted == Fraction(72, 10**8), "all 256 sets of survivors of eight users")
     numbers = {"given": str(exact), "any of 20": f"{float(1 - (1 - exact) ** 20):.3g}"}
     return Finding("confirmed" if exact == Fraction("7.2e-7") else "refuted", "72/10^8 exactly", numbers=numbers)
 
