@@ -6,6 +6,7 @@ Byzantine user is in its cell.
 B <= ceil(Z/4) - 1.
 (b) A subgroup with Byzantine users, however many, spoils one sum in each row; so users in subgroups of their own spoil
 most.
+(c) The median of the inputs of all users, in clear, tolerates any B below N/2, which is more, for groups of two or more.
 
 Idea. Only the set of subgroups with Byzantine users counts. All these sets are tried, of every size up to the bound
 and one more; larger ones spoil what smaller ones do. For all Z: the row with the fewest cells has ceil(Z/2) of them,
@@ -27,6 +28,7 @@ CLAIMS = {
     "HET-BYZ1": "enumeration",
     "HET-BYZ2": "enumeration",
     "HET-REM4A": "enumeration",
+    "HET-LESS": "arithmetic",
 }
 SIZES = range(2, 17)
 
@@ -70,7 +72,17 @@ def prove(report: Report) -> dict[str, Finding]:
         "HET-BYZ1": Finding(enough.verdict, "and it is tight for Z = 2 to 16", enough.against),
         "HET-BYZ2": Finding(grouped.verdict, "one sum in each row for each such group", grouped.against),
         "HET-REM4A": Finding(divided.verdict, "the same with subgroups", divided.against),
+        "HET-LESS": compared(),
     }
+
+
+def compared() -> Finding:
+    """Decide (c) for up to 200 groups of 2 to 12 users."""
+    tally = Tally()
+    for Z, n in product(range(2, 201), range(2, 13)):
+        of_users = ceil(Z * n / 2) - 1
+        tally.add({"G": Z, "n": n, "here": bound(Z), "median of users": of_users}, bound(Z) < of_users)
+    return Finding(tally.verdict, "a quarter of the groups, and half of the users", tally.against)
 
 
 def one_in_each_row(matrix: Matrix) -> bool:

@@ -138,7 +138,7 @@ def user(report: Report) -> Finding:
         plan, everyone = Plan(equal(n, Z, Z)), tuple(range(n * Z))
         sent = [plan.element(cell, everyone).masked[0] for cell in plan.parameters.parts if 0 in cell.members]
         others = sorted(len(form.symbols) - 2 for form in sent)
-        right = others == [n - 1] + [2 * n - 1] * (Z - 1)
+        right = others == [n - 1, *(2 * n - 1 for _ in range(1, Z))]
         report.agree("HET-PROP2", "matrices", right, f"(b) the masks in what user 0 sends: {n}, {Z}")
     report.say(f"masks of a user: nbar - 1 or 2 nbar - 1 in {tally.held} of {tally.cases} plans")
     return Finding(tally.verdict, "O(m nbar) elements, in 2 N keys at most", tally.against)

@@ -128,6 +128,7 @@ FALSIFIED = [
     ("byzantine_cells", "return ceil(Z / 4) - 1", "return max(ceil(Z / 4) - 2, 0)"),
     ("byzantine_cells", "len(row) - 2 * count", "len(row) - count"),
     ("byzantine_cells", "(Z + 1) // 2 - 2 * count", "Z // 2 - 2 * count"),
+    ("byzantine_cells", "ceil(Z * n / 2) - 1", "ceil(Z / 4) - 1"),
     ("cells_over_rounds", "all(len(users) >= LEAST for users in parts)", "all(len(users) > 1 for users in parts)"),
     ("cells_over_rounds", "if any(pattern) and users]", "if sum(pattern) == 1 and users]"),
     ("cells_over_rounds", "(-1, 0, 1), repeat=3)))", "(-1, 0, 1), repeat=3)))[:9]"),
