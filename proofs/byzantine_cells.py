@@ -6,7 +6,7 @@ Byzantine user is in its cell.
 B <= ceil(Z/4) - 1.
 (b) A subgroup with Byzantine users, however many, spoils one sum in each row; so users in subgroups of their own spoil
 most.
-(c) The median of the inputs of all users, in clear, tolerates any B below N/2, which is more, for groups of two or more.
+(c) The median of the inputs of all users, in clear, tolerates any B below N/2: that is more, for groups of two or more.
 
 Idea. Only the set of subgroups with Byzantine users counts. All these sets are tried, of every size up to the bound
 and one more; larger ones spoil what smaller ones do. For all Z: the row with the fewest cells has ceil(Z/2) of them,

@@ -8,7 +8,7 @@ the odd rows have two, in columns g and g + G/2, and the even rows none.
 (c) Group g has its own K in G - g segments and each lower one in one, so that K_g is used on 2(G - g) - 1 segments of n
 users; with subgroups, Z in the place of G. It is so for the repaired matrices as well.
 (d) Algorithm 2 as printed is algorithm 1 on all Z subgroups exactly when no group has more than two. With its counter s
-starting from d it always is.
+starting from d it always is. As printed, three subgroups of one group have the inference robustness 1/3, and not 2/3.
 
 Idea. (a) to (c) are counted. They hold for all G: a + b = l + 1 has for each two groups one solution l, and 2a = l + 1
 has for each group one l, and for each l one a when G is odd, two or none when G is even. So a group meets each other
@@ -21,6 +21,7 @@ two subgroups.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
 
@@ -199,6 +200,8 @@ def subgroups(report: Report) -> dict[str, Finding]:
             total = [sum(row[j] for row in counts) for j in range(sum(L))]
             rule = [2 * (sum(L) - j) - 1 for j in range(sum(L))]
             counted.add({"L": list(L), "matrix": name}, total == rule and counts == expected(sum(L)))
+    delta = segments.inference_robustness(cells_of(segments.algorithm_2((3,), lambda d: 0))).value
+    report.check(delta == Fraction(1, 3), "(d) as printed three subgroups of one group have delta 1/3, and not 2/3")
     report.check(as_printed.exact, "(d) right exactly when no group has more than two subgroups")
     report.say(f"algorithm 2 as printed is right for {as_printed.held} of {as_printed.cases} L, with d for all")
     numbers = {"L": as_printed.cases, "as printed": as_printed.held, "from d": as_printed.cases}
@@ -210,6 +213,21 @@ def subgroups(report: Report) -> dict[str, Finding]:
         "HET-ALG2": Finding(as_printed.verdict, "s must start from d", as_printed.against, numbers),
         "HET-LEM2": Finding(counted.verdict, "2(Z - j) - 1 segments of subgroups are of subgroup j", counted.against),
     }
+
+
+def cells_of(table: Table) -> Matrix:
+    """Return the cells that the entries of a matrix name."""
+    return tuple(
+        tuple(
+            sorted(
+                {
+                    (z,) if entry == ALONE else tuple(y for y in range(len(row)) if row[y] == entry)
+                    for z, entry in enumerate(row)
+                }
+            )
+        )
+        for row in table
+    )
 
 
 def named(L: tuple[int, ...]) -> list[list[tuple[int, int] | None]]:

@@ -303,6 +303,7 @@ FALSIFIED = [
     ("segment_matrix", "for most in (4, 2)]", "for most in (4, 3)]"),
     ("segment_matrix", "divmod(2 * g - 1, G)[1]", "divmod(2 * g, G)[1]"),
     ("segment_matrix", "[[1], [2], [3], [4], []]", "[[1], [2], [4], [3], []]"),
+    ("segment_matrix", "delta == Fraction(1, 3)", "delta == Fraction(2, 3)"),
     ("shamir", "hidden == (0 not in points)", "hidden"),
     ("shamir", "if leading_zero or c[-1]", "if c[-1]"),
     ("shamir", "secret + sum(c * x**k", "secret + sum(c * x**(k - 1)"),
