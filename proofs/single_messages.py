@@ -9,7 +9,7 @@ Statement.
     does not keep inputs private. What does is that all messages together say nothing but the sums that may be known;
     HeteroSAg has that.
 (c) In example 2 each message alone is independent of its input. All three together are not: the messages (0, 1, 4) of
-    the paper's own example fit one input only, (1, 0, 0).
+    the paper's own example fit one input only, (1, 0, 0). Messages 2 and 3 tell the mask of user 1 in one case of nine.
 
 Idea. (a) The law of x + Z is the same for all x in {0, ..., K - 1}^m exactly when that of Z does not change under
 translation by a difference of two x, and with K >= 2 these generate all vectors modulo R. Run for all sets of masks
@@ -114,6 +114,8 @@ def example(report: Report) -> Finding:
     bare = sum(len({x for x, sent in views if sent == y}) == 1 for y in {y for _, y in views})
     alike = [(a, b) for a, b in product(range(3), repeat=2) if divmod(a + b - 5, 6)[1] < 2]
     report.agree("HET-EX2P", "arithmetic", alike == [(0, 0)], "(c) Z_1 = x_2 + x_3 - 5 modulo 6 is below 2 for 0 and 0")
+    one_in_nine = 9 * sum(divmod(y[1] + y[2], D)[1] > 3 for _, y in views) == len(views)
+    report.check(one_in_nine, "(c) in one case of nine messages 2 and 3 add up to 4 or 5, which tells Z_1")
     report.check(alone, "(c) each message alone is independent of its input")
     report.say(
         f"(0, 1, 4) fits {sorted(fitting)}, of {len(same_sum)} inputs with that sum; {bare} such messages fit one input"

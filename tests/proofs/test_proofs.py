@@ -447,6 +447,7 @@ FALSIFIED = [
     ("single_messages", "(z, z, -2 * z), (3, 3, 3)", "(z, z, -2 * z), (1, 1, 1)"),
     ("single_messages", "if y == (0, 1, 4)}", "if y == (0, 1, 3)}"),
     ("single_messages", "a + b - 5, 6)", "a + b - 4, 6)"),
+    ("single_messages", "[1] > 3 for _, y", "[1] > 4 for _, y"),
     ("users_alone", "(len(coalition) >= t)", "(len(coalition) > t)"),
     ("users_alone", "not learned, condition=False)", "not learned)"),
     (
