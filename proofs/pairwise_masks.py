@@ -13,8 +13,10 @@ Statement, modulo every R, for masked inputs y_i = x_i + b_i + sum over j > i of
 
 Idea. The masking function and the unmasking function are run on coefficients: each symbol is one element of a vector.
 Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For all N:
-the masks of a pair occur in two rows, with opposite signs, so that (a) to (d) hold pair by pair. For (b) and (d), and
-for BASA's equations with N <= 5, the printed sums are written down with computer algebra besides, without the code.
+the mask of a pair of survivors stands in the sum once with + and once with -; that of a dropped i and a survivor j
+stands there with the sign of j, and what i would have added has the other one. So + removes it and - doubles it, pair
+by pair. For (b), (c) and (d), and for BASA's equations with N <= 5, the printed sums are written down with computer
+algebra besides, without the code.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
-    "HET-EQ5": "enumeration",
-    "HET-APPA1": "enumeration",
+    "HET-EQ5": "matrices",
+    "HET-APPA1": "matrices",
     "BAS-EQ5": "matrices",
     "BAS-EQ19": "matrices",
     "BAS-DROPS": "enumeration",
@@ -108,6 +110,7 @@ def prove(report: Report) -> dict[str, Finding]:
             minus.add(case | {"left": left}, np.array_equal(got, wanted))
             report.check(left == twice(system, dropped), f"(c) twice each mask is left: {case}")
     report.check(the_same_modulo_2(), "(c) modulo 2 both signs are one")
+    written_as_symbols(report)
     polynomials(report)
     of_each = minus.cases // len(MODULI)
     report.say(
@@ -127,6 +130,31 @@ def prove(report: Report) -> dict[str, Finding]:
         "BASA-EQ4": Finding(some.verdict, "masks between dropped users need not be counted", some.against),
         "BASA-FIG1": example(),
     }
+
+
+def written_as_symbols(report: Report) -> None:
+    """Decide (5), with both signs, and (14) on the symbols of the equations."""
+    for N in range(2, 6):
+        x, b, s, y = symbols(N)
+        for dropped in dropouts(N):
+            left = [i for i in range(N) if i not in dropped]
+            rest = sum(y[i] - b[i] - x[i] for i in left)
+            theirs = sum(y[i] - x[i] - b[i] for i in dropped)
+            twice_each = 2 * sum((1 if j < i else -1) * s[min(i, j), max(i, j)] for i in dropped for j in left)
+            kept = (rest + theirs).expand() == 0 and (rest - theirs - twice_each).expand() == 0
+            report.agree("HET-EQ5", "symbolic", kept, f"(b) and (c): N = {N}, dropped {dropped}")
+    x, b, s, y = symbols(3)
+    right = (y[1] + y[2] - (x[1] + x[2] + b[1] + b[2] - s[0, 1] - s[0, 2])).expand() == 0
+    report.agree("HET-APPA1", "symbolic", right, "equation (14)")
+
+
+def symbols(N: int) -> tuple[Any, Any, Any, Any]:
+    """Return inputs, self masks, pairwise masks and masked inputs of N users, as equation (4) has them."""
+    sympy = package("sympy")
+    x, b = (sympy.symbols(f"{name}0:{N}") for name in "xb")
+    s = {pair: sympy.Symbol("s_{}{}".format(*pair)) for pair in combinations(range(N), 2)}
+    signed = [sum(mask * ((i == low) - (i == high)) for (low, high), mask in s.items()) for i in range(N)]
+    return x, b, s, [x[i] + b[i] + signed[i] for i in range(N)]
 
 
 def written_out(system: Coefficients, i: int) -> UintArray:
@@ -185,17 +213,11 @@ def polynomials(report: Report) -> None:
 
 def by_algebra(N: int, dropped: Users) -> bool:
     """Return whether both sides of BASA's equation (4), with the y_u of (3), are one polynomial."""
-    sympy = package("sympy")
-    x, b = sympy.symbols(f"x:{N}"), sympy.symbols(f"b:{N}")
-    s = {(u, v): sympy.Symbol(f"s_{u}{v}") for u, v in combinations(range(N), 2)}
-
-    def masks(u: int, others: Users) -> Any:
-        return sum(s[u, v] for v in others if u < v) - sum(s[v, u] for v in others if u > v)
-
+    x, b, s, y = symbols(N)
     left = tuple(u for u in range(N) if u not in dropped)
-    y = {u: x[u] + b[u] + masks(u, tuple(range(N))) for u in left}
-    right = sum(y[u] - b[u] for u in left) + sum(masks(u, left) for u in dropped)
-    return bool(sympy.expand(right - sum(x[u] for u in left)) == 0)
+    known = sum(s[u, v] if u < v else -s[v, u] for u in dropped for v in left)
+    right = sum(y[u] - b[u] for u in left) + known
+    return bool((right - sum(x[u] for u in left)).expand() == 0)
 
 
 def rounds(report: Report) -> Finding:
