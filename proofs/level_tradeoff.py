@@ -9,7 +9,8 @@ quantised at the level c = 2^k.
     c = 2^22 on.
 
 Idea. (a) is the identity of proofs/quantiser_moments.py, at a midpoint for each level, with the code that rounds; (b)
-is the sum itself, in the code that maps, adds and decodes, at both ends of the range.
+is the sum itself, in the code that maps, adds and decodes, at both ends of the range; and again in integers alone, with
+the decoder as it is printed.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ def prove(report: Report) -> dict[str, Finding]:
         one = "fits" if decodes(Fraction(1), c) else "wraps"
         report.say(f"  2^{k:<2}   1/2^{k + 1:<2} = {1 / 2 ** (k + 1):.1e}        {float(limit):22.6f}   {one:>13}")
     first = next(k for k in EXPONENTS if not decodes(Fraction(1), 2**k))
+    printed = [wraps(sign * (BOUND + more)) == bool(more) for sign in (-1, 1) for more in (0, 1)]
+    first_level = next(k for k in EXPONENTS if wraps(2**k))
+    agreed = all(printed) and first_level == first
+    report.agree("UNI-LEVELS", "arithmetic", agreed, "the printed decoder has the same bound and the same first level")
     report.say(f"range over error is {2 * BOUND} at each level")
     numbers = {"B": BOUND, "level from which an entry of 1 wraps": 2**first}
     return {"UNI-LEVELS": Finding(tally.verdict, "rounding error and range halve together", tally.against, numbers)}
@@ -66,6 +71,13 @@ def decodes(entry: Fraction, c: int) -> bool:
     weighted = FIELD.multiply(residue, np.array([WEIGHT_LEVEL], dtype=np.uint64))
     total = dequantize(FIELD.sum(np.stack([weighted] * K)), level=c, ring=FIELD)
     return Fraction(float(total[0])) == TOTAL * entry
+
+
+def wraps(entry: int) -> bool:
+    """Return whether eq. (14), as printed, makes another number of the sum of K such integers with the weight c_g."""
+    residue = divmod(TOTAL * entry, DEFAULT_PRIME)[1]
+    decoded = residue if 2 * residue < DEFAULT_PRIME - 1 else residue - DEFAULT_PRIME
+    return decoded != TOTAL * entry
 
 
 def accepts(entry: Fraction, c: int) -> bool:

@@ -16,7 +16,7 @@ from secagg_spec.privacy import secagg as model
 from secagg_spec.protocols.secagg import Parameters
 
 CLAIMS = {
-    "UNI-COMPONENTS": "enumeration",
+    "UNI-COMPONENTS": "matrices",
 }
 GRAPHS = ((4, 2, 2), (4, 3, 3), (5, 2, 2), (5, 4, 4), (6, 2, 3), (6, 4, 5))
 """(N, k, t), on the order of the roster."""

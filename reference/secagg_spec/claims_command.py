@@ -190,7 +190,12 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
     }
     for name, text in fields.items():
         if text:
-            yield from textwrap.wrap(text, _WIDTH, initial_indent=f"  {name:<10} ", subsequent_indent=" " * 13)
+            yield from _wrapped(text, f"  {name:<10} ", " " * 13)
+
+
+def _wrapped(text: str, first: str, rest: str) -> Iterator[str]:
+    """Yield the lines of a text; an id is never cut at its hyphen."""
+    yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _methods(claim: Claim) -> str:
@@ -237,14 +242,11 @@ def _kinds(index: Index) -> Iterator[str]:
     for kind in dict.fromkeys(item.kind for item in index.items):
         items = [item for item in index.items if item.kind == kind]
         judged = sum(bool(item.claims) for item in items)
-        yield f"  {kind:<12} {len(items):>3}, {judged} with claims" + (
-            f", {len(items) - judged} with a reason" if judged < len(items) else ""
-        )
+        rest = f", {len(items) - judged} with a reason" if judged < len(items) else ""
+        yield f"  {kind:<12} {len(items):>3}, {judged} with claims{rest}"
         for item in items:
             told = ", ".join(item.claims) or f"none: {item.reason}"
-            yield from textwrap.wrap(
-                f"{item.name.partition(' ')[2]:>6}  {told}", _WIDTH, initial_indent="    ", subsequent_indent=" " * 12
-            )
+            yield from _wrapped(told, f"    {item.name.partition(' ')[2]:>6}  ", " " * 12)
 
 
 def _folder(texts: str) -> Path:
@@ -257,8 +259,10 @@ def _folder(texts: str) -> Path:
 def _text(folder: Path, index: Index) -> str:
     try:
         return (folder / index.text).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LedgerError(f"{index.text}: cannot be read: {error}") from None
+    except OSError as error:
+        raise LedgerError(f"--texts {folder}: {index.text} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LedgerError(f"--texts {folder}: {index.text} is no text in UTF-8") from None
 
 
 # ---------------------------------------------------------------------------------------------------- verifying
@@ -281,13 +285,12 @@ def _verify_one(book: Ledger, claim: Claim) -> int:
 def _print_outcome(outcome: Outcome) -> int:
     finding = outcome.finding
     print()
-    for line in textwrap.wrap(f"found: {finding.found}", _WIDTH):
-        print(line)
+    _print(_wrapped(finding.found, "found: ", "  "))
     second = f"; checked by {', '.join(finding.second)}" if finding.second else ""
     print(f"method: {finding.method}{second}")
     for name, data in (("fails for", finding.counterexample), ("numbers", finding.numbers)):
         if data:
-            _print(iter(textwrap.wrap(f"{name}: {_data(data)}", _WIDTH, subsequent_indent="  ")))
+            _print(_wrapped(_data(data), f"{name}: ", "  "))
     agrees = not outcome.differences
     print(f"verdict reached: {finding.verdict}{', as in the ledger' if agrees else ''}")
     for difference in outcome.differences:

@@ -124,11 +124,13 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
         papers[file.content["paper"]] = file.content["title"]
         for number, entry in enumerate(file.entries):
             claim = _claim(file.content["paper"], entry)
-            if claim.id in claims:
-                raise DuplicateClaim(f"{file.place(number, 'id')}: stands twice in the ledger")
+            _check_once(file, number, claims)
             claims[claim.id] = claim
     for file in files:
-        _check_references(file, claims, proofs)
+        for number, entry in enumerate(file.entries):
+            _check_names(file, number, claims[entry["id"]], proofs)
+            _check_links(file, number, claims[entry["id"]], claims)
+            _check_kind(file, number, claims[entry["id"]])
     return Ledger(MappingProxyType(claims), MappingProxyType(papers))
 
 
@@ -148,24 +150,34 @@ def _claim(paper: str, entry: Data) -> Claim:
     )
 
 
-def _check_references(file: EntryFile, claims: Mapping[str, Claim], proofs: Path) -> None:
-    """Check that what the entries of a file name is there, and that our own results are told apart."""
-    for number, entry in enumerate(file.entries):
-        claim = claims[entry["id"]]
-        for clause in claim.clauses:
-            if clause not in resources.clauses():
-                near = close_to(clause, resources.clauses())
-                raise UnknownClause(f"{file.place(number, 'clauses')}: the text has no clause {clause}; {near}")
-        if claim.proof and not (proofs / f"{claim.proof}.py").is_file():
-            near = close_to(claim.proof, proof_names(proofs))
-            raise MissingEvidence(f"{file.place(number, 'evidence')}: there is no proof {claim.proof!r}; {near}")
-        if claim.method in claim.second:
-            raise BrokenEntry(f"{file.place(number, 'second')}: {claim.method} is the method itself, and no second one")
-        if bool(claim.new) != (claim.paper == OURS):
-            wrong = "must not be given here" if claim.new else "is missing"
-            raise BrokenEntry(f"{file.place(number, 'new')}: {wrong}: it is for results of this project, {OURS}.toml")
-        for field, name in _dead(claim, claims):
-            raise DeadLink(f"{file.place(number, field)}: there is no {name}")
+def _check_once(file: EntryFile, number: int, claims: Mapping[str, Claim]) -> None:
+    if file.entries[number]["id"] in claims:
+        raise DuplicateClaim(f"{file.place(number, 'id')}: stands twice in the ledger")
+
+
+def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> None:
+    """Check that the clauses and the proof of an entry are there."""
+    for clause in claim.clauses:
+        if clause not in resources.clauses():
+            near = close_to(clause, resources.clauses())
+            raise UnknownClause(f"{file.place(number, 'clauses')}: the text has no clause {clause}; {near}")
+    if claim.proof and not (proofs / f"{claim.proof}.py").is_file():
+        near = close_to(claim.proof, proof_names(proofs))
+        raise MissingEvidence(f"{file.place(number, 'evidence')}: there is no proof {claim.proof!r}; {near}")
+
+
+def _check_links(file: EntryFile, number: int, claim: Claim, claims: Mapping[str, Claim]) -> None:
+    for field, name in _dead(claim, claims):
+        raise DeadLink(f"{file.place(number, field)}: there is no {name}")
+
+
+def _check_kind(file: EntryFile, number: int, claim: Claim) -> None:
+    """Check that a second method is another one, and that our own results are told apart."""
+    if claim.method in claim.second:
+        raise BrokenEntry(f"{file.place(number, 'second')}: {claim.method} is the method itself, and no second one")
+    if bool(claim.new) != (claim.paper == OURS):
+        wrong = "must not be given here" if claim.new else "is missing"
+        raise BrokenEntry(f"{file.place(number, 'new')}: {wrong}: it is for results of this project, {OURS}.toml")
 
 
 def _dead(claim: Claim, claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:

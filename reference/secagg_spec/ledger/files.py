@@ -60,24 +60,30 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BrokenFile(_not_toml(path.name, " ".join(str(error).split()))) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BrokenFile(f"{path.name} cannot be read: {' '.join(str(error).split())}") from None
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BrokenFile(_not_toml(path.name, text, " ".join(str(error).split()))) from None
     head, lines = line_numbers(text, table)
     source = EntryFile(path.name, content, table, label, lines)
-    for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / schema)):
-        raise _fault(source, head, where, fault)
+    _check_form(source, head, schema)
     if content["paper"] != path.stem:
         name = f"{path.name}:{head['paper']}: paper = {content['paper']!r}"
         raise BrokenEntry(f"{name}: must be the name of the file, {path.stem!r}")
     return source
 
 
-def _not_toml(file: str, fault: str) -> str:
+def _not_toml(file: str, text: str, fault: str) -> str:
     at = _AT_LINE.search(fault)
-    return f"{file}:{at[1]} is not TOML: {_AT_LINE.sub('', fault)}" if at else f"{file} is not TOML: {fault}"
+    line = at[1] if at else len(text.splitlines())
+    return f"{file}:{line}: is not TOML: {_AT_LINE.sub('', fault)}"
+
+
+def _check_form(source: EntryFile, head: Mapping[str, int], schema: str) -> None:
+    for where, fault in schemas.faults(source.content, schemas.load(resources.root("spec") / schema)):
+        raise _fault(source, head, where, fault)
 
 
 def _fault(source: EntryFile, head: Mapping[str, int], where: Sequence[str | int], fault: str) -> LedgerError:

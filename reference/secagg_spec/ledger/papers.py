@@ -6,14 +6,14 @@ Source: spec/ledger.md, section 4 (CLM-10 to CLM-12); spec/papers/schema.json.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
 from secagg_spec.ledger.entries import OURS, Ledger, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
-from secagg_spec.ledger.files import EntryFile, read
+from secagg_spec.ledger.files import Data, EntryFile, read
 
 SECTION = "section"
 
@@ -84,10 +84,14 @@ def load(book: Ledger, folder: Path | None = None) -> Mapping[str, Index]:
     folder = resources.root("spec") / "papers" if folder is None else folder
     indices = [_index(path, book) for path in sorted(folder.glob("*.toml"))]
     found = {index.paper: index for index in indices}
+    _check_papers(folder, book, found)
+    return found
+
+
+def _check_papers(folder: Path, book: Ledger, found: Collection[str]) -> None:
     for paper in book.papers:
         if paper != OURS and paper not in found:
             raise Incomplete(f"{folder.name}/{paper}.toml is missing: the ledger has claims of {paper}")
-    return found
 
 
 def _index(path: Path, book: Ledger) -> Index:
@@ -95,7 +99,7 @@ def _index(path: Path, book: Ledger) -> Index:
     paper = file.content["paper"]
     if paper not in book.papers:
         raise BrokenFile(f"{path.name}: the ledger has no paper {paper!r}; it has {', '.join(book.papers)}")
-    patterns = tuple((entry["kind"], _compiled(path.name, entry["expression"])) for entry in file.content["pattern"])
+    patterns = tuple(_pattern(path, entry) for entry in file.content["pattern"])
     items = tuple(
         Item(entry["name"], tuple(entry.get("claims", ())), one_line(entry.get("reason", ""))) for entry in file.entries
     )
@@ -103,14 +107,19 @@ def _index(path: Path, book: Ledger) -> Index:
     return Index(paper, file.content["text"], patterns, items)
 
 
-def _compiled(file: str, expression: str) -> re.Pattern[str]:
+def _pattern(path: Path, entry: Data) -> tuple[str, re.Pattern[str]]:
+    """Return the kind of items and the expression that finds them; the number is its one group."""
+    expression = entry["expression"]
+    lines = path.read_text(encoding="utf-8").splitlines()
+    line = next((number for number, text in enumerate(lines, 1) if expression in text), 1)
+    place = f"{path.name}:{line}: pattern: {expression!r}"
     try:
         pattern = re.compile(expression, re.MULTILINE)
     except re.error as error:
-        raise BrokenEntry(f"{file}: pattern: {expression!r} is no regular expression: {error}") from None
+        raise BrokenEntry(f"{place} is no regular expression: {error}") from None
     if pattern.groups != 1:
-        raise BrokenEntry(f"{file}: pattern: {expression!r} must have one group, the number, and has {pattern.groups}")
-    return pattern
+        raise BrokenEntry(f"{place} must have one group, the number, and has {pattern.groups}")
+    return entry["kind"], pattern
 
 
 def _check_items(file: EntryFile, items: tuple[Item, ...], book: Ledger, paper: str) -> None:
@@ -121,12 +130,19 @@ def _check_items(file: EntryFile, items: tuple[Item, ...], book: Ledger, paper: 
             raise DuplicateClaim(f"{file.place(number, 'name')}: stands twice in the index")
         seen.add(item.name)
         for claim in item.claims:
-            if claim not in book.claims:
-                near = close_to(claim, own)
-                raise DeadLink(f"{file.place(number, 'claims')}: there is no claim {claim}; {near}")
-            if claim not in own:
-                other = book.claim(claim).paper
-                raise DeadLink(f"{file.place(number, 'claims')}: {claim} is a claim of {other}, not of {paper}")
-    left = sorted(own - {claim for item in items for claim in item.claims})
+            _check_claim(f"{file.place(number, 'claims')}", claim, own, book)
+    _check_all_named(file.name, items, own)
+
+
+def _check_claim(place: str, claim: str, own: Collection[str], book: Ledger) -> None:
+    if claim not in book.claims:
+        raise DeadLink(f"{place}: there is no claim {claim}; {close_to(claim, own)}")
+    if claim not in own:
+        first = next(iter(own))
+        raise DeadLink(f"{place}: {claim} is a claim of {book.claim(claim).paper}, not of {book.claim(first).paper}")
+
+
+def _check_all_named(file: str, items: tuple[Item, ...], own: Collection[str]) -> None:
+    left = sorted(set(own) - {claim for item in items for claim in item.claims})
     if left:
-        raise Incomplete(f"{file.name}: no item names {', '.join(left)}")
+        raise Incomplete(f"{file}: no item names {', '.join(left)}")

@@ -78,16 +78,21 @@ class Tally:
     @property
     def verdict(self) -> str:
         """Confirmed: always held. Conditional: held wherever the condition holds. Refuted: failed even there."""
-        if not self.cases:
-            return "open"
-        if self.held == self.cases:
-            return "confirmed"
-        return "refuted" if self.breaches or not self.held else "conditional"
+        return _verdict(self.cases, self.held, self.breaches)
 
     @property
     def exact(self) -> bool:
         """Whether the claim held in exactly the cases in which the condition does."""
         return not self.breaches and not self.spared
+
+
+def _verdict(cases: int, held: int, breaches: int) -> str:
+    """Return the verdict on a claim of which so many cases were run; open without any (CLM-07)."""
+    if not cases:
+        return "open"
+    if held == cases:
+        return "confirmed"
+    return "refuted" if breaches or not held else "conditional"
 
 
 class Report:
@@ -219,14 +224,19 @@ def run(proof: Proof, say: Callable[[str], None] = lambda line: None) -> dict[st
         raise type(error)(f"proofs/{proof.name}.py: {error}") from error
     except Exception as error:
         raise ProofFailed(f"proofs/{proof.name}.py broke: {type(error).__name__}: {one_line(error)}") from error
-    if set(findings) != set(proof.claims):
-        raise BrokenProof(f"proofs/{proof.name}.py finds {sorted(findings)} and names {sorted(proof.claims)}")
-    if not report.checks:
-        raise BrokenProof(f"proofs/{proof.name}.py checked nothing")
+    _check_evidence(proof, report, findings)
     second = _second(proof, report.agreed)
     return {
         claim: replace(finding, method=proof.claims[claim], second=second[claim]) for claim, finding in findings.items()
     }
+
+
+def _check_evidence(proof: Proof, report: Report, findings: Mapping[str, Finding]) -> None:
+    """Refuse what is no evidence (CLM-06)."""
+    if set(findings) != set(proof.claims):
+        raise BrokenProof(f"proofs/{proof.name}.py finds {sorted(findings)} and names {sorted(proof.claims)}")
+    if not report.checks:
+        raise BrokenProof(f"proofs/{proof.name}.py checked nothing")
 
 
 def _second(proof: Proof, agreed: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -252,11 +262,11 @@ class Outcome:
     def differences(self) -> tuple[str, ...]:
         """What the entry says otherwise than the proof; empty when they agree."""
         fields = ("verdict", "counterexample", "numbers", "method", "second")
-        pairs = ((name, getattr(self.claim, name), getattr(self.finding, name)) for name in fields)
+        pairs = ((name, _plain(getattr(self.claim, name)), _plain(getattr(self.finding, name))) for name in fields)
         return tuple(
-            f"{name}: the ledger says {_plain(stated)}, the proof finds {_plain(found)}"
+            f"{name}: the ledger says {stated}, the proof finds {found}"
             for name, stated, found in pairs
-            if _plain(stated) != _plain(found)
+            if stated != found
         )
 
 

@@ -1,0 +1,193 @@
+"""The entries of the ledger: what is refused, in one clear line each, and what the real ones have."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+from secagg_spec import ledger, resources, schemas
+from secagg_spec.ledger import (
+    BrokenEntry,
+    BrokenFile,
+    Claim,
+    DeadLink,
+    DuplicateClaim,
+    LedgerError,
+    MissingEvidence,
+    UnknownClause,
+)
+from tests.ledger.forms import HEAD, entry, load
+
+
+def test_a_good_entry_is_read(tmp_path: Path) -> None:
+    book = load(tmp_path, HEAD + entry(statement='"""\nOne\n  is one."""', clauses='["MDS-02"]'))
+    claim = book.claim("TST-1")
+    assert (claim.paper, claim.statement, claim.clauses, claim.proof) == (
+        "test",
+        "One is one.",
+        ("MDS-02",),
+        "field_size",
+    )
+    assert book.of("test") == (claim,)
+
+
+ONE = "counterexample = { q = 5 }\n"
+BAD = [
+    ("paper = ", BrokenFile, "is not TOML: "),
+    ('paper = "test"\n' + entry(), BrokenEntry, "title: is missing"),
+    (
+        'paper = "else"\ntitle = "A paper"\n' + entry(),
+        BrokenEntry,
+        "paper = 'else': must be the name of the",
+    ),
+    (HEAD + "claim = 3", BrokenEntry, "claim: must be of type array, and is 3"),
+    (HEAD + "claim = [3]", BrokenEntry, "claim 1: must be of type object, and is 3"),
+    (HEAD + "claim = []", BrokenEntry, "claim: must not be empty"),
+    (
+        HEAD + "more = 1\n" + entry(),
+        BrokenEntry,
+        "more: there is no such field; the fields are paper, title",
+    ),
+    (
+        HEAD + entry(verdict='"proven"'),
+        BrokenEntry,
+        "TST-1: verdict: 'proven' is not one of confirmed, cond",
+    ),
+    (HEAD + entry(verdict="3"), BrokenEntry, "TST-1: verdict: must be of type string, and is 3"),
+    (HEAD + entry(verdict=None), BrokenEntry, "TST-1: verdict: is missing"),
+    (HEAD + entry(kind='"theorem"'), BrokenEntry, "TST-1: kind: 'theorem' is not one of definition, ident"),
+    (HEAD + entry(id=None), BrokenEntry, "claim 1: id: is missing"),
+    (HEAD + entry(id='"one"'), BrokenEntry, "one: id: 'one' does not fit the pattern"),
+    (HEAD + entry(statement='" "'), BrokenEntry, "TST-1: statement: must not be empty"),
+    (HEAD + entry(proved='"yes"'), BrokenEntry, "TST-1: proved: there is no such field; the fields are id"),
+    (HEAD + entry(verdict='"conditional"'), BrokenEntry, "TST-1: condition: is missing"),
+    (
+        HEAD + entry(verdict='"conditional"', condition='"x"', matters='"x"'),
+        BrokenEntry,
+        "TST-1: counterexample: is missing",
+    ),
+    (HEAD + entry(verdict='"refuted"', repair='"x"', matters='"x"'), BrokenEntry, "TST-1: counterexample: is missing"),
+    (HEAD + entry(verdict='"refuted"') + ONE, BrokenEntry, "TST-1: repair: is missing"),
+    (HEAD + entry(verdict='"imprecise"'), BrokenEntry, "TST-1: repair: is missing"),
+    (HEAD + entry(verdict='"imprecise"', repair='"x"'), BrokenEntry, "TST-1: matters: is missing"),
+    (HEAD + entry(verdict='"refuted"', repair='"x"') + ONE, BrokenEntry, "TST-1: matters: is missing"),
+    (HEAD + entry(method=None), BrokenEntry, "TST-1: method: is missing"),
+    (HEAD + entry(scope=None), BrokenEntry, "TST-1: scope: is missing"),
+    (HEAD + entry(method='"library"'), BrokenEntry, "TST-1: method: 'library' is not one of symbolic, matrices"),
+    (HEAD + entry(second='["guess"]'), BrokenEntry, "TST-1: second: 0: 'guess' is not one of symbolic, matrices"),
+    (HEAD + entry(second="[]"), BrokenEntry, "TST-1: second: must not be empty"),
+    (HEAD + entry(second='["enumeration"]'), BrokenEntry, "TST-1: second: enumeration is the method itself, and no s"),
+    (HEAD + entry(evidence='{ none = "x" }'), BrokenEntry, "TST-1: method: must not be given here"),
+    (HEAD + entry(new='"x"'), BrokenEntry, "TST-1: new: must not be given here: it is for results of this project"),
+    (HEAD + entry(note='"as in MDS-98"'), DeadLink, "TST-1: note: there is no claim or clause MDS-98"),
+    (HEAD + entry(scope='"as in TST-2"'), DeadLink, "TST-1: scope: there is no claim or clause TST-2"),
+    (HEAD + entry(repair='"see spec/lightsecag.md"'), DeadLink, "TST-1: repair: there is no file spec/lightsecag.md"),
+    (HEAD + entry(verdict='"unconfirmed"'), BrokenEntry, "TST-1: numbers: is missing"),
+    (HEAD + entry() + ONE, BrokenEntry, "TST-1: counterexample: must not be given here"),
+    (HEAD + entry(evidence=None), MissingEvidence, "TST-1: evidence: is missing"),
+    (HEAD + entry(evidence="{}"), MissingEvidence, "TST-1: evidence: has 0 fields"),
+    (HEAD + entry(evidence='{ proof = "a", none = "b" }'), MissingEvidence, "TST-1: evidence: has 2 fields"),
+    (
+        HEAD + entry(evidence='{ none = "" }', method=None, scope=None),
+        MissingEvidence,
+        "TST-1: evidence: none: must not be empty",
+    ),
+    (
+        HEAD + entry(evidence='{ proof = "../x" }'),
+        MissingEvidence,
+        "TST-1: evidence: proof: '../x' does not",
+    ),
+    (
+        HEAD + entry(evidence='{ proof = "field_sise" }'),
+        MissingEvidence,
+        "there is no proof 'field_sise'; close to it: f",
+    ),
+    (
+        HEAD + entry(verdict='"open"', method=None, scope=None),
+        MissingEvidence,
+        "TST-1: evidence: none: is missing",
+    ),
+    (
+        HEAD + entry(clauses='["MDS-99"]'),
+        UnknownClause,
+        "TST-1: clauses: the text has no clause MDS-99; clo",
+    ),
+    (HEAD + entry(clauses='["MDS"]'), BrokenEntry, "TST-1: clauses: 0: 'MDS' does not fit the pattern"),
+    (HEAD + entry(clauses='["MDS-01", "MDS-01"]'), BrokenEntry, "TST-1: clauses: names something twice"),
+    (HEAD + entry() + entry(), DuplicateClaim, "TST-1: id: stands twice in the ledger"),
+]
+
+
+@pytest.mark.requirement("CLM-01", "CLM-02", "CLM-03", "CLM-04", "CLM-09", "CLM-13")
+@pytest.mark.parametrize(("text", "kind", "said"), BAD)
+def test_a_bad_file_is_refused_in_one_line_with_its_number(
+    text: str, kind: type[LedgerError], said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(LedgerError) as raised:
+        load(tmp_path, text)
+    assert type(raised.value) is kind
+    told = re.fullmatch(r"test\.toml(?::(\d+))?:? (.*)", str(raised.value))
+    assert told
+    assert said in told[2]
+    assert told[1]
+    field = re.search(r"TST-1: (\w+):", told[2])
+    line = text.splitlines()[int(told[1]) - 1]
+    assert line.startswith((field[1], "[[claim]]") if field else ("paper", "claim", "more", "[[claim]]", "id"))
+
+
+@pytest.mark.requirement("CLM-02", "CLM-04")
+def test_one_id_in_two_files_is_refused(tmp_path: Path) -> None:
+    load(tmp_path, HEAD + entry())
+    with pytest.raises(DuplicateClaim, match=r"^two\.toml:4: TST-1: id: stands twice"):
+        load(tmp_path, HEAD.replace("test", "two") + entry(), "two.toml")
+
+
+@pytest.mark.requirement("CLM-13")
+def test_a_result_of_this_project_says_what_it_adds(tmp_path: Path) -> None:
+    head = HEAD.replace("test", "derived")
+    with pytest.raises(BrokenEntry, match=r"^derived\.toml:3: TST-1: new: is missing"):
+        load(tmp_path, head + entry(), "derived.toml")
+    assert load(tmp_path, head + entry(new='"more"'), "derived.toml").claim("TST-1").new == "more"
+
+
+@pytest.mark.requirement("CLM-04")
+def test_the_line_is_that_of_the_field_behind_texts_of_several_lines(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + entry(statement='"""\nkind = 3\n[[claim]]\n"""', numbers="{ q = 1 }")
+        + "[claim.counterexample]\nkind = 1\n"
+    )
+    with pytest.raises(BrokenEntry, match=r"^test\.toml:17: TST-1: counterexample: must not be given here"):
+        load(tmp_path, text)
+    text = HEAD + entry(id='"TST-0"', statement="""'''\n[[claim]]\n'''""") + entry(kind='"theorem"')
+    with pytest.raises(BrokenEntry, match=r"^test\.toml:19: TST-1: kind: 'theorem' is not one of"):
+        load(tmp_path, text)
+
+
+def test_a_folder_without_claims_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BrokenFile, match="holds no claims"):
+        ledger.load(tmp_path)
+    (tmp_path / "test.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BrokenFile, match=r"^test\.toml cannot be read: "):
+        ledger.load(tmp_path)
+
+
+SCHEMA = schemas.load(resources.root("spec") / "claims" / "schema.json")
+
+
+def test_the_schema_knows_the_verdicts_and_the_fields_of_a_claim() -> None:
+    properties = SCHEMA["properties"]["claim"]["items"]["properties"]
+    assert tuple(properties["verdict"]["enum"]) == ledger.VERDICTS
+    fields = {field.name for field in dataclasses.fields(Claim)} - {"paper", "proof", "no_proof"}
+    assert set(properties) == fields | {"evidence"}
+
+
+def test_the_ledger_holds_the_claims_and_each_has_a_proof_or_is_open() -> None:
+    book = ledger.load()
+    assert set(book.papers) == {path.stem for path in (resources.root("spec") / "claims").glob("*.toml")}
+    open_ones = {claim.id for claim in book.claims.values() if claim.verdict == "open"}
+    assert {claim.id for claim in book.claims.values() if not claim.proof} == open_ones
+    assert open_ones == {"BAS-38X", "BAS-HYP", "BASA-ABE", "HET-54X", "HET-FIG34", "HET-REM6", "MRS-APP"}

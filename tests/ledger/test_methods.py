@@ -1,0 +1,167 @@
+"""Proofs as programs: what counts as evidence, methods and second ones, and the verdict that counted cases give."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from secagg_spec import ledger, resources, schemas
+from secagg_spec.ledger import BrokenProof, MissingEvidence, ProofFailed, Tally
+from tests.ledger.forms import HEAD, entry, load
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CLAIMS = (", "SyntaxError"),
+        ("CLAIMS = {}", "prove"),
+        ("CLAIMS = ('TST-1',)\ndef prove(report): ...", "ValueError"),
+        ("def prove(report): return {}", "CLAIMS"),
+        ("import nothing_of_this_name", "ModuleNotFoundError"),
+    ],
+)
+def test_a_file_that_is_no_proof_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(text, encoding="utf-8")
+    with pytest.raises(BrokenProof, match=rf"^bad\.py is no proof: .*{said}") as raised:
+        ledger.load_proof("bad", tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.requirement("CLM-06")
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        ("return {}", BrokenProof, r"finds \[\] and names \['TST-1'\]"),
+        ("return {'TST-1': None}", BrokenProof, "checked nothing"),
+        ("return 1 // 0", ledger.ProofFailed, "broke: ZeroDivisionError"),
+        ("report.check(1 == 2, 'one is two')", ledger.ProofFailed, "this does not hold: one is two"),
+    ],
+)
+def test_a_proof_that_proves_nothing_does_not_pass(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        f"CLAIMS = {{'TST-1': 'symbolic'}}\ndef prove(report):\n    {text}\n", encoding="utf-8"
+    )
+    with pytest.raises(kind, match=said):
+        ledger.run(ledger.load_proof("bad", tmp_path))
+
+
+def test_loading_a_proof_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text("CLAIMS = {}\ndef prove(report): ...\n", encoding="utf-8")
+    ledger.load_proof("good", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["good.py"]
+
+
+def test_a_proof_that_does_not_decide_the_claim_is_refused() -> None:
+    claim = dataclasses.replace(ledger.load().claim("BAS-Q"), proof="thresholds")
+    with pytest.raises(BrokenProof, match=r"thresholds\.py decides BAS-UT, and not BAS-Q"):
+        ledger.verify(claim)
+
+
+def test_a_claim_without_a_proof_says_why(tmp_path: Path) -> None:
+    book = load(tmp_path, HEAD + entry(verdict='"open"', evidence='{ none = "needs a run" }', method=None, scope=None))
+    with pytest.raises(MissingEvidence, match="TST-1 has no proof: needs a run"):
+        ledger.verify(book.claim("TST-1"))
+
+
+@pytest.mark.requirement("CLM-05", "CLM-07")
+@pytest.mark.parametrize(
+    ("cases", "verdict", "exact"),
+    [
+        ([], "open", True),
+        ([(True, True)], "confirmed", True),
+        ([(True, True), (True, False)], "confirmed", False),
+        ([(True, True), (False, False)], "conditional", True),
+        ([(True, True), (False, True)], "refuted", False),
+        ([(False, False)], "refuted", True),
+        ([(True, False), (False, False)], "conditional", False),
+    ],
+)
+def test_a_tally_reaches_the_verdict(cases: list[tuple[bool, bool]], verdict: str, exact: bool) -> None:
+    tally = Tally()
+    for number, (holds, condition) in enumerate(cases):
+        tally.add({"case": number}, holds, condition=condition)
+    assert (tally.verdict, tally.exact) == (verdict, exact)
+    failing = [number for number, (holds, _) in enumerate(cases) if not holds]
+    assert tally.against == ({"case": failing[0]} if failing else None)
+
+
+TWICE = '''"""One is one."""
+from secagg_spec.ledger import Finding
+CLAIMS = {{"TST-1": "{method}", "TST-2": "symbolic"}}
+def prove(report):
+    report.check(True, "one is one")
+    {agree}
+    return {{name: Finding("confirmed", "it is") for name in CLAIMS}}
+'''
+
+
+def found(folder: Path, agree: str, method: str = "enumeration") -> dict[str, ledger.Finding]:
+    """What a proof finds that checks something in a second way."""
+    (folder / "twice.py").write_text(TWICE.format(method=method, agree=agree), encoding="utf-8")
+    return ledger.run(ledger.load_proof("twice", folder))
+
+
+@pytest.mark.requirement("CLM-08")
+def test_a_finding_has_the_methods_that_were_run(tmp_path: Path) -> None:
+    agree = "report.agree('TST-1', 'library', True, 'x'); report.agree(['TST-1', 'TST-2'], 'matrices', 1 == 1, 'y')"
+    findings = found(tmp_path, agree)
+    assert [(one.method, one.second) for one in findings.values()] == [
+        ("enumeration", ("matrices", "library")),
+        ("symbolic", ("matrices",)),
+    ]
+
+
+@pytest.mark.requirement("CLM-05", "CLM-08")
+@pytest.mark.parametrize(
+    ("fields", "differing"),
+    [
+        ({}, []),
+        ({"method": "symbolic"}, ["method"]),
+        ({"second": ()}, ["second"]),
+        ({"second": ("matrices", "library")}, ["second"]),
+        ({"verdict": "open", "numbers": {"q": 5}}, ["verdict", "numbers"]),
+    ],
+)
+def test_an_entry_that_says_otherwise_than_its_proof_is_told(
+    tmp_path: Path, fields: dict[str, Any], differing: list[str]
+) -> None:
+    finding = found(tmp_path, "report.agree('TST-1', 'library', True, 'x')")["TST-1"]
+    claim = load(tmp_path, HEAD + entry(second='["library"]')).claim("TST-1")
+    differences = ledger.Outcome(dataclasses.replace(claim, **fields), finding).differences
+    assert [text.partition(":")[0] for text in differences] == differing
+
+
+@pytest.mark.requirement("CLM-06", "CLM-08", "CLM-09")
+@pytest.mark.parametrize(
+    ("agree", "kind", "said"),
+    [
+        ("report.agree('TST-1', 'library', False, 'x')", ProofFailed, "by a second method, library: x"),
+        ("report.agree('TST-3', 'library', True, 'x')", BrokenProof, "agrees on TST-3, which it does not decide"),
+        ("report.agree('TST-1', 'guess', True, 'x')", BrokenProof, "TST-1: 'guess' is no method; the methods are sym"),
+        ("report.agree('TST-1', 'enumeration', True, 'x')", BrokenProof, "enumeration is the method itself, and no"),
+    ],
+)
+def test_a_second_method_that_is_none_is_refused(tmp_path: Path, agree: str, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        found(tmp_path, agree)
+
+
+@pytest.mark.requirement("CLM-08")
+@pytest.mark.parametrize("method", ["guess", "library", ""])
+def test_an_unknown_method_of_a_proof_is_refused(tmp_path: Path, method: str) -> None:
+    with pytest.raises(BrokenProof, match=rf"^twice\.py: CLAIMS: TST-1: '{method}' is no method; the methods are sym"):
+        found(tmp_path, "pass", method)
+
+
+def test_the_text_and_the_schema_know_the_methods() -> None:
+    fields = schemas.load(resources.root("spec") / "claims" / "schema.json")["properties"]["claim"]["items"][
+        "properties"
+    ]
+    assert tuple(fields["second"]["items"]["enum"]) == tuple(ledger.METHODS)
+    assert [*fields["method"]["enum"], "library"] == list(ledger.METHODS)
+    page = (resources.root("spec") / "ledger.md").read_text(encoding="utf-8")
+    rows = page.partition("| method | what is done |")[2].partition("\n\n")[0]
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows.splitlines()[2:]] == list(ledger.METHODS)
