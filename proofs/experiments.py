@@ -24,7 +24,7 @@ _PARTS = {"BASA-RUN": _BASA}
 """A claim that consists of others, whose statements are its own."""
 CLAIMS = dict.fromkeys(
     (
-        *("BAS-FIG1", "BAS-FIG2"),
+        *("BAS-FIG1", "BAS-FIG2", "BAS-THM1R", "HET-THM2R", "MRS-THM2R", "UNI-CONVRUNS"),
         *("HET-EXP1", "HET-EXP2", "HET-EXP2F", "HET-DIRICHLET"),
         *("MRS-ACC", "MRS-ACC2", "MRS-ACC3", "MRS-FIG1", "MRS-FIG4", "UNI-INVERT"),
         *("BASA-RUN", *_BASA, "BASA-FIG3A", "BASA-FIG3B"),

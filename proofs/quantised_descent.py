@@ -17,6 +17,8 @@ independently, the mean over users of E x_i is grad F, and s_i^2 bounds E||x_i -
     eta V. A smaller eta makes eta V smaller when gradients are quantised. When updates theta_i - theta are, as in
     equation (2), within a fixed range, the noise is not multiplied by eta and a smaller eta makes it larger: on
     theta^2/2 its lasting variance is v/(eta (2 - eta)), and that of quantised gradients eta v/(2 - eta).
+(g) Without convexity the mean over t < J of E||grad F(theta_t)||^2 is at most 2 (F(theta_0) - inf F)/(eta J) + L eta V:
+    the first inequality below gives (eta/2) ||g||^2 <= F - E F(theta') + (L eta^2/2) V, which is added over the steps.
 
 Idea of (a). E||p' - grad F||^2 <= V: errors of rounding have mean 0 given the x_i, and those of users are independent.
 By smoothness, eta L <= 1 and convexity, with g = grad F(theta) and D = theta - theta*,
@@ -130,6 +132,12 @@ def loss(run: Run, J: int, report: Report) -> Fraction:
     return run.L / 2 * sum((p * (total / J) ** 2 for law in laws for (_, total), p in law.items()), Fraction(0))
 
 
+def steepness(run: Run, J: int, report: Report) -> Fraction:
+    """Return the mean over t < J of E||grad F(theta_t)||^2."""
+    laws = [steps(run, k, t, report) for k, t in product(range(2), range(J))]
+    return run.L**2 / J * sum((p * theta**2 for law in laws for (theta, _), p in law.items()), Fraction(0))
+
+
 def right(run: Run, J: int, noise: Fraction) -> Fraction:
     """Return the right side of the bound with `noise` in place of V."""
     return 2 * run.start**2 / (2 * run.eta * J) + run.eta * noise
@@ -190,6 +198,8 @@ def theorem(report: Report) -> Finding:
         case = described(run, J) | {"E F": str(found), "bound": str(right(run, J, noise))}
         tally.add(case, found <= right(run, J, noise), condition=run.sampled_alike)
         report.check(found <= right(run, J, noise + run.s**2), f"(a) with V in place of sigma^2: {case}")
+        flat = 2 * run.L * run.start**2 / (run.eta * J) + run.L * run.eta * (noise + run.s**2)
+        report.check(steepness(run, J, report) <= flat, f"(g) the mean squared gradient: {case}")
     report.say(f"Theorem 2: holds in {tally.held} of {tally.cases} runs, and in all without noise of samples")
     return Finding(tally.verdict, "the variance of samples is missing", tally.against)
 
