@@ -30,6 +30,7 @@ from docs.pages import (
     proofs,
     requirements,
     targets,
+    watch,
 )
 from docs.pages.common import ROOT, SiteError
 from secagg_spec.ledger import LedgerError
@@ -45,6 +46,7 @@ WRITERS = (
     proofs.write_proofs,
     targets.write_released,
     experiments.write_experiments,
+    watch.write,
 )
 
 

@@ -12,8 +12,11 @@ Statement, modulo every R, for masked inputs y_i = x_i + b_i + sum over j > i of
     grows with D for N > 2, the former up to D = (N - 1)/2. The server of LightSecAgg decodes one sum, of any U answers.
 
 Idea. The masking function and the unmasking function are run on coefficients: each symbol is one element of a vector.
-Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For (b) and
-(d) the printed sums are written down with computer algebra besides, without the code.
+Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For all N:
+the mask of a pair of survivors stands in the sum once with + and once with -; that of a dropped i and a survivor j
+stands there with the sign of j, and what i would have added has the other one. So + removes it and - doubles it, pair
+by pair. For (b), (c) and (d), and for BASA's equations with N <= 5, the printed sums are written down with computer
+algebra besides, without the code.
 """
 
 from __future__ import annotations
@@ -31,14 +34,14 @@ from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
-    "HET-EQ5": "enumeration",
-    "HET-APPA1": "enumeration",
+    "HET-EQ5": "matrices",
+    "HET-APPA1": "matrices",
     "BAS-EQ5": "matrices",
     "BAS-EQ19": "matrices",
     "BAS-DROPS": "enumeration",
-    "BASA-EQ3": "enumeration",
-    "BASA-EQ4": "enumeration",
-    "BASA-FIG1": "enumeration",
+    "BASA-EQ3": "matrices",
+    "BASA-EQ4": "matrices",
+    "BASA-FIG1": "matrices",
 }
 MODULI = (8, 3, 2**32)
 Users = tuple[int, ...]
@@ -107,6 +110,8 @@ def prove(report: Report) -> dict[str, Finding]:
             minus.add(case | {"left": left}, np.array_equal(got, wanted))
             report.check(left == twice(system, dropped), f"(c) twice each mask is left: {case}")
     report.check(the_same_modulo_2(), "(c) modulo 2 both signs are one")
+    written_as_symbols(report)
+    polynomials(report)
     of_each = minus.cases // len(MODULI)
     report.say(
         f"{of_each} sets of dropped users, modulo each of {MODULI}: with + the sum in {plus.held // len(MODULI)}"
@@ -125,6 +130,31 @@ def prove(report: Report) -> dict[str, Finding]:
         "BASA-EQ4": Finding(some.verdict, "masks between dropped users need not be counted", some.against),
         "BASA-FIG1": example(),
     }
+
+
+def written_as_symbols(report: Report) -> None:
+    """Decide (5), with both signs, and (14) on the symbols of the equations."""
+    for N in range(2, 6):
+        x, b, s, y = symbols(N)
+        for dropped in dropouts(N):
+            left = [i for i in range(N) if i not in dropped]
+            rest = sum(y[i] - b[i] - x[i] for i in left)
+            theirs = sum(y[i] - x[i] - b[i] for i in dropped)
+            twice_each = 2 * sum((1 if j < i else -1) * s[min(i, j), max(i, j)] for i in dropped for j in left)
+            kept = (rest + theirs).expand() == 0 and (rest - theirs - twice_each).expand() == 0
+            report.agree("HET-EQ5", "symbolic", kept, f"(b) and (c): N = {N}, dropped {dropped}")
+    x, b, s, y = symbols(3)
+    right = (y[1] + y[2] - (x[1] + x[2] + b[1] + b[2] - s[0, 1] - s[0, 2])).expand() == 0
+    report.agree("HET-APPA1", "symbolic", right, "equation (14)")
+
+
+def symbols(N: int) -> tuple[Any, Any, Any, Any]:
+    """Return inputs, self masks, pairwise masks and masked inputs of N users, as equation (4) has them."""
+    sympy = package("sympy")
+    x, b = (sympy.symbols(f"{name}0:{N}") for name in "xb")
+    s = {pair: sympy.Symbol("s_{}{}".format(*pair)) for pair in combinations(range(N), 2)}
+    signed = [sum(mask * ((i == low) - (i == high)) for (low, high), mask in s.items()) for i in range(N)]
+    return x, b, s, [x[i] + b[i] + signed[i] for i in range(N)]
 
 
 def written_out(system: Coefficients, i: int) -> UintArray:
@@ -169,6 +199,25 @@ def example() -> Finding:
     total = system.ring.sum(np.stack([system.masked(i, bare=True) for i in system.users]))
     holds = sent == printed and np.array_equal(total, system.total(system.users))
     return Finding("confirmed" if holds else "refuted", "the masks of the three users cancel")
+
+
+def polynomials(report: Report) -> None:
+    """Decide BASA's equation (4), and its example of three users, by algebra."""
+    sets = [(N, dropped) for N in range(2, 6) for dropped in ((), *dropouts(N))]
+    report.agree("BASA-EQ4", "symbolic", all(by_algebra(*case) for case in sets), f"as polynomials, {len(sets)} sets")
+    names = "x_1 x_2 x_3 s_12 s_13 s_23"
+    x_1, x_2, x_3, s_12, s_13, s_23 = package("sympy").symbols(names)
+    sent = (x_1 + s_12 + s_13, x_2 - s_12 + s_23, x_3 - s_13 - s_23)
+    report.agree("BASA-FIG1", "symbolic", sum(sent) == x_1 + x_2 + x_3, "the three displays add up to x_1 + x_2 + x_3")
+
+
+def by_algebra(N: int, dropped: Users) -> bool:
+    """Return whether both sides of BASA's equation (4), with the y_u of (3), are one polynomial."""
+    x, b, s, y = symbols(N)
+    left = tuple(u for u in range(N) if u not in dropped)
+    known = sum(s[u, v] if u < v else -s[v, u] for u in dropped for v in left)
+    right = sum(y[u] - b[u] for u in left) + known
+    return bool((right - sum(x[u] for u in left)).expand() == 0)
 
 
 def rounds(report: Report) -> Finding:
