@@ -33,6 +33,7 @@ from docs.pages import (
     watch,
 )
 from docs.pages.common import ROOT, SiteError
+from secagg_spec.ledger import LedgerError
 
 WRITERS = (
     copies.write_copies,
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         build(options.out, options.katex_from)
-    except SiteError as error:
+    except (SiteError, LedgerError) as error:
         print(f"build_site: {error}", file=sys.stderr)
         return 2
     print(f"build_site: {sum(1 for _ in options.out.rglob('*.md'))} pages in {os.path.relpath(options.out)}")

@@ -5,19 +5,24 @@ server know every self seed, so that it removes all self masks.
 (a) It then holds the sum of the x_i plus, for each pair i < j, PRG(s_ij of round t_i) - PRG(s_ij of round t_j).
 (b) In no buffer that mixes rounds is that the sum of the x_i, and in every buffer of one round it is.
 (c) One stream for each pair in all rounds is no way out. It cancels, but from two uploads of one user, whose self seeds
-    the server opened to unmask two buffers, the server computes the difference of the two inputs.
+    the server opened to unmask two buffers, the server computes the difference of the two inputs. Nobody has to know
+    a staleness for it: what forbids one seed is this difference, and not that staleness is unknown.
+(d) With weights w_i of the uploads, as for staleness, the stream of a pair leaves (w_i - w_j) times itself even when
+    both have masked in one round.
 
 Idea. Whole rounds of the reference are run, with the same users, keys and inputs in each, so that only the number of
 the round differs. The masked inputs are taken from the messages that were sent. The streams in (a) are derived anew
 from the keys. (a) holds for all masks, since each appears once with + and once with -, as proofs/pairwise_masks.py
-shows on coefficients; (b) is a computation for these streams: by chance, d elements agree with probability R^-d.
+shows on coefficients, and sums of symbols show again; (b) is a computation for these streams: by chance, d elements
+agree with probability R^-d.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 
@@ -27,11 +32,13 @@ from secagg_spec.crypto import masks, prg
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
-    "UNI-ROUNDS": "enumeration",
+    "UNI-ROUNDS": "samples",
+    "BAS-SEED": "samples",
+    "UNI-STREAMS": "samples",
 }
 ROUNDS = (4, 5, 6)
 D = 4
@@ -108,12 +115,16 @@ def prove(report: Report) -> dict[str, Finding]:
             report.check(np.array_equal(got, wanted) == same, f"(b) modulo {R}, rounds {rounds}")
             right, one = right + np.array_equal(got, wanted), one + same
     example(report)
-    one_stream(report)
+    seed = one_stream(report)
+    weighted = unequal_weights(report)
+    with_symbols(report)
     report.say(f"{tally.cases} buffers: what is left is the sum of the pairs' differences in {tally.held}")
     report.say(f"the sum is right in {right}: in the {one} buffers of one round, and in no other")
     numbers = {"buffers": tally.cases, "of one round": one, "right": right}
     return {
-        "UNI-ROUNDS": Finding(tally.verdict, "each pair leaves the difference of two streams", tally.against, numbers)
+        "UNI-ROUNDS": Finding(tally.verdict, "each pair leaves the difference of two streams", tally.against, numbers),
+        "BAS-SEED": seed,
+        "UNI-STREAMS": weighted,
     }
 
 
@@ -138,7 +149,7 @@ def row(values: Iterable[int]) -> str:
     return "".join(f"{int(value):4d}" for value in values)
 
 
-def one_stream(report: Report) -> None:
+def one_stream(report: Report) -> Finding:
     """Decide (c): pairwise streams of one round in all rounds, self masks of the right round."""
     users = Users(1000, 3)
     ring, other = users.ring, users.inputs[::-1]
@@ -153,4 +164,65 @@ def one_stream(report: Report) -> None:
         report.check(leaked, f"(c) two uploads of user {i} under one stream give the difference of its inputs")
     mixed = [secagg.mask_update(ring, i, users.inputs[i], users.own(i, 4 + i), fixed[i]) for i in range(3)]
     total = secagg.unmask(ring, ring.sum(np.stack(mixed)), [users.own(i, 4 + i) for i in range(3)], [])
-    report.check(np.array_equal(total, ring.sum(users.inputs)), "(c) one stream for each pair cancels across rounds")
+    left = ring.subtract(total, ring.sum(users.inputs))
+    report.check(not left.any(), "(c) one stream for each pair cancels across rounds")
+    case = {"R": 1000, "rounds": [4, 5, 6], "left of the masks": left.tolist()}
+    return Finding("confirmed" if left.any() else "refuted", "one seed cancels whatever the rounds are", case)
+
+
+def unequal_weights(report: Report) -> Finding:
+    """Decide (d) for three users in one round, with every choice of weights up to 3."""
+    users, number, tally = Users(1000, 3), 4, Tally()
+    for weights in product((1, 2, 3), repeat=3):
+        times = np.array(weights, dtype=np.uint64)
+        bare = [users.ring.subtract(users.sent[i, number], users.own(i, number)) for i in range(3)]
+        got = users.ring.weighted_sum(times, np.stack(bare))
+        left = users.ring.subtract(got, users.ring.weighted_sum(times, users.inputs))
+        streams = [users.stream(i, j, number) for i, j in combinations(range(3), 2)]
+        uneven = [divmod(weights[i] - weights[j], 1000)[1] for i, j in combinations(range(3), 2)]
+        stated = users.ring.weighted_sum(np.array(uneven, dtype=np.uint64), np.stack(streams))
+        tally.add({"R": 1000, "weights": list(weights)}, np.array_equal(left, stated))
+        report.check(
+            left.any() == (len(set(weights)) > 1), f"(d) nothing is left exactly with equal weights: {weights}"
+        )
+    w = package("sympy").symbols("w1:5")
+    leaves = streams_sent((0,) * 4, w)
+    pairs = [(w[i] - w[j]) * stream_symbol(i, j, 0) for i, j in combinations(range(4), 2)]
+    exact = package("sympy").expand(leaves - sum(pairs)) == 0
+    report.agree("UNI-STREAMS", "symbolic", exact, "four users leave (w_i - w_j) times the stream of each pair")
+    report.say(
+        f"one round, {tally.cases} choices of weights: each pair leaves w_i - w_j times its stream in {tally.held}"
+    )
+    return Finding(tally.verdict, "a pair leaves the difference of its weights times its stream", tally.against)
+
+
+def with_symbols(report: Report) -> None:
+    """Decide (a) and (b) on sums of symbols, a stream for each pair and round, for two to four users in two rounds."""
+    choices = [rounds for N in (2, 3, 4) for rounds in product((4, 5), repeat=N)]
+    left = [(streams_sent(rounds), streams_left(rounds), len(set(rounds)) == 1) for rounds in choices]
+    same = all(sent == residue and (sent == 0) == one for sent, residue, one in left)
+    report.agree("BAS-SEED", "symbolic", one_seed_cancels(), "one stream for each pair sums to 0")
+    report.agree("UNI-ROUNDS", "symbolic", same, f"the streams of {len(left)} buffers leave the sum in (a)")
+
+
+def stream_symbol(i: int, j: int, number: int) -> Any:
+    """Return the symbol of the stream of a pair in a round."""
+    return package("sympy").Symbol(f"s_{min(i, j)}_{max(i, j)}_{number}")
+
+
+def one_seed_cancels() -> bool:
+    """Return whether streams of one round sum to 0 for two to five users, whatever the rounds of the buffer are."""
+    return all(streams_sent((0,) * N) == 0 for N in (2, 3, 4, 5))
+
+
+def streams_sent(rounds: tuple[int, ...], weights: Sequence[Any] | None = None) -> Any:
+    """Return the sum of what all users add and subtract, each times its weight, if weights are given."""
+    times = [1] * len(rounds) if weights is None else weights
+    pairs = [(i, j) for i in range(len(rounds)) for j in range(len(rounds)) if i != j]
+    return sum(times[i] * (1 if i < j else -1) * stream_symbol(i, j, rounds[i]) for i, j in pairs)
+
+
+def streams_left(rounds: tuple[int, ...]) -> Any:
+    """Return the sum in (a)."""
+    pairs = combinations(range(len(rounds)), 2)
+    return sum(stream_symbol(i, j, rounds[i]) - stream_symbol(i, j, rounds[j]) for i, j in pairs)

@@ -49,14 +49,15 @@ from secagg_spec.privacy.basa import (
     recovers,
     together,
 )
+from secagg_spec.privacy.basa_counting import Sum, counted
 from secagg_spec.privacy.views import Space
 
 CLAIMS = {
-    "UNI-BASASETTLE": "enumeration",
-    "UNI-BASARELEASE": "enumeration",
-    "UNI-BASAPARTS": "enumeration",
-    "UNI-BASAVOID": "enumeration",
-    "UNI-BASAREUSE": "enumeration",
+    "UNI-BASASETTLE": "matrices",
+    "UNI-BASARELEASE": "matrices",
+    "UNI-BASAPARTS": "matrices",
+    "UNI-BASAVOID": "matrices",
+    "UNI-BASAREUSE": "matrices",
 }
 RING = Ring(16)
 EITHER = ((), (PAIR,), (SELF,), (PAIR, SELF))
@@ -214,8 +215,57 @@ def uploaded_again(report: Report) -> tuple[Tally, dict[str, int]]:
     return tally, found
 
 
+def by_counting(report: Report) -> None:
+    """Decide up to three positions again: every update and every mask is tried."""
+    closed = all(
+        tells_the_sum(3, SETTLE, one, c) for P in (2, 3) for one in every_pattern(P) for c in every_coalition(range(P))
+    )
+    report.agree("UNI-BASASETTLE", "enumeration", closed, "the same of 2 and 3 positions, modulo 3")
+    stops = [one for P in (2, 3) for one in every_stop(P)]
+    ended = all(tells_the_sum(3, VOID, one, c) for one in stops for c in every_coalition(one.users))
+    report.agree("UNI-BASAVOID", "enumeration", ended, "the same of 2 and 3 positions, modulo 3")
+    patterns = list(every_pattern(3))
+    ways = [replace(SETTLE, accepted=accepted, others=others) for accepted, others in product(EITHER, EITHER)]
+    works = [way for way in ways if all(gives_the_sum(way, one) for one in patterns)]
+    safe = [way for way in works if all(hides(way, one, c) for one in patterns for c in ((), (0,), (1,), (2,)))]
+    report.agree("UNI-BASARELEASE", "enumeration", safe == [SETTLE], "the same way of 16, modulo 2")
+    weak = [(WEAKER["again"], every_repeat(2)), (WEAKER["bare"], every_pattern(2))]
+    broken = all(not all(hides(rule, one, ()) for one in situations) for rule, situations in weak)
+    whole = Situation(3, tuple(Holder(at, ACCEPTED) for at in range(3)))
+    last: Sum = {2: 1}
+    unboxed = counted(2, SETTLE, replace(whole, offered={1: (0,), 2: ()}), (), [last]).no_less
+    crowd = counted(2, SETTLE, whole, (0, 1), [last]).no_less
+    report.agree("UNI-BASAPARTS", "enumeration", broken and unboxed and crowd, "more is learned without each part")
+    report.say(f"by counting: one way to release of {len(ways)}, and {len(works)} that give the sum")
+
+
+def summed(rule: Timeouts, situation: Situation, coalition: Users) -> list[Sum]:
+    """Return the sum that the statement says is learned, or nothing."""
+    honest = [
+        user for user in situation.uploaded if user not in coalition and (rule.ends or user in situation.accepted)
+    ]
+    filled = {situation.at(user) for user in (*honest, *coalition)} == {*range(situation.positions)}
+    return [dict.fromkeys(honest, 1)] if honest and (filled or not rule.ends) else []
+
+
+def tells_the_sum(R: int, rule: Timeouts, situation: Situation, coalition: Users) -> bool:
+    """Return whether a view tells exactly the sum, where the statement says so, and else nothing."""
+    return counted(R, rule, situation, coalition, summed(rule, situation, coalition)) == (True, True)
+
+
+def gives_the_sum(rule: Timeouts, situation: Situation) -> bool:
+    """Return whether the server learns the sum, or there is none."""
+    return not situation.accepted or counted(2, rule, situation, (), summed(rule, situation, ())).no_less
+
+
+def hides(rule: Timeouts, situation: Situation, coalition: Users) -> bool:
+    """Return whether a view tells no more than the sum."""
+    return counted(2, rule, situation, coalition, summed(rule, situation, coalition)).no_more
+
+
 def prove(report: Report) -> dict[str, Finding]:
     """Decide all views."""
+    by_counting(report)
     (again, found), void = uploaded_again(report), ended(report)
     part, release = parts(report), releases(report)
     waiting(report)

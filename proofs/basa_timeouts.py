@@ -12,14 +12,19 @@ the last honest position; and when nobody colludes, exactly when an upload comes
 
 Idea. An upload has an unknown mask for each later position whose key is unknown. It is removed only by what is uploaded
 at that position. So every upload before k is tied to those at k, and uploads at k are tied to each other by the masks
-of all those before, which both remove. All views of small buffers are decided with the masking function that runs,
-modulo 16; with two honest accepted updates at least, since one is the sum.
+of all those before, which both remove. This argument is for all K and all numbers of holders.
+
+Views are decided with the masking function that runs, modulo 16: (a) for K = 2 to 7, all prefixes and coalitions; (b)
+for K = 2 with up to two earlier holders of each position, and K = 3 with up to one; (c) for K = 2 to 6, every set of
+positions whose colluding holder left; with two honest accepted updates at least, since one is the sum. Buffers of two
+and three are decided again by counting: every update and mask modulo 3, or 2, is tried, and what is seen is compared.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -39,16 +44,17 @@ from secagg_spec.privacy.basa import (
     learned,
     witness,
 )
+from secagg_spec.privacy.basa_counting import Sum, counted
 from secagg_spec.privacy.views import join
 
 CLAIMS = {
-    "BASA-EQ7": "enumeration",
-    "BASA-EQ8": "enumeration",
-    "BASA-THM31": "enumeration",
-    "BASA-K2": "enumeration",
-    "BASA-TO": "enumeration",
-    "UNI-BASA": "enumeration",
-    "UNI-BASALATE": "enumeration",
+    "BASA-EQ7": "matrices",
+    "BASA-EQ8": "matrices",
+    "BASA-THM31": "matrices",
+    "BASA-K2": "matrices",
+    "BASA-TO": "matrices",
+    "UNI-BASA": "matrices",
+    "UNI-BASALATE": "matrices",
 }
 RING = Ring(16)
 SIZES = range(2, 8)
@@ -74,13 +80,15 @@ def described(epoch: Epoch, coalition: Users) -> dict[str, Any]:
     return {"users": happened, "colluding": list(coalition), "learned beyond the sum": beyond}
 
 
-def timeouts(K: int, fate: str) -> Iterator[tuple[Epoch, Users]]:
-    """Yield the epochs with one timeout at least, each with every coalition, the smallest first."""
-    for situation in every_repeat(K, [(), (fate,)]):
-        epoch = Epoch(RING, PAPER, situation)
-        for coalition in every_coalition(situation.users):
-            if len(situation.users) > K and len(epoch.contributors(coalition)) > 1:
-                yield epoch, coalition
+def timeouts() -> Iterator[tuple[Epoch, Users]]:
+    """Yield the epochs of two and three positions with one timeout at least, and each coalition, the smallest first."""
+    for K in (2, 3):
+        found = {one.holders: one for fate in (GONE, LATE) for one in every_repeat(K, [(), (fate,)])}
+        for situation in sorted(found.values(), key=lambda one: len(one.holders)):
+            epoch = Epoch(RING, PAPER, situation)
+            for coalition in every_coalition(situation.users):
+                if len(situation.users) > K and len(epoch.contributors(coalition)) > 1:
+                    yield epoch, coalition
 
 
 def without_timeouts(report: Report, theorem: Tally, single: Tally) -> tuple[Tally, Tally]:
@@ -116,16 +124,15 @@ def tied(epoch: Epoch, k: int, K: int) -> bool:
 
 
 def with_timeouts(report: Report, theorem: Tally, single: Tally) -> Tally:
-    """Decide what timeouts break in buffers of three; return the tally of the rule itself."""
+    """Decide what timeouts break in buffers of two and three; return the tally of the rule itself."""
     again = Tally()
-    for fate in (GONE, LATE):
-        for epoch, coalition in timeouts(3, fate):
-            held, case = epoch.decide(coalition).private, described(epoch, coalition)
-            again.add(case, held)
-            theorem.add(case, held, condition=False)
-            if len(coalition) <= 1:
-                single.add(case, not revealed(epoch, coalition), condition=False)
-    report.say(f"one timeout or more at K = 3: no more than the sum in {again.held} of {again.cases} views; first:")
+    for epoch, coalition in timeouts():
+        held, case = epoch.decide(coalition).private, described(epoch, coalition)
+        again.add(case, held)
+        theorem.add(case, held, condition=False)
+        if len(coalition) <= epoch.situation.positions - 2:
+            single.add(case, not revealed(epoch, coalition), condition=False)
+    report.say(f"a timeout or more at K = 2 and 3: no more than the sum in {again.held} of {again.cases} views; first:")
     report.say(f"  {again.against}")
     return again
 
@@ -172,11 +179,96 @@ def late(report: Report) -> tuple[Tally, int]:
     return tally, alone
 
 
+def told(situation: Situation, coalition: Users) -> list[Sum]:
+    """Return what (b) says is learned, as combinations of updates."""
+    held = {situation.at(user) for user in coalition}
+    last = max((position for position in range(situation.positions) if position not in held), default=-1)
+    honest = [user for user in situation.uploaded if user not in coalition]
+    bare: list[Sum] = [{user: 1} for user in honest if situation.at(user) > last]
+    tied = [user for user in situation.accepted if user not in coalition and situation.at(user) <= last]
+    missed = [user for user in honest if situation.at(user) == last and user not in tied]
+    return [*bare, *({user: 1, tied[-1]: -1} for user in missed), *([dict.fromkeys(tied, 1)] if tied else [])]
+
+
+def by_counting(report: Report) -> None:
+    """Decide small buffers again: every update and every mask is tried."""
+    pairs = all(pairs_left(k, K) for K in SIZES for k in range(1, K + 1))
+    report.agree("BASA-EQ7", "enumeration", pairs, "the pairs that are left are those of i < k <= j < K")
+    prefixes = all(counted_prefix(K, k, c) for K in (2, 3) for k in range(K + 1) for c in every_coalition(range(K)))
+    report.agree("BASA-EQ8", "enumeration", prefixes, "the same of K = 2 and 3, modulo 3")
+    late = all(
+        counted(R, PAPER, situation, coalition, told(situation, coalition)) == (True, True)
+        for K, R in ((2, 3), (3, 2))
+        for situation in every_repeat(K)
+        for coalition in every_coalition(situation.users)
+    )
+    report.agree("UNI-BASALATE", "enumeration", late, "the same of K = 2, modulo 3, and of K = 3, modulo 2")
+
+
+def timeouts_by_counting(report: Report) -> None:
+    """Decide the epochs with timeouts again, modulo 2."""
+    cases = list(timeouts())
+    same = all(hidden(epoch, coalition) == epoch.decide(coalition).private for epoch, coalition in cases)
+    report.agree(("BASA-THM31", "BASA-TO"), "enumeration", same, "more than the sum in the same views")
+    few = [(epoch, coalition) for epoch, coalition in cases if len(coalition) <= epoch.situation.positions - 2]
+    alone = all(shown(epoch, coalition) == revealed(epoch, coalition) for epoch, coalition in few)
+    report.agree("BASA-K2", "enumeration", alone, "an honest update in the same views")
+    left = [(epoch, coalition) for epoch, coalition in cases if all_left(epoch.situation, coalition)]
+    keys = all(hidden(epoch, coalition) == last_is_secret(epoch, coalition) for epoch, coalition in left)
+    report.agree("UNI-BASA", "enumeration", keys, "the last honest position decides, for K = 2 and 3")
+    report.say(f"by counting, modulo 2: the same in {len(cases)} views with timeouts")
+
+
+def all_left(situation: Situation, coalition: Users) -> bool:
+    """Return whether those who timed out are colluding users that uploaded nothing."""
+    out = {*situation.users} - {*situation.accepted}
+    return situation.uploaded == situation.accepted and out <= {*coalition}
+
+
+def counted_prefix(K: int, k: int, coalition: Users) -> bool:
+    """Return whether the first k uploads tell nothing, or the sum when no honest user is to come."""
+    honest = [user for user in range(k) if user not in coalition]
+    over = {*range(k, K)} <= {*coalition}
+    sums: list[Sum] = [dict.fromkeys(honest, 1)] if honest and over else []
+    return counted(3, PAPER, full(K).until(k), coalition, sums) == (True, True)
+
+
+def hidden(epoch: Epoch, coalition: Users) -> bool:
+    """Return whether the view tells no more than the sum over the honest accepted updates."""
+    honest = [user for user in epoch.situation.accepted if user not in coalition]
+    return counted(2, PAPER, epoch.situation, coalition, [dict.fromkeys(honest, 1)]).no_more
+
+
+def shown(epoch: Epoch, coalition: Users) -> bool:
+    """Return whether the view tells an honest update."""
+    honest = [user for user in epoch.situation.uploaded if user not in coalition]
+    return any(counted(2, PAPER, epoch.situation, coalition, [{user: 1}]).no_less for user in honest)
+
+
+def last_is_secret(epoch: Epoch, coalition: Users) -> bool:
+    """Return whether no colluding user that left held the key of the last honest position."""
+    situation = epoch.situation
+    last = max(situation.at(user) for user in situation.accepted if user not in coalition)
+    return last not in {situation.at(user) for user in coalition}
+
+
+def pairs_left(k: int, K: int) -> bool:
+    """Return whether adding s_ij at i, and taking it away at j, for i < j < K and the first k users, leaves eq. (7)."""
+    count = Counter[tuple[int, int]]()
+    for user in range(k):
+        count.update((user, j) for j in range(user + 1, K))
+        count.subtract((i, user) for i in range(user))
+    left = {pair: times for pair, times in count.items() if times}
+    return left == dict.fromkeys(product(range(k), range(k, K)), 1)
+
+
 def prove(report: Report) -> dict[str, Finding]:
     """Decide all views."""
     theorem, single = Tally(), Tally()
     identity, prefixes = without_timeouts(report, theorem, single)
     again = with_timeouts(report, theorem, single)
+    by_counting(report)
+    timeouts_by_counting(report)
     (lates, alone), key = late(report), last_key(report)
     held = "it held without timeouts, and not with them"
     numbers = {"views": lates.cases, "the server alone": alone}

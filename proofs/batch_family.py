@@ -13,8 +13,15 @@ Statement. N users in batches of T, which divides N and K; the family has all un
     each combination is about K users or more. If one user of a batch changes alone, the difference of two sums over
     this batch is his change; if a model is multiplied by a number that is known, two sums tell it.
 
-Idea. (b) Batches are classes when K < N, and sums over k of M batches, 1 <= k < M, span all vectors over batches. (d)
-All inputs with three values are listed. (e) The sums are linear in the unknowns; unit vectors in their span are what
+For all N, K and T: (a) a set is a choice of K/T of N/T batches. (b) Users of one batch are in the same sets. With K < N
+two batches are apart: some choice has the one and not the other. So batches are the classes, and any log of sets of the
+family has the strong privacy T or more. (d) With k = K/T of M = N/T batches, 1 <= k < M, the difference of two choices
+that differ in one batch is the difference of two batches, and with these and one choice each batch's sum follows; a sum
+over whole batches, on the other hand, follows from them by adding.
+
+Idea. Run for all N up to 9, all K and T. (b) Ranks, and for the example all combinations with factors from -2 to 2, and
+logs of 200 rounds with the paper's N and K, as the code chooses them. (d) All inputs with three values are listed, for
+eight families of up to 8 users. (e) The sums are linear in the unknowns; unit vectors in their span are what
 is told.
 """
 
@@ -30,14 +37,15 @@ import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.selection import batches, metrics, strategies
 
 CLAIMS = {
-    "MRS-RBP": "matrices",
+    "MRS-RBP": "enumeration",
     "MRS-EX1": "matrices",
     "MRS-THM1P": "matrices",
-    "MRS-TAB1": "matrices",
+    "MRS-TAB1": "arithmetic",
     "MRS-REM3": "matrices",
-    "MRS-REM7": "matrices",
+    "MRS-REM7": "enumeration",
 }
 Rows: TypeAlias = list[list[int]]
 TABLE = {12: 10, 6: 190, 4: 4060}
@@ -84,6 +92,12 @@ def prove(report: Report) -> dict[str, Finding]:
     for N, K, T in cases(9):
         rows, case = family(N, K, T), {"N": N, "K": K, "T": T}
         counts.add(case, len(rows) == comb(N // T, K // T))
+        coefficient = package("flint").fmpz_poly([1, *[0] * (T - 1), 1]) ** (N // T)
+        report.agree(
+            "MRS-RBP", "library", coefficient[K] == len(rows), f"the coefficient of x^K of (1 + x^T)^(N/T): {case}"
+        )
+        listed = [members(row) for row in rows] == [[*users] for users in batches.family(batches.Parameters(N, K, T))]
+        report.check(listed, f"(a) the family of the code: {case}")
         found = (strong(rows), weak(rows))
         report.check(found == ((T, T) if K < N else (N, N)), f"(b) {case}: strong and weak privacy are {found}")
         privacy.add({**case, "privacy": found}, min(found) >= T)
@@ -93,18 +107,42 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(f"{privacy.cases} families of up to 9 users: strong and weak privacy are T, or N when K = N")
     example = family(8, 4, 2)
     as_stated = len(example) == 6 and strong(example) == weak(example) == 2
+    report.agree("MRS-EX1", "enumeration", lightest(example) == 2, "all combinations with factors from -2 to 2")
+    for T in TABLE:
+        report.agree("MRS-THM1P", "samples", drawn(T) == (T, T), f"200 rounds, N = 120, K = 12, T = {T}")
     return {
         "MRS-RBP": Finding(counts.verdict, "C(N/T, K/T) sets", counts.against, {"families": counts.cases}),
         "MRS-EX1": Finding("confirmed" if as_stated else "refuted", "6 sets, privacy 2"),
         "MRS-THM1P": Finding(privacy.verdict, "T exactly when K < N", privacy.against),
-        "MRS-TAB1": table(),
+        "MRS-TAB1": table(report),
         "MRS-REM3": changing(report),
         "MRS-REM7": nothing_else(report),
     }
 
 
-def table() -> Finding:
+def lightest(rows: Rows) -> int:
+    """Return the least number of users in a combination with factors from -2 to 2."""
+    weights = (np.array(list(product(range(-2, 3), repeat=len(rows)))) @ np.array(rows) != 0).sum(axis=1)
+    return int(weights[weights > 0].min())
+
+
+def drawn(T: int) -> tuple[int, int]:
+    """Return the strong privacy of 200 rounds of the paper, and how many users are alike in a drawn combination."""
+    p, bits = batches.Parameters(120, 12, T), np.random.default_rng(T)
+    log, everybody = np.zeros((200, 120), dtype=bool), np.ones(120, dtype=bool)
+    for row in log:
+        bounds = strategies.ranges(p, "uniform", log.sum(axis=0), everybody) or ()
+        chosen = strategies.choose(p, "uniform", log.sum(axis=0), everybody, [int(bits.integers(n)) for n in bounds])
+        row[[*(chosen or ())]] = True
+    values = bits.integers(-(2**40), 2**40, size=200) @ log.astype(np.int64)
+    return metrics.strong_privacy(log), min(Counter(values.tolist()).values())
+
+
+def table(report: Report) -> Finding:
     """Decide (c)."""
+    for T, stated in TABLE.items():
+        listed = len({*batches.family(batches.Parameters(120, 12, T))})
+        report.agree("MRS-TAB1", "enumeration", listed == stated, f"the sets are listed for T = {T}")
     sizes = {T: comb(120 // T, 12 // T) for T in (1, 3, 4, 6, 12)}
     right = all(sizes[T] == stated for T, stated in TABLE.items()) and round(sizes[1], -16) == 10**16
     numbers = {f"T = {T}": str(size) for T, size in sizes.items()}
@@ -120,6 +158,9 @@ def nothing_else(report: Report) -> Finding:
         batches = inputs.reshape(len(inputs), -1, T).sum(axis=2)
         told = batches if K < N else batches.sum(axis=1, keepdims=True)
         tally.add({"N": N, "K": K, "T": T}, groups(seen) == groups(told))
+        sums = np.kron(np.eye(N // T, dtype=int), np.ones(T, dtype=int)).tolist() if K < N else [[1] * N]
+        spans = rank([*family(N, K, T), *sums]) == rank(family(N, K, T)) == len(sums)
+        report.agree("MRS-REM7", "matrices", spans, f"the sums span those over batches, and nothing else: {N, K, T}")
         ways = Counter(sum(values) for values in product(range(3), repeat=T))
         single = [total for total, count in ways.items() if count == 1]
         report.check(T == 1 or single == [0, 2 * T], "(d) the sums at the bounds, and no others, tell each entry")
@@ -149,6 +190,14 @@ def changing(report: Report) -> Finding:
             tally.add({**case, "told": "the change of x_0"}, not unit(changed, N), condition=False)
             doubled = [first, [2 * second[0], *second[1:]]]
             tally.add({**case, "told": "x_0, which is doubled"}, not unit(doubled, 0), condition=False)
+    x = np.array(list(product(range(3), repeat=5)))
+    for what, first, second, told in (
+        ("the change of x_0", x[:, :2].sum(axis=1), x[:, :2].sum(axis=1) + x[:, 4], x[:, 4]),
+        ("x_0, which is doubled", x[:, :2].sum(axis=1), x[:, :2].sum(axis=1) + x[:, 0], x[:, 0]),
+    ):
+        looks = np.column_stack([first, second])
+        known = groups(looks) == groups(np.column_stack([looks, told]))
+        report.agree("MRS-REM3", "enumeration", known, f"two sums over a batch of two tell {what}: all inputs")
     return Finding(tally.verdict, "stronger only if models of different rounds are unrelated", tally.against)
 
 

@@ -10,7 +10,7 @@ Statement. Algorithm 1 counts positions from 0 to K - 1; user k sends the boxes 
     s_13; and without s_23 the third user can't mask.
 
 Idea. The server of algorithm 1 is run, and the example with each seed that the second user could send. (a) to (c) for
-K = 1 to 12.
+K = 1 to 12; for all K, since box c_kj is put into C_j, which is made exactly when j < K, or j <= K with the ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
-    "BASA-ALG1": "enumeration",
+    "BASA-ALG1": "readings",
     "BASA-FIG1B": "enumeration",
 }
 SIZES = range(1, 13)

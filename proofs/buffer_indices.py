@@ -15,13 +15,22 @@ and subtracts the masks s_ik from some i; the server adds up the n uploads.
     end, the second with it. If users skip boxes that are not there: for f = 1, the second `to` without its end; but
     then the last user sends its update bare.
 (d) The rule of the text, all before and all after, cancels for K = 1 to 12.
+(e) Equation (7), "the server has accepted k updates", sums over i <= k and has the masks s_ij with k < j < K. It holds
+for all k < K with positions from 0 and the masks of (d), and i <= k are k + 1 updates then; and with positions from 1
+and the masks of (5) as printed, where i <= k are k updates, but no K of them cancel. It fails with positions from 0 and
+the masks as printed, and with positions from 1 and all masks, where those for position K are missing.
 
 Idea. The masking function of the reference runs on coefficients, so that a residue is a sum of symbols, and holds for
 all masks. Each reading is a choice of the masks that the function is given. All K up to 12.
+
+For all K: s_ij is added when i is a position and j in its second range, and taken away when j is a position and i in
+its first range. So all cancel exactly when these are the same pairs, which is how (a) is counted again. The messages
+of algorithms 1 and 2 are passed on as well, with boxes that are there or not, and masks counted pair by pair.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import combinations_with_replacement, product
@@ -38,8 +47,9 @@ from secagg_spec.protocols import basa_cores
 from secagg_spec.protocols.basa_cores import Masks, Parameters
 
 CLAIMS = {
-    "BASA-EQ5": "enumeration",
-    "BASA-ALG2": "enumeration",
+    "BASA-EQ5": "readings",
+    "BASA-ALG2": "readings",
+    "BASA-EQ7I": "readings",
 }
 LAST_K, NOTHING = 12, "0"
 SIZES = range(1, LAST_K + 1)
@@ -118,7 +128,7 @@ def prove(report: Report) -> dict[str, Finding]:
     for K in SIZES:
         report.check(residue(range(K), range, after_all(K)) == NOTHING, f"(d) K = {K}")
     report.say(f"all before and all after: the masks cancel for K = 1 to {LAST_K}")
-    return {"BASA-EQ5": equation(report), "BASA-ALG2": algorithm(report)}
+    return {"BASA-EQ5": equation(report), "BASA-ALG2": algorithm(report), "BASA-EQ7I": prefix(report)}
 
 
 def equation(report: Report) -> Finding:
@@ -130,6 +140,8 @@ def equation(report: Report) -> Finding:
         if reading.printed and not reading.more:
             tally.add({"K": K, "first position": reading.f, "left": left}, left == NOTHING)
             report.check(left == expected(reading.f, K), f"(b) K = {K}, positions from {reading.f}: {left}")
+    same = all((one.left(K) == NOTHING) == same_pairs(one, K) for one, K in product(READINGS, SIZES[1:]))
+    report.agree("BASA-EQ5", "enumeration", same, "pair by pair, the same readings cancel")
     cancel = [reading for reading in READINGS if all(reading.left(K) == NOTHING for K in SIZES[1:])]
     fit = [reading for reading in cancel if reading.printed]
     report.check(fit == [Reading(1, -1, 1, False, False, False)], "(b) as printed, only K - 1 users cancel")
@@ -139,6 +151,15 @@ def equation(report: Report) -> Finding:
     numbers |= {"as printed, of K users": sum(r.printed and not r.more for r in cancel)}
     report.say(f"equation (5): {numbers}")
     return Finding(tally.verdict, "the first position is not unmasked, or the last not masked", tally.against, numbers)
+
+
+def same_pairs(reading: Reading, K: int) -> bool:
+    """Return whether the pairs whose mask is added are those whose mask is taken away."""
+    held, last = reading.positions(K), K if reading.j_to_end else K - 1
+    pairs = list(combinations_with_replacement(range(K + 2), 2))
+    added = {(i, j) for i, j in pairs if i in held and j <= last and (i < j or reading.j_from_k)}
+    taken = {(i, j) for i, j in pairs if j in held and i >= reading.low and (i < j or reading.i_to_k)}
+    return added == taken
 
 
 def expected(f: int, K: int) -> str:
@@ -193,6 +214,8 @@ def algorithm(report: Report) -> Finding:
         lefts = {K: loops.left(K) for K in SIZES[1:]}
         report.check(len({left == NOTHING for left in lefts.values()}) == 1, f"(c) alike for all K: {loops}")
         cancel += [loops] if lefts[LAST_K] == NOTHING else []
+        same = all((left == NOTHING) == by_messages(loops, K) for K, left in lefts.items())
+        report.agree("BASA-ALG2", "enumeration", same, f"passing messages on: {loops}")
         if not (loops.all_sent or loops.more or loops.skip):
             report.say(f"algorithm 2, K = 3, positions from {loops.f}, {loops}: {lefts[3]}")
             for K, left in lefts.items():
@@ -214,3 +237,57 @@ def algorithm(report: Report) -> Finding:
     numbers = {"readings": tally.cases // len(SIZES[1:]), "cancel": tally.held, "with c_kK sent": len(whole)}
     numbers |= {"with boxes skipped and the last update bare": len(skipped)}
     return Finding(tally.verdict, "masks are left, or a box to open was not sent", tally.against, numbers)
+
+
+def by_messages(loops: Loops, K: int) -> bool:
+    """Run algorithms 1 and 2, message by message; return whether all boxes are there and all masks cancel."""
+    boxes, count = {j: set[int]() for j in range(K + 2)}, Counter[tuple[int, int]]()
+    for k in range(loops.f, loops.f + K + loops.more):
+        for i in range(1, k + loops.i_to_k):
+            if i not in boxes[k] and not loops.skip:
+                return False
+            count[i, k] -= i in boxes[k]
+        for j in range(k + 1, K + loops.j_to_end):
+            count[k, j] += 1
+            boxes[j] |= {k} if loops.all_sent or j < K else set()
+    return not any(count.values())
+
+
+def prefix(report: Report) -> Finding:
+    """Decide (e)."""
+    readings, against = {}, None
+    for f, printed in product((0, 1), BOTH):
+        tally = Tally()
+        for K, k in ((size, k) for size in SIZES[1:] for k in range(f, size)):
+            left = beyond(f, printed, K, k)
+            same = (left == NOTHING) == pairs_beyond(f, printed, K, k)
+            report.agree("BASA-EQ7I", "enumeration", same, f"pair by pair: positions from {f}, K = {K}, k = {k}")
+            tally.add({"K": K, "k": k, "first position": f, "left": left}, left == NOTHING)
+        name = f"positions from {f}, masks {'as printed' if printed else 'of all'}"
+        readings[name], against = tally.verdict == "confirmed", against or tally.against
+        report.say(f"equation (7), {name}: holds in {tally.held} of {tally.cases} cases")
+    wanted = {"positions from 0, masks of all", "positions from 1, masks as printed"}
+    report.check({name for name, holds in readings.items() if holds} == wanted, "(e) two of the four readings")
+    verdict = "confirmed" if all(readings.values()) else "imprecise" if any(readings.values()) else "refuted"
+    return Finding(
+        verdict, "it holds of k + 1 updates, or of fewer than K", against, {"readings": 4, "hold": len(wanted)}
+    )
+
+
+def beyond(f: int, printed: bool, K: int, k: int) -> str:
+    """Return what the masks of the positions f to k add up to, less those that equation (7) has."""
+    first, end = (1, K) if printed else (f, K + f)
+    rows = [masked(i, tuple(range(first, i)), tuple(range(i + 1, end))) for i in range(f, k + 1)]
+    named = [UNITS[i, j] for i in range(f, k + 1) for j in range(k + 1, K)]
+    told = P.ring.sum(np.stack(named)) if named else P.ring.zeros(P.d)
+    return readable(P.ring.subtract(P.ring.sum(np.stack(rows)), told), NAMES, P.R)
+
+
+def pairs_beyond(f: int, printed: bool, K: int, k: int) -> bool:
+    """Return whether the pairs that the positions f to k leave are those of equation (7)."""
+    low, end = (1, K - 1) if printed else (f, f + K - 1)
+    pairs = list(combinations_with_replacement(range(K + 2), 2))
+    added = {(i, j) for i, j in pairs if f <= i <= k and i < j <= end}
+    taken = {(i, j) for i, j in pairs if f <= j <= k and low <= i < j}
+    named = {(i, j) for i, j in pairs if f <= i <= k < j < K}
+    return added - taken == named and taken <= added

@@ -7,11 +7,16 @@ Statement, for K positions and no timeouts. The text is that of spec/basa.md, in
     The d elements of an upload do not grow with K. With settled timeouts a user has one box and one stream more.
 (d) A user asks the server, receives an offer, asks the authority, receives a key, and uploads to the server. It
     receives nothing of another user, and sends it nothing.
+(e) What a user does depends on K and d alone, and not on how many users there are. Its masks are (K - 1) d elements. If
+a box costs a seconds and an element of a mask b, the time for d' elements over that for d is (a + b d')/(a + b d): next
+to 1 exactly when a is much more than b d', and d'/d when boxes cost nothing.
+(f) In LightSecAgg a user sends a share of its mask to each other user before it uploads, and takes a step after the
+uploads, in which users help to recover the sum. In BASA no message goes to a user, and the upload is the last step.
 So "one round of communication with the server" is one visit, and not one message; and it is no visit to the server
 alone. Users are served one at a time (BAA-36), which is a wait that is not counted in (a).
 
-Idea. (a), (b): the masks in each upload of the reference are counted, for masks that cancel, K from 3 to 12. (c) is
-algebra on the formulas of the text, for all K, and (d) reads its table of phases.
+Idea. (a), (b): the masks in each upload of the reference are counted, for masks that cancel, K from 3 to 12. (c) and
+(e) are algebra on the formulas of the text, for all K, N and d, and (d) reads its table of phases.
 """
 
 from __future__ import annotations
@@ -30,27 +35,32 @@ from secagg_spec.protocols.basa_cores import Masks, Parameters
 
 CLAIMS = {
     "BASA-LIN": "symbolic",
-    "BASA-1R": "symbolic",
+    "BASA-1R": "readings",
+    "BASA-NDIM": "symbolic",
+    "BASA-LSA": "readings",
 }
 USER, SERVER, AUTHORITY = "user", "server", "authority"
 
 
-def table(header: str) -> list[list[str]]:
-    """Return the rows of the table of the text that starts with this line."""
-    lines = (resources.root("spec") / "basa.md").read_text(encoding="utf-8").splitlines()
+PHASES = "| phase | role | receives | sends |"
+
+
+def table(header: str, page: str = "basa") -> list[list[str]]:
+    """Return the rows of the table of a page of the text that starts with this line."""
+    lines = (resources.root("spec") / f"{page}.md").read_text(encoding="utf-8").splitlines()
     rows = takewhile(lambda line: line.startswith("|"), lines[lines.index(header) + 2 :])
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in rows]
 
 
 def prove(report: Report) -> dict[str, Finding]:
     """Count (a) to (c), and read (d)."""
-    return {"BASA-LIN": work(report), "BASA-1R": visit(report)}
+    return {"BASA-LIN": work(report), "BASA-1R": visit(report), "BASA-NDIM": growth(report), "BASA-LSA": steps(report)}
 
 
-def streams(K: int) -> list[int]:
+def streams(K: int, N: int = 0) -> list[int]:
     """Return how many masks the upload of each position carries when all masks of the buffer cancel."""
     p = Parameters(
-        R=DEFAULT_PRIME, N=K, T=1, d=K * K, K=K, S=0, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant(),
+        R=DEFAULT_PRIME, N=N or K, T=1, d=K * K, K=K, S=0, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant(),
         timeouts="void",
     )  # fmt: skip
     units = np.eye(K * K, dtype=np.uint64).reshape(K, K, K * K)
@@ -85,9 +95,35 @@ def work(report: Report) -> Finding:
     report.say(f"a user opens {opens} boxes and seals {seals}; together {sympy.factor(of_one.subs(Z, 0))}")
     report.say(f"all users open {both[0]} boxes and seal {both[1]}; streams of a user for K = 10: {streams(10)[0]}")
     held = linear.verdict == quadratic.verdict == "confirmed"
+    report.agree("BASA-LIN", "enumeration", held, "the uploads of K = 3 to 12 have as many masks")
     numbers: dict[str, object] = {"boxes of a user": str(of_one.subs(Z, 0)), "boxes sealed by all": str(both[1])}
     numbers |= {"streams of a user, K = 10": streams(10)[0], "of all, K = 10": sum(streams(10))}
     return Finding("confirmed" if held else "refuted", "counted", linear.against or quadratic.against, numbers)
+
+
+def growth(report: Report) -> Finding:
+    """Decide (e)."""
+    sympy = package("sympy")
+    costs = [
+        cell.strip("`") for who, _, _, cell in table("| who | phase | messages | bytes, all together |") if who == USER
+    ]
+    occurring = set(re.findall("[A-Za-z]+", " ".join(costs)))
+    report.check("N" not in occurring and {"d", "P"} <= occurring, f"(e) the costs of a user have no N: {occurring}")
+    alike = all(streams(K, N) == streams(K) for K in (3, 10) for N in (K, 100, 1000))
+    report.check(alike, "(e) uploads have as many masks for N = K, 100 and 1000 users")
+    a, b, d, more = sympy.symbols("a b d more", positive=True)
+    ratio = (a + b * (d + more)) / (a + b * d)
+    report.check(sympy.simplify(ratio - 1 - b * more / (a + b * d)) == 0, "(e) what more elements add")
+    report.check(sympy.limit(ratio, b, 0) == 1 and sympy.simplify(ratio.subs(a, 0) - (d + more) / d) == 0, "(e) ends")
+    elements = {d: (10 - 1) * d for d in (100_000, 1_000_000)}
+    case = {"boxes": "cost nothing", "K": 10, "d": list(elements), "elements of masks": list(elements.values())}
+    tally = Tally()
+    tally.add({"boxes": "cost much more"}, sympy.limit(ratio, b, 0) == 1)
+    tally.add(case, sympy.simplify(ratio.subs({a: 0, d: 100_000, more: 900_000})) == 1, condition=False)
+    report.say(
+        f"with boxes that cost nothing, ten times the dimension takes {ratio.subs({a: 0, d: 1, more: 9})} times as long"
+    )
+    return Finding(tally.verdict, "not with the users at all, and linearly with the dimension", tally.against)
 
 
 def visit(report: Report) -> Finding:
@@ -95,7 +131,7 @@ def visit(report: Report) -> Finding:
     messages = re.compile(r"`(\w+)`(?: to the (\w+))?")
     own: list[tuple[list[str], list[tuple[str, str]]]] = []
     senders: dict[str, str] = {}
-    for _, role, receives, sends in table("| phase | role | receives | sends |"):
+    for _, role, receives, sends in table(PHASES):
         received = [name for name, _ in messages.findall(receives)]
         sent = messages.findall(sends)
         senders |= {name: role for name, _ in sent}
@@ -113,3 +149,20 @@ def visit(report: Report) -> Finding:
     readings["the server alone"] = all(party == SERVER for party, _, _ in steps)
     verdict = "confirmed" if all(readings.values()) else "imprecise" if any(readings.values()) else "refuted"
     return Finding(verdict, "one visit, of two messages to the server and a key from the authority", None, numbers)
+
+
+def steps(report: Report) -> Finding:
+    """Decide (f), for LightSecAgg and for its form for buffers, by their tables of phases."""
+    parts = {page: by_user(page) for page in ("lightsecagg", "basecagg", "basa")}
+    for page, (shares, after) in parts.items():
+        report.say(f"{page}: a user sends to each other user: {shares}; its steps after the upload: {after}")
+    readings = [shares and after == ["recover"] for page, (shares, after) in parts.items() if page != "basa"]
+    report.check(parts["basa"] == (False, []), "(f) in BASA neither")
+    return Finding("confirmed" if all(readings) else "refuted", "shares to all others, and a step to recover")
+
+
+def by_user(page: str) -> tuple[bool, list[str]]:
+    """Return whether a user sends something to each other user, and the steps in which it sends after its upload."""
+    own = [(phase.strip("`"), sends) for phase, role, _, sends in table(PHASES, page) if role == USER and sends]
+    phases = [phase for phase, _ in own]
+    return any("to each other user" in sends for _, sends in own), phases[phases.index("upload") + 1 :]

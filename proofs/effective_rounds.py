@@ -9,18 +9,29 @@ t)).
     1/20, after 146 rounds.
 (c) beta = 4 (N - K) E^2 G^2/(K (N - 1)) comes from the variance of the mean of K users drawn one by one. K/T of N/T
     batches have up to T (N - 1)/(N - T) times as much: with M = N/T and k = K/T, (M - k)/(k (M - 1)) in the place of
-    (N - K)/(K (N - 1)). For E = 1 and T >= 4 the step with beta fails.
+    (N - K)/(K (N - 1)). For E = 1 the step with beta fails for T >= 4 when N is large, and for N = 6 and K = T = 3.
 (d) alpha has the mean of the sigma_i^2; the noise of the mean of N gradients has it divided by N, so that alpha is N
     times as large as it need be there, and the bound holds all the same.
 (e) Gamma must be L* minus the *mean* of the L_i*. As printed, with their sum, the right side can be negative.
 (f) With C = K, (8) is theorem 3 of the work it rests on with E J in the place of its number of steps.
+(g) (8) falls as C grows, and is with C after (K/C) J rounds what it is with C = K after J.
+(h) No loss is strongly convex on the whole space and has gradients of bounded length: assumptions 2 and 4 hold
+    together only where training comes by, as when each model is between the start and the optima of the users. G is
+    then as large as these are apart.
 
 Idea. (a) Let D_n be the expected squared distance after n rounds that take place, s = gamma + n E. From D' <= (1 -
 2/s) D + 4 B/(mu s)^2 in each step, D_n <= v/s with v = max(4 B/mu^2, gamma D_0), and rho v/2 <= A. The number of
 rounds that take place is binomial, and E[1/(a + n)] <= 1/(a - 1 + c (J + 1)) for a >= 1: with w = 1 - c + c u it is
 the integral I of u^(a-1) w^J from 0 to 1; as w >= u, integrating the derivative of u^(a-1) w^(J+1) gives 1 >= (a - 1
 + c (J + 1)) I. (b) All ways that J rounds can go, as a product: E D_J = D_0 prod_t (1 - c + c (1 - eta_t)^2).
-(c) All choices are listed. (d) All signs of the noise are listed.
+(c) All choices are listed, for N up to 20; for all values of up to four batches by sympy. (d) All signs of the noise
+are listed, for up to four users, and for all sigma of three by sympy. (e) Adding h to all losses changes neither
+models nor the left side of (8), and Gamma by h (1 - N). (g) (8) depends on C and J by C J alone. (h) With a at the
+distance r of the optimum the gradient has the length mu r or more. In a step of a rate below 1/rho, for losses rho/2
+(x - b_i)^2, the next model is between the last one and the mean of some b_i.
+
+By the argument (a) holds for all c, J, E, rho and mu; its two steps are decided by sympy for all values, and the
+recursion is run for five c, E up to 5 and J up to 60. (b) is exact. (e), (f) and (g) hold for all values.
 """
 
 from __future__ import annotations
@@ -33,17 +44,20 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "MRS-THM2": "expectation",
     "MRS-THM2B": "expectation",
     "MRS-THM2C": "expectation",
-    "MRS-GAMMA": "expectation",
-    "MRS-REM8": "expectation",
+    "MRS-GAMMA": "arithmetic",
+    "MRS-REM8": "symbolic",
+    "MRS-RATE": "symbolic",
+    "MRS-A4": "enumeration",
 }
 SHARES = (Fraction(1, 20), Fraction(1, 8), Fraction(1, 2), Fraction(9, 10), Fraction(1))
 LONGEST = 400
+ONE = Fraction(1)
 
 
 def bound(A: Fraction, gamma: int, c: Fraction, E: int, J: int) -> Fraction:
@@ -57,15 +71,18 @@ def scale(rho: Fraction, mu: Fraction, noise: Fraction, gamma: int, distance: Fr
 
 
 def prove(report: Report) -> dict[str, Finding]:
-    """Decide (a) to (f)."""
+    """Decide (a) to (h)."""
     lemma(report)
+    steps(report)
     recursion(report)
     return {
         "MRS-THM2": counted(report),
         "MRS-THM2B": sampling(report),
-        "MRS-THM2C": noise_of_mean(),
-        "MRS-GAMMA": optima(),
-        "MRS-REM8": all_rounds(),
+        "MRS-THM2C": noise_of_mean(report),
+        "MRS-GAMMA": optima(report),
+        "MRS-REM8": all_rounds(report),
+        "MRS-RATE": slower(report),
+        "MRS-A4": together(report),
     }
 
 
@@ -74,6 +91,19 @@ def lemma(report: Report) -> None:
     for c, J, a in product(SHARES, (1, 2, 5, 20, 60), (Fraction(1), Fraction(3, 2), Fraction(8), Fraction(40))):
         mean = sum(comb(J, n) * c**n * (1 - c) ** (J - n) / (a + n) for n in range(J + 1))
         report.check(mean <= 1 / (a - 1 + c * (J + 1)), f"(a) the mean of 1/(a + n): c = {c}, J = {J}, a = {a}")
+
+
+def steps(report: Report) -> None:
+    """Check the two steps of (a) for all values: what is left over is never negative."""
+    sympy = package("sympy")
+    s, v, a, c, u, J = sympy.symbols("s v a c u J", positive=True)
+    left = v / (s + 1) - ((1 - 2 / s) * v / s + v / s**2)
+    induction = sympy.simplify(left - v / (s**2 * (s + 1))) == 0
+    w = 1 - c + c * u
+    slope = sympy.diff(u ** (a - 1) * w ** (J + 1), u) - (a - 1 + c * (J + 1)) * u ** (a - 1) * w**J
+    spare = (a - 1) * (1 - c) * (1 - u) * u ** (a - 2) * w**J
+    integral = sympy.simplify((slope - spare) / (u ** (a - 2) * w**J)) == 0
+    report.agree("MRS-THM2", "symbolic", induction and integral, "(a) the step from n to n + 1, and under the integral")
 
 
 def recursion(report: Report) -> None:
@@ -104,6 +134,10 @@ def counted(report: Report) -> Finding:
         tally.add({"t counts": "rounds that take place", "c": str(c)}, bool((expected(after, c) / 2 <= right).all()))
         tally.add({"t counts": "all rounds", **case}, not (every > right).any(), condition=False)
     report.say(f"counting all rounds the bound first fails so: {tally.against}")
+    loss, c, J = Fraction(1, 2), SHARES[0], 146
+    for t in range(J):
+        loss *= 1 - c + c * (1 - Fraction(2, gamma + t)) ** 2
+    report.agree("MRS-THM2", "arithmetic", loss > bound(A, gamma, c, 1, J), f"(b) by fractions, after {J} rounds")
     return Finding(tally.verdict, "when t counts the rounds that take place", tally.against)
 
 
@@ -128,6 +162,8 @@ def sampling(report: Report) -> Finding:
     """Decide (c): E = 1, eta = 1, gradients of 1 and -1, so that G = 1."""
     tally = Tally()
     for N, K, T in (
+        (4, 2, 2),
+        (6, 3, 3),
         (8, 4, 1),
         (8, 4, 2),
         (8, 4, 4),
@@ -149,11 +185,29 @@ def sampling(report: Report) -> Finding:
         tally.add(
             {"N": N, "K": K, "T": T, "variance": str(found), "stated": str(stated)}, found <= stated, condition=T == 1
         )
+    for M, k in ((2, 1), (3, 1), (3, 2), (4, 2)):
+        report.agree("MRS-THM2B", "symbolic", of_all_values(M, k), f"(c) {k} of {M} batches, for all values")
     return Finding(tally.verdict, "for users drawn one by one", tally.against)
 
 
-def noise_of_mean() -> Finding:
+def of_all_values(M: int, k: int) -> bool:
+    """Return whether the mean of k of M values has (M - k)/(k (M - 1)) of their variance, whatever they are."""
+    sympy = package("sympy")
+    x = sympy.symbols(f"x:{M}")
+    centre = sum(x) / M
+    spread = sum((each - centre) ** 2 for each in x) / M
+    means = [sum(some) / k for some in combinations(x, k)]
+    found = sum((mean - centre) ** 2 for mean in means) / len(means)
+    return bool(sympy.expand(found - spread * sympy.Rational(M - k, k * (M - 1))) == 0)
+
+
+def noise_of_mean(report: Report) -> Finding:
     """Decide (d)."""
+    sympy = package("sympy")
+    s = sympy.symbols("s:3")
+    ways = [sum(one * sign for one, sign in zip(s, signs, strict=True)) / 3 for signs in product((1, -1), repeat=3)]
+    left = sympy.expand(sum(way**2 for way in ways) / 8 - sum(one**2 for one in s) / 9)
+    report.agree("MRS-THM2C", "symbolic", left == 0, "(d) for all sigma of three users")
     exact = Tally()
     for sigmas in ((1,), (1, 2), (1, 2, 3), (2, 2, 2, 2)):
         N = len(sigmas)
@@ -169,8 +223,14 @@ def noise_of_mean() -> Finding:
     return Finding("imprecise" if exact.against else "confirmed", "1/N of the mean of the sigma_i^2", exact.against)
 
 
-def optima() -> Finding:
+def optima(report: Report) -> Finding:
     """Decide (e): N equal losses x^2/2 + 1, started at the optimum, K = N and no noise."""
+    sympy = package("sympy")
+    N, h, rho, mu, rest, below = sympy.symbols("N h rho mu rest below", positive=True)
+    Gammas = {"sum": (1 + h) - N * (1 + h), "mean": (1 + h) - (1 + h)}
+    slopes = {how: sympy.diff(rho / below * (12 * rho * Gamma / mu**2 + rest), h) for how, Gamma in Gammas.items()}
+    falls = slopes["mean"] == 0 and sympy.simplify(slopes["sum"] - 12 * rho**2 * (1 - N) / (below * mu**2)) == 0
+    report.agree("MRS-GAMMA", "symbolic", falls, "(e) adding h to all losses lowers the right side without end")
     tally = Tally()
     for N, mean in product((2, 5), (True, False)):
         smallest = [Fraction(1)] * N
@@ -183,12 +243,48 @@ def optima() -> Finding:
     )
 
 
-def all_rounds() -> Finding:
+def all_rounds(report: Report) -> Finding:
     """Decide (f), where kappa = rho/mu, and the bound of the other work is for steps from 1 on."""
+    sympy = package("sympy")
+    rho, mu, B, D, E, J, gamma = sympy.symbols("rho mu B D E J gamma", positive=True)
+    ours = rho / (gamma + E * J - 1) * (2 * B / mu**2 + gamma / 2 * D)
+    theirs = (rho / mu) / (gamma + E * J - 1) * (2 * B / mu + mu * gamma / 2 * D)
+    for r, m, noise, distance, e, rounds in product((1, 2), (1, 2), (0, 3), (1, 5), (1, 4), (1, 9)):
+        g = max(8 * r // m, e)
+        other = Fraction(r, m) / (g + e * rounds - 1) * (Fraction(2 * noise, m) + Fraction(m * g, 2) * distance)
+        A = scale(Fraction(r), Fraction(m), Fraction(noise), g, Fraction(distance))
+        report.agree("MRS-REM8", "arithmetic", bound(A, g, Fraction(1), e, rounds) == other, "(f) by fractions")
+    return Finding("confirmed" if sympy.simplify(ours - theirs) == 0 else "refuted", "one formula")
+
+
+def slower(report: Report) -> Finding:
+    """Decide (g), where gamma - 1 is 7 or more."""
+    sympy = package("sympy")
+    A, C, K, E, J, more = sympy.symbols("A C K E J more", positive=True)
+    right = A / (7 + more + C / K * E * J)
+    falls = sympy.diff(right, C).is_negative and sympy.simplify(right.subs(J, K / C * J) - right.subs(C, K)) == 0
+    for c, e, rounds in product(SHARES, (1, 5), (9, 90)):
+        longer = Fraction(rounds) / c
+        same = bound(ONE, 8, c, e, int(longer)) == bound(ONE, 8, ONE, e, rounds) and longer.denominator == 1
+        least = bound(ONE, 8, c, e, rounds) >= bound(ONE, 8, ONE, e, rounds)
+        report.agree("MRS-RATE", "arithmetic", same and least, f"(g) by fractions: c = {c}, E = {e}, J = {rounds}")
+    return Finding("confirmed" if falls else "refuted", "K/C times as many rounds")
+
+
+def together(report: Report) -> Finding:
+    """Decide (h) for losses (x - b)^2/2 with b = 1 and -1, from 3 on, of which one is taken in each of ten rounds."""
+    sympy = package("sympy")
+    x, mu, G = sympy.symbols("x mu G", positive=True)
+    outside = sympy.diff(mu * x**2 / 2, x).subs(x, 2 * G / mu) ** 2 - G**2
+    report.agree("MRS-A4", "symbolic", bool(outside.is_positive), "(h) mu x^2/2 has a longer gradient than G at 2 G/mu")
     tally = Tally()
-    for rho, mu, B, D, E, J in product((1, 2), (1, 2), (0, 3), (1, 5), (1, 4), (1, 9)):
-        gamma, kappa = max(8 * rho // mu, E), Fraction(rho, mu)
-        theirs = kappa / (gamma + E * J - 1) * (Fraction(2 * B, mu) + Fraction(mu * gamma, 2) * D)
-        ours = bound(scale(Fraction(rho), Fraction(mu), Fraction(B), gamma, Fraction(D)), gamma, Fraction(1), E, J)
-        tally.add({"rho": rho, "mu": mu, "E": E, "J": J}, ours == theirs)
-    return Finding(tally.verdict, "one formula", tally.against)
+    for length in (1, 2, 3):
+        case = {"L": "x^2/2", "G": length, "x": 2 * length, "squared gradient": (2 * length) ** 2}
+        tally.add(case, (2 * length) ** 2 <= length**2, condition=False)
+    for users in product((1, -1), repeat=10):
+        model, longest = Fraction(3), Fraction(0)
+        for t, b in enumerate(users):
+            longest = max(longest, (model - 1) ** 2, (model + 1) ** 2)
+            model -= Fraction(2, 8 + t) * (model - b)
+        tally.add({"users": list(users), "squared gradient": str(longest)}, longest <= 16)
+    return Finding(tally.verdict, "only where training comes by", tally.against)

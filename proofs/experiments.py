@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secagg_spec.experiments import claims
-from secagg_spec.experiments.claims import PAPER, Stated
+from secagg_spec.experiments.claims import Stated
+from secagg_spec.experiments.experiment import PAPER
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 from secagg_spec.ledger import Finding, Report, package
 
@@ -24,7 +25,7 @@ _PARTS = {"BASA-RUN": _BASA}
 """A claim that consists of others, whose statements are its own."""
 CLAIMS = dict.fromkeys(
     (
-        *("BAS-FIG1", "BAS-FIG2"),
+        *("BAS-FIG1", "BAS-FIG2", "BAS-THM1R", "HET-THM2R", "MRS-THM2R", "UNI-CONVRUNS"),
         *("HET-EXP1", "HET-EXP2", "HET-EXP2F", "HET-DIRICHLET"),
         *("MRS-ACC", "MRS-ACC2", "MRS-ACC3", "MRS-FIG1", "MRS-FIG4", "UNI-INVERT"),
         *("BASA-RUN", *_BASA, "BASA-FIG3A", "BASA-FIG3B"),

@@ -9,9 +9,13 @@ Statement.
 (c) Eq. (4) is what the server computes, in every buffer in which all c_g s(tau) are integers.
 (d) Eq. (16) is what the server computes from quantised updates when s is constant: then all weights are c_g, whatever
     the draws are.
+(e) Appendix A: the server sends x^(t) and then takes the mean of the users' models as x^(t) again. With one and the
+    same x^(t) that holds only where the gradients of the users sum to 0; with x^(t+1) on the left it is eq. (4) without
+    delays, for eta_g = 1 and equal weights.
 
 Idea. The functions of the reference run on numbers that binary64 holds exactly: halves of halves, and buffers in which
-the sum of the s(tau) is a power of two. So their results are compared with fractions, for equality.
+the sum of the s(tau) is a power of two. So their results are compared with fractions, for equality. Other buffers are
+drawn, and compared up to the rounding of binary64. (a), (b) and (d) are identities besides, for all numbers.
 """
 
 from __future__ import annotations
@@ -23,9 +27,11 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
+from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols.fedbuff import Parameters, ServerState, local_update, receive, start, step
 
 CLAIMS = {
@@ -33,6 +39,7 @@ CLAIMS = {
     "BAS-EQ2": "enumeration",
     "BAS-EQ4": "enumeration",
     "BAS-EQ16": "enumeration",
+    "BAS-MEAN": "readings",
 }
 ROUND, DELAYS = 7, (0, 1, 3, 7)
 RECIPROCAL = Parameters(N=4, d=1, K=4, tau_max=ROUND, eta_g=0.5, staleness=Staleness.polynomial(1), c_g=64)
@@ -40,12 +47,16 @@ RECIPROCAL = Parameters(N=4, d=1, K=4, tau_max=ROUND, eta_g=0.5, staleness=Stale
 
 def prove(report: Report) -> dict[str, Finding]:
     """Compare the equations with the reference on every case of a grid."""
-    return {
+    found = {
         "BAS-EQ1": objective(report),
         "BAS-EQ2": updates(report),
         "BAS-EQ4": weighted_step(report),
         "BAS-EQ16": constant_step(report),
+        "BAS-MEAN": mean_of_models(report),
     }
+    drawn_buffers(report)
+    by_algebra(report)
+    return found
 
 
 def served(parameters: Parameters, model: float, updates: Sequence[float | int], delays: Sequence[int]) -> ServerState:
@@ -154,3 +165,66 @@ def constant_step(report: Report) -> Finding:
             tally.add(case, value(served(p, 5.0, quantised, delays[:K])) == wanted)
     report.say(f"eq. (16): {tally.held} of {tally.cases} steps are the formula")
     return Finding(tally.verdict, "with s = 1 the step is the mean of the quantised updates", tally.against)
+
+
+# ---------------------------------------------------------------------------------------------- by second methods
+
+
+def drawn_buffers(report: Report) -> None:
+    """Compare (c) with the server on drawn buffers, whose weights need not sum to a power of two."""
+    worst = Fraction(0)
+    for number in range(300):
+        draws = draw_elements(SeededSource(b"fedbuff step", f"{number}"), Ring(101), (9,)).tolist()
+        K, delays, sent = 1 + draws[0] // 26, [DELAYS[x // 26] for x in draws[1:5]], [x - 50 for x in draws[5:]]
+        s = [Fraction(1, 1 + tau) for tau in delays[:K]]
+        wanted = 5 - Fraction(1, 2) * sum(a * b for a, b in zip(s, sent[:K], strict=True)) / sum(s)
+        got = value(served(RECIPROCAL, 5.0, [float(x) for x in sent[:K]], delays[:K]))
+        worst = max(worst, abs(got - wanted))
+    report.agree("BAS-EQ4", "samples", worst < Fraction(1, 2**45), "300 drawn steps are eq. (4) up to 2^-45")
+
+
+def by_algebra(report: Report) -> None:
+    """Check (a), (b) and (d) as identities."""
+    sympy = package("sympy")
+    x, w, eta, c_g, c_l = sympy.symbols("x w eta c_g c_l", positive=True)
+    F = w * x**2 / 2 + (1 - w) * (x - 1) ** 2 / 2
+    lowest, rest = sympy.solve(sympy.diff(F, x), x), sympy.solve(x + (x - 1), x)
+    differ = lowest == [1 - w] and rest == [sympy.Rational(1, 2)]
+    report.agree("BAS-EQ1", "symbolic", differ, "the minimum is at 1 - w for every w, and eq. (4) rests at 1/2")
+    g1, g2 = sympy.symbols("g1:3")
+    moved = sympy.expand(((x - eta * g1) + (x - eta * g2)) / 2 - x)
+    stays = sympy.solve(moved, g1) == [-g2]
+    report.agree("BAS-MEAN", "symbolic", stays, "the mean of two models is x exactly when their gradients sum to 0")
+    gradients = sympy.symbols("g1:5")
+    trained = x
+    for gradient in gradients:
+        trained -= eta * gradient
+    follows = sympy.expand(x - trained - eta * sum(gradients)) == 0
+    report.agree("BAS-EQ2", "symbolic", follows, "x minus the model after four steps is eta times their sum")
+    v = sympy.symbols("v1:5")
+    quotient = sum(c_g * each / (c_g * c_l) for each in v) / sum(c_g / c_g for _ in v)
+    plain = sympy.simplify(quotient - sum(v) / (len(v) * c_l)) == 0
+    report.agree("BAS-EQ16", "symbolic", plain, "with all weights c_g, eq. (15) is eq. (16)")
+
+
+# ---------------------------------------------------------------------------------------------------------------- (e)
+
+
+def mean_of_models(report: Report) -> Finding:
+    """Decide (e) for two users with the losses (x - b_i)^2 / 2, one local step with eta_l = 1/2 and eta_g = 1."""
+    readings = {"x^(t)": Tally(), "x^(t+1)": Tally()}
+    p = replace(RECIPROCAL, eta_g=1.0)
+    for b, quarters in product(product((0, 1, 2), repeat=2), range(9)):
+        x = Fraction(quarters, 4)
+        models = [x - (x - centre) / 2 for centre in b]
+        mean, still = sum(models) / 2, sum(x - centre for centre in b) == 0
+        after = value(served(p, float(x), [float(x - model) for model in models], (0, 0)))
+        case = {"centres": list(b), "eta_l": "1/2", "x": str(x), "mean of the models": str(mean)}
+        readings["x^(t)"].add(case, mean == x)
+        readings["x^(t+1)"].add(case, mean == after)
+        report.check((mean == x) == still, f"(e) the mean is x exactly where the gradients sum to 0: {case}")
+    for name, tally in readings.items():
+        report.say(f"appendix A, the mean as {name}: in {tally.held} of {tally.cases} cases")
+    verdicts = [tally.verdict for tally in readings.values()]
+    verdict = "imprecise" if verdicts[0] != "confirmed" == verdicts[1] else "refuted"
+    return Finding(verdict, "the mean is the next model", readings["x^(t)"].against)

@@ -5,8 +5,9 @@ Statement. (a) 2^32 - 5 is the largest prime below 2^32.
 correctly exactly when each quantised entry is at most 3355443 in magnitude, that is when each entry of an update is at
 most 3355443/65536, about 51.2. Without a bound on the updates the sum can wrap around.
 
-Idea. (a) by trial division. (b): the sum of the weights is at most K c_g = 640. With M = floor(((q - 3)/2)/640) all
-sums lie in the range that is decoded; with M + 1, ten users without delay leave it at both ends.
+Idea. (a) by trial division, and with sympy. (b): the sum of the weights is at most K c_g = 640. With M = floor(((q -
+3)/2)/640) all sums lie in the range that is decoded; with M + 1, ten users without delay leave it at both ends. Buffers
+are drawn besides, with entries up to M and weights up to c_g.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from itertools import takewhile
 
 import numpy as np
 
-from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField, is_prime
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField, Ring, is_prime
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
-    "BAS-Q": "enumeration",
-    "BAS-WRAP": "enumeration",
+    "BAS-Q": "arithmetic",
+    "BAS-WRAP": "arithmetic",
 }
 K, WEIGHT_LEVEL, UPDATE_LEVEL = 10, 2**6, 2**16
 CANDIDATE = 2**32 - 5
@@ -44,6 +46,8 @@ def largest_prime(report: Report) -> Finding:
     for n in (*composite, found):
         report.check(is_prime(n) == (divisor(n) == n), f"the test of the reference agrees on {n}")
     report.check(found == DEFAULT_PRIME, "it is the default prime of the reference")
+    below = int(package("sympy").prevprime(2**32))
+    report.agree("BAS-Q", "library", below == found, "sympy finds the same prime below 2^32")
     for n in composite:
         report.say(f"{n} = {divisor(n)} * {n // divisor(n)}")
     report.say(f"{found} has no divisor up to 2^16")
@@ -82,8 +86,30 @@ def wrap_around(report: Report) -> Finding:
     same = bound == (q - 1) // 2 // (K * WEIGHT_LEVEL)
     report.check(same, "the repaired decoder, which goes up to (q - 1)/2, has the same bound")
     report.check(tally.exact, "the sum of ten undelayed equal entries is right exactly up to the bound")
+    drawn_buffers(report, bound)
     report.say(
         f"K c_g = {K * WEIGHT_LEVEL}; the largest entry that cannot wrap is {bound} = {bound / UPDATE_LEVEL:.5f} c_l"
     )
     numbers = {"largest entry": bound, "largest update": str(Fraction(bound, UPDATE_LEVEL))}
     return Finding(tally.verdict, "it depends on the size of the updates", tally.against, numbers)
+
+
+def drawn_buffers(report: Report, bound: int) -> None:
+    """Draw 500 buffers with entries up to the bound, and 500 of ten undelayed users with larger ones."""
+    right = wrong = 0
+    for number in range(500):
+        source = SeededSource(b"field size", f"{number}")
+        weights = draw_elements(source, Ring(WEIGHT_LEVEL), (K,)).astype(np.int64) + 1
+        entries = draw_elements(source, Ring(2 * bound + 1), (K,)).astype(np.int64) - bound
+        right += summed(weights, entries) == int((weights * entries).sum())
+        beyond = np.full(K, bound + 1 + int(draw_elements(source, Ring(bound), (1,))[0]))
+        wrong += summed(np.full(K, WEIGHT_LEVEL), beyond) != WEIGHT_LEVEL * int(beyond.sum())
+    told = "500 drawn buffers up to the bound are right, and 500 beyond it wrong"
+    report.agree("BAS-WRAP", "samples", right == wrong == 500, told)
+
+
+def summed(weights: np.ndarray, entries: np.ndarray) -> int:
+    """Return what the code decodes of a weighted sum."""
+    field = PrimeField(CANDIDATE)
+    rows = field.encode_signed(entries).reshape(-1, 1)
+    return int(field.decode_signed(field.weighted_sum(weights.astype(np.uint64), rows))[0])

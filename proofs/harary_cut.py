@@ -8,7 +8,8 @@ Statement, for the graph of degree k < N - 1 on a circle of N users, h = k // 2,
 (d) At the preset `sparse`, with T colluding and D dropped users, P is at most 2^-72.
 
 Idea. (a), (b): two users that are left with fewer than h vanished ones between them are neighbours; runs of h or more
-part the circle. Here for all sets of vanished users with N <= 9. (c) counts the same sets. (d) is exact arithmetic.
+part the circle. Here for all sets of vanished users with N <= 9. (c) counts the same sets, and for larger circles sets
+are drawn. (d) is exact arithmetic.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb
 
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy import sparse
 from secagg_spec.privacy.secagg import components
@@ -26,6 +29,8 @@ from secagg_spec.protocols.secagg import PRESETS
 CLAIMS = {
     "UNI-CUT": "enumeration",
 }
+DRAWN = ((12, 4, 6), (16, 6, 9), (20, 4, 8))
+"""(N, k, m) of which sets are drawn."""
 GRAPHS = [(N, k) for N in range(4, 10) for k in range(2, N - 1) if k * N // 2 * 2 == k * N]
 
 
@@ -38,6 +43,16 @@ def long_runs(graph: Graph, vanished: frozenset[int]) -> int:
             runs += length >= graph.k // 2
         length = length + 1 if gone else 0
     return runs
+
+
+def near(N: int, k: int, m: int) -> bool:
+    """Return whether 1000 drawn sets of m vanished users are cut with a frequency within 1/16 of P."""
+    graph, cut = Graph(tuple(range(N)), k), 0
+    for number in range(1000):
+        draws = draw_elements(SeededSource(b"harary cut", f"{N} {k} {m} {number}"), Ring(2**32), (N,)).tolist()
+        left = set(sorted(range(N), key=draws.__getitem__)[m:])
+        cut += len(components(graph, left)) > 1
+    return abs(Fraction(cut, 1000) - sparse.disconnected(N, k, m)) < Fraction(1, 16)
 
 
 def prove(report: Report) -> dict[str, Finding]:
@@ -55,6 +70,7 @@ def prove(report: Report) -> dict[str, Finding]:
             share, formula = Fraction(runs, comb(N, m)), sparse.disconnected(N, k, m)
             report.check(share == formula, f"(c) P counts the sets with two runs: N = {N}, k = {k}, m = {m}")
             report.check(Fraction(cut, comb(N, m)) <= formula, f"(c) P bounds: N = {N}, k = {k}, m = {m}")
+    report.agree("UNI-CUT", "samples", all(near(*case) for case in DRAWN), "drawn sets are cut as often as P says")
     p = PRESETS["sparse"]
     exponent = sparse.exponent(sparse.disconnected(p.N, p.k, p.T + p.D))
     report.say(

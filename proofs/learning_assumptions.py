@@ -10,7 +10,8 @@ Statement, for functions on the real line; F = m x^2/2 has the gradient m x.
 (c) Assumption 4, |F_i' - F'|^2 <= G, bounds how far users differ and not gradients: for users that are equal it holds
     with G = 0, however large their gradients are. It implies the second half of Assumption 3, with sigma_g^2 = G.
 
-Idea. All of it is decided on fractions. In (a) the worst case for L is m with m^2 = L: m <= m^2 means m >= 1.
+Idea. All of it is decided on fractions, and with symbols for all points. In (a) the worst case for L is m with m^2 = L:
+m <= m^2 means m >= 1.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise, product
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-A2": "enumeration",
-    "BAS-A3": "enumeration",
+    "BAS-A3": "readings",
     "BAS-A4": "enumeration",
 }
 POINTS = [Fraction(k, 2) for k in range(-6, 7)]
@@ -31,7 +32,30 @@ SLOPES = [Fraction(k, 4) for k in range(1, 13)]
 
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a), (b) and (c)."""
-    return {"BAS-A2": smoothness(report), "BAS-A3": variance(report), "BAS-A4": bounded(report)}
+    found = {"BAS-A2": smoothness(report), "BAS-A3": variance(report), "BAS-A4": bounded(report)}
+    for_all_points(report)
+    return found
+
+
+def for_all_points(report: Report) -> None:
+    """Check (a), (b) and (c) with symbols for slopes, constants and points."""
+    sympy = package("sympy")
+    L, m = sympy.symbols("L m", positive=True)
+    x, b, c = sympy.symbols("x b c", real=True)
+    implied = sympy.solveset(sympy.sqrt(L) <= L, L, sympy.Interval.open(0, sympy.oo))
+    report.agree(
+        "BAS-A2", "symbolic", implied == sympy.Interval(1, sympy.oo), "the steepest m, sqrt(L), is at most L for L >= 1"
+    )
+    with_g = ((x + 1 - x) ** 2 + (x - 1 - x) ** 2) / 2
+    with_slope = ((1 - x) ** 2 + (1 - x) ** 2) / 2
+    differ = sympy.expand(with_g) == 1 and sympy.limit(with_slope, x, sympy.oo) == sympy.oo
+    report.agree(
+        "BAS-A3", "symbolic", differ, "with g it is 1 everywhere, and with the gradient of g it grows without end"
+    )
+    off = sympy.expand((m * x + b - (m * x + b + m * x + c) / 2) ** 2)
+    grows = sympy.limit((m * x + b) ** 2, x, sympy.oo) == sympy.oo
+    free = x not in off.free_symbols and m not in off.free_symbols
+    report.agree("BAS-A4", "symbolic", free and grows, "users are equally far apart at all points, and gradients grow")
 
 
 def assumed(m: Fraction, L: Fraction) -> bool:

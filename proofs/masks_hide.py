@@ -6,11 +6,12 @@ exactly when no two uploads have one name. A user that downloads the same global
 the buffer fills, would use one mask twice, and the difference of its two updates is in clear.
 
 Idea. The function that masks is run on basis vectors; equal names are the same unknown. The rank criterion of
-proofs/rank_criterion.py then says what is learned.
+proofs/rank_criterion.py then says what is learned. For q = 2 and 3 all updates and masks are counted besides.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import product
 
 from secagg_spec.arithmetic.modular import PrimeField
@@ -52,6 +53,11 @@ def prove(report: Report) -> dict[str, Finding]:
                 case = {"q": q, "uploads (user, round)": [list(upload) for upload in uploads]}
                 case |= {"learned": list(verdict.functionals)}
                 several.add(case, verdict.private, condition=len(set(uploads)) == count)
+    hidden = [says_nothing(q, ((0, 0),)) for q in (2, 3)]
+    report.agree("BAS-EQ10", "enumeration", all(hidden), "each upload occurs equally often whatever the update is")
+    lists = [uploads for count in (2, 3) for uploads in product(((0, 0), (0, 1), (1, 0), (1, 1)), repeat=count)]
+    counted = all(says_nothing(2, uploads) == (len(set(uploads)) == len(uploads)) for uploads in lists)
+    report.agree("BAS-MASK1", "enumeration", counted, "uploads occur equally often exactly when no two masks are one")
     report.check(several.exact, "nothing is learned exactly when no two uploads share a mask")
     report.say(f"one upload: nothing is learned, for {single.held} of {single.cases} fields")
     report.say(f"several uploads: nothing is learned in the {several.held} of {several.cases} without a second use")
@@ -59,3 +65,14 @@ def prove(report: Report) -> dict[str, Finding]:
         "BAS-EQ10": Finding(single.verdict, "the view has rank 0 beyond its mask", single.against),
         "BAS-MASK1": Finding(several.verdict, "a second upload after one download reuses the mask", several.against),
     }
+
+
+def says_nothing(q: int, uploads: tuple[Upload, ...]) -> bool:
+    """Return whether each list of uploads occurs equally often for all updates, counted over all masks."""
+    names = sorted(set(uploads))
+    seen = []
+    for updates in product(range(q), repeat=len(uploads)):
+        drawn = [dict(zip(names, masks, strict=True)) for masks in product(range(q), repeat=len(names))]
+        sums = ([x + masks[name] for x, name in zip(updates, uploads, strict=True)] for masks in drawn)
+        seen.append(Counter(tuple(divmod(y, q)[1] for y in row) for row in sums))
+    return all(counted == seen[0] for counted in seen)

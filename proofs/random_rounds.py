@@ -13,32 +13,43 @@ Statement. In each round K of N users are drawn, and the server has the sums. Al
     120 or a few more rounds, in all samples.
 (e) For N = 24 and K = 12 all models are told after 24 rounds, in all samples; for K = 4 the first one after 21 to 25,
     and all after 24 to 47.
+(f) Weighted selection, by ascending frequency, has the rank N - K + 1 or less after N rounds when nobody drops out and
+    K divides N: it is not N for K > 1. For N = 120 and K = 12 the rank is 120 after 132 rounds then, in all samples;
+    after 123 or 124 for the dropout rate 1/10, and after 120 for rates .1 to .5.
 
 Idea. (a) A matrix of N different rows has N! orders. (b) Each of N rounds has to take place. (c), (d) Each user has
 to take part once. Users who take part or not are independent in (c), and negatively associated in (d), so that the
-product bounds the probability. (d), (e) Rounds are drawn with bits of SHAKE-256, so that each run is the same. A rank
-modulo a prime is never above the one over the rationals. User i is told when the reduced form has the row e_i.
+product bounds the probability; for fixed K it goes to 0, as (1 - K/N)^N tends to e^-K. (f) Without dropouts N/K rounds
+have each user once, so that they sum to 1 for all: K such runs of rounds have the rank 1 + K (N/K - 1) at most. All
+ways are listed for N = 4 and 6. (b), (c) and the first half of (f) hold for all N by these arguments, and are computed
+for N = 4 to 64, and for K = 2 up to N = 120; the rest says nothing of other sizes. (d), (e), (f) Rounds are drawn with
+bits of SHAKE-256, so that each run is the same. A rank modulo a prime is never above the one over the rationals. User i
+is told when the reduced form has the row e_i.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from hashlib import shake_256
-from itertools import combinations, product
-from math import comb, factorial
+from itertools import chain, combinations, product
+from math import comb, factorial, prod
 from typing import Any
 
 import numpy as np
 
 from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.privacy.multiround import audit
+from secagg_spec.selection import strategies
+from secagg_spec.selection.batches import Parameters
 
 CLAIMS = {
-    "MRS-REM2A": "matrices",
-    "MRS-REM2B": "matrices",
-    "MRS-REM11": "matrices",
+    "MRS-REM2A": "arithmetic",
+    "MRS-REM2B": "arithmetic",
+    "MRS-REM11": "samples",
+    "MRS-REM11W": "samples",
 }
 PRIME = 2**31 - 1
-SAMPLES = 20
+SAMPLES, WEIGHTED_SAMPLES = 20, 5
 
 
 def fixed(N: int, K: int) -> Fraction:
@@ -72,20 +83,39 @@ def prove(report: Report) -> dict[str, Finding]:
     report.check(all(2 * p <= 1 + (N == 1) for (N, _), p in table.items()), "(a)")
     report.check([independent(N) * 2 ** (N * N) for N in (2, 3, 4)] == [6, 174, 22560], "regular matrices of 0 and 1")
     thresholds(report)
-    return {"MRS-REM2A": available(report), "MRS-REM2B": bernoulli(report), "MRS-REM11": full_rank(report)}
+    return {
+        "MRS-REM2A": available(report),
+        "MRS-REM2B": bernoulli(report),
+        "MRS-REM11": full_rank(report),
+        "MRS-REM11W": in_turn(report),
+    }
 
 
 def available(report: Report) -> Finding:
     """Decide (b)."""
     tally = Tally()
-    for N in range(8, 65, 4):
+    for N in range(4, 65, 4):
         K, p = 3 * N // 4, Fraction(1, 2)
         bound = takes_place(N, K, p) ** N
         report.check(bound <= Fraction(1, 2**N) and min(N - K, K) * 4 == N, f"(b) N = {N}")
         tally.add(
             {"N": N, "K": K, "p": str(p), "c": "1/4", "at most": f"{float(bound):.2g}"}, bound > Fraction(1, 2**N)
         )
+    exact = four_rounds()
+    below = exact == takes_place(4, 3, Fraction(1, 2)) ** 4 * fixed(4, 3) <= Fraction(1, 2**4)
+    report.agree("MRS-REM2A", "expectation", below, f"for N = 4 and K = 3 the probability is {exact}")
     return Finding(tally.verdict, "rounds that are skipped tell nothing", tally.against)
+
+
+def four_rounds() -> Fraction:
+    """Return the probability that four rounds of three of four users have the rank 4, for the dropout rate 1/2."""
+    law: dict[tuple[int, ...], Fraction] = {}
+    for here in product((0, 1), repeat=4):
+        rows = [tuple(int(u in some) for u in range(4)) for some in combinations(np.flatnonzero(here), 3)] or [(0,) * 4]
+        for row in rows:
+            law[row] = law.get(row, Fraction(0)) + Fraction(1, 16 * len(rows))
+    full = (way for way in product(law, repeat=4) if modular_rank([*map(list, way)]) == 4)
+    return sum((prod((law[row] for row in way), start=Fraction(1)) for way in full), Fraction(0))
 
 
 def bernoulli(report: Report) -> Finding:
@@ -93,7 +123,8 @@ def bernoulli(report: Report) -> Finding:
     bounds = [everybody(N, 2) for N in (10, 20, 40, 80, 120)]
     report.check(bounds == sorted(bounds, reverse=True) and bounds[-1] < Fraction(1, 10**7), "(c) K = 2")
     for N in (2, 3, 4):
-        report.check(independent(N) <= (1 - Fraction(1, 2**N)) ** N, f"(c) the bound holds for N = {N}")
+        below = independent(N) <= (1 - Fraction(1, 2**N)) ** N
+        report.agree("MRS-REM2B", "enumeration", below, f"(c) of all matrices, for N = {N} and K = N/2")
     against = {"N": 120, "K": 2, "at most": f"{float(bounds[-1]):.2g}"}
     return Finding("imprecise" if bounds[-1] < Fraction(1, 2) else "confirmed", "K must grow with N", against)
 
@@ -113,9 +144,14 @@ class Bits:
         return taken
 
 
+def in_five(N: int) -> Any:
+    """Return the rates .1 to .5 in turn."""
+    return np.array([(1 + divmod(user, 5)[1]) / 10 for user in range(N)])
+
+
 def rounds(bits: Bits, count: int, N: int, K: int) -> list[list[int]]:
     """Return rounds of K users drawn from the available ones, with rates from .1 to .5, as rows."""
-    rates = np.array([(1 + user % 5) / 10 for user in range(N)])
+    rates = in_five(N)
     found: list[list[int]] = []
     while len(found) < count:
         here = bits.draw(N) >= rates
@@ -133,12 +169,60 @@ def full_rank(report: Report) -> Finding:
         first = next((t for t in range(120, 141) if modular_rank(rows[:t]) == 120), 141)
         latest = max(first, latest)
         tally.add({"N": 120, "K": 12, "rank 120 after": first}, first <= 140)
+    by_auditor = audit(np.array(rounds(Bits("rank 0"), 140, 120, 12), dtype=bool)).recoveries
+    latest_told = max(found.rounds for found in by_auditor.values())
+    everybody_told = len(by_auditor) == 120 and latest_told == latest
+    report.agree("MRS-REM11", "matrices", everybody_told, f"the auditor finds each model after {latest_told} rounds")
     report.say(f"N = 120, K = 12: the rank is 120 after at most {latest} rounds that take place, in {SAMPLES} samples")
     bound = everybody(120, 2)
     tally.add({"N": 120, "K": 2, "t": 120, "at most": f"{float(bound):.2g}"}, bound > Fraction(1, 2), condition=False)
     return Finding(
         tally.verdict, "right for K = 12, not for K = 2", tally.against, {"latest": latest, "samples": SAMPLES}
     )
+
+
+def weighted(bits: Bits, count: int, N: int, K: int, rates: Any) -> list[list[int]]:
+    """Return rounds of weighted selection, as rows."""
+    parameters, frequencies = Parameters(N, K, 1), np.zeros(N, np.int64)
+    found: list[list[int]] = []
+    while len(found) < count:
+        here = bits.draw(N) >= rates
+        bounds = strategies.ranges(parameters, "weighted", frequencies, here)
+        if bounds is not None:
+            draws = [int(one * bound) for one, bound in zip(bits.draw(len(bounds)), bounds, strict=True)]
+            chosen = strategies.choose(parameters, "weighted", frequencies, here, draws) or ()
+            row = np.isin(np.arange(N), chosen)
+            frequencies += row
+            found.append(row.astype(int).tolist())
+    return found
+
+
+def in_turn(report: Report) -> Finding:
+    """Decide (f)."""
+    tally, after = Tally(), {}
+    for N, K in ((4, 2), (6, 2), (6, 3)):
+        most = max(modular_rank([*chain(*runs)]) for runs in product(rounds_of_all(N, K), repeat=K))
+        report.agree("MRS-REM11W", "enumeration", most == N - K + 1, f"(f) N = {N}, K = {K}, nobody drops out")
+        tally.add({"N": N, "K": K, "p": 0, "rank after N rounds": most}, most == N, condition=False)
+    for name, rates in (("p = 0", 0.0), ("p = 1/10", 0.1), ("rates .1 to .5", in_five(120))):
+        found = [full_after(Bits(f"weighted {name} {sample}"), rates) for sample in range(WEIGHTED_SAMPLES)]
+        tally.add({"rates": name}, max(found) == 120, condition=name == "rates .1 to .5")
+        after[name] = [min(found), max(found)]
+    report.say(f"weighted selection, N = 120, K = 12: the rank is 120 after, at least and at most: {after}")
+    return Finding(tally.verdict, "with the rates of section 6", tally.against, after)
+
+
+def full_after(bits: Bits, rates: Any) -> int:
+    """Return after how many rounds of weighted selection, with N = 120 and K = 12, the rank is 120."""
+    rows = weighted(bits, 140, 120, 12, rates)
+    return next(t for t in range(120, 141) if modular_rank(rows[:t]) == 120)
+
+
+def rounds_of_all(N: int, K: int) -> list[list[list[int]]]:
+    """Return the ways in which N/K rounds have each user once, but for their order."""
+    rows = [[int(user in some) for user in range(N)] for some in combinations(range(N), K)]
+    ways = combinations(rows, N // K)
+    return [[*some] for some in ways if all(sum(column) == 1 for column in zip(*some, strict=True))]
 
 
 def modular_rank(rows: list[list[int]]) -> int:

@@ -8,10 +8,10 @@ its own; S = sum s_i, W = sum w_i, v_i = f_i (1 - f_i), v = sum v_i, and let no 
     users with the delays 0 and 2 and c = 2^k, c^2 r_i tends to 3/32 and -3/32.
 (c) The sum of the |r_i| is the largest bias over all x_i from -1 to 1. The table gives it for s = 1/(1 + delay).
 
-Idea. With e = W - c S, w_i/W - s_i/S is N_i/(S W), where N_i = S (w_i - c s_i) - s_i e has mean 0. Write 1/W as
-1/(c S) - e/(c S)^2 + e^2/((c S)^2 W). The first summand gives 0; the second -E[N_i e]/(c^2 S^3), with
-E[N_i e] = S v_i - s_i v since the roundings are independent; the third e_i, since |N_i| <= S + K s_i, |e| <= K and
-W >= W0. The r_i are computed exactly, over all 2^K ways to round.
+Idea. With e = W - c S, w_i/W - s_i/S is N_i/(S W), where N_i = S (w_i - c s_i) - s_i e has mean 0. Write 1/W as 1/(c S)
+- e/(c S)^2 + e^2/((c S)^2 W). The first summand gives 0; the second -E[N_i e]/(c^2 S^3), with E[N_i e] = S v_i - s_i v
+since the roundings are independent; the third e_i, since |N_i| <= S + K s_i, |e| <= K and W >= W0. The r_i are computed
+exactly, over all 2^K ways to round; the steps for (a) and the limit in (b) are checked with computer algebra besides.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from functools import cache
 from itertools import combinations_with_replacement, pairwise, product
 from math import floor, lcm, prod
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
-    "UNI-RATIO": "enumeration",
+    "UNI-RATIO": "expectation",
 }
 LEVEL = 2**6
 Delays = tuple[int, ...]
@@ -46,6 +46,7 @@ def prove(report: Report) -> dict[str, Finding]:
         report.say(f"  K = {users}: {float(bias):.1e} for the delays {list(delays)}; on average {float(mean):.1e}")
     ten(report)
     decay(report, tally)
+    with_symbols(report)
     report.say(f"(a) holds in {tally.held} of {tally.cases} buffers and levels")
     return {"UNI-RATIO": Finding(tally.verdict, "the bias is of order 1/c_g^2", tally.against, largest)}
 
@@ -113,3 +114,24 @@ def decay(report: Report, tally: Tally) -> None:
             report.say(f"  k = {k:2}: r = {off!s:>22} = {float(off):.2e}, r c_g^2 = {float(c**2 * off):.6f}")
     report.check(all(later < sooner for sooner, later in pairwise(gaps)), "r c^2 tends to 3/32")
     report.check(gaps[-1] * 2**12 < 1, "(b) r c^2 is within 2^-12 of 3/32 at c = 2^14")
+
+
+def with_symbols(report: Report) -> None:
+    """Check what (a) splits the quotient into, the mean of its second summand for three users, and the limit in (b)."""
+    sympy = package("sympy")
+    c, S, e, w, s = sympy.symbols("c S e w s")
+    W, N = c * S + e, S * (w - c * s) - s * e
+    split = 1 / (c * S) - e / (c * S) ** 2 + e**2 / ((c * S) ** 2 * W)
+    exact = sympy.simplify(w / W - s / S - N / (S * W)) == 0 == sympy.simplify(1 / W - split)
+    f, x = sympy.symbols("f1:4"), sympy.symbols("s1:4")
+    product_mean = 0
+    for up in product((0, 1), repeat=3):
+        chance = prod(p if k else 1 - p for k, p in zip(up, f, strict=True))
+        errors = [k - p for k, p in zip(up, f, strict=True)]
+        product_mean += chance * (sum(x) * errors[0] - x[0] * sum(errors)) * sum(errors)
+    v = [p * (1 - p) for p in f]
+    second = sympy.expand(product_mean - sum(x) * v[0] + x[0] * sum(v)) == 0
+    third = sympy.Rational(1, 3)
+    limit = {p * (1 - p) / (1 + third) ** 3 for p in (third, 2 * third)}
+    told = "the quotient splits as stated, its second summand has the mean S v_i - s_i v, and both limits are 3/32"
+    report.agree("UNI-RATIO", "symbolic", exact and second and limit == {sympy.Rational(3, 32)}, told)

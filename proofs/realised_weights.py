@@ -7,9 +7,13 @@ Statement, with weights w_i = c_g Q_{c_g}(s(tau_i)), s(tau) = (tau + 1)^(-alpha)
     server must remove, for all masks, exactly when w^(j) = w for every user j that answers.
 (d) So what the paper broadcasts, S, the rounds t_i and c_g, suffices only where eq. (12) leaves nothing to chance:
     where c_g s(tau) is an integer. For c_g = 64 and alpha = 1 these are the delays 0, 1, 3 and 7 of 0 to 10.
+(e) Of the paper's alpha, with c_g = 64 and delays up to 10, only 2 lets a weight be 0; for any alpha up to the
+    logarithm of 64 to the base 11 none can be. With ten independent delays that are uniform on 0 to 10 the chances
+    that all weights of a buffer are 0, that only one is not, and that some are, are fractions that are computed.
 
 Idea. (c) is an equality of matrices, decided by running the decoder on the answers' coefficients. The first sub-mask
-gets every answer with a non-zero coefficient, since the points are not 0, so that one wrong weight shows.
+gets every answer with a non-zero coefficient, since the points are not 0, so that one wrong weight shows. For the
+smaller code all masks and all noise are counted besides, with the code and its decoding written down for two answers.
 """
 
 from __future__ import annotations
@@ -21,17 +25,21 @@ from math import floor
 import numpy as np
 
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField, Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
+from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.ledger import Finding, Report, Tally
 from secagg_spec.privacy.probe import probe
 
 CLAIMS = {
     "BAS-EQ12": "enumeration",
-    "BAS-BCAST": "enumeration",
+    "BAS-BCAST": "matrices",
+    "BAS-SWEEP": "arithmetic",
 }
 LEVEL, DELAYS = 64, range(11)
+SWEPT = ("0.1", "0.5", "1", "1.5", "2")
 DRAWS = np.arange(2**10) / 2**10
 
 
@@ -48,7 +56,9 @@ def possible_weights(level: int, s: Fraction) -> set[int]:
 
 def prove(report: Report) -> dict[str, Finding]:
     """Prove (a) and (b) for all levels up to 64, (c) exhaustively for two small codes, (d) by counting."""
-    return {"BAS-EQ12": weights(report), "BAS-BCAST": broadcast(report)}
+    found = {"BAS-EQ12": weights(report), "BAS-BCAST": broadcast(report), "BAS-SWEEP": sweep(report)}
+    every_mask(report)
+    return found
 
 
 def weights(report: Report) -> Finding:
@@ -107,3 +117,52 @@ def broadcast(report: Report) -> Finding:
     verdict = "refuted" if tally.against and len(fixed) < len(DELAYS) else "confirmed"
     found = "with users that round on their own the server removes another mask than it must"
     return Finding(verdict, found, tally.against, {"delays without chance": fixed})
+
+
+def sweep(report: Report) -> Finding:
+    """Decide (e) with the integers that decide the reference's weights, and for alpha = 2 the chances."""
+    tally = Tally()
+    for alpha in SWEPT:
+        for tau in DELAYS:
+            possible = admissible_weights(Staleness.polynomial(alpha), LEVEL, tau)
+            case = {"c_g": LEVEL, "alpha": alpha, "tau": tau, "weights": list(possible)}
+            tally.add(case, min(possible) > 0, condition=Fraction(alpha) <= Fraction(3, 2))
+    report.check(tally.breaches == 0, "with alpha up to 3/2 no weight can be 0")
+    report.check(11**17 < 64**10 < 11**18, "the logarithm of 64 to the base 11 is between 1.7 and 1.8")
+    zero = sum((max(Fraction(0), 1 - LEVEL * staleness(tau, 2)) for tau in DELAYS), Fraction(0)) / len(DELAYS)
+    chances = {
+        "all weights 0": zero**10,
+        "one weight not 0": 10 * zero**9 * (1 - zero),
+        "some weight 0": 1 - (1 - zero) ** 10,
+    }
+    told = {name: f"{float(chance):.1e}" for name, chance in chances.items()}
+    report.say(f"alpha = 2, ten delays: {', '.join(f'{name} with {chance}' for name, chance in told.items())}")
+    outcomes = [drawn_zero(number) for number in range(2000)]
+    seen = Fraction(sum(outcomes), len(outcomes))
+    report.agree("BAS-SWEEP", "samples", abs(seen - (1 - (1 - zero) ** 10)) < Fraction(1, 20), "2000 drawn buffers")
+    return Finding(tally.verdict, "with alpha = 2 a delay from 8 on can have the weight 0", tally.against, told)
+
+
+def drawn_zero(number: int) -> bool:
+    """Return whether a drawn buffer of ten, with alpha = 2, has a weight that the code rounds to 0."""
+    source = SeededSource(b"realised weights", f"{number}")
+    delays = draw_elements(source, Ring(len(DELAYS)), (10,))
+    draws = draw_elements(source, Ring(2**20), (10,)) / 2**20
+    return not stochastic_round(LEVEL / (1.0 + delays) ** 2, draws).all()
+
+
+def every_mask(report: Report) -> None:
+    """Count, for U = 2, T = 1 and q = 7, the masks and noise of two users for which the decoded sum is right."""
+    choices = list(product((4,), (1, 2)))
+    z = np.array(list(product(range(7), repeat=4)))
+    always = {}
+    for server, first, second in product(choices, repeat=3):
+        answers = [
+            w[0] * (z[:, 0] + j * z[:, 2]) + w[1] * (z[:, 1] + j * z[:, 3]) for j, w in ((1, first), (2, second))
+        ]
+        off = 2 * answers[0] - answers[1] - server[0] * z[:, 0] - server[1] * z[:, 1]
+        always[server, first, second] = not np.divmod(off, 7)[1].any()
+    right = all(holds == (server == first == second) for (server, first, second), holds in always.items())
+    report.agree(
+        "BAS-BCAST", "enumeration", right, f"right for all {len(z)} masks and noise exactly with one choice of weights"
+    )

@@ -1,8 +1,8 @@
 """The selection rule as printed may name a user whom no set of the family can have; the least complete batch exists.
 
 Statement. Batches of T users, of which K/T are chosen from those that are complete, as users are available.
-(a) K users cannot always be selected when K or more are available, as beside (3), unless T = 1: no batch need be
-    complete.
+(a) K users cannot always be selected when K or more are available, as beside (3), unless T = 1 or K = N: no batch need
+    be complete.
 (b) The printed rule takes a row of B(t) with an available user of the least frequency. There is one exactly when K/T
     batches are complete and one of these has an available user of the least frequency of all available users.
 (c) With complete batches in the place of available users there is a row whenever B(t) has one.
@@ -11,18 +11,29 @@ Statement. Batches of T users, of which K/T are chosen from those that are compl
     1.
 (e) The frequencies f^(t) count the rounds before t. The rule takes f^(t-1), which leaves out round t - 1, and is not
     defined in round 0: two batches that are always complete are then chosen in runs, and not in turn.
-(f) "K users at random from the available users with the minimum frequency" do not exist when these are fewer than K.
+(f) "K users at random from the available users with the minimum frequency" do not exist when these are fewer than K,
+    which happens in the second round for N = 3 and K = 2, and for no fewer users.
+(g) For equal rates the rule is uniform, and then T = 1 is random selection and T = K is not user partitioning, which
+    goes by frequencies. For different rates the rule goes by frequencies, and then T = K is partitioning and T = 1 is
+    not random selection. So one of the two is no extreme case of the rule, whatever the rates.
+(h) The weights w'_i of (2) sum to 1 when somebody takes part. In a round that is skipped the right side of (2) is 0,
+    which would be the next model.
 
-Idea. (b), (c): all frequencies up to 2 and all sets of available users, for six users; what the rule can take is
+Idea. (a) If T > 1 and K < N, let K/T - 1 batches be complete, T - 1 users of another one available, and one of a third:
+that are K users, and no set. (b), (c): if K/T batches are complete, one of these with a user whom the rule names is in
+a row, and there is none otherwise; complete batches have a least frequency among them. All frequencies up to 2 and all
+sets of available users are run, for all N, K and T up to four users and six settings of six; what the rule can take is
 listed row by row. (d) Rounds are drawn, with bits of SHAKE-256, so that each run is the same; in rounds where the
-rule is not defined the one of (c) goes on. (a), (e), (f): the smallest examples.
+rule is not defined the one of (c) goes on. (e) Both readings are run. (f), (g), (h): all states of up to four users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
 from hashlib import shake_256
 from itertools import combinations, product
+from math import gcd
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,13 +42,16 @@ from secagg_spec.ledger import Finding, Report, Tally
 
 CLAIMS = {
     "MRS-EQ3": "enumeration",
+    "MRS-EQ2": "enumeration",
     "MRS-COMP2": "enumeration",
-    "MRS-FREQ": "enumeration",
+    "MRS-FREQ": "readings",
     "MRS-WEIGHTED": "enumeration",
+    "MRS-EXTREME": "enumeration",
 }
 Users: TypeAlias = frozenset[int]
 N, K, ROUNDS = 120, 12, 400
 PAPER = (1, 3, 4, 6, 12)
+SIX = ((6, 2, 1), (6, 4, 1), (6, 2, 2), (6, 4, 2), (6, 3, 3), (6, 6, 2))
 
 
 def family(users: int, chosen: int, T: int) -> list[Users]:
@@ -60,25 +74,35 @@ def named(frequencies: Sequence[int], users: Iterable[int]) -> Users:
 def prove(report: Report) -> dict[str, Finding]:
     """Decide (a) to (f)."""
     skip, rule = Tally(), Tally()
-    for T, chosen in ((1, 2), (1, 4), (2, 2), (2, 4), (3, 3), (2, 6)):
-        rows = family(6, chosen, T)
-        for available, by_batch in product(everybody(6), product(range(3), repeat=6 // T)):
+    for users, chosen, T in (*sessions(4), *SIX):
+        rows = family(users, chosen, T)
+        for available, by_batch in product(everybody(users), product(range(3), repeat=users // T)):
             left = fitting(rows, available)
-            case = {"N": 6, "K": chosen, "T": T, "available": sorted(available), "frequencies": list(by_batch)}
+            case = {"N": users, "K": chosen, "T": T, "available": sorted(available), "frequencies": list(by_batch)}
             frequencies = [f for f in by_batch for _ in range(T)]
             if len(available) >= chosen:
-                skip.add({name: case[name] for name in ("N", "K", "T", "available")}, bool(left), condition=T == 1)
+                some = {name: case[name] for name in ("N", "K", "T", "available")}
+                skip.add(some, bool(left), condition=T == 1 or chosen == users)
             if left:
                 rule.add(case, defined(report, frequencies, available, T, left), condition=T == 1)
     report.say(f"a set with the user of the rule exists in {rule.held} of {rule.cases} cases in which there is a set")
     return {
-        "MRS-EQ3": Finding(skip.verdict, "K available users are enough for T = 1 alone", skip.against),
+        "MRS-EQ3": Finding(skip.verdict, "K available users are enough for T = 1 or K = N", skip.against),
+        "MRS-EQ2": nobody(),
         "MRS-COMP2": Finding(
             "imprecise" if rule.against else "confirmed", "the user's batch may lack one", rule.against, often(report)
         ),
         "MRS-FREQ": lagging(),
         "MRS-WEIGHTED": too_few(),
+        "MRS-EXTREME": extremes(report),
     }
+
+
+def sessions(largest: int) -> Iterator[tuple[int, int, int]]:
+    """Yield N, K and T, where T divides both."""
+    for users in range(1, largest + 1):
+        for chosen in range(1, users + 1):
+            yield from ((users, chosen, T) for T in range(1, chosen + 1) if divmod(gcd(users, chosen), T)[1] == 0)
 
 
 def everybody(users: int) -> list[Users]:
@@ -129,7 +153,8 @@ def often(report: Report) -> dict[str, list[int]]:
         counts[f"T = {T}"] = [could, undefined]
     report.say(f"of {ROUNDS} rounds: could take place, and of these the printed rule is not defined: {counts}")
     report.check(counts.pop("T = 1")[1] == 0, "(d) always defined for T = 1")
-    report.check(all(5 * bad > 2 * could for could, bad in counts.values()), "(d) in two of five rounds or more")
+    two_of_five = all(5 * bad > 2 * could for could, bad in counts.values())
+    report.agree("MRS-COMP2", "samples", two_of_five, "(d) it is not defined in two of five rounds or more")
     return counts
 
 
@@ -157,11 +182,56 @@ def lagging() -> Finding:
 
 
 def too_few() -> Finding:
-    """Decide (f): three users, of whom two were in the first round."""
-    frequencies = [1, 1, 0]
-    low = sorted(named(frequencies, range(3)))
-    return Finding(
-        "imprecise" if len(low) < 2 else "confirmed",
-        "one user has the least frequency",
-        {"N": 3, "K": 2, "frequencies": frequencies, "least": low},
-    )
+    """Decide (f): all that two rounds can be when everybody is available."""
+    tally = Tally()
+    for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
+        for first in (Users(), *map(Users, combinations(range(users), chosen))):
+            frequencies = [int(user in first) for user in range(users)]
+            low = sorted(named(frequencies, range(users)))
+            tally.add({"N": users, "K": chosen, "frequencies": frequencies, "least": low}, len(low) >= chosen)
+    return Finding("imprecise" if tally.against else "confirmed", "too few have the least frequency", tally.against)
+
+
+Law: TypeAlias = dict[Users, Fraction]
+
+
+def uniform(rows: Sequence[Users]) -> Law:
+    """Return the probability of each row: all alike."""
+    return dict.fromkeys(rows, Fraction(1, max(1, len(rows))))
+
+
+def by_frequency(rows: Sequence[Users], frequencies: Sequence[int]) -> Law:
+    """Return the same when a row is drawn of those that have the user, or one of those, of the least frequency."""
+    low = named(frequencies, Users().union(*rows)) if rows else Users()
+    return uniform([row for row in rows if row & low])
+
+
+def extremes(report: Report) -> Finding:
+    """Decide (g) on all states of up to four users, with frequencies up to 2."""
+    apart: dict[str, dict[str, Any]] = {}
+    for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
+        for available, frequencies in product(everybody(users), product(range(3), repeat=users)):
+            one = fitting(family(users, chosen, 1), available)
+            case = {"N": users, "K": chosen, "available": sorted(available), "frequencies": list(frequencies)}
+            if uniform(one) != by_frequency(one, frequencies):
+                apart.setdefault("T = 1, different rates", case)
+            by_group = [frequencies[user // chosen] for user in range(users)]
+            groups = fitting(family(users, chosen, chosen), available) if not divmod(users, chosen)[1] else []
+            if uniform(groups) != by_frequency(groups, by_group):
+                apart.setdefault("T = K, equal rates", {**case, "frequencies": by_group})
+    report.say(f"where the rule is not random selection, and not partitioning: {apart}")
+    both = len(apart) == 2
+    return Finding("imprecise" if both else "confirmed", "one of the two is no extreme case", apart or None)
+
+
+def nobody() -> Finding:
+    """Decide (h): all users have the model 1, so that each mean of models is 1."""
+    tally = Tally()
+    for users, chosen, _ in (session for session in sessions(4) if session[2] == 1):
+        for some in ((), *combinations(range(users), chosen)):
+            for weights in product((1, 2, 3), repeat=users):
+                total = sum(weights[user] for user in some)
+                model = sum((Fraction(weights[user], total) for user in some), Fraction(0))
+                case = {"N": users, "K": chosen, "S(t)": list(some), "x(t)": 1, "x(t+1)": int(model)}
+                tally.add(case, model == 1, condition=bool(some))
+    return Finding(tally.verdict, "when somebody takes part", tally.against)

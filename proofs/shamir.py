@@ -78,6 +78,7 @@ def prove(report: Report) -> dict[str, Finding]:
         for points in combinations(range(q), t):
             report.check(determined(views(q, points, t - 1)), f"(b) t shares determine: q = {q}, points {points}")
         report.say(f"q = {q}, t = {t}: every t - 1 shares uniform without the point 0, every t determine the secret")
+    invertible(report)
     excluded = report_example(report)
     own_shares(report)
     numbers = {"point-sets": tally.cases, "shares-5-with-c1-not-0-rule-out": excluded}
@@ -92,6 +93,16 @@ def leading(report: Report, q: int, points: Sequence[int]) -> None:
         out = [secret for secret, counted in biased.items() if not counted[shares]]
         report.check(len(out) == 1, f"(c) one secret is ruled out: q = {q}, points {points}, shares {shares}")
     report.check(determined(views(q, points, t - 2)), f"(d) one coefficient fewer: q = {q}, points {points}")
+
+
+def invertible(report: Report) -> None:
+    """Decide (a) by the determinant of (x_i^k), k = 1 to t - 1, instead of counting."""
+    same = True
+    for q, t in SMALL:
+        for points in combinations(range(q), t - 1):
+            matrix = sympy.Matrix(t - 1, t - 1, lambda row, power, points=points: points[row] ** (power + 1))
+            same &= bool(divmod(int(matrix.det()), q)[1]) == (0 not in points)
+    report.agree("UNI-SHAMIR", "matrices", same, "the determinant is not 0 exactly when no point is")
 
 
 def report_example(report: Report) -> int:

@@ -7,9 +7,12 @@ y - q otherwise, as printed:
 (c) phi^-1(phi(x)) = x exactly for -(q + 1)/2 <= x <= (q - 3)/2: the range is not symmetric, and (q - 1)/2 comes back as
     -(q + 1)/2.
 (d) With y <= (q - 1)/2 instead of y < (q - 1)/2 the range is -(q - 1)/2 ... (q - 1)/2, which is what the text decides.
+(e) phi(x) for x < 0 is not the two's complement of x in the b bits that hold q, which is 2^b + x: it is smaller by
+    2^b - q, which is 0 for no odd q. The decoding of the reference undoes phi, and not the two's complement.
 
 Idea. All integers and half integers around 0 are tried for every odd prime up to 47, and the ends of the ranges for the
-prime of the paper.
+prime of the paper. For every q, (c) is two inequalities: x >= 0 comes back exactly when x < (q - 1)/2, and x < 0
+exactly when q + x >= (q - 1)/2.
 """
 
 from __future__ import annotations
@@ -23,12 +26,13 @@ import numpy as np
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.errors import OutOfRange
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ8": "enumeration",
     "BAS-EQ9": "enumeration",
     "BAS-EQ14": "enumeration",
+    "BAS-TWOS": "enumeration",
 }
 PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
@@ -55,7 +59,12 @@ def is_element(y: Fraction | int, q: int) -> bool:
 
 def prove(report: Report) -> dict[str, Finding]:
     """Try all numbers in question."""
-    return {"BAS-EQ8": quantised(report), "BAS-EQ9": into_the_field(report), "BAS-EQ14": round_trip(report)}
+    return {
+        "BAS-EQ8": quantised(report),
+        "BAS-EQ9": into_the_field(report),
+        "BAS-EQ14": round_trip(report),
+        "BAS-TWOS": twos_complement(report),
+    }
 
 
 def quantised(report: Report) -> Finding:
@@ -123,7 +132,37 @@ def round_trip(report: Report) -> Finding:
         report.check(last - first + 1 == q, "the range has q integers")
     report.check(tally.exact, "phi^-1(phi(x)) = x exactly for -(q + 1)/2 <= x <= (q - 3)/2")
     report.say(f"phi^-1 after phi: {tally.cases} integers, of which {tally.held} survive: -(q + 1)/2 ... (q - 3)/2")
+    report.agree("BAS-EQ14", "symbolic", solved(), "the borders of both inequalities are the ends of (c)")
     first, last = decoded_range(DEFAULT_PRIME)
     numbers_found = {"first": first, "last": last}
     found = "the range is not symmetric: (q - 1)/2 is decoded as -(q + 1)/2"
     return Finding(tally.verdict, found, tally.against, numbers_found)
+
+
+def solved() -> bool:
+    """Return whether the borders of both inequalities are, for every q, the ends that (c) states."""
+    sympy = package("sympy")
+    q, x = sympy.symbols("q x")
+    limit = (q - 1) / 2
+    (first,), (beyond,) = sympy.solve(q + x - limit, x), sympy.solve(x - limit, x)
+    return bool(sympy.expand(first + (q + 1) / 2) == 0 and sympy.expand(beyond - 1 - (q - 3) / 2) == 0)
+
+
+def twos_complement(report: Report) -> Finding:
+    """Decide (e) for the negative integers down to -q/2."""
+    tally = Tally()
+    for q in (*PRIMES, DEFAULT_PRIME):
+        bits = q.bit_length()
+        for x in (int(x) for x in numbers(q) if x.denominator == 1 and -q < 2 * x < 0):
+            written = int.from_bytes(x.to_bytes(8, "little", signed=True), "little") & (2**bits - 1)
+            case = {"q": q, "x": x, "phi": int(phi(x, q)), "two's complement": written}
+            tally.add(case, phi(x, q) == written)
+            report.check(written - phi(x, q) == 2**bits - q, f"(e) they are 2^b - q apart: {case}")
+            back = int(Ring(q).decode_signed(np.array([phi(x, q)], dtype=np.uint64))[0])
+            report.check(back == x, f"(e) the reference decodes phi: {case}")
+    off = 2 ** DEFAULT_PRIME.bit_length() - DEFAULT_PRIME
+    words = np.arange(-1000, 0, dtype=np.int32)
+    apart = set((words.view(np.uint32).astype(np.int64) - (words.astype(np.int64) + DEFAULT_PRIME)).tolist())
+    report.agree("BAS-TWOS", "arithmetic", apart == {off}, "words of 32 bits, read as unsigned, are off by 2^32 - q")
+    report.say(f"phi and two's complement: {tally.held} of {tally.cases} negative integers are the same number")
+    return Finding(tally.verdict, "phi is the residue modulo q", tally.against, {"apart for q = 2^32 - 5": off})

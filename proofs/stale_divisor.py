@@ -8,9 +8,16 @@ Statement, for weights alpha_k > 0 and updates Delta_k.
 (c) The quotient by K, in algorithm 3, is that of (b) times the mean of the alpha_k. They are equal exactly when the
     mean is 1, or the sum is 0; for alpha_k <= 1 the mean is 1 only when all of them are 1. When all updates are
     equally stale, the average is shrunk by alpha.
+(d) The server subtracts: w - eta mean(Delta_k). On the loss (w - m)^2 / 2 of users that take gradient steps of size
+    below 1, it comes nearer to m, for 0 < eta <= 1, when Delta_k is the model that the user started from less the one
+    that it ended with, and goes away from m when it is the other way round.
 
-Idea. Exact fractions for all small cases; `average` of the reference, which decodes, then divides, is held against
-them. A fraction is rounded once to binary64, so that equality is equality of floats.
+Idea. Exact fractions for all small cases: two users with weights 1 to 4 and updates -7 to 7 modulo 101 for (a) and (b),
+two and three users with weights 1/4 to 1 and updates -1 to 2 for (c), models and minima from -3 to 3, one to three
+steps of 1/4 or 1/2, eta = 1/2 or 1 for (d). `average` of the reference, which decodes, then divides, is held against
+them. A fraction is rounded once to binary64, so that equality is equality of floats. The identities of (a) and (c) hold
+for all numbers, by algebra; quotients in the field are computed by FLINT as well. For all of (d): a step of a user, and
+then one of the server, leave a part of w - m that is below 1 in size, or above it.
 """
 
 from __future__ import annotations
@@ -22,13 +29,14 @@ from itertools import product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols import buffers
 
 CLAIMS = {
     "BASA-EQ2": "enumeration",
     "BASA-EQ6B": "enumeration",
     "BASA-ALG3": "enumeration",
+    "BASA-SIGN": "readings",
 }
 Q, LEVEL, LARGEST = 101, 4, 7
 FIELD = PrimeField(Q)
@@ -52,6 +60,16 @@ def in_the_field(weights: Integers, residue: int) -> int:
     return quotient if 2 * quotient < Q else quotient - Q
 
 
+def same_in_flint(weights: Integers, updates: Integers) -> bool:
+    """Return whether a quotient in the field, of another library, is the average exactly when that is an integer."""
+    flint = package("flint")
+    exact = Fraction(total(weights, updates), sum(weights))
+    quotient = flint.nmod(total(weights, updates), Q) / flint.nmod(sum(weights), Q)
+    return bool(quotient == flint.nmod(exact.numerator, Q) / flint.nmod(exact.denominator, Q)) and (
+        in_the_field(weights, total(weights, updates)) == int(quotient) - Q * (2 * int(quotient) > Q)
+    )
+
+
 def prove(report: Report) -> dict[str, Finding]:
     """Run through all weights from 1 to 4 and all updates from -7 to 7, for two users."""
     cases = list(
@@ -60,7 +78,26 @@ def prove(report: Report) -> dict[str, Finding]:
             product(sorted(range(-LARGEST, LARGEST + 1), key=lambda v: (abs(v), -v)), repeat=2),
         )
     )
-    return {"BASA-EQ2": mean(report, cases), "BASA-EQ6B": order(report, cases), "BASA-ALG3": divisor(report)}
+    identities(report)
+    return {"BASA-EQ2": mean(report, cases), "BASA-EQ6B": order(report, cases), "BASA-ALG3": divisor(report)} | sign(
+        report
+    )
+
+
+def identities(report: Report) -> None:
+    """Decide the identities of (a) and (c) by algebra, for two to five users."""
+    sympy = package("sympy")
+    means, factors = [], []
+    for K in range(2, 6):
+        c, a, x = sympy.Symbol("c"), sympy.symbols(f"a:{K}"), sympy.symbols(f"x:{K}")
+        weighted, scale = sum(p * v for p, v in zip(a, x, strict=True)), sum(a)
+        equal = weighted.subs(dict.fromkeys(x, x[0])) / scale
+        scaled = weighted.subs({p: c * p for p in a}, simultaneous=True) / (c * scale)
+        means += [sympy.cancel(equal - x[0]), sympy.cancel(scaled - weighted / scale)]
+        factors += [sympy.cancel((weighted / K - weighted / scale) * K * scale - weighted * (scale - K))]
+        factors += [sympy.cancel((weighted / K).subs(dict.fromkeys(a, a[0])) - a[0] * sum(x) / K)]
+    report.agree("BASA-EQ2", "symbolic", not any(means), "equal updates give themselves, proportions alone count")
+    report.agree("BASA-ALG3", "symbolic", not any(factors), "by K it is another one unless the weights add up to K")
 
 
 def mean(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
@@ -80,6 +117,7 @@ def mean(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
 def order(report: Report, cases: Sequence[tuple[Integers, Integers]]) -> Finding:
     """Decide (b): the weights are integers, c_g times the alpha_k, which leaves the quotient as it is."""
     tally = Tally()
+    report.agree("BASA-EQ6B", "library", all(same_in_flint(*case) for case in cases), "FLINT divides in F_q alike")
     for (weights, updates), decoded in product(cases, (False, True)):
         exact = Fraction(total(weights, updates), sum(weights))
         fits = 2 * abs(total(weights, updates)) < Q
@@ -116,3 +154,36 @@ def divisor(report: Report) -> Finding:
             report.check(shrunk, f"(c) equally stale updates are shrunk by alpha: {case}")
     report.say(f"divided by K: the weighted mean in {tally.held} of {tally.cases} cases")
     return Finding(tally.verdict, "it is the weighted mean times the mean of the weights", tally.against)
+
+
+def sign(report: Report) -> dict[str, Finding]:
+    """Decide (d): by how much of w - m each step of a user, and then the server, leaves."""
+    readings = {"started - ended": Tally(), "ended - started": Tally()}
+    points, (quarter, half, one) = sorted(range(-3, 4), key=lambda x: (abs(x), -x)), (Fraction(n, 4) for n in (1, 2, 4))
+    grid = product(points, points, (1, 2, 3), (half, quarter), (one, half))
+    for w, m, steps, size, eta in grid:
+        ended = m + (1 - size) ** steps * (w - m)
+        for name, tally in readings.items():
+            after = w - eta * ((w - ended) if name == "started - ended" else (ended - w))
+            case = {"w": w, "m": m, "steps": steps, "size": str(size), "eta": str(eta), "next": str(after)}
+            tally.add(case, abs(after - m) < abs(w - m) or w == m == after)
+    for name, tally in readings.items():
+        report.say(f"an update is the model {name}: nearer to the minimum in {tally.held} of {tally.cases} cases")
+    report.agree("BASA-SIGN", "symbolic", by_algebra(), "(d) the parts of w - m that are left, for all rates and steps")
+    held = [tally.verdict == "confirmed" for tally in readings.values()]
+    report.check(held == [True, False], "(d) the model that the user started from comes first")
+    verdict = "confirmed" if all(held) else "imprecise" if any(held) else "refuted"
+    found = "nearer when the update is the model before training less the one after it"
+    return {"BASA-SIGN": Finding(verdict, found, readings["ended - started"].against)}
+
+
+def by_algebra() -> bool:
+    """Return whether a step of the server leaves a part of w - m that is below 1, or above it when the sign is changed.
+
+    Users leave the part 1/(1 + a), with a > 0, and eta is 1/(1 + b), with b >= 0: all that is allowed is of this form.
+    """
+    sympy = package("sympy")
+    a, b = sympy.Symbol("a", positive=True), sympy.Symbol("b", nonnegative=True)
+    moved = 1 - 1 / (1 + a)
+    nearer, farther = (sympy.factor(1 + sign * moved / (1 + b)) for sign in (-1, 1))
+    return bool(nearer.is_positive and sympy.factor(1 - nearer).is_positive and sympy.factor(farther - 1).is_positive)

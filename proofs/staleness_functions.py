@@ -9,7 +9,8 @@ Statement.
     in the first ten rounds it is not uniform on 0 to 10.
 
 Idea. s(tau) is given by integers n, d and r with s(tau)^r = n/d; r does not depend on tau, so that values are compared
-by products of integers. (b) is counted with the server of the reference.
+by products of integers; for alpha > 0 the derivative is negative, for all delays. (b) is counted with the server of the
+reference.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.errors import WrongPhase
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols.fedbuff import PRESETS, receive, start
 
 CLAIMS = {
-    "BAS-S": "enumeration",
+    "BAS-S": "readings",
     "BAS-SETUP": "enumeration",
 }
 LONGEST = 30
@@ -61,11 +62,22 @@ def functions(report: Report) -> Finding:
         strict.add({"function": name, "delays": [0, 1], "s": ["1", "1"]}, falls)
         report.check(falls == decreases, f"it decreases all the way exactly when it should: {name}")
     report.check(weak.verdict == "confirmed", "no function increases")
+    report.agree(
+        "BAS-S", "symbolic", falls_everywhere(), "the derivative of (1 + tau)^(-alpha) is below 0 for alpha > 0"
+    )
     report.say(f"{weak.held} of {weak.cases} functions never increase, and {strict.held} of them decrease all the way")
     verdict = "imprecise" if strict.against else "confirmed"
     return Finding(
         verdict, "s(0) = 1, and s does not increase; the constant function does not decrease", strict.against
     )
+
+
+def falls_everywhere() -> bool:
+    """Return whether the derivative of the polynomial function is negative for alpha > 0, and zero for alpha = 0."""
+    sympy = package("sympy")
+    tau, alpha = sympy.Symbol("tau", nonnegative=True), sympy.Symbol("alpha", positive=True)
+    slope = sympy.diff((1 + tau) ** (-alpha), tau)
+    return bool(slope.is_negative) and sympy.diff((1 + tau) ** (-sympy.Integer(0)), tau) == 0
 
 
 def setting(report: Report) -> Finding:

@@ -12,7 +12,16 @@ Statement, for the points 1 to N, uniform masks and noise, private channels, and
 Idea. The encoder, the masking function and the weighted sum that answers are made with are run on basis vectors, and
 the rank criterion of proofs/rank_criterion.py decides each view exactly. Fewer answers never tell more. (a) to (c) do
 so over small fields, with weights that no user of BASecAgg would accept; (d) runs the whole function that answers. A
-weight that is not 0 scales an update and its mask, so that one choice of weights stands for all others in (d).
+weight that is not 0 scales an update and its mask, so that one choice of weights stands for all others in (d). For
+three users over F_5, and two over F_3, all updates, masks and noise are counted besides.
+
+For all codes. (a) Tell the coalition more: its shares of all masks, as of T users. By proofs/vandermonde_code.py they
+are uniform and independent of the masks, and with them each mask determines its noise. So the answers, which are shares
+of sum w_i z_i with the noise sum w_i n_i, tell no more than sum w_i z_i. The uploads of honest users are then
+y_i = x_i + z_i with masks that are uniform, independent and known in sum w_i z_i only: they tell sum w_i x_i. (b) The
+shares of T + 1 users tell a combination of the sub-masks of each user, so of the update of each contributor; with two
+honest ones these are not functions of the sum. (c) Two sums over the honest users, one with the weights w_i and one
+with 1, are one up to a factor exactly when the w_i are equal, and equal weights that are 0 tell nothing.
 """
 
 from __future__ import annotations
@@ -95,6 +104,7 @@ def prove(report: Report) -> dict[str, Finding]:
     """Decide every coalition, every buffer and several weights."""
     found = {"BAS-TPRIV": coalitions(report), "BAS-PRIV": definition(report)}
     running(report)
+    counted(report)
     return found
 
 
@@ -167,3 +177,47 @@ def running(report: Report) -> None:
         report.check(case.verdict.private or len(case.coalition) > p.T, f"nothing more, whatever came besides: {told}")
         report.check(case.verdict.withheld == 1, f"the weighted sum is learned: {told}")
     report.say(f"the function that answers at `tiny`: as (a) and (b) say in {len(cases)} of {len(cases)} views")
+
+
+# ------------------------------------------------------------------------------------- by counting, without the code
+
+
+def counted(report: Report) -> None:
+    """Decide codes with U = 2, T = 1 and one element by counting all updates, masks and noise: 5^9 and 3^6 cases."""
+    three, two = Counted(5, 3), Counted(3, 2)
+    weighted = [three.told_nothing(coalition, (1, 1, 2), (1, 1, 2)) for coalition in ((), (0,))]
+    report.agree("BAS-TPRIV", "enumeration", all(weighted), "the view fits every x with the weighted sum equally often")
+    plain = [two.told_nothing((), weights, (1, 1)) for weights in ((1, 2), (1, 1))]
+    report.agree("BAS-PRIV", "enumeration", plain == [False, True], "given the plain sum, only with equal weights")
+
+
+class Counted:
+    """All updates x, masks z and noise n of N users, one element each, with a row for each user."""
+
+    def __init__(self, q: int, N: int) -> None:
+        self.q, self.N = q, N
+        self.x, self.z, self.n = np.indices((q,) * (3 * N), dtype=np.int64).reshape(3, N, -1)
+
+    def number(self, *rows: np.ndarray) -> np.ndarray:
+        """Return one number for the residues in each column of some rows."""
+        total = np.zeros_like(rows[0])
+        for row in rows:
+            total = self.q * total + np.divmod(row, self.q)[1]
+        return total
+
+    def seen(self, coalition: Users, weights: Users) -> np.ndarray:
+        """Return the view as a number: uploads, the answers of all users, and what the coalition holds."""
+        shares = [self.z + j * self.n for j in range(1, self.N + 1)]
+        answers = [np.array(weights) @ row for row in shares]
+        held = [row for c in coalition for row in (self.x[c], self.z[c], self.n[c], *shares[c])]
+        return self.number(*(self.x + self.z), *answers, *held)
+
+    def told_nothing(self, coalition: Users, weights: Users, allowed: Users) -> bool:
+        """Return whether the view fits equally often every x with the same sum, with the weights `allowed`."""
+        secret, size = self.number(*self.x), self.q**self.N
+        known = self.number(np.array(allowed) @ self.x, *(self.x[c] for c in coalition))
+        pairs, often = np.unique(self.seen(coalition, weights) * size + secret, return_counts=True)
+        whose = known[np.unique(secret, return_index=True)[1]]
+        views, secrets = np.divmod(pairs, size)
+        fitting = np.unique(views * size + whose[secrets], return_counts=True)[1]
+        return bool((often == often[0]).all() and (fitting * np.unique(whose).size == size).all())

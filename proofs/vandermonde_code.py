@@ -11,7 +11,11 @@ Statement. User j holds the combination of U rows, U - T of them sub-masks and t
 Idea. The shares of T users are A z + B n with B square: row j of B is a row of a Vandermonde matrix times a_j^(U - T).
 B loses rank when a point is 0 (its row vanishes, and the share is the first sub-mask), and when points coincide (but
 then the rows of A coincide as well, so that nothing is learned). All tuples of points over F_5 and F_7 are tried, 0 and
-equal ones among them, with the rank criterion of proofs/rank_criterion.py.
+equal ones among them, with the rank criterion of proofs/rank_criterion.py, and the ranks are found again with FLINT.
+For all codes: the determinant of the columns of U users is the product of the differences a_k - a_j, j < k, of their
+points, and that of B, for T users, the product of these differences and of all a_j^(U - T). For distinct points the
+first is not 0, and the second is 0 exactly when a point is. When it is not, B n is uniform whatever z is, and so are
+the T shares, and any fewer of them. Where points coincide, (b) is the same for the distinct ones among them.
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations, product
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ6": "matrices",
@@ -60,23 +66,24 @@ def tuples(q: int, N: int) -> list[tuple[int, ...]]:
 class Code:
     """The code at any points, equal ones and 0 among them; tables by the points of some users."""
 
-    def __init__(self, q: int, U: int, T: int) -> None:
+    def __init__(self, q: int, U: int, T: int, rank: Callable[[UintArray], int] | None = None) -> None:
         field = PrimeField(q)
+        rank = field.rank if rank is None else rank
 
         def columns(points: tuple[int, ...]) -> UintArray:
             return field.powers(np.array(points, dtype=np.uint64), U)
 
         def determines_all(points: tuple[int, ...]) -> bool:
-            return field.rank(columns(points)) == U
+            return rank(columns(points)) == U
 
         def determines_mask(points: tuple[int, ...]) -> bool:
             matrix = columns(points).T
             targets = np.eye(U, dtype=np.uint64)[: U - T]
-            return field.rank(np.concatenate([matrix, targets])) == field.rank(np.ascontiguousarray(matrix))
+            return rank(np.concatenate([matrix, targets])) == rank(np.ascontiguousarray(matrix))
 
         def says_nothing(points: tuple[int, ...]) -> bool:
             matrix = columns(points).T
-            return field.rank(np.ascontiguousarray(matrix)) == field.rank(np.ascontiguousarray(matrix[:, U - T :]))
+            return rank(np.ascontiguousarray(matrix)) == rank(np.ascontiguousarray(matrix[:, U - T :]))
 
         self.determines_all: Callable[[tuple[int, ...]], bool] = cache(determines_all)
         self.determines_mask: Callable[[tuple[int, ...]], bool] = cache(determines_mask)
@@ -85,7 +92,10 @@ class Code:
 
 def prove(report: Report) -> dict[str, Finding]:
     """Try all points for all parameters."""
-    return {"BAS-EQ6": code(report), "BAS-EQ21": recovery(report)}
+    found = {"BAS-EQ6": code(report), "BAS-EQ21": recovery(report)}
+    by_flint(report)
+    determinants(report)
+    return found
 
 
 def code(report: Report) -> Finding:
@@ -122,3 +132,47 @@ def recovery(report: Report) -> Finding:
     report.check(tally.exact, "sharing works exactly when U > T and the points are distinct and not 0")
     report.say(f"eq. (21): {tally.cases} codes, of which {tally.held} share a mask as is claimed")
     return Finding(tally.verdict, "it needs U > T besides what eq. (6) needs", tally.against)
+
+
+def by_flint(report: Report) -> None:
+    """Find all ranks on which the verdicts rest again with FLINT."""
+    differ = [code for code in (*NO_SUB_MASK, *PARAMETERS) if not same_tables(*code)]
+    report.agree(("BAS-EQ6", "BAS-EQ21"), "library", not differ, "FLINT finds the same ranks at all points")
+
+
+def same_tables(q: int, N: int, U: int, T: int) -> bool:
+    """Return whether the ranks of FLINT say the same of the shares of any U and of any T users."""
+    flint = package("flint")
+
+    def rank(matrix: UintArray) -> int:
+        return int(flint.nmod_mat(*matrix.shape, matrix.ravel().tolist(), q).rank())
+
+    own, other = Code(q, U, T), Code(q, U, T, rank)
+    enough = all(
+        own.determines_all(points) == other.determines_all(points)
+        and own.determines_mask(points) == other.determines_mask(points)
+        for points in product(range(q), repeat=U)
+    )
+    return enough and all(own.says_nothing(some) == other.says_nothing(some) for some in product(range(q), repeat=T))
+
+
+def determinants(report: Report) -> None:
+    """Check both determinants as polynomials in the points, for U up to 4."""
+    holds = all(determinants_factor(U, T) for U in (2, 3, 4) for T in range(1, U))
+    told = "the determinants are products of points and of differences of points"
+    report.agree(("BAS-EQ6", "BAS-EQ21"), "symbolic", holds, told)
+
+
+def determinants_factor(U: int, T: int) -> bool:
+    """Return whether the determinants of all rows, for U users, and of the noise, for T users, are as stated."""
+    sympy = package("sympy")
+    points = sympy.symbols(f"a1:{U + 1}")
+    whole = sympy.Matrix(U, U, lambda power, j: points[j] ** power).det()
+    noise = sympy.Matrix(T, T, lambda power, j: points[j] ** (U - T + power)).det()
+    stated = prod(points[:T]) ** (U - T) * differences(points[:T])
+    return bool(sympy.expand(whole - differences(points)) == 0 and sympy.expand(noise - stated) == 0)
+
+
+def differences(points: Sequence[Any]) -> Any:
+    """Return the product of the differences of all pairs."""
+    return prod(later - sooner for sooner, later in combinations(points, 2))

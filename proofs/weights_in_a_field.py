@@ -12,7 +12,8 @@ alpha_k = s(tau_k) be real. The alpha_k Delta_k of equation (6) is one of these,
 As printed, with Delta_k in the field and alpha_k real, it has no meaning; two of the four readings serve.
 
 Idea. (a), (b) by counterexample, on one update. (c), (d) run the reference: quantiser, masks, recovery and decoder, for
-all buffers of three updates from -2 to 2 with delays up to 2, and both ways to round. Each bound adds up errors.
+all buffers of three updates from -2 to 2 with delays up to 2, and both ways to round. Each bound adds up errors, which
+is an argument for all buffers. FLINT computes the fractions of (b) as well. The field is F_101.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.protocols import basa_cores
 from secagg_spec.protocols.basa_cores import Masks, Parameters
 
 CLAIMS = {
-    "BASA-EQ6": "enumeration",
+    "BASA-EQ6": "readings",
 }
 Q, K, DELAYS, VALUES = 101, 3, (0, 1, 2), range(-2, 3)
 S = Staleness.polynomial(1)
@@ -71,6 +72,9 @@ def prove(report: Report) -> dict[str, Finding]:
         element = a.numerator * pow(a.denominator, -1, Q) * y % Q
         fractions.add(case | {"product": element, "decoded": decoded(element)}, decoded(element) == a * v)
         report.check((decoded(element) == a * v) == ((a * v).denominator == 1), f"(b) alpha = {a}, v = {v}")
+    report.agree(
+        "BASA-EQ6", "library", all(same_in_flint(tau, v) for tau, v in product(DELAYS, VALUES)), "(b) by FLINT"
+    )
     report.check(irrational(Staleness.polynomial("1/2"), 1), "(b) 2^(-1/2) is irrational")
     readings = {"on representatives": on_residues, "as elements of the field": fractions}
     readings |= {"before quantising": before_quantising(), "as integers": integers(report)}
@@ -80,6 +84,13 @@ def prove(report: Report) -> dict[str, Finding]:
     serve = [name for name, verdict in verdicts.items() if verdict == "confirmed"]
     verdict = "confirmed" if len(serve) == len(verdicts) else "imprecise" if serve else "refuted"
     return {"BASA-EQ6": Finding(verdict, f"it holds {' and '.join(serve)}", on_residues.against, verdicts)}
+
+
+def same_in_flint(tau: int, v: int) -> bool:
+    """Return whether an element of the field, by another library, is alpha v exactly when that is an integer."""
+    flint, a = package("flint"), alpha(tau)
+    element = flint.nmod(a.numerator, Q) / flint.nmod(a.denominator, Q) * flint.nmod(v, Q)
+    return (decoded(int(element)) == a * v) == ((a * v).denominator == 1)
 
 
 def irrational(s: Staleness, tau: int) -> bool:

@@ -10,15 +10,24 @@ when the set is a union of batches, or, without this rule, always.
 (c) After one set that is no union the privacy is below T, if all unions have been asked for before.
 (d) The union of the batches whose masked inputs have all come is the largest union of batches among those who came.
 
-Idea. All logs of up to three sets, all sets of colluders, for a few N and T, and all single sets in (c). Whoever is
-told is found by ranks, with the colluders' own models as further rows; classes are those of `companions`.
+Idea. For all N, T and logs: users of one batch are in the same sets, so that classes are unions of batches, and a
+coalition of c takes at most c users off each. With two honest users in a class their models can change in opposite
+directions, and nothing that is seen does. (c) A set that is no union has some users of a batch and not the others;
+when all unions were asked for before, these two parts are classes, and both have fewer than T users. (d) A union of
+batches among those who came has only batches that came whole. Run for (N, T) = (6, 2), (6, 3), (8, 4) and (9, 3): all
+logs of up to three sets, all sets of fewer than T colluders, and all single sets in (c) and (d). Whoever is told is
+found by ranks, with the colluders' own models as further rows; classes are those of `companions`. For six users and
+logs of up to two sets it is found again from all inputs of 0, 1 and 2: a model is not told when two inputs that look
+the same differ in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, product
 from typing import TypeAlias
+
+import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.ledger import Finding, Report, Tally, package
@@ -79,10 +88,30 @@ def prove(report: Report) -> dict[str, Finding]:
                         tally.add(case, not told(log, N, coalition))
         report.check(lowest == {c: T - c for c in range(T)}, f"(b) T - c exactly: {N, T, lowest}")
         report.check(bool(told(batches(N, T), N, Users(range(T - 1)))), "(b) one user is told when T = c + 1")
+        if N == 6:
+            from_inputs(report, N, T)
         broken(report, N, T)
         left_out(report, N, T)
     report.say(f"{tally.cases} logs and coalitions: nobody is told in {tally.held}")
     return {"UNI-BATCHES": Finding(tally.verdict, "whole batches hold", tally.against, {"cases": tally.cases})}
+
+
+def from_inputs(report: Report, N: int, T: int) -> None:
+    """Check (b) on all inputs of 0, 1 and 2, for logs of up to two sets and up to T - 1 colluders."""
+    inputs = np.array(list(product(range(3), repeat=N)))
+    for log in (log for count in (1, 2) for log in combinations_with_replacement(unions(N, T), count)):
+        sums = np.stack([inputs[:, sorted(members)].sum(axis=1) for members in log], axis=1)
+        for coalition in (Users(some) for c in range(T) for some in combinations(range(N), c)):
+            seen = np.column_stack([sums, inputs[:, sorted(coalition)]])
+            looks = np.unique(seen, axis=0, return_inverse=True)[1].ravel()
+            known = [u for u in range(N) if u not in coalition and depends(looks, inputs[:, u])]
+            same = known == told(log, N, coalition)
+            report.agree("UNI-BATCHES", "enumeration", same, f"inputs that look the same: {log}, {sorted(coalition)}")
+
+
+def depends(looks: np.ndarray, model: np.ndarray) -> bool:
+    """Return whether all inputs that look the same have the same model."""
+    return len(np.unique(looks)) == len(np.unique(looks * 3 + model))
 
 
 def broken(report: Report, N: int, T: int) -> None:

@@ -79,7 +79,14 @@ def _matrix_cell(paper: str, verdict: str, number: int) -> str:
 
 
 def _legend() -> str:
-    rows = (f"<dt>{badge(verdict)}</dt><dd>{escape(meaning)}</dd>" for verdict, meaning in meanings().items())
+    """Say what each verdict means, and, where it is opened, what each method does."""
+    verdicts = {badge(verdict): meaning for verdict, meaning in meanings().items()}
+    opened = f"<details>\n<summary>Methods</summary>\n{_meanings(ledger.METHODS)}\n</details>"
+    return f"{_meanings(verdicts)}\n\n{opened}"
+
+
+def _meanings(words: Mapping[str, str]) -> str:
+    rows = (f"<dt>{word}</dt><dd>{escape(meaning, quote=False)}</dd>" for word, meaning in words.items())
     return f'<dl class="verdicts">{"".join(rows)}</dl>'
 
 
@@ -152,7 +159,5 @@ def _attributes(claim: Claim) -> str:
 
 def _method(claim: Claim) -> str:
     """Say how a claim is decided, and whether in a second way."""
-    spelled = [f'<span title="{escape(ledger.METHODS[name])}">{name}</span>' for name in _methods(claim)]
-    if not spelled:
-        return ""
-    return f"{spelled[0]}, and {', '.join(spelled[1:])}" if claim.second else f"{spelled[0]}, by this method only"
+    second = f", and {', '.join(claim.second)}" if claim.second else ", by this method only"
+    return claim.method and claim.method + second

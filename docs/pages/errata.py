@@ -78,5 +78,5 @@ def erratum(claim: Claim) -> str:
 def _wrong(claim: Claim) -> str:
     """Say what is wrong in a sentence or two."""
     meaning = meanings()[claim.verdict]
-    holds = f" The condition: {plain(claim.condition, ERRATA)}." if claim.condition else ""
+    holds = f" The condition: {plain(claim.condition.rstrip('.'), ERRATA)}." if claim.condition else ""
     return f"{escape(meaning[0].upper() + meaning[1:], quote=False)}.{holds}"

@@ -95,6 +95,12 @@ def _cell(found: object) -> str:
     return escape(", ".join(map(value, found)) if isinstance(found, list) else value(found))
 
 
+def stacked(head: str, rows: str) -> str:
+    """Return a table whose cells stand below each other on a phone."""
+    body = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
+    return f'<div class="stacked">\n<table>\n{body}\n</table>\n</div>'
+
+
 # Entries
 
 
@@ -115,8 +121,8 @@ def meanings() -> Mapping[str, str]:
 
 
 def badge(verdict: str) -> str:
-    """Return a verdict, with its meaning as the title."""
-    return f'<span class="verdict {verdict}" title="{escape(meanings()[verdict])}">{verdict}</span>'
+    """Return a verdict as it is marked on all pages."""
+    return f'<span class="verdict {verdict}">{verdict}</span>'
 
 
 def judgements(found: Iterable[str], book: Ledger, page: str) -> str:

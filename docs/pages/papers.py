@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from docs.pages.common import CLAIMS, INDEX, relative, write
-from docs.pages.markup import judgements, plain
+from docs.pages.markup import judgements, plain, stacked
 from secagg_spec import ledger
 from secagg_spec.ledger import Ledger, papers
 from secagg_spec.ledger.papers import Index, Item
@@ -42,7 +42,7 @@ def _count(index: Index) -> str:
 def _table(book: Ledger, index: Index) -> str:
     rows = "\n".join(_row(book, item) for item in index.items)
     head = '<th scope="col">item</th><th scope="col">judged by</th>'
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    return stacked(head, rows)
 
 
 def _row(book: Ledger, item: Item) -> str:

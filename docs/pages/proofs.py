@@ -11,11 +11,11 @@ from html import escape
 from pathlib import Path
 
 from docs.pages.common import PROOFS, ROOT, SiteError, relative, write
-from docs.pages.markup import badge, judgements, mentioned, plain
+from docs.pages.markup import badge, judgements, mentioned, plain, stacked
 from secagg_spec import ledger
 from secagg_spec.ledger import Ledger, Proof
 
-_TESTS = ROOT / "tests" / "proofs" / "test_proofs.py"
+TESTS = ROOT / "tests" / "proofs" / "test_proofs.py"
 _CODE = re.compile(r"`([^`\n]+)`")
 _STEP = re.compile(r"\n(?=\([a-z]\) |- )")
 
@@ -28,8 +28,7 @@ def write_proofs(out: Path) -> None:
         write(out / _page(proof), _text(proof, book))
     rows = "\n".join(_row(proof, book) for proof in proofs)
     head = "".join(f'<th scope="col">{word}</th>' for word in ("proof", "what it shows", "decides"))
-    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n"
-    write(out / _index(), f"{_head(len(proofs))}\n{table}")
+    write(out / _index(), f"{_head(len(proofs))}\n{stacked(head, rows)}\n")
 
 
 def _page(proof: Proof) -> str:
@@ -88,7 +87,7 @@ def prose(text: str, page: str) -> str:
 def _decides(proof: Proof, book: Ledger) -> str:
     rows = "\n".join(_claim_row(name, book, _page(proof)) for name in proof.claims)
     head = "".join(f'<th scope="col">{word}</th>' for word in ("claim", "verdict", "method", "statement"))
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>"
+    return stacked(head, rows)
 
 
 def _claim_row(name: str, book: Ledger, page: str) -> str:
@@ -99,7 +98,7 @@ def _claim_row(name: str, book: Ledger, page: str) -> str:
 
 def _tested(proof: Proof) -> str:
     count = falsified()[proof.name]
-    return f"{count} falsified {'copy' if count == 1 else 'copies'} of it {'is' if count == 1 else 'are'} seen to fail."
+    return f"It is tested on {count} falsified {'copy' if count == 1 else 'copies'}, which must fail: `make proofs`."
 
 
 @functools.cache
@@ -111,10 +110,10 @@ def falsified() -> Mapping[str, int]:
     SiteError
         The tests have no list of them, or none for one of the proofs.
     """
-    tree = ast.parse(_TESTS.read_text(encoding="utf-8"))
+    tree = ast.parse(TESTS.read_text(encoding="utf-8"))
     lists = [node.value for node in tree.body if isinstance(node, ast.Assign) and _names(node) == ["FALSIFIED"]]
     if not lists:
-        raise SiteError(f"{_TESTS.relative_to(ROOT)} has no list FALSIFIED")
+        raise SiteError(f"{TESTS.name} has no list FALSIFIED")
     counts = Counter(str(name) for name, *_ in ast.literal_eval(lists[0]))
     missing = [name for name in ledger.proof_names() if not counts[name]]
     if missing:

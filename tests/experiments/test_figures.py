@@ -1,4 +1,4 @@
-"""The list of figures and tables: complete, and what it names is there."""
+"""The list of figures, tables and theorems: complete, and what it names is there."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ALL = figures.load()
 
 
 def numbered(paper: str) -> set[str]:
-    """The numbers of the figures and tables of a paper in the list, without what is only an appendix."""
-    return {one.number for one in _ALL if one.paper == paper and not one.number.startswith("appendix")}
+    """The numbers of the figures and tables of a paper in the list, without theorems and what is only an appendix."""
+    return {one.number for one in _ALL if one.paper == paper and one.number.startswith(("figure", "table"))}
 
 
 def named_in(text: str) -> set[str]:
@@ -65,6 +65,16 @@ def test_names_are_found_in_a_text() -> None:
 @pytest.mark.requirement("EXP-30")
 def test_every_experiment_in_the_list_is_there_and_every_one_stands_for_a_figure() -> None:
     assert {one.experiment for one in _ALL} - {""} == set(catalogue.MODULES)
+
+
+@pytest.mark.requirement("EXP-30")
+def test_a_theorem_is_in_the_list_for_the_experiment_that_stands_for_it() -> None:
+    theorems = {one.name: one.experiment for one in _ALL if one.number.startswith("theorem")}
+    assert theorems == {
+        "BASecAgg, theorem 1": "basecagg-theorem1",
+        "HeteroSAg, theorem 2": "heterosag-theorem2",
+        "Multi-RoundSecAgg, theorem 2": "multi-round-theorem2",
+    }
 
 
 def test_what_runs_a_claim_can_be_typed() -> None:

@@ -146,6 +146,13 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", **size)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
+    def begin(self) -> None:
+        """Begin anew: a window for a desk, light, with scripts, and nothing noted."""
+        self.scripts(on=True)
+        self.show(1280, 900, "light")
+        self.requests.clear()
+        self.complaints.clear()
+
     def scripts(self, on: bool) -> None:
         """Let pages run scripts, or not."""
         self.call("Emulation.setScriptExecutionDisabled", value=not on)
@@ -166,8 +173,9 @@ class Browser:
 
     def press(self, key: str, code: int) -> None:
         """Press a key, such as ``"Tab"``, 9."""
-        for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+        typed = {"text": chr(code)} if key == "Enter" else {}
+        for kind, more in (("keyDown", typed), ("keyUp", {})):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **more)
 
     def type(self, text: str) -> None:
         """Type a text where the focus is."""

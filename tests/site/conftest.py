@@ -46,13 +46,22 @@ def address(site: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def window(tmp_path: Path) -> Iterator[browser.Browser]:
-    """A browser; it may not complain of anything, nor ask for anything off this machine."""
+@pytest.fixture(scope="session")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[browser.Browser]:
+    """A browser."""
     path = browser.program()
     if path is None:
         pytest.skip(f"no browser is installed: {', '.join(browser.NAMES)}")
-    with browser.Browser(path, tmp_path / "profile") as window:
+    with browser.Browser(path, tmp_path_factory.mktemp("profile")) as window:
         yield window
-        assert window.complaints == []
-        assert window.elsewhere() == []
+
+
+@pytest.fixture
+def window(opened: browser.Browser) -> Iterator[browser.Browser]:
+    """A browser that may not complain of anything in the test, nor ask for anything off this machine."""
+    opened.begin()
+    yield opened
+    opened.run("0")
+    assert opened.complaints == []
+    assert opened.requests
+    assert opened.elsewhere() == []

@@ -18,3 +18,9 @@ def test_the_way_from_updates_to_a_model_runs() -> None:
     failed, tried = doctest.testfile(str(DOCS / "tutorials" / "from-updates-to-a-model.md"), module_relative=False)
     assert failed == 0
     assert tried > 30
+
+
+def test_the_numbers_for_choosing_parameters_are_right() -> None:
+    failed, tried = doctest.testfile(str(DOCS / "how-to" / "choose-parameters.md"), module_relative=False)
+    assert failed == 0
+    assert tried > 10

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from docs.pages import watch
+from tests.site.browser import Browser, served
+from tests.site.shell import ROOT
 
 from secagg_spec.resources import clauses
 from secagg_spec.simulate.recording import PROTOCOLS
-from tests.site.browser import Browser, served
-from tests.site.shell import ROOT
 
 RUNS = [(protocol, run) for protocol, runs in PROTOCOLS.items() for run in runs]
 MINUS = "\N{MINUS SIGN}"

@@ -7,6 +7,7 @@ each by one process.
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import multiprocessing
 import os
@@ -37,8 +38,6 @@ from secagg_spec.conformance.wire import AdapterUnusable, Answer, Request
 
 HELLO_CHECK = "adapter/hello"
 """The check that stands for a hello that cannot be used, which ends every run."""
-QUIETLY = ("-q", "-x", "-p", "no:cacheprovider", "-p", "secagg_spec.conformance.planting")
-"""Arguments of pytest for a run with a bug planted."""
 _FEW = 20
 
 
@@ -260,16 +259,38 @@ def killing_test(mutant: Mutant) -> str | None:
     """Return the test that a mutant names when it fails with the bug planted; None when it passes, or cannot run."""
     if not mutant.reach or not can_test():
         return None
-    command = [sys.executable, "-m", "pytest", *QUIETLY]
-    done = subprocess.run(  # noqa: S603
-        [*command, "--plant", mutant.name, mutant.reach], cwd=checkout(), capture_output=True, check=False
+    tester = _tester(os.getpid())
+    assert tester.stdin is not None
+    assert tester.stdout is not None
+    tester.stdin.write(f"{mutant.name} {mutant.reach}\n")
+    tester.stdin.flush()
+    return mutant.reach if tester.stdout.readline() == "1\n" else None
+
+
+@cache
+def _tester(process: int) -> subprocess.Popen[str]:
+    """Return the process that runs tests with bugs planted (`forked`), for the calls of this process."""
+    tester = subprocess.Popen(
+        [sys.executable, "-m", "secagg_spec.conformance.forked"],
+        cwd=checkout(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
-    return mutant.reach if done.returncode == 1 else None
+    atexit.register(_dismiss, tester)
+    return tester
+
+
+def _dismiss(tester: subprocess.Popen[str]) -> None:
+    """End a process by closing its input."""
+    with tester:
+        pass
 
 
 def can_test() -> bool:
-    """Return whether this is a checkout with its tests, and pytest is installed."""
-    return (checkout() / "tests").is_dir() and importlib.util.find_spec("pytest") is not None
+    """Return whether this is a checkout with its tests, pytest is installed, and processes can be forked."""
+    return (checkout() / "tests").is_dir() and importlib.util.find_spec("pytest") is not None and hasattr(os, "fork")
 
 
 def checkout() -> Path:

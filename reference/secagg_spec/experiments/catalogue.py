@@ -17,6 +17,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
     {
         "basecagg-fig1": f"{_HERE}.basecagg_fig1",
         "basecagg-fig2": f"{_HERE}.basecagg_fig2",
+        "basecagg-theorem1": f"{_HERE}.basecagg_theorem1",
         "basa-table1": f"{_HERE}.basa_training",
         "basa-fig2": f"{_HERE}.basa_training",
         "basa-fig3": f"{_HERE}.basa_scalability",
@@ -27,12 +28,14 @@ MODULES: Mapping[str, str] = MappingProxyType(
         "heterosag-fig10": f"{_HERE}.heterosag_labels",
         "heterosag-fig11": f"{_HERE}.heterosag_quantisation",
         "heterosag-fig13": f"{_HERE}.heterosag_attacks",
+        "heterosag-theorem2": f"{_HERE}.heterosag_theorem2",
         "multi-round-fig1": f"{_HERE}.multi_round_inversion",
         "multi-round-fig3": f"{_HERE}.multi_round_metrics",
         "multi-round-fig4": f"{_HERE}.multi_round_metrics",
         "multi-round-fig5": f"{_HERE}.multi_round_metrics",
         "multi-round-fig6": f"{_HERE}.multi_round_accuracy",
         "multi-round-table1": f"{_HERE}.multi_round_metrics",
+        "multi-round-theorem2": f"{_HERE}.multi_round_theorem2",
     }
 )
 """The module of each experiment, whose ``EXPERIMENTS`` holds it."""

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
-from secagg_spec.experiments.experiment import Data, Judged
+from secagg_spec.experiments.experiment import PAPER, Data, Judged
 from secagg_spec.experiments.results import follows, judge_again
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 
-PAPER = "paper"
 _TOLD = ("data", "model", "users", "rounds", "seeds")
 
 

@@ -1,7 +1,7 @@
 """What an experiment is: settings, cells, a run, statements that were fixed before, and pictures.
 
-An experiment is one figure or table of a paper, a module of this package. Its settings, its cells and what a cell gives
-are plain data, which JSON holds, so that cells can be kept, sent to other processes, and judged again.
+An experiment is one figure, table or theorem of a paper, a module of this package. Its settings, its cells and what a
+cell gives are plain data, which JSON holds, so that cells can be kept, sent to other processes, and judged again.
 
 Source: spec/experiments.md, sections 1, 6 and 7 (EXP-21 to EXP-29).
 """
@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias
 from secagg_spec.experiments.statistics import Interval, interval, verdict
 
 Data: TypeAlias = Mapping[str, Any]
-PRESETS = ("tiny", "default", "paper")
+PAPER = "paper"
+PRESETS = ("tiny", "default", PAPER)
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,19 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure or table of a paper, or several that are one run.
+    """One figure, table or theorem of a paper, or several that are one run.
 
     Parameters
     ----------
     name, title : str
         Such as ``basecagg-fig1``, and one line on what is shown.
     figures : tuple of str
-        The figures and tables that it stands for, such as ``BASecAgg, figure 1``.
+        The figures, tables and theorems that it stands for, such as ``BASecAgg, figure 1``.
     about : str
         What is trained or measured, and where this departs from the paper.
     presets : mapping
-        The settings by the name of the preset; each has ``data`` (a data set, or ``none``), and ``seeds``.
+        The settings by the name of the preset, of which `PAPER` is left out where a paper has no numbers; each has
+        ``data`` (a data set, or ``none``), and ``seeds``.
     cells : callable
         Gives the cells of settings; each has ``seed``, and all that its run needs.
     run : callable

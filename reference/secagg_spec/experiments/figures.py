@@ -1,4 +1,4 @@
-"""The list of all figures and tables of the papers, and what stands for each.
+"""The list of all figures and tables of the papers, with the theorems that are run, and what stands for each.
 
 Source: spec/experiments.md, section 8 (EXP-30); spec/figures.toml, spec/figures.schema.json.
 """
@@ -23,7 +23,7 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure or table, with one thing that stands for it; the others are empty."""
+    """A figure, table or theorem, with one thing that stands for it; the others are empty."""
 
     paper: str
     number: str
@@ -57,7 +57,7 @@ def _verified(first: str, *others: str) -> str:
 
 
 def load(path: Path | None = None) -> tuple[Figure, ...]:
-    """Return all figures and tables, in the order of the list.
+    """Return all figures, tables and theorems, in the order of the list.
 
     Raises
     ------

@@ -1,0 +1,281 @@
+"""Losses whose gradients, noise and smoothness can be told: for runs beside the bounds of theorems.
+
+====================  ==============================================================================
+text                  here
+====================  ==============================================================================
+d                     `Problem.d`
+lambda, mu            `decay`: the losses of `Regression` are decay-strongly convex
+L, rho                `Regression.smoothness`, which is certain, and `curvature`, an estimate at one model
+sigma^2 of a sample   what `Problem.moments` gives besides the gradient
+====================  ==============================================================================
+
+A model is one vector of d numbers in binary64. A loss is the mean cross-entropy of points, by their weights, plus
+decay/2 times the squared length of the model. The gradient of one point is an outer product for each layer, so that
+its squared length is a product of two.
+
+Source: spec/experiments.md, section 6.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.errors import OutOfRange
+
+if TYPE_CHECKING:
+    from secagg_spec.learning.datasets import Samples
+
+IntArray: TypeAlias = NDArray[np.int64]
+Outer: TypeAlias = tuple[tuple[RealArray, RealArray], ...]
+"""For each layer the two factors (n, outputs) and (n, inputs) of the points' gradients."""
+PROBLEMS = ("regression", "network")
+HIDDEN = 16
+_FLAT = 1e-6
+_STEP = 1e-4
+_ITERATIONS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Inputs (n, inputs), of which the last is 1, labels (n,), and the weight of each point; weights add up to 1."""
+
+    x: RealArray
+    y: IntArray
+    weights: RealArray
+
+    @classmethod
+    def of(cls, samples: Samples, chosen: IntArray) -> Points:
+        """Return samples as points of equal weight."""
+        pixels = samples.x[chosen].reshape(len(chosen), -1).astype(np.float64)
+        return cls(np.column_stack([pixels, np.ones(len(chosen))]), samples.y[chosen], _equal(len(chosen)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Points]) -> Points:
+        """Return the points whose loss is the mean of the losses of the parts."""
+        weights = np.concatenate([part.weights for part in parts]) / len(parts)
+        return cls(np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts]), weights)
+
+    def taken(self, chosen: IntArray) -> Points:
+        """Return some points, which may be named more than once, with equal weights."""
+        return Points(self.x[chosen], self.y[chosen], _equal(len(chosen)))
+
+
+def _equal(count: int) -> RealArray:
+    return np.full(count, 1 / count)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(ABC):
+    """A loss of models for points.
+
+    Parameters
+    ----------
+    inputs, classes : int
+        Numbers of a point, with the 1 at its end, and labels.
+    decay : float
+        A finite number, at least 0.
+    """
+
+    inputs: int
+    classes: int
+    decay: float
+
+    def __post_init__(self) -> None:
+        validate.integer("inputs", self.inputs, 1)
+        validate.integer("classes", self.classes, 2)
+        if not 0 <= self.decay < np.inf:
+            raise OutOfRange("decay", self.decay, "a finite number, at least 0")
+
+    @property
+    @abstractmethod
+    def d(self) -> int:
+        """The number of parameters."""
+
+    @abstractmethod
+    def initial(self, rng: np.random.Generator) -> RealArray:
+        """Return a first model (d,)."""
+
+    @abstractmethod
+    def logits(self, model: RealArray, x: RealArray) -> RealArray:
+        """Return the logits (n, classes) of inputs."""
+
+    @abstractmethod
+    def outer(self, model: RealArray, points: Points) -> Outer:
+        """Return the factors of the gradient of each point's cross-entropy, layer by layer."""
+
+    def loss(self, model: RealArray, points: Points) -> float:
+        """Return the loss in nats."""
+        logits = self.logits(model, points.x)
+        top = logits.max(axis=1)
+        whole = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+        told = whole - logits[np.arange(len(points.y)), points.y]
+        return float(points.weights @ told + self.decay / 2 * (model @ model))
+
+    def gradient(self, model: RealArray, points: Points) -> RealArray:
+        """Return the gradient (d,) of the loss."""
+        return self._summed(self.outer(model, points), points.weights) + self.decay * model
+
+    def moments(
+        self, model: RealArray, points: Points, sizes: Sequence[int] | None = None
+    ) -> tuple[RealArray, RealArray]:
+        """Return gradients, and of each the expected squared distance of that of one point, drawn by its weight.
+
+        Parameters
+        ----------
+        model : array (d,)
+        points : Points
+            Those of several losses, one after the other, which count the same.
+        sizes : sequence of int, optional
+            How many points each loss has; when left out there is one loss.
+
+        Returns
+        -------
+        arrays (losses, d) and (losses,)
+        """
+        cuts = np.cumsum([0, *(sizes or [len(points.y)])])
+        factors, weights = self.outer(model, points), points.weights * (len(cuts) - 1)
+        lengths = sum(np.square(slopes).sum(1) * np.square(signals).sum(1) for slopes, signals in factors)
+        means = np.stack([self._summed(_cut(factors, at), weights[at]) for at in map(slice, cuts, cuts[1:])])
+        squares = np.add.reduceat(weights * lengths, cuts[:-1]) - np.square(means).sum(axis=1)
+        return means + self.decay * model, np.maximum(squares, 0.0)
+
+    @staticmethod
+    def _summed(factors: Outer, weights: RealArray) -> RealArray:
+        return np.concatenate([((slopes * weights[:, None]).T @ signals).ravel() for slopes, signals in factors])
+
+
+def _cut(factors: Outer, at: slice) -> Outer:
+    return tuple((slopes[at], signals[at]) for slopes, signals in factors)
+
+
+def slopes(logits: RealArray, labels: IntArray) -> RealArray:
+    """Return the gradient of each cross-entropy by its logits: softmax minus one-hot."""
+    found: RealArray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    found /= found.sum(axis=1, keepdims=True)
+    found[np.arange(len(labels)), labels] -= 1
+    return found
+
+
+class Regression(Problem):
+    """Multinomial logistic regression, d = classes * inputs, which is strongly convex where there is a decay."""
+
+    @property
+    def d(self) -> int:
+        """The number of parameters."""
+        return self.classes * self.inputs
+
+    def initial(self, rng: np.random.Generator) -> RealArray:
+        """Return the model of zeros."""
+        return np.zeros(self.d)
+
+    def logits(self, model: RealArray, x: RealArray) -> RealArray:
+        """Return the logits (n, classes) of inputs."""
+        logits: RealArray = x @ model.reshape(self.classes, self.inputs).T
+        return logits
+
+    def outer(self, model: RealArray, points: Points) -> Outer:
+        """Return the factors of the gradient of each point's cross-entropy."""
+        return ((slopes(self.logits(model, points.x), points.y), points.x),)
+
+    def smoothness(self, points: Points) -> float:
+        """Return a bound on all eigenvalues of all Hessians of the loss.
+
+        That of a cross-entropy by its logits is diag(p) - p p', and u'(diag(p) - p p')u is the variance of u_c with
+        probabilities p_c: at most a quarter of the squared distance of two entries of u, so at most |u|^2/2.
+        """
+        moments = (points.x * points.weights[:, None]).T @ points.x
+        return float(np.linalg.eigvalsh(moments)[-1] / 2 + self.decay)
+
+    def minimum(self, points: Points) -> RealArray:
+        """Return the model of the least loss, to within a gradient of length 10^-6.
+
+        Raises
+        ------
+        OutOfRange
+            The gradient is longer.
+        """
+        from scipy.optimize import minimize  # noqa: PLC0415
+
+        found = minimize(
+            lambda model: (self.loss(model, points), self.gradient(model, points)),
+            np.zeros(self.d),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 10_000, "maxfun": 20_000, "ftol": 0.0, "gtol": _FLAT / 100, "maxcor": 30},
+        )
+        steepness = float(np.linalg.norm(self.gradient(found.x, points)))
+        if not steepness <= _FLAT:
+            raise OutOfRange("length of the gradient at the minimum", steepness, f"at most {_FLAT}")
+        model: RealArray = found.x
+        return model
+
+
+class Network(Problem):
+    """One layer of tanh and one dense layer: smooth, and not convex."""
+
+    @property
+    def d(self) -> int:
+        """The number of parameters."""
+        return HIDDEN * self.inputs + self.classes * (HIDDEN + 1)
+
+    def initial(self, rng: np.random.Generator) -> RealArray:
+        """Return weights uniform between -1/sqrt(n) and 1/sqrt(n), for n inputs of a unit."""
+        below = rng.uniform(-1, 1, HIDDEN * self.inputs) / np.sqrt(self.inputs)
+        above = rng.uniform(-1, 1, self.classes * (HIDDEN + 1)) / np.sqrt(HIDDEN + 1)
+        return np.concatenate([below, above])
+
+    def logits(self, model: RealArray, x: RealArray) -> RealArray:
+        """Return the logits (n, classes) of inputs."""
+        below, above = self._matrices(model)
+        logits: RealArray = _with_one(np.tanh(x @ below.T)) @ above.T
+        return logits
+
+    def outer(self, model: RealArray, points: Points) -> Outer:
+        """Return the factors of the gradient of each point's cross-entropy, the layer of tanh first."""
+        below, above = self._matrices(model)
+        hidden = np.tanh(points.x @ below.T)
+        signals = _with_one(hidden)
+        told = slopes(signals @ above.T, points.y)
+        return ((told @ above[:, :-1] * (1 - np.square(hidden)), points.x), (told, signals))
+
+    def _matrices(self, model: RealArray) -> tuple[RealArray, RealArray]:
+        cut = HIDDEN * self.inputs
+        return model[:cut].reshape(HIDDEN, self.inputs), model[cut:].reshape(self.classes, HIDDEN + 1)
+
+
+def _with_one(x: RealArray) -> RealArray:
+    return np.column_stack([x, np.ones(len(x))])
+
+
+def build(name: str, inputs: int, classes: int, decay: float) -> Regression | Network:
+    """Return the problem of a name.
+
+    Raises
+    ------
+    ParameterError
+        There is none of this name, or a number is not as `Problem` says.
+    """
+    validate.one_of("problem", name, PROBLEMS)
+    return (Regression if name == "regression" else Network)(inputs, classes, decay)
+
+
+def curvature(problem: Problem, model: RealArray, points: Points, rng: np.random.Generator) -> float:
+    """Return an estimate, from below, of the largest absolute eigenvalue of the Hessian at a model.
+
+    It is power iteration on differences of gradients, from a random direction.
+    """
+    direction, length = rng.standard_normal(problem.d), 0.0
+    for _ in range(_ITERATIONS):
+        shift = _STEP * direction / np.linalg.norm(direction)
+        ahead, behind = (problem.gradient(model + sign * shift, points) for sign in (1, -1))
+        direction = (ahead - behind) / (2 * _STEP)
+        length = float(np.linalg.norm(direction))
+    return length

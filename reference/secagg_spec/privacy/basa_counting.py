@@ -1,0 +1,107 @@
+"""What an epoch of BASA tells, by running through all updates and masks of a small modulus.
+
+It uses nothing of the functions that run, and no algebra: masked updates are written down from the text, every value of
+every update and mask is tried, and the distributions of what is seen are compared. So it is another way to the verdicts
+of `secagg_spec.privacy.basa`, for buffers that are small enough.
+
+Source: spec/basa.md, section 4; BASA, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.privacy.basa import PAIR, SELF, Situation, Timeouts
+
+Numbers: TypeAlias = NDArray[np.int64]
+Name: TypeAlias = tuple[str, int, int]
+Sum: TypeAlias = Mapping[int, int]
+"""A combination of updates: the coefficient of each user's."""
+
+
+class Told(NamedTuple):
+    """Whether a view tells no more than some combinations of updates, and whether it tells no less."""
+
+    no_more: bool
+    no_less: bool
+
+
+def counted(R: int, rule: Timeouts, situation: Situation, coalition: Collection[int], sums: Sequence[Sum]) -> Told:
+    """Return how what the server and a coalition see of an epoch compares with combinations of updates.
+
+    The view tells *no more* when its distribution is the same for all updates that agree on the combinations, and on
+    the updates of the coalition; *no less* when no value of the view occurs for updates that differ on these.
+
+    Parameters
+    ----------
+    R : int
+        A small modulus: all R^n values of n updates and masks are run through.
+    rule : Timeouts
+    situation : Situation
+    coalition : collection of int
+        Users that pool what they know with the server.
+    sums : sequence of Sum
+    """
+    names = [("x", user, 0) for user in situation.uploaded]
+    updates = len(names)
+    names += [("s", user, j) for user in situation.uploaded for j in _after(situation, user)]
+    names += [("b", user, 0) for user in situation.uploaded if rule.own]
+    values = np.indices((R,) * len(names)).reshape(len(names), R ** len(names))
+    own: list[Sum] = [{user: 1} for user in situation.uploaded if user in coalition]
+    seen = _codes(R, [_row(names, view) for view in _views(rule, situation, coalition)], values)
+    told = _codes(R, [_row(names, {("x", user, 0): c for user, c in one.items()}) for one in (*sums, *own)], values)
+    return _compared(_codes(R, np.eye(updates, len(names), dtype=np.int64), values), seen, told)
+
+
+def _after(situation: Situation, user: int) -> range:
+    return range(situation.at(user) + 1, situation.positions)
+
+
+def _views(rule: Timeouts, situation: Situation, coalition: Collection[int]) -> Iterator[Mapping[Name, int]]:
+    """Yield what is seen: masked updates, and each mask and update that the coalition knows."""
+    held = {situation.at(user) for user in situation.users if user in coalition} | _released(rule, situation, PAIR)
+    bare = _released(rule, situation, SELF)
+    for user in situation.uploaded:
+        known = user in coalition
+        at, masks = situation.at(user), {("s", user, j): 1 for j in _after(situation, user)}
+        before = {("s", other, at): -1 for other in situation.boxes(user)}
+        yield {("x", user, 0): 1, **masks, **before} | ({("b", user, 0): 1} if rule.own else {})
+        yield from ({mask: 1} for mask in masks if known or mask[2] in held)
+        yield from [{("x", user, 0): 1}] * known
+        yield from [{("b", user, 0): 1}] * (rule.own and (known or at in bare))
+
+
+def _released(rule: Timeouts, situation: Situation, kind: str) -> set[int]:
+    """Return the positions whose key of a kind the authority releases."""
+    taken = {situation.at(user) for user in situation.accepted} if kind in rule.accepted else set[int]()
+    others = set(range(situation.positions)) - {situation.at(user) for user in situation.accepted}
+    return (taken | (others if kind in rule.others else set())) if situation.closed else set()
+
+
+def _row(names: Sequence[Name], coefficients: Mapping[Name, int]) -> Numbers:
+    return np.array([coefficients.get(name, 0) for name in names], dtype=np.int64)
+
+
+def _codes(R: int, rows: Collection[Numbers] | Numbers, values: Numbers) -> Numbers:
+    """Return a number for what the rows are, in each case; equal numbers for equal values."""
+    if not len(rows):
+        return np.zeros(values.shape[1], dtype=np.int64)
+    digits = np.mod(np.stack(list(rows)) @ values, R)
+    codes: Numbers = np.unique(R ** np.arange(len(digits)) @ digits, return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def _compared(updates: Numbers, seen: Numbers, told: Numbers) -> Told:
+    """Compare how often each view occurs for updates, with what may be told of them."""
+    counts = np.zeros((updates.max() + 1, seen.max() + 1), dtype=np.int64)
+    np.add.at(counts, (updates, seen), 1)
+    kinds = np.zeros(len(counts), dtype=np.int64)
+    kinds[updates] = told
+    groups = [counts[kinds == kind] for kind in range(told.max() + 1)]
+    alike = all((group == group[0]).all() for group in groups)
+    occurs = np.stack([group.any(axis=0) for group in groups])
+    return Told(bool(alike), bool((occurs.sum(axis=0) == 1).all()))

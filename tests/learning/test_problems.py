@@ -1,0 +1,152 @@
+"""Losses whose gradients, noise and smoothness are known, against differences, single points and dense Hessians."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from secagg_spec.errors import OutOfRange, ParameterError
+from secagg_spec.learning import problems
+from secagg_spec.learning.datasets import Samples
+from secagg_spec.learning.problems import Points, Problem, Regression
+
+INPUTS, CLASSES = 4, 3
+SEEDS = st.integers(0, 2**32 - 1)
+NAMES = st.sampled_from(problems.PROBLEMS)
+
+
+def points(rng: np.random.Generator, count: int, classes: int = CLASSES) -> Points:
+    """Points of which the last input is 1, with equal weights."""
+    x = np.column_stack([rng.standard_normal((count, INPUTS - 1)), np.ones(count)])
+    return Points(x, rng.integers(0, classes, count), np.full(count, 1 / count))
+
+
+def drawn(name: str, seed: int, decay: float = 0.1) -> tuple[Problem, Any, Points]:
+    """A problem, a model and points."""
+    rng, problem = np.random.default_rng(seed), problems.build(name, INPUTS, CLASSES, decay)
+    return problem, rng.standard_normal(problem.d), points(rng, 7)
+
+
+def hessian(problem: Problem, model: Any, of: Points) -> Any:
+    """The Hessian, by differences of gradients."""
+    sides = [[problem.gradient(model + sign * 1e-5 * row, of) for row in np.eye(problem.d)] for sign in (1, -1)]
+    return (np.array(sides[0]) - np.array(sides[1])) / 2e-5
+
+
+@settings(max_examples=20)
+@given(NAMES, SEEDS)
+def test_the_gradient_is_that_of_the_loss(name: str, seed: int) -> None:
+    problem, model, of = drawn(name, seed)
+    ahead, behind = ([problem.loss(model + sign * 1e-5 * row, of) for row in np.eye(problem.d)] for sign in (1, -1))
+    assert np.allclose((np.array(ahead) - np.array(behind)) / 2e-5, problem.gradient(model, of), atol=1e-7)
+
+
+@settings(max_examples=20)
+@given(NAMES, SEEDS)
+def test_moments_are_those_of_the_gradients_of_single_points(name: str, seed: int) -> None:
+    problem, model, of = drawn(name, seed)
+    (mean,), (noise,) = problem.moments(model, of)
+    alone = np.array([problem.gradient(model, of.taken(np.array([at]))) for at in range(len(of.y))])
+    assert np.allclose(mean, alone.mean(axis=0))
+    assert np.allclose(mean, problem.gradient(model, of))
+    assert noise == pytest.approx(np.square(alone - mean).sum(axis=1).mean())
+
+
+@given(NAMES, SEEDS, st.lists(st.integers(1, 5), min_size=1, max_size=4))
+def test_the_moments_of_joined_parts_are_those_of_each(name: str, seed: int, sizes: list[int]) -> None:
+    problem, model, _ = drawn(name, seed)
+    parts = [points(np.random.default_rng([seed, at]), size) for at, size in enumerate(sizes)]
+    whole = Points.joined(parts)
+    means, noises = problem.moments(model, whole, sizes)
+    for part, mean, noise in zip(parts, means, noises, strict=True):
+        (alone,), (its,) = problem.moments(model, part)
+        assert np.allclose(mean, alone)
+        assert noise == pytest.approx(its, abs=1e-12)
+    assert problem.loss(model, whole) == pytest.approx(np.mean([problem.loss(model, part) for part in parts]))
+    assert np.allclose(problem.gradient(model, whole), means.mean(axis=0))
+
+
+@settings(max_examples=20)
+@given(SEEDS)
+def test_no_eigenvalue_of_a_hessian_is_above_the_smoothness_or_below_the_decay(seed: int) -> None:
+    problem, model, of = drawn("regression", seed)
+    assert isinstance(problem, Regression)
+    eigenvalues = np.linalg.eigvalsh(hessian(problem, model, of))
+    assert eigenvalues[-1] <= problem.smoothness(of) + 1e-6
+    assert eigenvalues[0] == pytest.approx(0.1, abs=1e-6), "the same added to all logits changes nothing"
+
+
+def test_the_smoothness_is_attained_with_two_classes_at_zero() -> None:
+    problem, of = Regression(INPUTS, 2, 0.0), points(np.random.default_rng(3), 9, 2)
+    largest = np.linalg.eigvalsh(hessian(problem, np.zeros(problem.d), of))[-1]
+    assert largest == pytest.approx(problem.smoothness(of), rel=1e-6)
+
+
+@settings(max_examples=20)
+@given(NAMES, SEEDS)
+def test_the_curvature_is_the_largest_eigenvalue_or_less(name: str, seed: int) -> None:
+    problem, model, of = drawn(name, seed)
+    largest = float(np.abs(np.linalg.eigvalsh(hessian(problem, model, of))).max())
+    estimate = problems.curvature(problem, model, of, np.random.default_rng(seed))
+    assert 0.8 * largest <= estimate <= largest * (1 + 1e-5)
+
+
+@settings(max_examples=20)
+@given(SEEDS)
+def test_nothing_is_below_the_minimum(seed: int) -> None:
+    pytest.importorskip("scipy", reason="scipy is in the extra `train`")
+    problem, model, of = drawn("regression", seed)
+    assert isinstance(problem, Regression)
+    best = problem.minimum(of)
+    assert float(np.linalg.norm(problem.gradient(best, of))) <= 1e-6
+    far = float(np.square(model - best).sum())
+    assert problem.loss(model, of) >= problem.loss(best, of) + 0.1 / 2 * far * (1 - 1e-3), "strong convexity"
+
+
+def test_a_minimum_that_is_not_there_is_refused() -> None:
+    pytest.importorskip("scipy", reason="scipy is in the extra `train`")
+
+    class Steep(Regression):
+        def gradient(self, model: Any, points: Points) -> Any:
+            return np.ones(self.d)
+
+    with pytest.raises(OutOfRange, match="length of the gradient at the minimum"):
+        Steep(INPUTS, CLASSES, 0.1).minimum(points(np.random.default_rng(1), 5))
+
+
+def test_the_first_models() -> None:
+    rng = np.random.default_rng(1)
+    assert not problems.build("regression", INPUTS, CLASSES, 0.0).initial(rng).any()
+    network = problems.build("network", INPUTS, CLASSES, 0.0)
+    first = network.initial(rng)
+    assert first.shape == (network.d,) == (16 * 4 + 3 * 17,)
+    assert 0.4 < np.abs(first[:64]).max() <= 0.5
+    assert np.abs(first[64:]).max() <= 1 / np.sqrt(17)
+
+
+def test_samples_as_points() -> None:
+    samples = Samples((np.arange(12) / 12).astype(np.float32).reshape(3, 1, 2, 2), np.array([2, 0, 1]))
+    of = Points.of(samples, np.array([2, 0]))
+    assert np.allclose(of.x, [[8 / 12, 9 / 12, 10 / 12, 11 / 12, 1], [0, 1 / 12, 2 / 12, 3 / 12, 1]])
+    assert of.y.tolist() == [1, 2]
+    assert of.weights.tolist() == [0.5, 0.5]
+    assert of.taken(np.array([1, 1, 0, 1])).weights.tolist() == [0.25] * 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("regresion", 2, 2, 0.0), "regression is close"),
+        (("network", 0, 2, 0.0), "inputs"),
+        (("network", 2, 1, 0.0), "classes"),
+        (("network", 2, 2, -0.1), "decay"),
+        (("network", 2, 2, float("inf")), "decay"),
+    ],
+)
+def test_what_is_no_problem_is_refused(arguments: tuple[Any, ...], fault: str) -> None:
+    with pytest.raises(ParameterError, match=fault):
+        problems.build(*arguments)

@@ -1,0 +1,61 @@
+"""What an epoch of BASA tells, by counting: against what can be seen by eye, and against the algebra."""
+
+from __future__ import annotations
+
+import pytest
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.privacy.basa import (
+    ACCEPTED,
+    GONE,
+    LATE,
+    PAPER,
+    SETTLE,
+    VOID,
+    Epoch,
+    Holder,
+    Situation,
+    every_coalition,
+    every_pattern,
+)
+from secagg_spec.privacy.basa_counting import counted
+
+TWO = Situation(2, (Holder(0, ACCEPTED), Holder(1, ACCEPTED)))
+
+
+@pytest.mark.parametrize(
+    ("coalition", "sums", "told"),
+    [
+        ((), [{0: 1, 1: 1}], (True, True)),
+        ((), [], (False, True)),
+        ((), [{0: 1}], (False, False)),
+        ((), [{0: 1}, {1: 1}], (True, False)),
+        ((0,), [], (False, True)),
+        ((0,), [{1: 1}], (True, True)),
+        ((0, 1), [], (True, True)),
+    ],
+)
+def test_two_updates_show_their_sum(
+    coalition: tuple[int, ...], sums: list[dict[int, int]], told: tuple[bool, bool]
+) -> None:
+    for R in (2, 3):
+        assert counted(R, VOID, TWO, coalition, sums) == told
+
+
+def test_signs_count() -> None:
+    again = Situation(2, (Holder(0, ACCEPTED), Holder(1, LATE), Holder(1, ACCEPTED)))
+    assert counted(3, PAPER, again, (), [{0: 1, 2: 1}, {1: 1, 2: -1}]) == (True, True)
+    assert counted(3, PAPER, again, (), [{0: 1, 2: 1}, {1: 1, 2: 1}]) == (False, False)
+
+
+def test_nothing_is_told_of_nothing() -> None:
+    assert counted(3, VOID, Situation(2, (Holder(0, GONE),), closed=False), (), []) == (True, True)
+
+
+def test_counting_and_algebra_agree_on_what_is_private() -> None:
+    for situation in every_pattern(2):
+        epoch = Epoch(Ring(16), SETTLE, situation)
+        for coalition in every_coalition(range(2)):
+            honest = epoch.contributors(coalition)
+            sums = [dict.fromkeys(honest, 1)] if honest else []
+            assert counted(3, SETTLE, situation, coalition, sums).no_more == epoch.decide(coalition).private
