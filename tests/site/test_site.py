@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
+from typing import TypeAlias
 
 import pytest
+from docs.pages import requirements, targets
+from docs.pages.common import SiteError
+from tests.site.shell import ROOT, run
 
 from secagg_spec import ledger
 from secagg_spec.conformance import mutants
@@ -23,9 +24,8 @@ from secagg_spec.conformance.targets import results
 from secagg_spec.conformance.vectors import store
 from secagg_spec.resources import clauses
 
-ROOT = Path(__file__).parents[2]
-HAS_DOCS = all(importlib.util.find_spec(name) for name in ("mkdocs", "material", "mkdocstrings"))
 TUTORIAL = ROOT / "docs" / "tutorials" / "first-adapter.md"
+Deciding: TypeAlias = Mapping[str, requirements.Table]
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 LOADING = {"src", "href", "srcset", "poster", "data", "action", "formaction", "xlink:href"}
 
@@ -42,45 +42,6 @@ for (const [tex, displayMode] of JSON.parse(require("fs").readFileSync(0, "utf8"
 }
 console.log(JSON.stringify(failures));
 """
-
-
-def run(
-    *command: str | Path, cwd: Path = ROOT, input: str | None = None, **environment: str
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=os.environ | environment,
-        input=input,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages as Markdown, with KaTeX among the assets."""
-    if shutil.which("npm") is None and not any((ROOT / "build").glob("katex-*")):
-        pytest.skip("npm is not installed, and KaTeX was not fetched before")
-    out = tmp_path_factory.mktemp("pages")
-    done = run(sys.executable, "docs/build_site.py", "--out", out)
-    if done.returncode == 2 and "npm could not fetch" in done.stderr:
-        pytest.skip(done.stderr.strip().splitlines()[-1])
-    assert done.returncode == 0, done.stderr
-    return out
-
-
-@pytest.fixture(scope="module")
-def site(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as HTML; mkdocs ends with an error on any warning."""
-    if not HAS_DOCS:
-        pytest.skip("the extra `docs` is not installed")
-    out = tmp_path_factory.mktemp("site")
-    done = run(sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out, SECAGG_SITE_SRC=str(pages))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
 
 
 class Page(HTMLParser):
@@ -179,25 +140,13 @@ def test_each_clause_and_each_check_is_on_the_page_of_requirements(pages: Path) 
 
 
 @pytest.fixture(scope="module")
-def builder() -> ModuleType:
-    """The program that assembles the site."""
-    spec = importlib.util.spec_from_file_location("build_site", ROOT / "docs" / "build_site.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def deciding(builder: ModuleType) -> dict[str, dict[str, list[str]]]:
+def deciding() -> Deciding:
     """What decides each clause, read from the vectors and from the tests once."""
-    tables: dict[str, dict[str, list[str]]] = builder.deciding()
-    return tables
+    return requirements.deciding()
 
 
-def test_there_are_no_orphans(builder: ModuleType, deciding: dict[str, dict[str, list[str]]]) -> None:
-    assert list(builder.orphans(deciding)) == []
+def test_there_are_no_orphans(deciding: Deciding) -> None:
+    assert list(requirements.orphans(deciding)) == []
 
 
 @pytest.mark.parametrize(
@@ -210,8 +159,7 @@ def test_there_are_no_orphans(builder: ModuleType, deciding: dict[str, dict[str,
     ],
 )
 def test_an_orphan_stops_the_build(
-    builder: ModuleType,
-    deciding: dict[str, dict[str, list[str]]],
+    deciding: Deciding,
     kind: str,
     clause: str,
     entries: list[str] | None,
@@ -224,13 +172,13 @@ def test_an_orphan_stops_the_build(
         tables[kind][clause] = entries
     else:
         del tables[kind][clause]
-    monkeypatch.setattr(builder, "deciding", lambda: tables)
-    with pytest.raises(builder.SiteError, match=said):
-        builder.write_requirements(tmp_path)
+    monkeypatch.setattr(requirements, "deciding", lambda: tables)
+    with pytest.raises(SiteError, match=said):
+        requirements.write_requirements(tmp_path)
 
 
-def test_the_page_of_released_implementations_tells_each_finding(builder: ModuleType, tmp_path: Path) -> None:
-    builder.write_released(tmp_path)
+def test_the_page_of_released_implementations_tells_each_finding(tmp_path: Path) -> None:
+    targets.write_released(tmp_path)
     page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
     names = re.findall(r"^## (\S+) \{", page, re.MULTILINE)
     sections = dict(zip(names, re.split(r"^## \S+ \{", page, flags=re.MULTILINE)[1:], strict=True))
@@ -244,12 +192,10 @@ def test_the_page_of_released_implementations_tells_each_finding(builder: Module
     assert not re.search(r"/(?:home|root|tmp|work|usr)/", page)
 
 
-def test_a_site_without_results_is_refused(
-    builder: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(builder, "ROOT", tmp_path)
-    with pytest.raises(builder.SiteError, match=r"fedml\.json is missing"):
-        builder.write_released(tmp_path)
+def test_a_site_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "ROOT", tmp_path)
+    with pytest.raises(SiteError, match=r"fedml\.json is missing"):
+        targets.write_released(tmp_path)
 
 
 @pytest.mark.slow
@@ -269,8 +215,8 @@ def test_each_decision_is_in_the_list(pages: Path) -> None:
 @pytest.mark.slow
 def test_a_missing_npm_is_one_line(tmp_path: Path) -> None:
     program = (
-        "import sys; sys.path.insert(0, 'docs'); import build_site, pathlib\n"
-        "build_site.ROOT = pathlib.Path(sys.argv[1])\n"
+        "import pathlib, sys; sys.path.insert(0, '.'); from docs import build_site; from docs.pages import katex\n"
+        "katex.ROOT = pathlib.Path(sys.argv[1])\n"
         "sys.exit(build_site.main(['--out', sys.argv[1] + '/out']))"
     )
     done = run(sys.executable, "-c", program, tmp_path, PATH=str(tmp_path))

@@ -44,7 +44,7 @@ def main(options: argparse.Namespace) -> int:
     inputs = draw_inputs(parameters.field, "q", parameters.N, parameters.d, seed)
     sources = {user: SeededSource(seed, f"user {user}") for user in range(parameters.N)}
     print(_heading(parameters, dropouts))
-    network = _network(parameters, inputs.updates, seed)
+    network = network_of(parameters, inputs.updates, seed)
     return play(network, dropouts, lightsecagg.draw_randomness(parameters, sources), inputs, _result)
 
 
@@ -54,7 +54,7 @@ def _result(state: Any) -> tuple[Sequence[int], UintArray]:
     return server.surviving, server.aggregate
 
 
-def _network(parameters: lightsecagg.Parameters, updates: UintArray, seed: bytes) -> Network:
+def network_of(parameters: lightsecagg.Parameters, updates: UintArray, seed: bytes) -> Network:
     """Return the round before its first step, with the users' keys from the seed."""
     users = range(parameters.N)
     privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in users}

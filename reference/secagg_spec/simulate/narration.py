@@ -12,7 +12,7 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
+from secagg_spec.protocols.shape import AUTHORITY, SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
 _NAMES = {"past": "remembered requests"}
@@ -88,7 +88,7 @@ def _sent(events: Sequence[Event]) -> Iterator[str]:
         messages = [m for event in events for m in event.sent if type(m).__name__ == kind]
         routes = f"{_parties(m.sender for m in messages)} -> {_parties(m.receiver for m in messages)}"
         yield f"  {kind}: {counted(count, 'message')}, {routes}, {sizes(messages):,} bytes"
-        yield f"    e.g. {_message(messages[0])}"
+        yield f"    e.g. {message_in_words(messages[0])}"
 
 
 def _known(state: Any) -> Iterator[tuple[str, str]]:
@@ -112,10 +112,12 @@ def _told(name: str, value: Any) -> tuple[str, str]:
     return (name.removesuffix("s"), first) if len(value) == 1 else (name, f"{len(value)} of them, the first is {first}")
 
 
-def _message(message: Message) -> str:
+def message_in_words(message: Message) -> str:
+    """Return who sends what to whom, shortened."""
     header = ("session", "round", "sender", "receiver")
     parts = [f"{f.name} = {_field(getattr(message, f.name))}" for f in fields(message) if f.name not in header]
-    return f"{_party(message.sender)} -> {_party(message.receiver)}: {', '.join(parts)}"
+    way = f"{_party(message.sender)} -> {_party(message.receiver)}"
+    return f"{way}: {', '.join(parts)}" if parts else way
 
 
 def _field(value: Any) -> str:
@@ -128,6 +130,8 @@ def shown(value: Any, most: int = 6) -> str:
         return f"those of {users_in_words(list(value))}"
     if isinstance(value, frozenset):
         return users_in_words(sorted(value))
+    if isinstance(value, int):
+        return str(value)
     if isinstance(value, bytes):
         return f"{len(value)} bytes {value[:12].hex()}…"
     numbers = [f"{x:z.4f}" if isinstance(x, float) else str(x) for x in np.asarray(value).tolist()[:most]]
@@ -135,7 +139,7 @@ def shown(value: Any, most: int = 6) -> str:
 
 
 def _party(party: int) -> str:
-    return "server" if party == SERVER else f"user {party}"
+    return {SERVER: "server", AUTHORITY: "authority"}.get(party, f"user {party}")
 
 
 def _parties(parties: Any) -> str:

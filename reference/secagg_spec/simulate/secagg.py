@@ -47,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
     sources = {user: SeededSource(seed, f"user {user}") for user in range(parameters.N)}
     order = None if parameters.complete else draw_order(SeededSource(seed, "order"), parameters.N)
     print(_heading(parameters, dropouts, order))
-    network = _network(parameters, inputs.updates, order, seed)
+    network = network_of(parameters, inputs.updates, order, seed)
     return play(network, dropouts, secagg.draw_randomness(parameters, sources), inputs, _result, _opened)
 
 
@@ -66,7 +66,7 @@ def _opened(state: Any) -> str:
     return f"{told}, and the masking key{'s' * (len(server.dropped) > 1)} of {users_in_words(server.dropped)}"
 
 
-def _network(p: secagg.Parameters, updates: UintArray, order: Sequence[int] | None, seed: bytes) -> Network:
+def network_of(p: secagg.Parameters, updates: UintArray, order: Sequence[int] | None, seed: bytes) -> Network:
     """Return the round before its first step, with the users' signing keys from the seed."""
     if isinstance(p, secagg_active.Parameters):
         signing = {user: SeededSource(seed, f"signing key of user {user}").take(KEY_BYTES) for user in range(p.N)}

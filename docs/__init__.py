@@ -1,0 +1,1 @@
+"""The site: its pages, and the program that assembles them."""

@@ -1,0 +1,43 @@
+"""The API pages: one for each public module, and their index by package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+from docs.pages.common import API, PACKAGE, api_name, is_public, write
+
+
+def modules() -> list[Path]:
+    """Return the public modules, by their paths in the package."""
+    return sorted(path for file in PACKAGE.rglob("*.py") if is_public(path := file.relative_to(PACKAGE)))
+
+
+def summary(path: Path) -> str:
+    """Return the first line of a module's docstring."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.is_file() else None
+    return (docstring or "").split("\n\n")[0].replace("\n", " ")
+
+
+def write_api(out: Path) -> None:
+    """Write one page for each public module, and their index by package."""
+    packages: dict[Path, list[Path]] = defaultdict(list)
+    for module in modules():
+        packages[module.parent].append(module)
+        write(out / API / f"{api_name(module)}.md", _api_page(api_name(module)))
+    lines = ["# API", "", "The reference, module by module. Below each definition its source can be opened."]
+    for package in sorted(packages):
+        name = ".".join(("secagg_spec", *package.parts))
+        lines += ["", f"## {name}", "", summary(PACKAGE / package / "__init__.py"), ""]
+        lines += ["| module | |", "| --- | --- |"] + [_api_row(module) for module in packages[package]]
+    write(out / API / "index.md", "\n".join(lines) + "\n")
+
+
+def _api_row(module: Path) -> str:
+    text = summary(PACKAGE / module).replace("|", r"\|")
+    return f"| [`{module.stem}`]({api_name(module)}.md) | {text} |"
+
+
+def _api_page(name: str) -> str:
+    return f"---\ntitle: {name}\n---\n[API](index.md)\n\n# `{name}`\n\n::: {name}\n"

@@ -1,0 +1,114 @@
+"""Where things stand on the site, and what several pages are written with."""
+
+from __future__ import annotations
+
+import functools
+import posixpath
+import re
+from collections.abc import Mapping, Sized
+from pathlib import Path
+
+from secagg_spec import ledger
+from secagg_spec.resources import PAGES
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "reference" / "secagg_spec"
+NO_API = ("conformance/targets", "conformance/starters", "_data")
+TOP_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+REQUIREMENTS = "reference/requirements.md"
+CLAIMS = "reference/claims.md"
+RELEASED = "reference/targets.md"
+EXPERIMENTS = "reference/experiments.md"
+PLANTED = "reference/planted-bugs.md"
+API = "reference/api"
+ERRATA = "reference/errata.md"
+INDEX = "reference/papers.md"
+PROOFS = "reference/proofs"
+
+CLAUSE_LINE = re.compile(r"^- \[([A-Z]+-\d\d)\] ", re.MULTILINE)
+
+
+class SiteError(Exception):
+    """The site cannot be assembled; the message is one line that says what is missing."""
+
+
+def site_path(path: str) -> str | None:
+    """Return where a file of the repository stands on the site, None when it is not there."""
+    if path in TOP_PAGES:
+        return TOP_PAGES[path]
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    if path.startswith("spec/") and path.endswith(".md"):
+        return path
+    if path.startswith("reference/secagg_spec/") and path.endswith(".py"):
+        module = Path(path).relative_to("reference/secagg_spec")
+        return f"{API}/{api_name(module)}.md" if is_public(module) else None
+    if path.startswith("proofs/") and path.endswith(".py"):
+        return f"{PROOFS}/{Path(path).stem}.md"
+    return None
+
+
+def relative(target: str, page: str) -> str:
+    """Return the link from one page of the site to another."""
+    return posixpath.relpath(target, posixpath.dirname(page) or ".")
+
+
+@functools.cache
+def clause_pages() -> Mapping[str, str]:
+    """Return the page of the site on which each clause stands."""
+    texts = {page: (ROOT / "spec" / page).read_text(encoding="utf-8") for page in PAGES}
+    return {clause: f"spec/{page}" for page, text in texts.items() for clause in CLAUSE_LINE.findall(text)}
+
+
+@functools.cache
+def named() -> Mapping[str, str]:
+    """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
+    return {**clause_pages(), **dict.fromkeys(ledger.load().claims, CLAIMS)}
+
+
+@functools.cache
+def names() -> re.Pattern[str]:
+    """Return the pattern of a mention of a clause or a claim."""
+    return re.compile(r"\b(?:" + "|".join(named()) + r")\b")
+
+
+def mention(name: str, page: str) -> str:
+    """Return a link to a clause or a claim, in Markdown."""
+    target = named()[name]
+    return f"[{name}]({'' if target == page else relative(target, page)}#{name}){{ .mention }}"
+
+
+def is_public(module: Path) -> bool:
+    """Return whether a module, given by its path in the package, has an API page."""
+    if module.as_posix().startswith(NO_API):
+        return False
+    return not any(part.startswith("_") for part in module.parts)
+
+
+def api_name(module: Path) -> str:
+    """Return the dotted name of a module, which is also the name of its page."""
+    return ".".join(("secagg_spec", *module.with_suffix("").parts))
+
+
+def heading(path: Path) -> str:
+    """Return the first heading of a page."""
+    first = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    if first is None:
+        raise SiteError(f"{path.relative_to(ROOT)} has no heading")
+    return first.group(1).strip()
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page; folders that are not there are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def escaped(text: str) -> str:
+    """Return a text in which nothing is markup of Markdown."""
+    return re.sub(r"([\\`*_\[\]<>|~^$])", r"\\\1", text)
+
+
+def count(items: Sized, word: str) -> str:
+    """Say how many there are of what one word names: ``no test``, ``1 test``, ``2 tests``."""
+    return f"{len(items) or 'no'} {word}{'' if len(items) == 1 else 's'}"

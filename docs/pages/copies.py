@@ -1,0 +1,83 @@
+"""The pages of docs/ and spec/, as they stand on the site."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from docs.pages.common import CLAUSE_LINE, ROOT, TOP_PAGES, heading, mention, names, relative, site_path, write
+from docs.pages.planted_bugs import power
+
+_LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_LITERAL = re.compile(
+    r"^(?P<fence>```+|~~~+).*?^(?P=fence)|^\$\$.*?\$\$|^#+ .*?$|`[^`\n]*(?:\n[^`\n]+)?`"
+    r"|!?\[[^\]\n]*\](?:\([^)\n]*\))?|<[^>\n]+>",
+    re.MULTILINE | re.DOTALL,
+)
+"""What is left as it is when mentions are linked: code, formulas, headings, links, tags."""
+
+
+def convert(text: str, source: str, page: str) -> str:
+    """Return the text of a page as it stands on the site."""
+    text = _LINK.sub(lambda link: _moved(link, source, page), text)
+    text = _between_literals(text, lambda part: names().sub(lambda hit: mention(hit.group(), page), part))
+    return CLAUSE_LINE.sub(r"- [](){ #\1 }[\1](#\1){ .clause } ", text)
+
+
+def _moved(link: re.Match[str], source: str, page: str) -> str:
+    """Return a link as seen from `page`; of a link to a file that is not on the site, the words alone."""
+    words, target, anchor = link.groups(default="")
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+    there = site_path(path)
+    if there is not None:
+        return f"[{words}]({relative(there, page)}{anchor})"
+    return words if (ROOT / path).exists() else link.group()
+
+
+def _between_literals(text: str, change: Callable[[str], str]) -> str:
+    parts, at = [], 0
+    for literal in _LITERAL.finditer(text):
+        parts += [change(text[at : literal.start()]), literal.group()]
+        at = literal.end()
+    return "".join([*parts, change(text[at:])])
+
+
+def copied() -> Iterator[tuple[str, str]]:
+    """Yield each page that is copied: its path in the repository, and on the site."""
+    yield from (_there(path) for path in sorted((ROOT / "docs").rglob("*.md")))
+    yield from (_there(path) for path in sorted((ROOT / "spec").glob("*.md")))
+    yield from TOP_PAGES.items()
+
+
+def _there(path: Path) -> tuple[str, str]:
+    source = path.relative_to(ROOT).as_posix()
+    page = site_path(source)
+    assert page is not None, source
+    return source, page
+
+
+def write_copies(out: Path) -> None:
+    """Copy the pages and the assets; the list of decisions is filled in."""
+    for source, page in copied():
+        text = convert(_text(source), source, page)
+        write(out / page, text.replace("<!-- decisions -->", decisions()).replace("<!-- power -->", power()))
+    shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
+
+
+def _text(source: str) -> str:
+    """Return the text of a page; of a page beside the README that is not written yet, one line."""
+    path = ROOT / source
+    if source in TOP_PAGES and not path.is_file():
+        print(f"build_site: {source} is missing; its page says so", file=sys.stderr)
+        return f"# {path.stem.capitalize()}\n\nThis page is not written yet.\n"
+    return path.read_text(encoding="utf-8")
+
+
+def decisions() -> str:
+    """Return the list of decisions: the first heading of each file, in order."""
+    files = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    return "\n".join(f"- [{heading(path)}]({path.name})" for path in files)

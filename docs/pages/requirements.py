@@ -1,0 +1,138 @@
+"""The page of requirements: each clause, with what decides it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from docs.pages.common import REQUIREMENTS, ROOT, SiteError, clause_pages, count, escaped, heading, relative, write
+from secagg_spec.conformance import mutants
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.vectors import store
+from secagg_spec.resources import PAGES, clauses
+
+
+def marked_tests() -> dict[str, list[str]]:
+    """Return, for each clause, the tests that carry its marker."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        for clause, test in _markers(ast.parse(path.read_text(encoding="utf-8"))):
+            label = f"{name}::{test}" if test else name
+            if label not in found[clause]:
+                found[clause].append(label)
+    return found
+
+
+def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield each clause of each ``requirement(...)``, with the decorated test or class, empty for a whole module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from ((clause, node.name) for clause in _required(node.decorator_list))
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets
+        ):
+            yield from ((clause, "") for clause in _required([node.value]))
+
+
+def _required(expressions: Sequence[ast.expr]) -> Iterator[str]:
+    calls = (node for root in expressions for node in ast.walk(root) if isinstance(node, ast.Call))
+    for call in calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "requirement":
+            yield from (arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str))
+
+
+Table: TypeAlias = Mapping[str, Sequence[str]]
+KINDS = {
+    "Checks of the kit": "check",
+    "Test vectors": "vector",
+    "Planted bugs": "planted bug",
+    "Tests": "test",
+}
+"""What decides a clause, in the order of the page, with the word for one of it."""
+
+
+def write_requirements(out: Path) -> None:
+    """Write the page that lists each clause with the checks, vectors, planted bugs and tests that belong to it.
+
+    Raises
+    ------
+    SiteError
+        A clause is an orphan, or something names a clause that there is not.
+    """
+    tables = deciding()
+    for fault in orphans(tables):
+        raise SiteError(fault)
+    lines = [_requirements_head(tables)]
+    for page in PAGES:
+        lines.append(f"## {heading(ROOT / 'spec' / page)}\n")
+        for clause, sentence in clauses().items():
+            if clause_pages()[clause] == f"spec/{page}":
+                lines += _requirement(clause, sentence, tables)
+    write(out / REQUIREMENTS, "\n".join(lines))
+
+
+def deciding() -> dict[str, Table]:
+    """Return, for each kind of what decides a clause, the entries of each clause."""
+    tables: dict[str, dict[str, list[str]]] = {kind: defaultdict(list) for kind in KINDS}
+    for check in REGISTRY.values():
+        for clause in check.clauses:
+            tables["Checks of the kit"][clause].append(f"`{check.id}`: {check.text}")
+    for book in store.load_all():
+        for vector in book.vectors:
+            for clause in vector.clauses:
+                tables["Test vectors"][clause].append(f"`{vector.id}` ({book.name}.json): {escaped(vector.comment)}")
+    for mutant in mutants.load().values():
+        for clause in mutant.clauses:
+            tables["Planted bugs"][clause].append(f"`{mutant.name}`: {escaped(mutant.effect)}")
+    for clause, tests in marked_tests().items():
+        tables["Tests"][clause] += [f"`{test}`" for test in tests]
+    return {kind: dict(table) for kind, table in tables.items()}
+
+
+def orphans(tables: Mapping[str, Table]) -> Iterator[str]:
+    """Yield what is wrong: unknown clauses, clauses that nothing decides, clauses with MUST without a planted bug."""
+    known = clauses()
+    for kind, table in tables.items():
+        for clause in table:
+            if clause not in known:
+                yield f"{table[clause][0]} names the clause {clause}, which the text does not have ({kind.lower()})"
+    exempt = mutants.unbreakable()
+    for clause, sentence in known.items():
+        if clause not in tables["Tests"] and clause not in tables["Checks of the kit"]:
+            yield f"{clause} is decided by no check and no test"
+        if re.search(r"\bMUST\b", sentence) and clause not in tables["Planted bugs"] and clause not in exempt:
+            yield f"{clause} has no planted bug, and spec/vectors/unbreakable.toml gives no reason"
+
+
+def _requirements_head(tables: Mapping[str, Table]) -> str:
+    known = clauses()
+    numbers = {kind: sum(clause in table for clause in known) for kind, table in tables.items()}
+    vectors = f"[test vectors]({relative('explanation/vectors.md', REQUIREMENTS)})"
+    return (
+        "# Requirements\n\n"
+        f"Each clause of the text, and what decides it. Of the {len(known)} clauses, {numbers['Checks of the kit']} "
+        "are decided by checks of the kit, on any implementation whose adapter declares the operations that they need; "
+        f"{numbers['Test vectors']} by {vectors}, which need no kit; {numbers['Tests']} on the reference by its own "
+        f"tests. For {numbers['Planted bugs']} of them a bug is planted on purpose, and found. No clause is left "
+        "undecided.\n"
+    )
+
+
+def _requirement(clause: str, sentence: str, tables: Mapping[str, Table]) -> list[str]:
+    """Return the entry of one clause; what decides it stands in a list that can be opened."""
+    entries = {kind: [f"- {entry}" for entry in table.get(clause, ())] for kind, table in tables.items()}
+    counts = ", ".join(count(entries[kind], word) for kind, word in KINDS.items())
+    reason = mutants.unbreakable().get(clause)
+    body = [line for kind, lines in entries.items() if lines for line in (f"**{kind}**", "", *lines, "")]
+    body += ["**No planted bug**", "", escaped(reason), ""] if reason else []
+    return [
+        f"### {clause}\n",
+        f"{sentence} [In the text]({relative(clause_pages()[clause], REQUIREMENTS)}#{clause}){{ .mention }}\n",
+        f'??? note "{counts}"',
+        *(f"    {line}".rstrip() for line in ("", *body)),
+    ]

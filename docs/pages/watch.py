@@ -1,0 +1,181 @@
+"""The page on which a recorded round can be watched step by step, and the pictures of message flows.
+
+The rounds are run when the site is built. Without a script the page shows one run of each protocol as text; the script
+makes a stepper of it, for all runs, from the data that is written beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from docs.pages.common import clause_pages
+from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.simulate.narration import counted, users_in_words
+from secagg_spec.simulate.recording import PROTOCOLS, record
+from secagg_spec.simulate.recording.chart import chart
+from secagg_spec.simulate.recording.knowledge import Knowledge
+from secagg_spec.simulate.recording.record import Addition, Moment, Recording, Term
+
+PAGE = "tutorials/watch-a-round.md"
+DATA = "assets/watch-data.js"
+PLACE = "<!-- rounds -->"
+TEXTS = Path(__file__).with_suffix(".toml")
+UP = "../../"
+ENDED = "Too few are left: there is no sum"
+
+
+def write(out: Path) -> None:
+    """Put the recorded rounds into the page, and write the data of all runs for its script."""
+    page = out / PAGE
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace(PLACE, "\n".join(_sections())), encoding="utf-8")
+    (out / DATA).write_text(f"window.watchData = {json.dumps(data(), separators=(',', ':'))};\n", encoding="utf-8")
+
+
+def flows(page: str) -> str:
+    """Return the pictures of the message flow of the protocols of a page of the text, such as ``secagg.md``."""
+    found = [protocol for protocol, told in texts().items() if told["page"] == page]
+    return "\n".join(flow(protocol) for protocol in found)
+
+
+def flow(protocol: str) -> str:
+    """Return the picture of the message flow of a protocol, in a round in which nobody drops out, as HTML."""
+    recording = recordings()[protocol]["nobody"]
+    title = f"Messages of a round of {texts()[protocol]['title']} among {recording.users} users"
+    return f'<figure class="flow">\n{chart(recording, title)}\n<figcaption>{escape(title)}.</figcaption>\n</figure>'
+
+
+@functools.cache
+def recordings() -> Mapping[str, Mapping[str, Recording]]:
+    """Return all recorded runs."""
+    return {protocol: {run: record(protocol, run) for run in runs} for protocol, runs in PROTOCOLS.items()}
+
+
+@functools.cache
+def texts() -> Mapping[str, Any]:
+    """Return what is said of each protocol, run and moment."""
+    return tomllib.loads(TEXTS.read_text(encoding="utf-8"))
+
+
+def said(protocol: str, moment: Moment) -> tuple[str, str]:
+    """Return the heading and the text of a moment."""
+    told = texts()[protocol]["moments"][moment.key]
+    heading = ENDED if "ended" in moment.happened else told["heading"]
+    return heading, next((told[name] for name in moment.happened if name in told), told["text"])
+
+
+def _address(clause: str) -> str:
+    return f"{UP}{clause_pages()[clause].removesuffix('.md')}/#{clause}"
+
+
+# The data of the script.
+
+
+def data() -> list[dict[str, Any]]:
+    """Return all that the script needs, protocol by protocol."""
+    return [_protocol(protocol, told) for protocol, told in texts().items()]
+
+
+def _protocol(protocol: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    runs = [{"title": told["runs"][run], **_short(made.data())} for run, made in recordings()[protocol].items()]
+    moments = {
+        key: {**one, "clauses": [[clause, _address(clause)] for clause in one["clauses"]]}
+        for key, one in told["moments"].items()
+    }
+    page = f"{UP}spec/{told['page'].removesuffix('.md')}/"
+    return {
+        "id": protocol,
+        "title": told["title"],
+        "page": page,
+        "names": told["names"],
+        "ended": ENDED,
+        "texts": moments,
+        "runs": runs,
+    }
+
+
+def _short(value: Any) -> Any:
+    """Return a recording with -1 for the server and -2 for the authority."""
+    if isinstance(value, Mapping):
+        return {name: _short(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_short(entry) for entry in value]
+    return {SERVER: -1, AUTHORITY: -2}.get(value, value) if isinstance(value, int) else value
+
+
+# The page without a script.
+
+
+def _sections() -> Iterator[str]:
+    for protocol, told in texts().items():
+        recording = recordings()[protocol]["nobody"]
+        yield f'<section class="watch-static" id="watch-{protocol}">'
+        yield f"<h3>{escape(told['title'])}</h3>"
+        yield f"<p>{escape(told['names'])} {escape(_parameters(recording))}</p>"
+        yield f"<p>The updates: {escape(_vectors(recording.inputs))}.</p>"
+        yield flow(protocol)
+        yield "<ol>"
+        yield from (_item(protocol, moment) for moment in recording.moments)
+        yield "</ol>"
+        yield f"<p><strong>The round gives {escape(_vectors(recording.summed))}.</strong></p>"
+        yield "</section>"
+
+
+def _parameters(recording: Recording) -> str:
+    told = ", ".join(f"{name} = {value}" for name, value in recording.parameters.items())
+    return f"{counted(recording.users, 'user')}; {told}."
+
+
+def _vectors(terms: Sequence[Term]) -> str:
+    return ", ".join(f"{term.name} = {_vector(term)}" for term in terms)
+
+
+def _vector(term: Term) -> str:
+    return f"({', '.join(map(str, term.vector))})"
+
+
+def _item(protocol: str, moment: Moment) -> str:
+    heading, text = said(protocol, moment)
+    clauses: Sequence[str] = texts()[protocol]["moments"][moment.key]["clauses"]
+    links = ", ".join(f'<a href="{_address(clause)}">{clause}</a>' for clause in clauses)
+    told = [f"<strong>{escape(heading)}.</strong> {escape(text)} ({links})", *map(escape, _sent(moment))]
+    told.append(escape(knowledge(moment.server, "The server")))
+    return "<li>" + "".join(f"<p>{line}</p>" for line in told) + _sums(moment) + "</li>"
+
+
+def _sums(moment: Moment) -> str:
+    told = "<br>".join(escape(_sum(addition)) for addition in moment.additions)
+    return f"<details><summary>Add it up</summary>{told}</details>" if told else ""
+
+
+def _sent(moment: Moment) -> Iterator[str]:
+    parcels = [parcel for sending in moment.sendings for parcel in sending.parcels]
+    told = [f"{p.kind} ({counted(len(p.routes), 'message')}, {counted(p.bytes, 'byte')})" for p in parcels]
+    if told:
+        yield f"Sent: {', '.join(told)}."
+
+
+def knowledge(known: Knowledge, who: str) -> str:
+    """Say what is known, and of whom nothing is known alone."""
+    if not known.dimension:
+        return f"{who} knows nothing of any update yet."
+    alone = f"It cannot know anything of the update of {users_in_words(known.hidden)} by itself."
+    return f"{who} knows {'; '.join(known.functionals)}: {known.dimension} of {known.unknown} numbers. {alone}"
+
+
+def _sum(addition: Addition) -> str:
+    told = " ".join(_term(term, at == 0) for at, term in enumerate(addition.terms))
+    about = f", {addition.about}" if addition.about else ""
+    return f"{told} = {addition.result.name} {_vector(addition.result)} modulo {addition.modulus}{about}"
+
+
+def _term(term: Term, first: bool) -> str:
+    sign = "- " if term.factor < 0 else "" if first else "+ "
+    factor = f"{abs(term.factor)}·" if abs(term.factor) > 1 else ""
+    return f"{sign}{factor}{term.name} {_vector(term)}"

@@ -1,0 +1,82 @@
+"""What a view determines, in the words of a reader: the verdicts of `privacy`, element by element put together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import PrimeField, is_prime
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy.verdict import Verdict, readable
+from secagg_spec.privacy.views import View
+
+_SMALL = 1000
+"""The fields in which the factor that makes a functional readable is searched for."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known of the updates: `dimension` numbers out of `unknown` ones, which are the `functionals`.
+
+    A functional without an element is known of each element. `hidden` are the users of whose update alone nothing is
+    known, however much is known of sums with others, and `exposed` are those of whose update alone something is.
+    """
+
+    unknown: int = 0
+    dimension: int = 0
+    functionals: tuple[str, ...] = ()
+    hidden: tuple[int, ...] = ()
+    exposed: tuple[int, ...] = ()
+
+
+def known(views: Sequence[View], users: Collection[int], d: int) -> Knowledge:
+    """Return what views that share no symbol determine of the updates of some users, d elements each."""
+    verdicts = [(view, view.decide()) for view in views]
+    hidden = tuple(sorted(user for user in users if all(view.about(user).private for view in views)))
+    exposed = tuple(sorted(set(users) - set(hidden)))
+    functionals = whole((text for view, verdict in verdicts for text in _told(view, verdict)), d)
+    dimension = sum(verdict.dimension for _, verdict in verdicts)
+    return Knowledge(len(users) * d, dimension, functionals, hidden, exposed)
+
+
+def _told(view: View, verdict: Verdict) -> list[str]:
+    """Return the functionals of a verdict; over a small field each times the factor that makes it short."""
+    modulus, rows = view.space.ring.modulus, list(verdict.excess)
+    if modulus < _SMALL and is_prime(modulus):
+        rows = [_shortest(PrimeField(modulus), row) for row in rows]
+    return [readable(row, verdict.secrets, modulus) for row in rows]
+
+
+def _shortest(field: PrimeField, row: UintArray) -> UintArray:
+    """Return the multiple of a row whose coefficients are smallest in magnitude, the first of them positive."""
+    factors = np.arange(1, field.modulus, dtype=np.uint64)
+    multiples = [field.multiply(row, np.full_like(row, factor)) for factor in factors]
+    return min(multiples, key=lambda multiple: _weight(field, multiple))
+
+
+def _weight(field: PrimeField, row: UintArray) -> tuple[int, bool]:
+    signed = field.decode_signed(row)
+    return int(np.abs(signed).sum()), bool(signed[signed != 0][0] < 0)
+
+
+def whole(functionals: Iterable[str], d: int) -> tuple[str, ...]:
+    """Return functionals; those that are there for each of d elements are one, without the element."""
+    found = list(functionals)
+    each = [{text.replace(f"[{at}]", "") for text in found if _of(text, at)} for at in range(d)]
+    common = set.intersection(*each)
+    return tuple(dict.fromkeys(_plain(text, common, d) for text in found))
+
+
+def _of(text: str, at: int) -> bool:
+    """Return whether a functional is about this element and no other."""
+    return text.count("[") == text.count(f"[{at}]")
+
+
+def _plain(text: str, common: Collection[str], d: int) -> str:
+    for at in range(d):
+        bare = text.replace(f"[{at}]", "")
+        if _of(text, at) and bare in common:
+            return bare
+    return text

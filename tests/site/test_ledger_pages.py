@@ -1,0 +1,417 @@
+"""The pages of the ledger: they tell all of it, nothing in it is markup, their links lead somewhere, filters work."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from docs import build_site
+from docs.pages import claims, common, copies, errata, markup, papers, proofs
+from docs.pages.common import SiteError
+from tests.site.browser import Browser
+from tests.site.shell import ROOT
+
+from secagg_spec import ledger
+from secagg_spec.ledger import Claim, Ledger
+from secagg_spec.ledger import papers as indices
+
+BOOK = ledger.load()
+SERIOUS = ["refuted", "conditional", "imprecise"]
+WRONG = [claim for claim in BOOK.claims.values() if claim.verdict in SERIOUS and not claim.new]
+ADDRESSES = ("reference/claims", "reference/errata", "reference/papers", "reference/proofs", "reference/proofs/shamir")
+MARKUP = '<script>alert(1)</script> </article> **a** _b_ [c](d) `e` $f$ &amp; {#g} | \\h <!-- i --> --8<-- "j"'
+
+
+class Articles(HTMLParser):
+    """The entries of a page: the attributes of each, and its text with single spaces."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: dict[str, tuple[Mapping[str, str], str]] = {}
+        self.tags: Counter[str] = Counter()
+        self._attributes: Mapping[str, str] | None = None
+        self._name, self._words = "", ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.tags[tag] += 1
+        if tag == "article" and "claim" in given.get("class", ""):
+            self._attributes, self._words = given, ""
+        elif tag == "h3" and self._attributes is not None:
+            self._name = given["id"]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "article" and self._attributes is not None:
+            assert self._name not in self.found
+            self.found[self._name] = (self._attributes, " ".join(self._words.split()))
+            self._attributes = None
+
+    def handle_data(self, data: str) -> None:
+        self._words += data
+
+
+def written(write: Callable[[Path], None], folder: Path, page: str) -> str:
+    """What a writer writes to a page."""
+    write(folder)
+    return (folder / page).read_text(encoding="utf-8")
+
+
+def values(data: Any) -> Iterator[str]:
+    """Each name and each value in data of an entry, as it is shown."""
+    if isinstance(data, Mapping):
+        for name, value in data.items():
+            yield name
+            yield from values(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from values(value)
+    else:
+        yield data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+
+
+# All of it is told
+
+
+def test_each_claim_is_told_in_full_under_its_id(tmp_path: Path) -> None:
+    page = Articles(written(claims.write_claims, tmp_path, common.CLAIMS))
+    assert set(page.found) == set(BOOK.claims)
+    for claim in BOOK.claims.values():
+        attributes, text = page.found[claim.id]
+        told = [claim.id, claim.verdict, claim.place, claim.kind, claim.statement, claim.condition, claim.repair]
+        told += [claim.matters, claim.new, claim.note, claim.method, *claim.second, claim.scope, *claim.clauses]
+        told += [claim.no_proof, claim.proof, *values(claim.counterexample or {}), *values(claim.numbers)]
+        assert [words for words in told if words not in text] == []
+        assert (attributes["data-paper"], attributes["data-verdict"]) == (claim.paper, claim.verdict)
+        assert (attributes["data-kind"], attributes["data-method"].split()) == (claim.kind, claims._methods(claim))
+        assert (
+            ("data-single" in attributes) == ("by this method only" in text) == bool(claim.proof and not claim.second)
+        )
+
+
+def test_the_results_of_this_project_are_the_last_section(tmp_path: Path) -> None:
+    page = written(claims.write_claims, tmp_path, common.CLAIMS)
+    sections = re.findall(r"^## .* \{ #(\S+) \}$", page, re.MULTILINE)
+    assert sections[-1] == ledger.OURS
+    assert set(sections) == set(BOOK.papers)
+    before, after = page.split(f"{{ #{ledger.OURS} }}")
+    ours = {claim.id for claim in BOOK.claims.values() if claim.new}
+    assert ours == set(Articles(after).found)
+    assert ours.isdisjoint(Articles(before).found)
+
+
+def test_the_summary_counts_the_claims(tmp_path: Path) -> None:
+    page = written(claims.write_claims, tmp_path, common.CLAIMS)
+    for paper in (*BOOK.papers, ""):
+        mine = [claim for claim in BOOK.claims.values() if paper in ("", claim.paper)]
+        anchor = f'#{paper or "summary"}"'
+        row = next(line for line in page.splitlines() if line.startswith("<tr><th") and anchor in line)
+        counts = [int(number) for number in re.findall(r"<td>(?:<a[^>]*>)?(\d+)", row)]
+        expected = [sum(claim.verdict == verdict for claim in mine) for verdict in ledger.VERDICTS]
+        assert counts == [*expected, len(mine)]
+
+
+def test_the_errata_say_what_is_wrong_the_most_serious_first(tmp_path: Path) -> None:
+    text = written(errata.write_errata, tmp_path, common.ERRATA)
+    page = Articles(text)
+    assert sorted(page.found) == sorted(claim.id for claim in WRONG)
+    for claim in WRONG:
+        told = [claim.verdict, claim.place, claim.statement, claim.condition, claim.repair, claim.matters, claim.note]
+        told += [*values(claim.counterexample or {}), f"secagg-spec claims {claim.id} --verify" if claim.proof else ""]
+        assert [words for words in told if words not in page.found[claim.id][1]] == []
+    for section in text.split("\n## ")[1:]:
+        verdicts = [BOOK.claim(name).verdict for name in Articles(section).found]
+        assert verdicts == sorted(verdicts, key=SERIOUS.index)
+
+
+def test_the_indices_show_each_item_with_its_claims_or_the_reason(tmp_path: Path) -> None:
+    page = written(papers.write_papers, tmp_path, common.INDEX)
+    for paper, index in indices.load(BOOK).items():
+        rows = page.split(f"{{ #{paper} }}")[1].split("\n## ")[0].split("<tr>")[2:]
+        assert len(rows) == len(index.items)
+        for item, row in zip(index.items, rows, strict=True):
+            assert f">{item.name}</th>" in row
+            linked = re.findall(r'class="mention" href="[^"]*#([^"]+)"', row)
+            assert not item.claims or linked == list(item.claims)
+            shown = re.sub(r"<[^>]+>", "", row).strip()
+            assert item.claims or shown.endswith(escape(item.reason, quote=False))
+
+
+def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(tmp_path: Path) -> None:
+    proofs.write_proofs(tmp_path)
+    for name in ledger.proof_names():
+        page = (tmp_path / common.PROOFS / f"{name}.md").read_text(encoding="utf-8")
+        proof, source = ledger.load_proof(name), (ROOT / "proofs" / f"{name}.py").read_text(encoding="utf-8")
+        assert page.endswith(f'```python title="proofs/{name}.py"\n{source}```\n')
+        shown = re.sub(r"<[^>]+>", "", page.partition("## What it decides")[0])
+        stated = " ".join(escape(proof.text.replace("`", ""), quote=False).split())
+        assert stated in " ".join(shown.split())
+        assert [claim for claim in proof.claims if f"#{claim}" not in page] == []
+
+
+# Nothing of it is markup
+
+
+def with_markup(claim: Claim) -> Claim:
+    """A claim with characters of markup wherever an entry has words."""
+    words: dict[str, Any] = dict.fromkeys(
+        ("place", "statement", "condition", "repair", "matters", "note", "scope"), MARKUP
+    )
+    data = MappingProxyType({MARKUP: MARKUP, "rows": [[MARKUP, 1], [2, 3]], "deep": {MARKUP: [MARKUP]}})
+    return replace(claim, **words, counterexample=data, numbers=data)
+
+
+@pytest.mark.parametrize(
+    ("write", "page"), [(claims.write_claims, common.CLAIMS), (errata.write_errata, common.ERRATA)]
+)
+def test_a_claim_with_markup_is_shown_literally(
+    write: Callable[[Path], None], page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    markdown, config = pytest.importorskip("markdown"), pytest.importorskip("mkdocs.config")
+    settings = config.load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(tmp_path))
+    before = written(write, tmp_path, page)
+    changed = {**BOOK.claims, "HET-THM1": with_markup(BOOK.claim("HET-THM1"))}
+    monkeypatch.setattr(ledger, "load", lambda: Ledger(changed, BOOK.papers))
+    after = written(write, tmp_path, page)
+    known = {"extensions": settings["markdown_extensions"], "extension_configs": settings["mdx_configs"]}
+    shown = Articles(markdown.markdown(after, **known))
+    assert list(shown.found) == list(Articles(before).found)
+    assert shown.tags["script"] == Articles(before).tags["script"]
+    assert shown.found["HET-THM1"][1].count(MARKUP) >= 10
+
+
+def test_mentions_of_claims_are_links_but_in_code() -> None:
+    code = "`HET-THM1`, `claims\nHET-THM1 --verify`"
+    text = copies.convert(f"HET-THM1, {code}.", "docs/explanation/a.md", "explanation/a.md")
+    assert text == f"[HET-THM1](../reference/claims.md#HET-THM1){{ .mention }}, {code}."
+
+
+@pytest.mark.parametrize(
+    ("target", "page", "href"),
+    [
+        ("reference/claims.md#X", "reference/claims.md", "#X"),
+        ("reference/claims.md#X", "reference/errata.md", "../claims/#X"),
+        ("spec/basa.md", "reference/proofs/index.md", "../../spec/basa/"),
+        ("reference/proofs/index.md", "reference/proofs/shamir.md", "../"),
+        ("reference/proofs/shamir.md", "reference/proofs/index.md", "shamir/"),
+        ("index.md", "reference/claims.md", "../../"),
+    ],
+)
+def test_addresses_are_those_of_the_site(target: str, page: str, href: str) -> None:
+    assert markup.href(target, page) == href
+
+
+# What stops the build
+
+
+def test_a_broken_ledger_stops_the_build_with_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> Ledger:
+        raise ledger.DeadLink("basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99")
+
+    for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js", "fonts/a"):
+        (tmp_path / "katex" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "katex" / name).touch()
+    monkeypatch.setattr(ledger, "load", broken)
+    monkeypatch.setattr(build_site, "WRITERS", (claims.write_claims,))
+    assert build_site.main(["--katex-from", str(tmp_path / "katex"), "--out", str(tmp_path / "out")]) == 2
+    assert capsys.readouterr().err == "build_site: basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99\n"
+
+
+def test_a_proof_without_a_falsified_copy_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "test_proofs.py"
+    path.write_text('FALSIFIED = [("shamir", "a", "b")]\n', encoding="utf-8")
+    monkeypatch.setattr(proofs, "TESTS", path)
+    with pytest.raises(SiteError, match="no falsified copy of proofs/asynchronous_secagg"):
+        proofs.falsified.__wrapped__()
+    path.write_text("OTHER = []\n", encoding="utf-8")
+    with pytest.raises(SiteError, match="has no list FALSIFIED"):
+        proofs.falsified.__wrapped__()
+
+
+def test_a_verdict_without_a_meaning_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger, "VERDICTS", (*ledger.VERDICTS, "doubtful"))
+    with pytest.raises(SiteError, match="does not say what doubtful means"):
+        markup.meanings.__wrapped__()
+
+
+# Links
+
+
+class Links(HTMLParser):
+    """The anchors of a page, and where its links lead."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.targets: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids.add(given.get("id") or "")
+        if tag == "a" and given.get("href"):
+            self.targets.append(given["href"] or "")
+
+
+@pytest.mark.slow
+def test_every_link_of_the_pages_of_the_ledger_leads_somewhere(site: Path) -> None:
+    read: dict[Path, Links] = {}
+
+    def links(path: Path) -> Links:
+        if path not in read:
+            read[path] = Links(path)
+        return read[path]
+
+    sources = [site / name / "index.html" for name in ADDRESSES[:3]]
+    sources += sorted((site / "reference" / "proofs").rglob("index.html"))
+    dead, followed = [], 0
+    for source in sources:
+        for target in links(source).targets:
+            scheme, host, path, _, anchor = urlsplit(target)
+            if scheme or host:
+                continue
+            there = (source.parent / unquote(path)).resolve() if path else source
+            file = there / "index.html" if there.is_dir() else there
+            followed += 1
+            if not file.is_file() or (anchor and file.suffix == ".html" and unquote(anchor) not in links(file).ids):
+                dead.append(f"{source.parent.name}: {target}")
+    assert dead == []
+    assert followed > 5000
+
+
+@pytest.mark.slow
+def test_the_pages_of_the_ledger_are_small_and_each_claim_is_found_by_the_search(site: Path) -> None:
+    for path in (site / name / "index.html" for name in ADDRESSES):
+        assert path.stat().st_size < 500_000, path
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
+    places = {entry["location"] for entry in index["docs"]}
+    assert [claim for claim in BOOK.claims if f"reference/claims/#{claim}" not in places] == []
+
+
+# In a browser
+
+SHOWN = "[...document.querySelectorAll('article.claim:not([hidden]) h3')].map((heading) => heading.id)"
+STATUS = "document.querySelector('#claim-filters [role=status]').textContent"
+SETTLED = "new Promise((done) => setTimeout(done, 400))"
+PLACES = ".claim *, .ledger-matrix *, .verdicts *, #claim-filters *, .judged *"
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
+
+
+def choose(window: Browser, **fields: str | bool) -> None:
+    """Fill in the form as a reader would, and wait until what is typed is told."""
+    for name, value in fields.items():
+        part = "checked" if isinstance(value, bool) else "value"
+        window.run(f"document.forms['claim-filters'].elements['{name}'].{part} = {json.dumps(value)}")
+        window.run(
+            f"document.forms['claim-filters'].elements['{name}'].dispatchEvent(new Event('input', {{bubbles: true}}))"
+        )
+    window.run(SETTLED)
+
+
+FILTERS: Mapping[str, tuple[Mapping[str, str | bool], Callable[[Claim], bool]]] = {
+    "paper": ({"paper": "heterosag"}, lambda claim: claim.paper == "heterosag"),
+    "verdict": ({"verdict": "refuted"}, lambda claim: claim.verdict == "refuted"),
+    "kind": ({"kind": "privacy"}, lambda claim: claim.kind == "privacy"),
+    "method": ({"method": "enumeration"}, lambda claim: "enumeration" in (claim.method, *claim.second)),
+    "single": ({"single": True}, lambda claim: bool(claim.proof) and not claim.second),
+    "ours": ({"paper": "derived"}, lambda claim: bool(claim.new)),
+    "id": ({"text": "bas-unb"}, lambda claim: "BAS-UNB" in repr(claim)),
+    "all": (
+        {"paper": "heterosag", "verdict": "refuted", "kind": "bound"},
+        lambda claim: (claim.paper, claim.verdict, claim.kind) == ("heterosag", "refuted", "bound"),
+    ),
+    "none": ({"text": "quux"}, lambda claim: False),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_shows_what_is_asked_for(name: str, window: Browser, address: str) -> None:
+    fields, asked = FILTERS[name]
+    expected = {claim.id for claim in BOOK.claims.values() if asked(claim)}
+    window.open(f"{address}/reference/claims/")
+    assert len(window.run(SHOWN)) == len(BOOK.claims)
+    choose(window, **fields)
+    assert set(window.run(SHOWN)) == expected
+    told = f"{len(expected)} of {len(BOOK.claims)} claims are shown." if expected else "No claim is as asked."
+    assert window.run(STATUS) == told
+    headings = window.run("[...document.querySelectorAll('h2[hidden]')].map((heading) => heading.id)")
+    assert set(headings) == set(BOOK.papers) - {BOOK.claim(claim).paper for claim in expected}
+    linked = window.run("location.href")
+    window.open(linked)
+    assert set(window.run(SHOWN)) == expected
+
+
+@pytest.mark.slow
+def test_an_address_is_taken_and_a_link_to_a_claim_wins(window: Browser, address: str) -> None:
+    window.open(f"{address}/reference/claims/?verdict=nonsense&paper=basa&unknown=1")
+    assert {BOOK.claim(name).paper for name in window.run(SHOWN)} == {"basa"}
+    window.run("location.hash = '#HET-THM1'")
+    window.run(SETTLED)
+    assert len(window.run(SHOWN)) == len(BOOK.claims)
+    assert window.run("location.search") == ""
+    top = window.run("document.getElementById('HET-THM1').getBoundingClientRect().top")
+    assert 0 <= top < 300
+    window.open(f"{address}/reference/claims/?paper=basa#HET-THM1")
+    assert len(window.run(SHOWN)) == len(BOOK.claims)
+
+
+@pytest.mark.slow
+def test_the_filters_are_reached_by_keys(window: Browser, address: str) -> None:
+    window.open(f"{address}/reference/claims/")
+    controls = "[...document.forms['claim-filters'].elements]"
+    assert window.run(f"{controls}.every((one) => one.type === 'reset' ? one.textContent : one.labels.length)")
+    window.run("document.forms['claim-filters'].elements.paper.focus()")
+    order = []
+    for _ in range(6):
+        window.press("Tab", 9)
+        order.append(window.run("document.activeElement.name || document.activeElement.type"))
+    assert order == ["verdict", "kind", "method", "text", "single", "reset"]
+    window.run("document.forms['claim-filters'].elements.text.focus()")
+    window.type("HET-THM1 refuted")
+    window.run(SETTLED)
+    assert "HET-THM1" in window.run(SHOWN)
+    assert len(window.run(SHOWN)) < 20
+    window.run("document.querySelector('.ledger-matrix a[href*=\"basa&verdict=refuted\"]').focus()")
+    window.press("Enter", 13)
+    window.run(SETTLED)
+    refuted = {claim.id for claim in BOOK.of("basa") if claim.verdict == "refuted"}
+    assert set(window.run(SHOWN)) == refuted
+    window.run("document.querySelector('#claim-filters button').focus()")
+    window.press("Enter", 13)
+    window.run(SETTLED)
+    assert len(window.run(SHOWN)) == len(BOOK.claims)
+
+
+@pytest.mark.slow
+def test_without_a_script_all_claims_are_shown(window: Browser, address: str) -> None:
+    window.scripts(on=False)
+    window.open(f"{address}/reference/claims/?paper=basa")
+    seen = "[...document.querySelectorAll('article.claim')].filter((one) => one.checkVisibility()).length"
+    assert window.run(seen) == len(BOOK.claims)
+    assert not window.run("document.forms['claim-filters'].checkVisibility()")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_pages_fit_and_can_be_read(width: int, scheme: str, window: Browser, address: str) -> None:
+    window.show(width, 900, scheme)
+    for page in ADDRESSES:
+        window.open(f"{address}/{page}/")
+        wide = window.run("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, page
+        assert window.run("document.body.dataset.mdColorScheme") == {"light": "default", "dark": "slate"}[scheme]
+        assert window.run(f"({CONTRAST})({json.dumps(PLACES)})") == [], page
