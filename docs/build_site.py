@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from docs.pages import (
     api,
     claims,
+    comparison,
     copies,
     errata,
     experiments,
@@ -47,6 +48,7 @@ WRITERS = (
     targets.write_released,
     experiments.write_experiments,
     watch.write,
+    comparison.write_comparison,
 )
 
 
