@@ -109,8 +109,9 @@ def messages() -> Sheet:
         Column("messages of a user", "the kinds of messages in these rows"),
         Column("after the upload", "those of these phases that come after the masked update"),
         Column("server sends", "how many rows of the server send something"),
-        Column("third party", "whether the table has rows of an authority"),
-        Column("who must be there", "the users who took a step in each of these phases of the round that was run"),
+        Column("authority", "whether the table has rows of an authority"),
+        Column("users who were there", "the users who took a step in each of these phases of the round that was run"),
+        Column("parameters", "those of that round, by the symbols of the text of the protocol"),
     )
     text = "A user that must be there after its upload can end the round by going."
     return Sheet("Messages, and who must be online", text, columns, _named(_messages))
@@ -132,6 +133,7 @@ def _messages(entrant: Entrant) -> tuple[str, ...]:
         str(serving),
         YES if authority else NO,
         ", ".join(f"{phase} {len(found)}" for phase, found in acting.items()),
+        parameters_of(entrant.parameters(COMMON)),
     )
 
 
@@ -152,6 +154,16 @@ def traffic() -> Sheet:
     )
     text = "Of a round at the setting above; what users send each other is sealed."
     return Sheet("Bytes", text, columns, _named(lambda entrant: _bytes(counted(entrant))))
+
+
+def parameters_of(p: Any) -> str:
+    """Return the numbers of a session but for d: users, colluders, thresholds, buffers, groups."""
+    if hasattr(p, "selection"):
+        chosen = p.selection
+        return f"{chosen.K} of {chosen.N} users in batches of {chosen.T}; {parameters_of(p.round)}"
+    names = [name for name in ("N", "K", "S", "D", "U", "T", "t", "k", "W") if getattr(p, name, None) is not None]
+    groups = f", groups of {', '.join(map(str, p.sizes))}" if hasattr(p, "sizes") else ""
+    return ", ".join(f"{name} = {getattr(p, name)}" for name in names) + groups
 
 
 def _bytes(run: Counted) -> tuple[str, ...]:
@@ -382,9 +394,7 @@ def _verdicts(p: Any, sums: str, cases: Iterator[Any]) -> Verdicts:
     groups: dict[int, list[Any]] = {}
     for case in cases:
         groups.setdefault(len(case.coalition), []).append(case)
-    names = [name for name in ("N", "K", "D", "U", "T", "t", "k") if getattr(p, name, None) is not None]
-    told = ", ".join(f"{name} = {getattr(p, name)}" for name in names)
-    return Verdicts(p.T, told, sums, {size: _worst(group) for size, group in sorted(groups.items())})
+    return Verdicts(p.T, parameters_of(p), sums, {size: _worst(group) for size, group in sorted(groups.items())})
 
 
 def _worst(group: Sequence[Any]) -> Learned:
