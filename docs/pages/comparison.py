@@ -113,7 +113,7 @@ def messages() -> Sheet:
         Column("users who were there", "the users who took a step in each of these phases of the round that was run"),
         Column("parameters", "those of that round, by the symbols of the text of the protocol"),
     )
-    text = "A user that must be there after its upload can end the round by going."
+    text = "Where a phase comes after the upload, enough users must stay for it, or there is no sum."
     return Sheet("Messages, and who must be online", text, columns, _named(_messages))
 
 
