@@ -171,7 +171,7 @@ FALSIFIED = [
     ("cells_over_rounds", "(0, 0, 0, 0, 1, -1), 2)", "(0, 0, 0, 0, 1, -1), 0)"),
     ("cells_over_rounds", "for users in combinations(range(USERS), size)]", "for users in [tuple(range(3, 9))]]"),
     ("cells_over_rounds", "Rounds(Plan(PARAMETERS), [(*chosen", 'Rounds(Plan(PARAMETERS, RULES["none"]), [(*chosen'),
-    ("cells_over_rounds", "return prod(int(form[at, at])", "return max(int(form[at, at])"),
+    ("cells_over_rounds", "for at in range(len(rows)))", "for at in range(len(rows) - 1))"),
     ("convergence_bound", "first + run.smoothness * eta", "run.K * first + run.smoothness * eta"),
     ("convergence_bound", "1 if run.summed else run.K", "run.K"),
     ("convergence_bound", "run.smoothness * eta * noise / 2", "run.smoothness * eta * noise"),
