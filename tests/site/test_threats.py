@@ -21,9 +21,7 @@ def test_each_promise_of_a_page_stands_among_the_threat_models(name: str) -> Non
 
 def test_a_page_without_the_table_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "spec").mkdir()
-    (tmp_path / "spec" / "secagg.md").write_text(
-        "# SecAgg\n\n## 1. Scope\n\nNo table.\n", encoding="utf-8"
-    )
+    (tmp_path / "spec" / "secagg.md").write_text("# SecAgg\n\n## 1. Scope\n\nNo table.\n", encoding="utf-8")
     monkeypatch.setattr(threats, "ROOT", tmp_path)
     with pytest.raises(SiteError, match=r"^spec/secagg\.md: section 1 has no table"):
         threats.threat_models()
