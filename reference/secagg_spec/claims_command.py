@@ -307,7 +307,7 @@ def _verify_all(claims: Sequence[Claim]) -> int:
         except ProofFailed as error:
             findings[name] = f"the proof FAILS: {error}"
     wrong = 0
-    width = max(len(claim.id) for claim in claims)
+    width = max((len(claim.id) for claim in claims), default=0)
     for claim in claims:
         said, bad = _judged(claim, findings)
         wrong += bad

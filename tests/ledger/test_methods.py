@@ -37,6 +37,7 @@ def test_a_file_that_is_no_proof_is_refused_in_one_line(text: str, said: str, tm
         ("return {}", BrokenProof, r"finds \[\] and names \['TST-1'\]"),
         ("return {'TST-1': None}", BrokenProof, "checked nothing"),
         ("return 1 // 0", ledger.ProofFailed, "broke: ZeroDivisionError"),
+        ("raise SystemExit(0)", ledger.ProofFailed, "broke: SystemExit"),
         ("report.check(1 == 2, 'one is two')", ledger.ProofFailed, "this does not hold: one is two"),
     ],
 )

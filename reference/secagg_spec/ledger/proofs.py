@@ -192,7 +192,7 @@ def load_proof(name: str, folder: Path | None = None) -> Proof:
     try:
         spec.loader.exec_module(module)
         claims, prove = dict(module.CLAIMS), module.prove
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BrokenProof(f"{path.name} is no proof: {type(error).__name__}: {one_line(error)}") from error
     for claim, method in claims.items():
         if method not in METHODS or method == "library":
@@ -222,7 +222,7 @@ def run(proof: Proof, say: Callable[[str], None] = lambda line: None) -> dict[st
         findings = dict(proof.prove(report))
     except (ProofFailed, PackageMissing) as error:
         raise type(error)(f"proofs/{proof.name}.py: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProofFailed(f"proofs/{proof.name}.py broke: {type(error).__name__}: {one_line(error)}") from error
     _check_evidence(proof, report, findings)
     second = _second(proof, report.agreed)
