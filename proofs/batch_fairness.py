@@ -301,6 +301,9 @@ def compared(report: Report, formula: Tally, law: Law, case: dict[str, object]) 
     report.check(rounds == sum(p for _, p in law.states), f"no round is skipped: {case}")
     formula.add({**case, "gap": str(gap)}, gap == least_gap(law))
     report.agree("UNI-FAIR", "library", abs(by_scipy(law) - float(gap)) < 1e-9, f"the program of scipy: {case}")
+    g = most(law)
+    even = all(g(A) * law.M >= len(A) * g(range(law.M)) for A in subsets(law.M))
+    report.check((gap == 0) == even, f"(b) when it is 0: {case}")
     report.check(settles(law, gap), f"(e) {case}")
     return gap
 

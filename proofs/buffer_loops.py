@@ -12,7 +12,7 @@ position is given again, and the sum is that of K updates, for each timeout.
 
 Idea. Both loops are run, with masks counted pair by pair. For all K: the mask of a pair is added by its first position
 and taken away by its second one, if that one uploads. (a) for K = 1 to 12 and three buffers, (b) for K = 1 to 8 and
-every set of positions that time out once.
+every set of positions that time out once, and again with the masking function that runs, modulo 16.
 """
 
 from __future__ import annotations
@@ -21,12 +21,18 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from itertools import combinations
 
+import numpy as np
+
+from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.protocols import basa_cores
+from secagg_spec.protocols.basa_cores import Masks
 
 CLAIMS = {
     "BASA-ALG1L": "readings",
     "BASA-ABORT": "readings",
 }
+RING = Ring(16)
 Users = tuple[int, ...]
 Uploads = list[tuple[int, Collection[int]]]
 
@@ -92,6 +98,21 @@ def left(K: int, uploads: Uploads) -> dict[tuple[int, int], int]:
     return {pair: times for pair, times in count.items() if times}
 
 
+def gone(K: int, uploads: Uploads) -> bool:
+    """Return whether all masks cancel that the reference adds and takes away, as coefficients."""
+    pairs = list(combinations(range(K), 2))
+    units = dict(zip(pairs, np.eye(len(pairs), dtype=np.uint64), strict=True))
+    rows = [
+        basa_cores.add_masks(
+            RING,
+            RING.zeros(len(pairs)),
+            Masks([units[i, k] for i in before], [units[k, j] for j in range(k + 1, K)]),
+        )
+        for k, before in uploads
+    ]
+    return not RING.sum(np.stack(rows)).any()
+
+
 def every_timeout(K: int) -> Iterator[Users]:
     """Yield every set of positions that time out, the smallest first; not all of them."""
     for size in range(K):
@@ -111,6 +132,9 @@ def aborted(report: Report) -> Finding:
                 case = {"K": K, "timed out": list(out), "updates": len(uploads)}
                 case |= {"masks left": [f"s_{i}{j}" for i, j in masks]}
                 readings[name].add(case, whole and not masks)
+                report.agree(
+                    "BASA-ABORT", "matrices", gone(K, uploads) == (not masks), f"as the reference masks: {case}"
+                )
             uploads, _ = counted(K, out)
             first = {*out} == {*range(len(out))}
             report.check((not left(K, uploads)) == first, f"(b) masks are left: K = {K}, {out}")

@@ -6,9 +6,12 @@ Byzantine user is in its cell.
 B <= ceil(Z/4) - 1.
 (b) A subgroup with Byzantine users, however many, spoils one sum in each row; so users in subgroups of their own spoil
 most.
+(c) The median of the inputs of all users, in clear, tolerates any B below N/2: that is more, for groups of two or more.
 
-Idea. Only the set of subgroups with Byzantine users counts. All these sets are tried, of every size up to the bound and
-one more; larger ones spoil what smaller ones do.
+Idea. Only the set of subgroups with Byzantine users counts. All these sets are tried, of every size up to the bound
+and one more; larger ones spoil what smaller ones do. For all Z: the row with the fewest cells has ceil(Z/2) of them,
+all pairs but one cell for odd Z, and B subgroups in cells of their own spoil B; ceil(Z/2) > 2B holds exactly for B <
+ceil(Z/2)/2, that is for B <= ceil(Z/4) - 1.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ CLAIMS = {
     "HET-BYZ1": "enumeration",
     "HET-BYZ2": "enumeration",
     "HET-REM4A": "enumeration",
+    "HET-LESS": "arithmetic",
 }
 SIZES = range(2, 17)
 
@@ -59,12 +63,26 @@ def prove(report: Report) -> dict[str, Finding]:
             fewer = all(leads[other][0] >= lead for other in range(count))
             grouped.add(case, fewer and one_in_each_row(matrix))
         report.check(leads[-1][0] <= 0, f"(a) one more is too many: Z = {Z}, {name}, {leads[-1]}")
+        as_counted = [lead for lead, _ in leads] == [(Z + 1) // 2 - 2 * count for count in range(len(leads))]
+        report.agree(("HET-BYZ1", "HET-REM4A"), "arithmetic", as_counted, f"the least lead is ceil(Z/2) - 2B: Z = {Z}")
+    tight = all(2 * bound(Z) < (Z + 1) // 2 <= 2 * bound(Z) + 2 for Z in range(2, 10**4))
+    report.check(tight, "(a) ceil(Z/2) - 2B is above 0 for the bound, and not for one more")
     report.say(f"every set of {enough.cases} sizes and matrices: more benign sums, and not with one more")
     return {
         "HET-BYZ1": Finding(enough.verdict, "and it is tight for Z = 2 to 16", enough.against),
         "HET-BYZ2": Finding(grouped.verdict, "one sum in each row for each such group", grouped.against),
         "HET-REM4A": Finding(divided.verdict, "the same with subgroups", divided.against),
+        "HET-LESS": compared(),
     }
+
+
+def compared() -> Finding:
+    """Decide (c) for up to 200 groups of 2 to 12 users."""
+    tally = Tally()
+    for Z, n in product(range(2, 201), range(2, 13)):
+        of_users = ceil(Z * n / 2) - 1
+        tally.add({"G": Z, "n": n, "here": bound(Z), "median of users": of_users}, bound(Z) < of_users)
+    return Finding(tally.verdict, "a quarter of the groups, and half of the users", tally.against)
 
 
 def one_in_each_row(matrix: Matrix) -> bool:

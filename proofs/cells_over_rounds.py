@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, product
-from math import gcd
+from math import gcd, prod
 
 import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal
 from secagg_spec.privacy.secagg import Users
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters
@@ -134,6 +134,8 @@ def insufficient(report: Report) -> None:
     report.check(determined(THREE, (0, 0, 0, 0, 1, -1), 2), "(d) three sums tell x_4 - x_5 modulo 2")
     report.check(all(minors(THREE, gone) > 0 for gone in few()), "(d) no rational combination is about few users")
     report.check(minors(THREE, (4, 5)) == 2 * minors(THREE), "(d) one is about users 4 and 5 modulo 2")
+    for sets, without in product((FIVE, THREE), ((), *few())):
+        report.agree("UNI-CELLS", "library", minors(sets, without) == divisor(sets, without), f"(d) {sets}, {without}")
     for sets in (FIVE, THREE):
         report.check(not answered(*sets), f"(d) HSA-27 refuses {sets}")
 
@@ -151,6 +153,13 @@ def determined(sets: Sequence[Users], weights: Sequence[int], modulus: int) -> b
         sums = tuple(sum(x[user] for user in chosen) for chosen in sets)
         told.setdefault(sums, set()).add(divmod(value, modulus)[1] if modulus else value)
     return all(len(values) == 1 for values in told.values())
+
+
+def divisor(sets: Sequence[Users], without: Collection[int]) -> int:
+    """Return the product of the invariant factors of the same rows, as a library finds them."""
+    rows = [[int(user in chosen) for user in range(USERS) if user not in without] for chosen in sets]
+    form = package("flint").fmpz_mat(rows).snf()
+    return prod(int(form[at, at]) for at in range(len(rows)))
 
 
 def minors(sets: Sequence[Users], without: Collection[int] = ()) -> int:

@@ -310,6 +310,12 @@ def colluders(report: Report) -> Finding:
         readings["colluders"].add(case | {"right": str(as_colluders)}, left(run, J) <= as_colluders)
     for name, tally in readings.items():
         report.say(f"T in (17) read as {name}: (17) holds in {tally.held} of {tally.cases} runs with K = E = 1")
+    report.agree(
+        "BAS-THM1T",
+        "symbolic",
+        bounded_with_rounds(),
+        "with T = J it holds for all eta <= 1, and with T = 2 fails for J = 1",
+    )
     verdicts = [tally.verdict for tally in readings.values()]
     verdict = "imprecise" if verdicts == ["confirmed", "refuted"] else "refuted"
     return Finding(verdict, "only T = J holds", readings["colluders"].against)
@@ -338,6 +344,21 @@ def closed_forms(report: Report) -> None:
     report.check(whole == sympy.Rational(100, 19), "over all rounds the squares sum to 100/19 for K = 10")
     told = "the squared gradients sum to 1 + (1 - 1/n)^2 after two rounds, above 1 for every n > 1; n is K, or E"
     report.agree(("BAS-THM1", "BAS-THM1D"), "symbolic", bool(followed and more), told)
+
+
+def bounded_with_rounds() -> bool:
+    """Return whether the squares of x(t+1) = (1 - eta) x(t), x(0) = 1, sum to 1/eta or less, J times (17) with T = J.
+
+    Their sum solves S = (1 - eta)^2 S + 1, and what is left to 1/eta is (1 - eta)/(eta (2 - eta)). Read with T = 2,
+    (17) is below the 1 on its left for J = 1 and eta = 1.
+    """
+    sympy = package("sympy")
+    eta, T = sympy.symbols("eta T", positive=True)
+    whole = 1 / (1 - (1 - eta) ** 2)
+    step = sympy.expand((1 - eta) ** 2 * whole - whole + 1)
+    room = sympy.simplify(1 / eta - whole - (1 - eta) / (eta * (2 - eta)))
+    as_printed = (2 * sympy.Rational(1, 2) / (eta * T)).subs({eta: 1, T: 2})
+    return bool(sympy.simplify(step) == 0 == room and as_printed < 1)
 
 
 def several(K: int) -> Run:

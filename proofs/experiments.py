@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from secagg_spec.experiments import claims
-from secagg_spec.experiments.claims import PAPER, Stated
+from secagg_spec.experiments.claims import Stated
+from secagg_spec.experiments.experiment import PAPER
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 from secagg_spec.ledger import Finding, Report, package
 

@@ -191,6 +191,10 @@ def by_algebra(report: Report) -> None:
     lowest, rest = sympy.solve(sympy.diff(F, x), x), sympy.solve(x + (x - 1), x)
     differ = lowest == [1 - w] and rest == [sympy.Rational(1, 2)]
     report.agree("BAS-EQ1", "symbolic", differ, "the minimum is at 1 - w for every w, and eq. (4) rests at 1/2")
+    g1, g2 = sympy.symbols("g1:3")
+    moved = sympy.expand(((x - eta * g1) + (x - eta * g2)) / 2 - x)
+    stays = sympy.solve(moved, g1) == [-g2]
+    report.agree("BAS-MEAN", "symbolic", stays, "the mean of two models is x exactly when their gradients sum to 0")
     gradients = sympy.symbols("g1:5")
     trained = x
     for gradient in gradients:

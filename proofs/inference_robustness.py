@@ -3,14 +3,22 @@
 Statement, for G groups, or Z subgroups, and sets of them that are neither empty nor all.
 (a) A set A is decodable in row l exactly when (l + 1) - A = A.
 (b) When A is decodable in a row, it is in exactly as many rows as there are translations modulo G that keep it. So
-delta is 1 - 1/p, and {0, p, 2p, ...} attains it. Theorem 1 has the same for odd primes and for G = 4 only.
+delta is 1 - 1/p, and {0, p, 2p, ...} attains it. Theorem 1 has the same for odd primes and for G = 4 only; for G = 2 it
+has less, and for all others it promises too much.
 (c) A single group is decodable in one row, a pair in at most one for odd G and at most two for even G. So cases 1 and 2
 of the paper's proof hold. Cases 3 and property 4 hold for prime G, and where there is nothing to say; not for others.
-Case 4 fails from G = 5 on: a group that is alone in a row, with pairs of this row, is decodable.
+Case 4 fails from G = 5 on: a group that is alone in a row, with pairs of this row, is decodable. The four cases leave
+out the sets of all groups but one, for even G from 4 on; each is decodable in one row.
 (d) Definition 1 needs sets that are not empty. Sets that cut a group are decodable in no row.
 
-Idea. (a) and (b) are proved in section 4 of the text; here all sets of up to 16 groups are counted, on the matrix that
-algorithm 1 builds.
+Idea. (a) The cells of row l are the orbits of the map a -> l + 1 - a, and a set is decodable when it is made of cells.
+(b) If (l + 1) - A = A, then (l' + 1) - A = A exactly when A + (l' - l) = A. So the rows are as many as the
+translations that keep A, which form a subgroup of the integers modulo G, and not all of them when A is neither empty
+nor all: at most G/p, the order of its largest proper subgroup. A = {0, p, 2p, ...} is decodable in row l when p
+divides l + 1, which is so in G/p rows. For a prime G that is one row: any set that is decodable twice is empty or all,
+so that cases 3 and property 4 hold for primes. Here all sets of up to 16 groups are counted, on the matrix that
+algorithm 1 builds; for up to 10 groups what the server knows of a row, the span of the sums of its cells, is decided
+again by ranks.
 """
 
 from __future__ import annotations
@@ -21,7 +29,7 @@ from itertools import product
 from typing import Any
 
 from secagg_spec.arithmetic import segments
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag_unions import Unions, Users
 
 CLAIMS = {
@@ -35,6 +43,7 @@ CLAIMS = {
     "HET-CASE2": "enumeration",
     "HET-CASE3": "enumeration",
     "HET-CASE4": "enumeration",
+    "HET-CASES": "enumeration",
     "HET-EX3": "enumeration",
     "HET-REM2": "enumeration",
     "HET-REM4B": "enumeration",
@@ -43,6 +52,9 @@ CLAIMS = {
     "UNI-DELTA": "enumeration",
 }
 GROUPS = range(2, 17)
+BY_RANKS = range(2, 11)
+RESTS_ON_RANKS = ("HET-THM1", "HET-THM4", "HET-S32", "HET-REM2", "HET-REM4B", "HET-EX3", "HET-TAB3B", "UNI-DELTA")
+OF_THE_PROOF = ("HET-CASE1", "HET-CASE2", "HET-CASE3", "HET-CASE4", "HET-CASES")
 
 
 def smallest_factor(n: int) -> int:
@@ -92,16 +104,19 @@ def prove(report: Report) -> dict[str, Finding]:
         report.check((delta == claimed(G)) == (G == 4 or (prime(G) and G > 2)), f"(b) where theorem 1 holds: G = {G}")
         report.check(len(segments.decodable(unions.matrix, range(0, G, p))) == G // p, f"(b) the witness: G = {G}")
         if G <= 10:
-            report.check(orbits(unions), f"(a) and (b), every set: G = {G}")
+            report.agree(("HET-THM1", "UNI-DELTA"), "arithmetic", orbits(unions), f"(a) and (b), every set: G = {G}")
     report.say(f"delta is 1 - 1/p for all G = 2 to 16, and as claimed for {theorem.held} of {theorem.cases}")
-    six = {"G": 6, "groups": [0, 2, 4], "rows": list(segments.decodable(tables[6].matrix, (0, 2, 4)))}
-    robustness = six | {"delta": "1/2", "claimed": "2/3"}
-    report.check(six["rows"] == [1, 3, 5] and tables[6].share() == Fraction(1, 2), "figure 7 shows half of {0, 2, 4}")
+    by_ranks(report, tables)
+    robustness = too_much(tables)
+    halves = all(kept(G, tuple(range(0, G, 2))) == G // 2 for G in GROUPS[::2])
+    report.agree("HET-REM1", "arithmetic", halves, "half of the translations keep the even groups, for every even G")
+    six = {name: robustness[name] for name in ("G", "groups", "rows")}
+    report.check((robustness["G"], robustness["rows"]) == (6, [1, 3, 5]), "the smallest is figure 7")
     found = "delta is 1 - 1/p, p the smallest prime factor"
     return {
         "HET-THM1": Finding("refuted" if theorem.against else "confirmed", found, robustness),
         "HET-THM4": Finding("refuted" if theorem.against else "confirmed", found, with_subgroups(tables)),
-        "HET-S32": Finding(half.verdict, "half of the segments for even G", six | {"delta": "1/2"}),
+        "HET-S32": Finding(half.verdict, "half of the segments for even G", six | {"delta": robustness["delta"]}),
         "HET-REM1": Finding(half.verdict, "1/2 for even G, however many", growing(tables)),
         "HET-REM2": most_segments(tables),
         "HET-REM4B": more_subgroups(tables),
@@ -124,11 +139,32 @@ def orbits(unions: Unions) -> bool:
     return True
 
 
+def by_ranks(report: Report, tables: dict[int, Unions]) -> None:
+    """Decide by ranks of a library in how many rows the server knows the sum of each set."""
+    flint = package("flint")
+    for G in BY_RANKS:
+        known = [[[int(g in cell) for g in range(G)] for cell in row] for row in tables[G].matrix]
+        for members, rows in proper(tables[G]):
+            asked = [int(g in members) for g in range(G)]
+            spanned = sum(flint.fmpz_mat([*sums, asked]).rank() == len(sums) for sums in known)
+            report.agree(
+                (*RESTS_ON_RANKS, *OF_THE_PROOF), "library", spanned == rows, f"G = {G}, {members}: {rows} rows"
+            )
+
+
+def too_much(tables: dict[int, Unions]) -> dict[str, Any]:
+    """Return the smallest number of groups for which theorem 1 promises too much, with a set that shows it."""
+    G = next(G for G, unions in tables.items() if 1 - unions.share() < claimed(G))
+    at = segments.decodable(tables[G].matrix, tables[G].most()[1])
+    delta = 1 - Fraction(len(at), G)
+    found = {"G": G, "groups": list(tables[G].most()[1]), "rows": list(at)}
+    return found | {"delta": str(delta), "claimed": str(claimed(G))}
+
+
 def with_subgroups(tables: dict[int, Unions]) -> dict[str, Any]:
-    """Return Z = 9 as a case of the odd numbers: three groups of three subgroups."""
-    rows, members = tables[9].most()
-    delta = 1 - Fraction(rows, 9)
-    return {"L": [3, 3, 3], "subgroups": list(members), "delta": str(delta), "claimed": str(claimed(9))}
+    """Return the smallest number of subgroups, two in each group, for which theorem 4 promises too much."""
+    found = too_much(tables)
+    return {"L": [2] * (found["G"] // 2), "subgroups": found["groups"], **dict(list(found.items())[3:])}
 
 
 def growing(tables: dict[int, Unions]) -> dict[str, Any]:
@@ -137,17 +173,23 @@ def growing(tables: dict[int, Unions]) -> dict[str, Any]:
 
 
 def most_segments(tables: dict[int, Unions]) -> Finding:
-    """Decide remark 2 for a model of six elements: one group fewer has a larger delta than G = m."""
-    full, fewer = (1 - tables[G].share() for G in (6, 5))
-    case = {"m": 6, "delta with G = 6": str(full), "delta with G = 5": str(fewer)}
-    return Finding("refuted" if fewer > full else "confirmed", "delta is largest for a prime number of groups", case)
+    """Decide remark 2 with the smallest model of which fewer groups than elements have a larger delta."""
+    deltas = {G: 1 - unions.share() for G, unions in tables.items()}
+    worse = ((m, G) for m in deltas for G in range(2, m) if deltas[G] > deltas[m])
+    m, G = next(worse, (0, 0))
+    case = {"m": m, f"delta with G = {m}": str(deltas[m]), f"delta with G = {G}": str(deltas[G])} if m else None
+    return Finding("refuted" if case else "confirmed", "delta is largest for a prime number of groups", case)
 
 
 def more_subgroups(tables: dict[int, Unions]) -> Finding:
-    """Decide remark 4: partition each of five groups into two subgroups."""
-    before, after = (1 - tables[Z].share() for Z in (5, 10))
-    case = {"G": 5, "L": 2, "delta before": str(before), "delta after": str(after), "claimed": str(claimed(10))}
-    return Finding("refuted" if after < before else "confirmed", "delta falls from 4/5 to 1/2", case)
+    """Decide remark 4 with the smallest number of subgroups for which delta falls."""
+    deltas = {G: 1 - unions.share() for G, unions in tables.items()}
+    cut = [(G, Z) for Z in deltas for G in range(2, Z) if not divmod(Z, G)[1]]
+    G, Z = next(((G, Z) for G, Z in cut if deltas[Z] < deltas[G]), (0, 0))
+    if not Z:
+        return Finding("confirmed", "delta never falls")
+    case = {"G": G, "L": Z // G, "delta before": str(deltas[G]), "delta after": str(deltas[Z])}
+    return Finding("refuted", "delta falls", case | {"claimed": str(claimed(Z))})
 
 
 def secagg_has_one(report: Report) -> dict[str, Any]:
@@ -208,7 +250,19 @@ def cases(tables: dict[int, Unions]) -> dict[str, Finding]:
         "HET-CASE4": (odd_of_case_4, lambda G, rows: rows == 0, "alone, with pairs of the row"),
     }
     decided = {name: case(tables, *what) for name, what in found.items()}
-    return {**decided, "HET-P4": property_4(tables)}
+    return {**decided, "HET-P4": property_4(tables), "HET-CASES": all_cases(tables)}
+
+
+def all_cases(tables: dict[int, Unions]) -> Finding:
+    """Decide whether the four cases are about every set, neither empty nor all, that is decodable in a row."""
+    tally = Tally()
+    for G in range(2, 13):
+        for members, rows in proper(tables[G]):
+            n = len(members)
+            named = n <= 2 or (n % 2 == 0 and n >= 4) or odd_of_case_4(G, n)
+            at = list(segments.decodable(tables[G].matrix, members))
+            tally.add({"G": G, "groups": list(members), "rows": at}, named or not rows)
+    return Finding(tally.verdict, "all groups but one, of an even number of groups, are in no case", tally.against)
 
 
 def odd_of_case_4(G: int, n: int) -> bool:

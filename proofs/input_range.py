@@ -4,8 +4,10 @@ Statement, for n users whose inputs are integers from 0 to K - 1, masked modulo 
 (a) With R = n (K - 1) + 1 the unmasked sum is the sum of the integers, for all inputs.
 (b) With R = n (K - 1), for n > 1, two sums have one residue; for n = 1 it has fewer elements than there are levels.
 
-Idea. All inputs of up to four users and four levels at once, each as one element of a vector, with masks of some seed;
-proofs/pairwise_masks.py shows that masks cancel whatever they are.
+Idea. All inputs of up to four users and two to four levels at once, each as one element of a vector, with masks of
+some seed; proofs/pairwise_masks.py shows that masks cancel whatever they are. For all n and K: n equal inputs k, and n
+- j of them with j of k + 1, have the sums nk to n(k + 1), so that the sums are all numbers from 0 to n (K - 1); these
+are as many as the residues modulo R, each its own.
 """
 
 from __future__ import annotations
@@ -57,6 +59,10 @@ def prove(report: Report) -> dict[str, Finding]:
         if n > 1:
             apart = len(np.unique(aggregated(R - 1, inputs))) == len(np.unique(sums))
             report.check(not apart, f"(b) two sums have one residue modulo R - 1: n = {n}, K = {K}")
+    for n, K in product(range(1, 13), range(2, 13)):
+        sums = {n * k + j for k in range(K - 1) for j in range(n + 1)}
+        fits = sorted(sums) == list(range(modulus(n, K)))
+        report.agree("HET-EQ4", "arithmetic", fits, f"the sums are the residues modulo R: n = {n}, K = {K}")
     report.say(
         f"the sum is exact with R = n (K - 1) + 1 in all {tally.held} of {tally.cases} sizes; R - 1 is too small"
     )

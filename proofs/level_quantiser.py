@@ -11,8 +11,9 @@ the probability (x - T(l))/Delta, else T(l).
 (e) The sum of |U| carried integers decodes to |U| r1 + Delta s, s = 0, ..., |U|(K - 1). It needs |U| besides s.
 
 Idea. With f = (x - T(l))/Delta (a) and (b) are identities of polynomials. In (c) the cross terms vanish, since errors
-are independent with mean 0; the program computes both sides from whole distributions. Draws of the reference are
-uniform on [0, 1), so a grid of draws that has every threshold on it counts probabilities exactly.
+are independent with mean 0, for two users an identity as well. The program computes both sides from whole
+distributions, on a grid of numbers for 2 to 9 levels and three ranges, and for (c) for up to three users. Draws of the
+reference are uniform on [0, 1), so a grid of draws that has every threshold on it counts probabilities exactly.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from secagg_spec.arithmetic.levels import Range, cell_mean, quantize_levels
 from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
-    "HET-EQ3": "symbolic",
-    "HET-L1I": "symbolic",
-    "HET-L1II": "symbolic",
-    "HET-L1III": "symbolic",
-    "HET-EQ5B": "symbolic",
+    "HET-EQ3": "expectation",
+    "HET-L1I": "expectation",
+    "HET-L1II": "expectation",
+    "HET-L1III": "expectation",
+    "HET-EQ5B": "enumeration",
 }
 Law: TypeAlias = dict[Fraction, Fraction]
 """The probability of each value."""
@@ -84,10 +85,26 @@ def identities(report: Report) -> None:
     x = T + f * d
     average = (1 - f) * T + f * (T + d)
     variance = (1 - f) * (T - x) ** 2 + f * (T + d - x) ** 2
-    report.check(sympy.expand(average - x) == 0, "(a) E Q_K(x) = x")
+    report.agree(("HET-EQ3", "HET-L1I"), "symbolic", sympy.expand(average - x) == 0, "(a) E Q_K(x) = x")
     report.check(sympy.expand(variance - (T + d - x) * (x - T)) == 0, "(b) the variance is (T(l+1) - x)(x - T(l))")
     gap = d**2 / 4 - variance - d**2 * (f - sympy.Rational(1, 2)) ** 2
-    report.check(sympy.expand(gap) == 0, "(b) it is below Delta^2/4 by the square of the distance from the middle")
+    below = "(b) it is below Delta^2/4 by the square of the distance from the middle"
+    report.agree("HET-L1II", "symbolic", sympy.expand(gap) == 0, below)
+    two_users(report)
+
+
+def two_users(report: Report) -> None:
+    """Prove (c) for one element of two users: the error of the mean, over the four ways to round."""
+    sympy = package("sympy")
+    shares, steps = sympy.symbols("f1 f2"), sympy.symbols("D1 D2")
+    error = 0
+    for ups in product((0, 1), repeat=2):
+        chance = sympy.prod([f if up else 1 - f for up, f in zip(ups, shares, strict=True)])
+        off = sum(d * (up - f) for up, f, d in zip(ups, shares, steps, strict=True))
+        error += chance * (off / 2) ** 2
+    variances = sum(d**2 * f * (1 - f) for f, d in zip(shares, steps, strict=True))
+    adds_up = sympy.expand(error - variances / 4) == 0
+    report.agree("HET-L1III", "symbolic", adds_up, "(c) the errors of two users add up")
 
 
 def code(report: Report) -> None:
@@ -104,7 +121,8 @@ def code(report: Report) -> None:
                 low + int(v) * (high - low) / (K - 1): Fraction(int(n), GRID)
                 for v, n in zip(values, counts, strict=True)
             }
-            report.check(law == quantised(x, K, low, high), f"(a) the reference for K = {K} at {x}")
+            right = law == quantised(x, K, low, high)
+            report.agree("HET-EQ3", "enumeration", right, f"(a) the reference for K = {K} at {x}, over all draws")
 
 
 def moments(report: Report) -> dict[str, Finding]:

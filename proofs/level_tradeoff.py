@@ -8,9 +8,9 @@ quantised at the level c = 2^k.
 (c) So each doubling of c halves the error and the range; range over error is always 2 B. An entry of 1 wraps from
     c = 2^22 on.
 
-Idea. (a) is the identity of proofs/quantiser_moments.py, at a midpoint for each level, with the code that rounds; (b)
-is the sum itself, in the code that maps, adds and decodes, at both ends of the range; and again in integers alone, with
-the decoder as it is printed.
+Idea. (a) is the identity of proofs/quantiser_moments.py, at a midpoint for each level, with the code that rounds; the
+identity itself is decided by algebra, for all entries and levels. (b) is the sum itself, in the code that maps, adds
+and decodes, at both ends of the range; and again in integers alone, with the decoder as it is printed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField
 from secagg_spec.arithmetic.quantizer import dequantize, quantize, stochastic_round
 from secagg_spec.errors import OutOfRange
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "UNI-LEVELS": "enumeration",
@@ -49,6 +49,11 @@ def prove(report: Report) -> dict[str, Finding]:
         tally.add({"c_l": c}, exact and all(inside) and not any(outside))
         one = "fits" if decodes(Fraction(1), c) else "wraps"
         report.say(f"  2^{k:<2}   1/2^{k + 1:<2} = {1 / 2 ** (k + 1):.1e}        {float(limit):22.6f}   {one:>13}")
+    sympy = package("sympy")
+    f, c = sympy.symbols("f c", positive=True)
+    lost = ((1 - f) * f**2 + f * (1 - f) ** 2) / c**2
+    halves = sympy.expand(1 / (4 * c**2) - lost - (f - sympy.Rational(1, 2)) ** 2 / c**2) == 0
+    report.agree("UNI-LEVELS", "symbolic", halves, "(a) the squared error is at most 1/(4 c^2), at midpoints")
     first = next(k for k in EXPONENTS if not decodes(Fraction(1), 2**k))
     printed = [wraps(sign * (BOUND + more)) == bool(more) for sign in (-1, 1) for more in (0, 1)]
     first_level = next(k for k in EXPONENTS if wraps(2**k))

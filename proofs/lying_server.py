@@ -6,8 +6,9 @@ Statement, for SecAgg on the complete graph of N users with threshold t, its sem
 (b) With c = 0, as HeteroSAg has it, the threshold ceil(N/2) + 1 is safe; floor(N/2) + 1 is the smallest that is.
 
 Idea. Each user gives one share of i, of the one secret or the other, and i itself gives that of its self seed; each
-colluder has one of both. So N - c + 2c shares must suffice for 2t. The program runs the step in which users answer, for
-every way to tell them one of the two sets, and decides the views, for N from 4 to 7. The shares are counted besides.
+colluder has one of both. So N - c + 2c shares must suffice for 2t. The program runs the step in which users answer,
+for every way to tell them one of the two sets, and decides the views, for N from 4 to 7. The shares are counted
+besides. With c = 0 the count gives (b) for all N: N shares are enough for 2t exactly when 2t <= N.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from secagg_spec.privacy.secagg import Requests, equivocation
 from secagg_spec.protocols.secagg import Parameters
 
 CLAIMS = {
-    "HET-STEP2": "enumeration",
+    "HET-STEP2": "matrices",
     "UNI-LIES": "matrices",
 }
 Users = tuple[int, ...]
@@ -75,6 +76,10 @@ def prove(report: Report) -> dict[str, Finding]:
     report.agree("UNI-LIES", "enumeration", counted, "a lie wins exactly when it gives t shares of both secrets")
     smallest = {N: t for N, t in least.items() if N >= 6}
     report.check(smallest == {N: N // 2 + 1 for N in smallest}, f"(b) floor(N/2) + 1 is the smallest: {smallest}")
+    needs = [
+        (2 * of_the_paper(N) > N, min(t for t in range(1, N + 1) if 2 * t > N) == N // 2 + 1) for N in range(4, 200)
+    ]
+    report.agree("HET-STEP2", "arithmetic", all(map(all, needs)), "(b) N shares are not enough for both secrets")
     report.say(f"some lie succeeds exactly when 2t <= N + c, in {lies.held} of {lies.cases} sets of numbers")
     report.say(f"ceil(N/2) + 1 is safe against the server alone in {paper.held} of {paper.cases}; smallest: {smallest}")
     return {

@@ -17,31 +17,52 @@ Statement. An element that |S| users mask together takes ceil(log2(|S|(K - 1) + 
 (e) "R = |x| log(|S|(K - 1) + 1) bits" without rounding up is less than any encoding element by element has, unless the
     modulus is a power of 2; R is also the name of the modulus.
 
-Idea. The counts of the reference, which its tests hold against the rounds that it runs.
+(f) SecAgg adds log2 N bits to each element, to within less than one bit, whatever K is: a sum has
+    floor(log2 N + log2(K - 1)) + 1 bits, and an element floor(log2(K - 1)) + 1.
+(g) Cutting subgroups into L >= 2 parts each never makes a user's expansion larger: cells of two parts are no larger
+    than a subgroup before, and with equal segments a user quantises the same share of elements with each K.
+(h) Keys and shares cost the same bytes as in SecAgg, and the same with all levels.
+
+Idea. The counts of the reference, which its tests hold against the rounds that it runs. Plans of 2 to 8 equal
+subgroups are counted, formulas for up to 600 users and 40 levels. For (h) whole rounds are run, and the bytes of
+messages added up. (b) and (c) hold for all plans since each subgroup is alone once and each two are together once, and
+a cell is a part of all users; (b) and the sizes of (a) are counted in another way as well, by the sums that a cell can
+have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, product
 from math import log2
+
+import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.packing import bits_of
+from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.heterosag import Plan
+from secagg_spec.protocols import heterosag, secagg
 from secagg_spec.protocols import heterosag_costs as costs
+from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.shape import Event, Randomness
 
 CLAIMS = {
     "HET-BWF": "enumeration",
-    "HET-BW1": "enumeration",
-    "HET-BW2": "enumeration",
-    "HET-BW3": "enumeration",
+    "HET-BW1": "arithmetic",
+    "HET-BW2": "arithmetic",
+    "HET-BW3": "arithmetic",
     "HET-PROP2": "enumeration",
-    "HET-PROP2S": "enumeration",
+    "HET-PROP2S": "readings",
     "HET-LOGN": "enumeration",
-    "HET-TAB3C": "enumeration",
-    "HET-BITS": "enumeration",
+    "HET-TAB3C": "readings",
+    "HET-BITS": "readings",
+    "HET-OLOG": "enumeration",
+    "HET-EXPL": "enumeration",
+    "HET-KEYS": "enumeration",
 }
 N, NBAR = 2**10, 8
 
@@ -60,6 +81,9 @@ def prove(report: Report) -> dict[str, Finding]:
         "HET-LOGN": logarithm(report),
         "HET-TAB3C": bits(report),
         "HET-BITS": rounding(report),
+        "HET-OLOG": added_bits(report),
+        "HET-EXPL": partition(report),
+        "HET-KEYS": keys(report),
     }
 
 
@@ -86,6 +110,9 @@ def bandwidth(report: Report) -> dict[str, Finding]:
     at_most_four = all(value <= 4 for users, value in one.items() if users < N)
     case = {"S": 2 * NBAR, "bits": int(one[2 * NBAR])}
     of_one_bit = {"one subgroup": int(one[NBAR]), "two subgroups": int(one[2 * NBAR]), "SecAgg": int(one[N])}
+    values = {sum(bits) for bits in combinations_with_replacement((0, 1), 2 * NBAR)}
+    counted = 2**4 < len(values) <= 2**5
+    report.agree(("HET-BW2", "HET-BW3"), "enumeration", counted, "16 bits have 17 sums, which 4 bits do not tell apart")
     single = Finding("confirmed" if at_most_four else "refuted", "5 for a pair of subgroups", case, of_one_bit)
     return {
         "HET-BWF": Finding(tally.verdict, "the quotient of the bits", tally.against),
@@ -107,6 +134,12 @@ def user(report: Report) -> Finding:
             fewer = found.elements <= costs.secagg_user_masks(p.d, p.N).elements
             tally.add({"nbar": n, "Z": Z}, pairwise and own and fewer)
             report.check(found.masks == (2 * Z - 1) * n < 2 * p.N, "(b) a key for each mask of each segment")
+    for n, Z in product((3, 4), (2, 3)):
+        plan, everyone = Plan(equal(n, Z, Z)), tuple(range(n * Z))
+        sent = [plan.element(cell, everyone).masked[0] for cell in plan.parameters.parts if 0 in cell.members]
+        others = sorted(len(form.symbols) - 2 for form in sent)
+        right = others == [n - 1, *(2 * n - 1 for _ in range(1, Z))]
+        report.agree("HET-PROP2", "matrices", right, f"(b) the masks in what user 0 sends: {n}, {Z}")
     report.say(f"masks of a user: nbar - 1 or 2 nbar - 1 in {tally.held} of {tally.cases} plans")
     return Finding(tally.verdict, "O(m nbar) elements, in 2 N keys at most", tally.against)
 
@@ -117,15 +150,15 @@ def server(report: Report) -> Finding:
     for n, Z in product((4, 8), (2, 3, 5, 8)):
         p = equal(n, Z, Z)
         survivors = [user for user in range(p.N) if user % n]
-        found, secagg = costs.server_masks(p, survivors).elements, len(survivors) * (1 + Z) * p.d
-        upper, same = upper and found <= secagg, same and found == secagg
+        found, whole = costs.server_masks(p, survivors).elements, len(survivors) * (1 + Z) * p.d
+        upper, same = upper and found <= whole, same and found == whole
         share = Fraction(3 * Z - 1, Z * (Z + 1))
         report.check(
-            Fraction(found, secagg) == share, "(c) a survivor's own mask, and those of one or two dropped users"
+            Fraction(found, whole) == share, "(c) a survivor's own mask, and those of one or two dropped users"
         )
-        if found < secagg and case is None:
-            case = {"nbar": n, "Z": Z, "elements": found, "SecAgg": secagg}
-        report.say(f"nbar = {n}, Z = {Z}: the server expands {found} elements, in SecAgg {secagg}")
+        if found < whole and case is None:
+            case = {"nbar": n, "Z": Z, "elements": found, "SecAgg": whole}
+        report.say(f"nbar = {n}, Z = {Z}: the server expands {found} elements, in SecAgg {whole}")
     verdict = "confirmed" if upper and same else "imprecise" if upper else "refuted"
     return Finding(verdict, "the same as an upper bound", case)
 
@@ -148,8 +181,8 @@ def bits(report: Report) -> Finding:
     never_more, fewer, ratios = True, 0, []
     for n, Z, K in product((3, 8), (2, 3, 5, 8), (2, 6, 2**16)):
         p = equal(n, Z, 5 * Z, K)
-        found, secagg = costs.masked_bits(p, 0), costs.secagg_bits(p.d, p.N, K)
-        never_more, fewer = never_more and found <= secagg, fewer + (found < secagg)
+        found, whole = costs.masked_bits(p, 0), costs.secagg_bits(p.d, p.N, K)
+        never_more, fewer = never_more and found <= whole, fewer + (found < whole)
     for m in (2**k for k in range(5, 15)):
         ratios.append(Fraction(costs.masked_bits(equal(3, 5, m), 0), costs.secagg_bits(m, 15, 2)))
     report.check(never_more and fewer > 0, "(d) never more bits than SecAgg")
@@ -157,6 +190,61 @@ def bits(report: Report) -> Finding:
     report.say(f"bits over those of SecAgg, m from 32 to 16384: {float(min(ratios)):.3f} to {float(max(ratios)):.3f}")
     report.check(order, "(d) a constant factor, for all m")
     return Finding("imprecise" if never_more and order else "refuted", "fewer bits, the same complexity")
+
+
+def added_bits(report: Report) -> Finding:
+    """Decide (f)."""
+    tally = Tally()
+    for users, K in product(range(1, 601), range(2, 41)):
+        added = (users * (K - 1)).bit_length() - (K - 1).bit_length()
+        tally.add({"N": users, "K": K, "added": added}, -1 < added - log2(users) < 1)
+    worst = costs.secagg_bits(1, N, 2) - 1
+    report.check(worst == 10, "(f) ten bits more for 1024 users and one bit")
+    report.say(f"SecAgg adds log2 N bits, to within one, in {tally.held} of {tally.cases} cases")
+    return Finding(tally.verdict, "log2 N, to within one bit", tally.against)
+
+
+def partition(report: Report) -> Finding:
+    """Decide (g), for groups with levels of their own."""
+    tally = Tally()
+    for G, n, matrix in product((2, 3, 5), (12, 24), ("cyclic", "perfect")):
+        levels = (2, 6, 8, 10, 12)[:G]
+        for user, group in ((g * n, g) for g in range(G)):
+            found = [
+                costs.user_expansion(
+                    Parameters(G * n, 1, 1, 3, 12 * G, (n,) * G, (L,) * G, levels, Range(-1.0, 1.0), matrix), user
+                )
+                for L in (1, 2, 4)
+            ]
+            case = {"G": G, "n": n, "matrix": matrix, "group": group, "expansion": [str(value) for value in found]}
+            tally.add(case, found == sorted(found, reverse=True))
+    report.say(f"smaller subgroups, no larger expansion: {tally.held} of {tally.cases} users")
+    return Finding(tally.verdict, "cells become smaller", tally.against)
+
+
+def keys(report: Report) -> Finding:
+    """Decide (h) for rounds of twelve users."""
+    plain = secagg.Parameters(R=61, N=12, D=1, T=1, t=3, k=11, d=6)
+    alone = key_bytes(secagg.run_round(plain, np.zeros((12, 6), np.uint64), randomness=drawn(plain)).transcript)
+    tally = Tally()
+    for K, matrix in product(((2, 2), (2, 6), (9, 9)), ("cyclic", "perfect")):
+        p = Parameters(12, 1, 1, 3, 6, (6, 6), (1, 2), K, Range(-1.0, 1.0), matrix)
+        found = key_bytes(heterosag.run_round(p, np.zeros((12, 6), np.uint64), randomness=drawn(p)).transcript)
+        tally.add({"K": list(K), "matrix": matrix, "bytes": found, "SecAgg": alone}, found == alone)
+    report.say(f"keys and shares of a round of 12 users take {alone} bytes, in SecAgg and in HeteroSAg")
+    return Finding(tally.verdict, "the same messages", tally.against, {"bytes": alone})
+
+
+def drawn(p: secagg.Numbers) -> dict[int, Randomness]:
+    """Return the sampled values of each user, from a fixed stream."""
+    return secagg.draw_randomness(p, {user: SeededSource(b"costs", f"{user}") for user in range(p.N)})
+
+
+def key_bytes(transcript: Iterable[Event]) -> int:
+    """Return the bytes of all messages but those with masked inputs."""
+    sent = [message for event in transcript for message in event.sent]
+    masked = (secagg.MaskedInput, heterosag.MaskedSegments)
+    return sum(len(encode(message)) for message in sent if not isinstance(message, masked))
 
 
 def rounding(report: Report) -> Finding:

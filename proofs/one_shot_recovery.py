@@ -91,9 +91,20 @@ def sharing(report: Report) -> Finding:
             report.check(found == (len(held) == U), f"it takes U shares: {case}")
     for name, tally in readings.items():
         report.say(f"{name}: the mask follows in {tally.held} of {tally.cases} cases")
+    counted = [rank_of_flint(code, range(held)) == held for code in PARAMETERS for held in range(1, code[2] + 1)]
+    report.agree(
+        "BAS-SHARE1", "library", all(counted), "FLINT: the shares of fewer than U users have a smaller rank than U"
+    )
     verdicts = [tally.verdict for tally in readings.values()]
     verdict = "imprecise" if verdicts[0] == "confirmed" != verdicts[1] else "refuted"
     return Finding(verdict, "only one share to each works", readings["one to one other user"].against)
+
+
+def rank_of_flint(code: tuple[int, int, int, int], users: Sequence[int]) -> int:
+    """Return the rank of the columns of some users, as FLINT finds it."""
+    q, _, U, _ = code
+    columns = [(j + 1) ** power for j in users for power in range(U)]
+    return int(package("flint").nmod_mat(len(users), U, columns, q).rank())
 
 
 def determined(code: MaskCode, holders: Sequence[int]) -> bool:

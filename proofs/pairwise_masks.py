@@ -13,8 +13,9 @@ Statement, modulo every R, for masked inputs y_i = x_i + b_i + sum over j > i of
 
 Idea. The masking function and the unmasking function are run on coefficients: each symbol is one element of a vector.
 Equality of coefficients is equality for all inputs and all masks. All D for N <= 6, all rounds for N <= 4. For all N:
-the masks of a pair occur in two rows, with opposite signs, so that (a) to (d) hold pair by pair. For (b) and (d), and
-for BASA's equations with N <= 5, the printed sums are written down with computer algebra besides, without the code.
+the mask of a pair of survivors stands in the sum once with + and once with -; that of a dropped i and a survivor j
+stands there with the sign of j, and what i would have added has the other one. So + removes it and - doubles it, pair
+by pair. The printed sums are written down with computer algebra besides, without the code.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from secagg_spec.privacy.verdict import readable
 from secagg_spec.protocols import secagg
 
 CLAIMS = {
-    "HET-EQ5": "enumeration",
-    "HET-APPA1": "enumeration",
+    "HET-EQ5": "matrices",
+    "HET-APPA1": "matrices",
     "BAS-EQ5": "matrices",
     "BAS-EQ19": "matrices",
     "BAS-DROPS": "enumeration",
@@ -108,7 +109,7 @@ def prove(report: Report) -> dict[str, Finding]:
             minus.add(case | {"left": left}, np.array_equal(got, wanted))
             report.check(left == twice(system, dropped), f"(c) twice each mask is left: {case}")
     report.check(the_same_modulo_2(), "(c) modulo 2 both signs are one")
-    polynomials(report)
+    written_as_symbols(report)
     of_each = minus.cases // len(MODULI)
     report.say(
         f"{of_each} sets of dropped users, modulo each of {MODULI}: with + the sum in {plus.held // len(MODULI)}"
@@ -127,6 +128,31 @@ def prove(report: Report) -> dict[str, Finding]:
         "BASA-EQ4": Finding(some.verdict, "masks between dropped users need not be counted", some.against),
         "BASA-FIG1": example(),
     }
+
+
+def written_as_symbols(report: Report) -> None:
+    """Decide (5), with both signs, and (14) on the symbols of the equations."""
+    for N in range(2, 6):
+        x, b, s, y = symbols(N)
+        for dropped in dropouts(N):
+            left = [i for i in range(N) if i not in dropped]
+            rest = sum(y[i] - b[i] - x[i] for i in left)
+            theirs = sum(y[i] - x[i] - b[i] for i in dropped)
+            twice_each = 2 * sum((1 if j < i else -1) * s[min(i, j), max(i, j)] for i in dropped for j in left)
+            kept = (rest + theirs).expand() == 0 and (rest - theirs - twice_each).expand() == 0
+            report.agree("HET-EQ5", "symbolic", kept, f"(b) and (c): N = {N}, dropped {dropped}")
+    x, b, s, y = symbols(3)
+    right = (y[1] + y[2] - (x[1] + x[2] + b[1] + b[2] - s[0, 1] - s[0, 2])).expand() == 0
+    report.agree("HET-APPA1", "symbolic", right, "equation (14)")
+
+
+def symbols(N: int) -> tuple[Any, Any, Any, Any]:
+    """Return inputs, self masks, pairwise masks and masked inputs of N users, as equation (4) has them."""
+    sympy = package("sympy")
+    x, b = (sympy.symbols(f"{name}0:{N}") for name in "xb")
+    s = {pair: sympy.Symbol("s_{}{}".format(*pair)) for pair in combinations(range(N), 2)}
+    signed = [sum(mask * ((i == low) - (i == high)) for (low, high), mask in s.items()) for i in range(N)]
+    return x, b, s, [x[i] + b[i] + signed[i] for i in range(N)]
 
 
 def written_out(system: Coefficients, i: int) -> UintArray:
@@ -173,31 +199,6 @@ def example() -> Finding:
     return Finding("confirmed" if holds else "refuted", "the masks of the three users cancel")
 
 
-def polynomials(report: Report) -> None:
-    """Decide BASA's equation (4), and its example of three users, by algebra."""
-    sets = [(N, dropped) for N in range(2, 6) for dropped in ((), *dropouts(N))]
-    report.agree("BASA-EQ4", "symbolic", all(by_algebra(*case) for case in sets), f"as polynomials, {len(sets)} sets")
-    names = "x_1 x_2 x_3 s_12 s_13 s_23"
-    x_1, x_2, x_3, s_12, s_13, s_23 = package("sympy").symbols(names)
-    sent = (x_1 + s_12 + s_13, x_2 - s_12 + s_23, x_3 - s_13 - s_23)
-    report.agree("BASA-FIG1", "symbolic", sum(sent) == x_1 + x_2 + x_3, "the three displays add up to x_1 + x_2 + x_3")
-
-
-def by_algebra(N: int, dropped: Users) -> bool:
-    """Return whether both sides of BASA's equation (4), with the y_u of (3), are one polynomial."""
-    sympy = package("sympy")
-    x, b = sympy.symbols(f"x:{N}"), sympy.symbols(f"b:{N}")
-    s = {(u, v): sympy.Symbol(f"s_{u}{v}") for u, v in combinations(range(N), 2)}
-
-    def masks(u: int, others: Users) -> Any:
-        return sum(s[u, v] for v in others if u < v) - sum(s[v, u] for v in others if u > v)
-
-    left = tuple(u for u in range(N) if u not in dropped)
-    y = {u: x[u] + b[u] + masks(u, tuple(range(N))) for u in left}
-    right = sum(y[u] - b[u] for u in left) + sum(masks(u, left) for u in dropped)
-    return bool(sympy.expand(right - sum(x[u] for u in left)) == 0)
-
-
 def rounds(report: Report) -> Finding:
     """Decide (d): each user takes its masks from a round of its own."""
     tally = Tally()
@@ -224,7 +225,7 @@ def uncancelled(N: int, chosen: Users) -> set[Users]:
 
 
 def printed_sums(report: Report) -> None:
-    """Decide eq. (20), and what is left of masks of several rounds, on the printed sums."""
+    """Decide eq. (20), BASA's eq. (4) and example, and what is left of masks of several rounds, on the printed sums."""
     x, b = package("sympy").symbols("x0:5"), package("sympy").symbols("b0:5")
     holds = [
         recovered_as_printed(N, dropped, x, b) == sum(x[i] for i in range(N) if i not in dropped)
@@ -232,6 +233,14 @@ def printed_sums(report: Report) -> None:
         for dropped in dropouts(N)
     ]
     report.agree("BAS-EQ19", "symbolic", all(holds), f"eq. (20) gives the sum for {len(holds)} sets of dropped users")
+    among = [
+        recovered_as_printed(N, dropped, x, b, all_pairs=False) == sum(x[i] for i in range(N) if i not in dropped)
+        for N in (2, 3, 4, 5)
+        for dropped in ((), *dropouts(N))
+    ]
+    report.agree("BASA-EQ4", "symbolic", all(among), f"as polynomials, {len(among)} sets of dropped users")
+    three = sum(x[i] + pairwise_sum(i, (0, 0, 0)) for i in range(3))
+    report.agree("BASA-FIG1", "symbolic", three == sum(x[:3]), "the three displays add up to the updates")
     chosen = [rounds for N in (2, 3, 4) for rounds in product(range(2), repeat=N)]
     clean = [
         (sum(pairwise_sum(i, rounds) for i in range(len(rounds))) == 0) == (len(set(rounds)) == 1) for rounds in chosen
@@ -239,18 +248,19 @@ def printed_sums(report: Report) -> None:
     report.agree("BAS-EQ5", "symbolic", all(clean), "the masks of eq. (5) sum to 0 exactly when all rounds are one")
 
 
-def pairwise_sum(i: int, rounds: Users) -> Any:
-    """Return the pairwise masks that user i adds and subtracts, each user's from a round of its own."""
-    symbol = package("sympy").Symbol
-    plus = sum(symbol(f"a_{i}{j}_{rounds[i]}") for j in range(i + 1, len(rounds)))
-    return plus - sum(symbol(f"a_{j}{i}_{rounds[i]}") for j in range(i))
+def pairwise_sum(i: int, rounds: Users, others: Sequence[int] | None = None) -> Any:
+    """Return the masks that user i adds and subtracts for some others, or all, each user's from a round of its own."""
+    symbol, peers = package("sympy").Symbol, range(len(rounds)) if others is None else others
+    plus = sum(symbol(f"a_{i}{j}_{rounds[i]}") for j in peers if j > i)
+    return plus - sum(symbol(f"a_{j}{i}_{rounds[i]}") for j in peers if j < i)
 
 
-def recovered_as_printed(N: int, dropped: Users, x: Sequence[Any], b: Sequence[Any]) -> Any:
-    """Return the right side of eq. (20), with eq. (19) for the y_i."""
-    one = (0,) * N
-    survived = sum(x[i] + b[i] + pairwise_sum(i, one) - b[i] for i in range(N) if i not in dropped)
-    return package("sympy").expand(survived + sum(pairwise_sum(i, one) for i in dropped))
+def recovered_as_printed(N: int, dropped: Users, x: Sequence[Any], b: Sequence[Any], *, all_pairs: bool = True) -> Any:
+    """Return the right side of eq. (20), or of (4) of BASA, which has survivors only, with eq. (19) for the y_i."""
+    one, left = (0,) * N, [i for i in range(N) if i not in dropped]
+    survived = sum(x[i] + b[i] + pairwise_sum(i, one) - b[i] for i in left)
+    others = None if all_pairs else left
+    return package("sympy").expand(survived + sum(pairwise_sum(i, one, others) for i in dropped))
 
 
 def derived_masks(report: Report) -> Finding:

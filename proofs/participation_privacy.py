@@ -207,6 +207,8 @@ def ratios(report: Report) -> Finding:
     for a, b in RATIOS:
         log = of_ratio(a, b)
         tally.add({"a": a, "b": b}, tells(log, a, b))
+        if a + abs(b) <= 4:
+            report.agree("MRS-REM1B", "library", by_sympy(log, a, b), f"what the log does not see, by sympy: {a}, {b}")
     private = [log for N, log in logs() if N == 3 and weak(log, N) == 2]
     tally.add({"a": "sqrt(2)", "b": 1}, any(tells_root(log) for log in private), condition=False)
     doubled = all(tells(doubling(k), (-2) ** k, -1) for k in range(1, LEVELS + 1))
@@ -220,6 +222,12 @@ def tells(log: Log, a: int, b: int) -> bool:
     N = len(log) + 1
     rows = matrix(log, N)
     return rank([*rows, [a, b, *[0] * (N - 2)]]) == rank(rows) == N - 1 and weak(log, N) == 2
+
+
+def by_sympy(log: Log, a: int, b: int) -> bool:
+    """Return the same from the space of models that all sums of the log are 0 for."""
+    unseen = package("sympy").Matrix(matrix(log, len(log) + 1)).nullspace()
+    return len(unseen) == 1 and a * unseen[0][0] + b * unseen[0][1] == 0 and 0 not in [*unseen[0]]
 
 
 def tells_root(log: Log) -> bool:

@@ -9,35 +9,45 @@ with Z > 2; for `cyclic` it is 2/Z for prime Z > 2, and stays 1/p otherwise, p t
 (d) When two have none, it is 3/Z for `perfect` with Z > 3, whichever two; for prime Z > 3 the two matrices are one,
 and for the others `cyclic` has at most 2/Z + 1/p.
 
-Idea. (a) and (b) are proved in section 4 of the text. For `perfect` and one dropped subgroup z, two rows form one
-circle; without z, and the further point of odd Z, it falls into two paths at most. For even Z that is one, so no proper
-set is decodable in two rows but the last. For odd Z a decodable set is one of the paths, and then exactly one of the
-two rows ties it to z, if it is odd, or to z and the further point, if it is even: of three rows two would be alike.
-Here any two factors are seen to be one circle for every order up to 62 that has a construction; all sets are counted
-for Z from 2 to 16, with every choice of dropped subgroups; and all matrices are built and counted for Z from 2 to 7.
+Idea. (a) A set that is made of pairs of two factors is made of the circles that these form; they form one, through all
+points, so that the set is empty or everybody. For odd Z take a set that is decodable in two rows, or its complement,
+which is decodable in the same ones: the one of even size. In neither row does it hold the subgroup that is alone, so
+it is made of pairs of both factors. So no set is decodable in two rows, and a single subgroup is in one. For even Z
+the last row shows every set, and the others are made of pairs, so that each set is decodable in one of them at most:
+in two rows in all. (b) For odd Z a single subgroup is decodable where it is alone, so that no share is below 1/Z. For
+even Z the cells of two in a row take an even number of subgroups, so that an even number is alone; take a row in which
+one is, and another one with it. These two are decodable there, and where they share a cell. For Z > 2 they are not
+everybody, so that no share is below 2/Z; for Z = 2 a single subgroup has the share 1/2. (c) For `perfect` and one
+dropped subgroup z, two rows form one circle; without z, and the further point of odd Z, it falls into two paths at
+most. For even Z that is one, so no proper set is decodable in two rows but the last. For odd Z a decodable set is one
+of the paths, and then exactly one of the two rows ties it to z, if it is odd, or to z and the further point, if it is
+even: of three rows two would be alike. Here any two factors are seen to be one circle for every order up to 62 that
+has a construction; all sets are counted for Z from 2 to 16, with every choice of dropped subgroups; and all matrices
+are built and counted for Z from 2 to 7. That two factors are one circle is decided by ranks of their graph as well,
+for orders up to 20. (d) rests on the count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.factorisations import Factor, perfect_factorisation
 from secagg_spec.arithmetic.segments import Matrix, Row
 from secagg_spec.errors import ParameterError
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag_unions import Unions, Users
 
 CLAIMS = {
     "HET-DROP": "enumeration",
-    "UNI-PERFECT": "enumeration",
+    "UNI-P1F": "enumeration",
     "UNI-DROPPED": "enumeration",
 }
-SIZES = range(2, 17)
-LAST_ORDER, LAST_SEARCHED = 62, 7
+SIZES, BY_RANKS = range(2, 17), range(3, 8)
+LAST_ORDER, LAST_SEARCHED, LAST_BY_RANKS = 62, 7, 20
 
 
 def share_claimed(Z: int) -> Fraction:
@@ -61,7 +71,7 @@ def prove(report: Report) -> dict[str, Finding]:
     report.say(f"{orders} orders up to {LAST_ORDER} have one circle for any two factors; all matrices: {searched}")
     numbers = {"orders": orders, "matrices": searched}
     return {
-        "UNI-PERFECT": Finding(attained.verdict, "attained, and none is larger", attained.against, numbers),
+        "UNI-P1F": Finding(attained.verdict, "attained, and none is larger", attained.against, numbers),
         **dropped(report),
     }
 
@@ -80,6 +90,9 @@ def circles(report: Report) -> int:
         pairs = sorted(pair for factor in factors for pair in factor)
         report.check(pairs == sorted(combinations(range(points), 2)), f"(a) each pair once: {points} points")
         report.check(all(one_circle(*two) for two in combinations(factors, 2)), f"(a) one circle: {points} points")
+        if points <= LAST_BY_RANKS:
+            joined = all(connected(points, *two) for two in combinations(factors, 2))
+            report.agree("UNI-P1F", "library", joined, f"(a) any two factors are connected: {points} points")
         found += 1
     return found
 
@@ -91,6 +104,12 @@ def one_circle(first: Factor, second: Factor) -> bool:
     while at:
         at, length = partners[1][partners[0][at]], length + 2
     return length == 2 * len(first)
+
+
+def connected(points: int, first: Factor, second: Factor) -> bool:
+    """Return whether the pairs of two factors connect all points: the rank of their incidence matrix is points - 1."""
+    rows = [[(at == a) - (at == b) for at in range(points)] for a, b in (*first, *second)]
+    return bool(package("flint").fmpz_mat(rows).rank() == points - 1)
 
 
 def search(report: Report) -> dict[str, int]:
@@ -141,12 +160,30 @@ def dropped(report: Report) -> dict[str, Finding]:
             both.add(case, as_stated(Z, name, count, shares))
             if count == 1 and p == Z and name == "cyclic":
                 primes.add(case, {1 - share for share in shares} == {Fraction(Z - 2, Z)})
+        if Z in BY_RANKS:
+            report.agree(("HET-DROP", "UNI-DROPPED"), "library", all(map(shown_by_ranks, tables.values())), f"Z = {Z}")
     nine = Unions(segments.perfect(9))
     report.say(f"Z = 9, nobody, subgroup 0, and 0 and 1 dropped: {[str(nine.share(range(n))) for n in (0, 1, 2)]}")
     return {
         "HET-DROP": Finding(primes.verdict, "delta = (G - 2)/G with one group dropped, for prime G", primes.against),
         "UNI-DROPPED": Finding(both.verdict, "2/Z and 3/Z for perfect", both.against, extremes()),
     }
+
+
+def shown_by_ranks(unions: Unions) -> bool:
+    """Return whether ranks of what the server knows give the same largest shares, for each one or two that drop out."""
+    Z = unions.count
+    choices = [gone for count in (1, 2) if count + 1 < Z for gone in combinations(range(Z), count)]
+    return all(most_by_ranks(unions, gone) == unions.share(gone) for gone in choices)
+
+
+def most_by_ranks(unions: Unions, gone: Users) -> Fraction:
+    """Return the largest share of rows in which the sum of some of the others is in the span of the sums of cells."""
+    flint, left = package("flint"), [z for z in range(unions.count) if z not in gone]
+    known = [[[int(z in cell) for z in left] for cell in row if set(cell) - set(gone)] for row in unions.matrix]
+    asked = [chosen for chosen in product((0, 1), repeat=len(left)) if 0 < sum(chosen) < len(left)]
+    counts = [sum(flint.fmpz_mat([*sums, chosen]).rank() == len(sums) for sums in known) for chosen in asked]
+    return Fraction(max(counts), unions.count)
 
 
 def as_stated(Z: int, name: str, count: int, shares: set[Fraction]) -> bool:

@@ -38,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.privacy.multiround import audit
 from secagg_spec.selection import strategies
 from secagg_spec.selection.batches import Parameters
 
@@ -168,6 +169,10 @@ def full_rank(report: Report) -> Finding:
         first = next((t for t in range(120, 141) if modular_rank(rows[:t]) == 120), 141)
         latest = max(first, latest)
         tally.add({"N": 120, "K": 12, "rank 120 after": first}, first <= 140)
+    by_auditor = audit(np.array(rounds(Bits("rank 0"), 140, 120, 12), dtype=bool)).recoveries
+    latest_told = max(found.rounds for found in by_auditor.values())
+    everybody_told = len(by_auditor) == 120 and latest_told == latest
+    report.agree("MRS-REM11", "matrices", everybody_told, f"the auditor finds each model after {latest_told} rounds")
     report.say(f"N = 120, K = 12: the rank is 120 after at most {latest} rounds that take place, in {SAMPLES} samples")
     bound = everybody(120, 2)
     tally.add({"N": 120, "K": 2, "t": 120, "at most": f"{float(bound):.2g}"}, bound > Fraction(1, 2), condition=False)

@@ -11,8 +11,10 @@ Statement.
     and 3, when each user keeps a share of its own seed. "Shares with the other users" alone leaves one share of b_2.
 (d) The threshold of step 2, ceil(N/2) + 1 = 3, is one that two survivors cannot meet.
 
-Idea. All survivors, of cells of up to six users, with masks of some seed as the elements of a vector, in the functions
-of the reference; and all holders of shares.
+Idea. All survivors, of cells of two groups with one to three users and two or three levels, in the functions of the
+reference: on coefficients, where each input and mask is one element of a vector, so that equality holds for all of
+them, and again with numbers from a fixed stream. For cells of any size (b) is that of proofs/pairwise_masks.py. And
+all holders of shares.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.segments import cyclic
@@ -32,7 +35,7 @@ from secagg_spec.protocols.heterosag_plan import Parameters
 
 CLAIMS = {
     "HET-EQ9": "enumeration",
-    "HET-EQ10": "enumeration",
+    "HET-EQ10": "matrices",
     "HET-APPA2": "enumeration",
 }
 LEVELS = (2, 6, 8, 10, 12)
@@ -73,7 +76,9 @@ def signs(report: Report) -> Finding:
         report.check(ring.modulus % 2 == 1, "(b) the modulus of two groups is odd")
         for size in range(1, 2 * n):
             for survivors in combinations(users, size):
-                right = recovered(ring, K, users, survivors)
+                right = recovered(ring, basis(users), users, survivors)
+                drawn = recovered(ring, numbers(ring, K, users, survivors), users, survivors)
+                report.agree("HET-EQ10", "samples", drawn == right, f"(b) with numbers: {n}, {K}, {survivors}")
                 sets += 1
                 held["plus"], held["minus"] = held["plus"] + right["plus"], held["minus"] + right["minus"]
                 case = case or {"n": n, "K": K, "R": ring.modulus, "dropped": sorted(set(users) - set(survivors))}
@@ -83,12 +88,23 @@ def signs(report: Report) -> Finding:
     return Finding(verdict, "the sign is +", case, {"sets": sets, **held})
 
 
-def recovered(ring: Ring, K: int, users: range, survivors: tuple[int, ...]) -> dict[str, bool]:
-    """Return with which sign the sum over the survivors is recovered."""
+def basis(users: range) -> UintArray:
+    """Return inputs, self masks and pairwise masks as the rows of a unit matrix."""
+    return np.eye(2 * len(users) + len(list(combinations(users, 2))), dtype=np.uint64)
+
+
+def numbers(ring: Ring, K: int, users: range, survivors: tuple[int, ...]) -> UintArray:
+    """Return inputs, self masks and pairwise masks that are drawn from a fixed stream."""
     source = SeededSource(b"segment", f"{ring.modulus} {survivors}")
     inputs = draw_elements(source, Ring(K), (len(users), ELEMENTS))
-    own = draw_elements(source, ring, (len(users), ELEMENTS))
-    shared = {pair: draw_elements(source, ring, (ELEMENTS,)) for pair in combinations(users, 2)}
+    masks = draw_elements(source, ring, (len(basis(users)) - len(users), ELEMENTS))
+    return np.concatenate([inputs, masks])
+
+
+def recovered(ring: Ring, rows: UintArray, users: range, survivors: tuple[int, ...]) -> dict[str, bool]:
+    """Return with which sign the sum over the survivors is recovered."""
+    inputs, own = rows[: len(users)], rows[len(users) : 2 * len(users)]
+    shared = dict(zip(combinations(users, 2), rows[2 * len(users) :], strict=True))
     masks = {(i, j): shared[min(i, j), max(i, j)] for i, j in product(users, repeat=2) if i != j}
     sent = [
         secagg.mask_update(ring, i, inputs[i], own[i], [(j, masks[i, j]) for j in users if j != i]) for i in survivors
@@ -108,6 +124,15 @@ def same(left: UintArray, right: UintArray) -> bool:
     return bool(np.array_equal(left, right))
 
 
+def two_of_three() -> bool:
+    """Return whether any two of three shares give a secret back, and one of them is that of another secret too."""
+    users, secret = (0, 1, 2), bytes(range(32))
+    shares = dict(zip(users, shamir.share(secret, [5], users), strict=True))
+    two = [shamir.reconstruct(2, held, [shares[user] for user in held]) for held in combinations(users, 2)]
+    other = shamir.share(bytes([1, *secret[1:]]), [4], users)
+    return set(two) == {secret} and other[0] == shares[0]
+
+
 def threshold(report: Report) -> Finding:
     """Decide (c) and (d) for the example, by who holds which shares."""
     users, tally = (1, 2, 3), Tally()
@@ -122,5 +147,6 @@ def threshold(report: Report) -> Finding:
             else:
                 report.check(not enough, "(d) two survivors cannot meet a threshold of 3")
     report.check((3 + 1) // 2 + 1 == 3 > 3 - 1, "(d) ceil(N/2) + 1 = 3 is above N - D = 2")
+    report.agree("HET-APPA2", "samples", two_of_three(), "(c) two shares of the reference give a secret, one does not")
     report.say(f"appendix A: two survivors recover all secrets in {tally.held} of {tally.cases} cases")
     return Finding(tally.verdict, "two shares, with each user's own", tally.against)

@@ -8,34 +8,39 @@ the odd rows have two, in columns g and g + G/2, and the even rows none.
 (c) Group g has its own K in G - g segments and each lower one in one, so that K_g is used on 2(G - g) - 1 segments of n
 users; with subgroups, Z in the place of G. It is so for the repaired matrices as well.
 (d) Algorithm 2 as printed is algorithm 1 on all Z subgroups exactly when no group has more than two. With its counter s
-starting from d it always is.
+starting from d it always is. As printed, three subgroups of one group have the inference robustness 1/3, and not 2/3.
 
-Idea. (a) to (c) are counted. For (d): in the loop of subgroup d of group g the partner runs through all later ones. The
-counter i goes up when d + r + 1 meets the end of a group, and s says which subgroup it is within the group; at the
-start, r = 0, the partner is d + 1 of the same group, unless d is the last. So s must be d + 1 then, and the printed
-start from 0 makes it 1: the same for d = 0, the only d with a partner in its own group when that has two subgroups.
+Idea. (a) to (c) are counted. They hold for all G: a + b = l + 1 has for each two groups one solution l, and 2a = l + 1
+has for each group one l, and for each l one a when G is odd, two or none when G is even. So a group meets each other
+one once, and the smaller of the two decides. For (d): in the loop of subgroup d of group g the partner runs through
+all later ones. The counter i goes up when d + r + 1 meets the end of a group, and s says which subgroup it is within
+the group; at the start, r = 0, the partner is d + 1 of the same group, unless d is the last. So s must be d + 1 then,
+and the printed start from 0 makes it 1: the same for d = 0, the only d with a partner in its own group when that has
+two subgroups.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations, product
+from math import gcd
 
 from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.segments import ALONE, Matrix
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "HET-ALG1": "enumeration",
-    "HET-FIG2": "enumeration",
-    "HET-TAB2": "enumeration",
-    "HET-EX4": "enumeration",
+    "HET-FIG2": "arithmetic",
+    "HET-TAB2": "arithmetic",
+    "HET-EX4": "arithmetic",
     "HET-P1": "enumeration",
     "HET-P2": "enumeration",
     "HET-P3": "enumeration",
-    "HET-FIG7": "enumeration",
+    "HET-FIG7": "arithmetic",
     "HET-CNT": "enumeration",
     "HET-ALG2": "enumeration",
-    "HET-FIG8": "enumeration",
+    "HET-FIG8": "arithmetic",
     "HET-LEM2": "enumeration",
 }
 GROUPS = range(2, 17)
@@ -67,12 +72,20 @@ def prove(report: Report) -> dict[str, Finding]:
         pairs.add({"G": G}, max(together) <= 1)
         report.check(set(together) == {1}, f"(a) each two columns share a number once: G = {G}")
         where.add({"G": G}, all(alone(row) in allowed(G, at) for at, row in enumerate(table)))
+        met = all(
+            table[divmod(g + h - 1, G)[1]][g] == table[divmod(g + h - 1, G)[1]][h] for g, h in combinations(range(G), 2)
+        )
+        lone = all(table[divmod(2 * g - 1, G)[1]][g] == ALONE for g in range(G))
+        report.agree(("HET-P1", "HET-P2"), "arithmetic", met and lone, f"rows g + h - 1 and 2g - 1 modulo G: G = {G}")
+        doubled = all(len(alone(row)) == twice(G, at) for at, row in enumerate(table))
+        report.agree("HET-P3", "arithmetic", doubled, f"as many * as 2a = l + 1 has solutions: G = {G}")
+    by_sums(report)
     report.say(f"algorithm 1 for G = 2 to 16: the closed form in {closed.held} of {closed.cases}")
     return {
         "HET-ALG1": Finding(closed.verdict, "in row l, g is with l + 1 - g modulo G", closed.against),
         "HET-FIG2": figure(printed(segments.algorithm_1(5)), FIGURE_2),
         "HET-FIG7": figure(printed(segments.algorithm_1(6)), FIGURE_7),
-        "HET-TAB2": table_2(),
+        "HET-TAB2": table_2(report),
         "HET-EX4": example_4(),
         "HET-P1": Finding(stars.verdict, "one * in each column", stars.against),
         "HET-P2": Finding(pairs.verdict, "exactly one row", pairs.against),
@@ -81,6 +94,25 @@ def prove(report: Report) -> dict[str, Finding]:
         **subgroups(report),
         "HET-FIG8": Finding("confirmed" if named((1, 2, 2)) == FIGURE_8 else "refuted", "L = (1, 2, 2)"),
     }
+
+
+def twice(G: int, row: int) -> int:
+    """Return how many a modulo G have 2a = row + 1: gcd(2, G) of them, if that divides row + 1."""
+    common = gcd(2, G)
+    return 0 if divmod(row + 1, common)[1] else common
+
+
+def by_sums(report: Report) -> None:
+    """Decide the counts of (c) by adding up, and print the closed form of (a) beside the figures."""
+    sympy = package("sympy")
+    G, g, h = sympy.symbols("G g h", integer=True, positive=True)
+    used = (G - g) + sympy.summation(1, (h, g + 1, G - 1))
+    counted = sympy.expand(used - (2 * (G - g) - 1)) == 0
+    whole = sympy.expand(sympy.summation(2 * (G - g) - 1, (g, 0, G - 1)) - G**2) == 0
+    report.agree(("HET-CNT", "HET-LEM2"), "symbolic", counted and whole, "G - g segments of g, one of each later group")
+    for claim, figure, size in (("HET-FIG2", FIGURE_2, 5), ("HET-FIG7", FIGURE_7, 6)):
+        closed = printed(segments.entries(segments.cyclic(size)))
+        report.agree(claim, "enumeration", closed == figure, "the closed form gives the figure as well")
 
 
 def written_once(G: int) -> bool:
@@ -106,8 +138,11 @@ def figure(found: str, wanted: str) -> Finding:
     return Finding("confirmed" if found == wanted else "refuted", found)
 
 
-def table_2() -> Finding:
+def table_2(report: Report) -> Finding:
     """Decide with whom group 0 of five sums each segment."""
+    rows = segments.algorithm_1(5)
+    partners = [[g for g in range(1, 5) if row[g] == row[0] != ALONE] for row in rows]
+    report.agree("HET-TAB2", "enumeration", partners == [[1], [2], [3], [4], []], "as the loops of algorithm 1 have it")
     cells = [next(cell for cell in row if 0 in cell) for row in segments.cyclic(5)]
     wanted = [(0, 1), (0, 2), (0, 3), (0, 4), (0,)]
     return Finding("confirmed" if cells == wanted else "refuted", f"group 0 is in the cells {cells}")
@@ -165,13 +200,34 @@ def subgroups(report: Report) -> dict[str, Finding]:
             total = [sum(row[j] for row in counts) for j in range(sum(L))]
             rule = [2 * (sum(L) - j) - 1 for j in range(sum(L))]
             counted.add({"L": list(L), "matrix": name}, total == rule and counts == expected(sum(L)))
+    delta = segments.inference_robustness(cells_of(segments.algorithm_2((3,), lambda d: 0))).value
+    report.check(delta == Fraction(1, 3), "(d) as printed three subgroups of one group have delta 1/3, and not 2/3")
     report.check(as_printed.exact, "(d) right exactly when no group has more than two subgroups")
     report.say(f"algorithm 2 as printed is right for {as_printed.held} of {as_printed.cases} L, with d for all")
     numbers = {"L": as_printed.cases, "as printed": as_printed.held, "from d": as_printed.cases}
+    expected_counts = [sum(most**groups for groups in range(1, 5)) - 1 for most in (4, 2)]
+    report.agree(
+        "HET-ALG2", "arithmetic", expected_counts == [as_printed.cases, as_printed.held], "all L, and L of 1 and 2"
+    )
     return {
         "HET-ALG2": Finding(as_printed.verdict, "s must start from d", as_printed.against, numbers),
         "HET-LEM2": Finding(counted.verdict, "2(Z - j) - 1 segments of subgroups are of subgroup j", counted.against),
     }
+
+
+def cells_of(table: Table) -> Matrix:
+    """Return the cells that the entries of a matrix name."""
+    return tuple(
+        tuple(
+            sorted(
+                {
+                    (z,) if entry == ALONE else tuple(y for y in range(len(row)) if row[y] == entry)
+                    for z, entry in enumerate(row)
+                }
+            )
+        )
+        for row in table
+    )
 
 
 def named(L: tuple[int, ...]) -> list[list[tuple[int, int] | None]]:

@@ -8,7 +8,12 @@ is alone once: a cell of two subgroups with one survivor has one subgroup with o
 (d) In SecAgg, which ends only with t survivors, nobody has: the probability is 0. In HeteroSAg it is not, and for fixed
 n and p it grows to 1 with the number of subgroups, unless users refuse such rounds (HSA-17, HSA-18).
 
-Idea. Every set of survivors is counted, with fractions.
+(e) (12) goes to 0 with p, for subgroups of two users or more, and as n grows, for every p below 1. It need not fall at
+once: from n to n + 1 it grows as long as p > n/(n + 1).
+
+Idea. Every set of survivors is counted, with fractions, for up to five subgroups of two to four users and p = 1/10,
+1/3 and 3/4; for others since users, and so subgroups, drop out independently. With a symbol for p the same counts are
+polynomials.
 """
 
 from __future__ import annotations
@@ -18,13 +23,14 @@ from fractions import Fraction
 from itertools import product
 
 from secagg_spec.arithmetic import segments
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy import heterosag_odds as odds
 
 CLAIMS = {
-    "HET-THM3": "enumeration",
-    "HET-REM5": "enumeration",
-    "HET-TAB3D": "enumeration",
+    "HET-THM3": "expectation",
+    "HET-REM5": "arithmetic",
+    "HET-TAB3D": "expectation",
+    "HET-REM5L": "symbolic",
 }
 SIZES = ((1, 2), (2, 2), (3, 2), (4, 2), (3, 3), (2, 4), (5, 2))
 CHANCES = (Fraction(1, 10), Fraction(1, 3), Fraction(3, 4))
@@ -33,6 +39,26 @@ CHANCES = (Fraction(1, 10), Fraction(1, 3), Fraction(3, 4))
 def formula(n: int, p: Fraction) -> Fraction:
     """Return (12) of the paper."""
     return n * (1 - p) * p ** (n - 1)
+
+
+def polynomials(report: Report) -> Finding:
+    """Decide (a), (b) and (e) for all p, and the limit of (d)."""
+    sympy = package("sympy")
+    p, n, Z = sympy.Symbol("p", positive=True), sympy.Symbol("n", positive=True), sympy.Symbol("Z")
+    for subgroups, users in ((1, 2), (2, 2), (3, 2), (2, 3), (2, 4)):
+        chance = sum(odds for counts, odds in fates(subgroups, users, p) if 1 in counts)
+        left = sympy.expand(chance - (1 - (1 - formula(users, p)) ** subgroups))
+        report.agree("HET-THM3", "symbolic", left == 0, f"(b) for all p: Z = {subgroups}, n = {users}")
+    grown = sympy.limit(1 - sympy.Rational(1, 2) ** Z, Z, sympy.oo) == 1
+    report.agree("HET-TAB3D", "symbolic", grown, "(d) 1 - (1 - q)^Z goes to 1")
+    ratio = sympy.simplify(formula(n + 1, p) / formula(n, p) - p * (n + 1) / n) == 0
+    report.check(ratio, "(e) from n to n + 1 the quotient is p (n + 1)/n, which goes to p")
+    rare = [sympy.limit(formula(users, p), p, 0) for users in range(1, 9)]
+    report.check(rare == [1, *[0] * 7], "(e) with p, for two users or more")
+    many = [sympy.limit(formula(n, sympy.Rational(*given)), n, sympy.oo) for given in ((1, 10), (1, 2), (99, 100))]
+    numeric = formula(2000, Fraction(99, 100)) < Fraction(1, 10**6) < formula(100, Fraction(99, 100))
+    report.agree("HET-REM5L", "arithmetic", numeric, "(e) for p = 99/100 it is small for 2000 users, not for 100")
+    return Finding("confirmed" if many == [0, 0, 0] else "refuted", "it goes to 0, for two users or more in a subgroup")
 
 
 def fates(Z: int, n: int, p: Fraction) -> Iterator[tuple[list[int], Fraction]]:
@@ -70,14 +96,17 @@ def prove(report: Report) -> dict[str, Finding]:
             "it is the probability for one given subgroup",
             any_of_them.against,
         ),
-        "HET-REM5": remark(),
+        "HET-REM5": remark(report),
+        "HET-REM5L": polynomials(report),
         "HET-TAB3D": breach(report),
     }
 
 
-def remark() -> Finding:
+def remark(report: Report) -> Finding:
     """Decide the number of remark 5: n = 8 and p = 0.1."""
     exact = formula(8, Fraction(1, 10))
+    counted = sum(chance for counts, chance in fates(1, 8, Fraction(1, 10)) if counts == [1])
+    report.agree("HET-REM5", "enumeration", counted == Fraction(72, 10**8), "all 256 sets of survivors of eight users")
     numbers = {"given": str(exact), "any of 20": f"{float(1 - (1 - exact) ** 20):.3g}"}
     return Finding("confirmed" if exact == Fraction("7.2e-7") else "refuted", "72/10^8 exactly", numbers=numbers)
 

@@ -14,7 +14,9 @@ modulus took away, R_i or 0.
 (g) In general it is distorted exactly when the overflows do not add up to 0 modulo D; where each R_i is a multiple of D
     it never is. So the failure comes from a modulus that D does not divide, and not from overflows.
 
-Idea. All cases are counted, with fractions of the modulus as they are.
+Idea. All cases are counted, with fractions of the modulus as they are. (g) holds in general: each message is x_i + Z_i
+less its overflow, and the masks add up to 0. It is run for three users with two levels, moduli from 2 to 6, and D
+from 4 to 6.
 """
 
 from __future__ import annotations
@@ -23,14 +25,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import product
 
+import numpy as np
+
+from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {
     "HET-EX1A": "enumeration",
-    "HET-EX1B": "enumeration",
-    "HET-EX1C": "enumeration",
+    "HET-EX1B": "arithmetic",
+    "HET-EX1C": "arithmetic",
     "HET-EX2A": "enumeration",
-    "HET-EX2B": "enumeration",
+    "HET-EX2B": "arithmetic",
     "HET-EX2C": "enumeration",
 }
 MODULI, LEVELS, D = (2, 6, 6), (2, 3, 3), 6
@@ -78,6 +84,11 @@ def one_modulus(report: Report) -> Finding:
         says_nothing[R] = all(len(counted) == 2 * R and len(set(counted.values())) == 1 for counted in seen)
     report.say(f"one modulus: exact in {sum(exact[3])} of {len(exact[3])} cases with R = 3")
     report.check(exact[2].count(False) == 2, "(a) modulo 2 the inputs (1, 1) have a wrong sum, with each mask")
+    ring = Ring(3)
+    messages = np.array([[1, 0, 1], [0, 1, 2]], dtype=np.uint64)
+    hidden = all(decide(ring, row[None, :2], row[None, 2:], messages[:0, :2]).private for row in messages)
+    cancel = ring.sum(messages).tolist() == [1, 1, 0]
+    report.agree("HET-EX1A", "matrices", hidden and cancel, "x_1 + Z and x_2 - Z: Z cancels, and hides each message")
     holds = all(exact[3]) and says_nothing[3]
     return Finding("confirmed" if holds else "refuted", "R = 3 holds all sums", None, {"cases": len(exact[3])})
 
@@ -104,6 +115,7 @@ def table(report: Report) -> Finding:
     counts = [Counter(masks[i] for masks in found) for i in range(3)]
     uniform = all(len(count) == R and len(set(count.values())) == 1 for count, R in zip(counts, MODULI, strict=True))
     report.say(f"table 1: {len(found)} triples, uniform in each place: {uniform}")
+    report.agree("HET-EX2A", "arithmetic", len(found) == 2 * 6 * 6 // 6, "one triple in six has the sum 0")
     verdict = "confirmed" if found == TABLE_1 and uniform else "refuted"
     return Finding(verdict, "all triples with the sum 0 modulo 6", None, {"triples": len(found)})
 
@@ -127,6 +139,8 @@ def overflow(report: Report) -> Finding:
     report.say(f"{tally.cases} cases: an overflow in {over}, a distorted sum in {wrong}")
     others(report)
     numbers = {"cases": tally.cases, "with an overflow": over, "distorted": wrong}
+    one_in_four = wrong == 2 * 3 * 3 * len(TABLE_1) // 4
+    report.agree("HET-EX2C", "arithmetic", one_in_four, "x_1 = Z_1 = 1, a quarter of all, are distorted")
     return Finding(tally.verdict, "only an overflow of user 1 distorts", tally.against, numbers)
 
 

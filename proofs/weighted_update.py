@@ -89,7 +89,7 @@ def drawn(report: Report) -> None:
 def recovery(report: Report) -> dict[str, Finding]:
     """Decide (a) and (b), by readings: which of them holds in every case."""
     c_l, q, s = 4, 2**31 - 1, (Fraction(1), Fraction(1, 3))
-    updates = [Fraction(k, 8) for k in range(-5, 6)]
+    updates = sorted((Fraction(k, 8) for k in range(-5, 6)), key=lambda x: (abs(x), -x))
     readings = {"real": Tally(), "quantised": Tally()}
     divisors = {"Q_c(s)": Tally(), "c Q_c(s)": Tally(), "s": Tally()}
     factors = set()
@@ -133,8 +133,8 @@ def _by_reading(tallies: dict[str, Tally]) -> str:
 
 def range_of_sums(report: Report) -> Finding:
     """Decide (c) for all weights up to 4 and all updates between -7 and 7, for two users and q = 31."""
-    tally = Tally()
-    for weights, updates in product(product((1, 2, 3, 4, 0), repeat=2), product(range(-7, 8), repeat=2)):
+    tally, small_first = Tally(), sorted(range(-7, 8), key=lambda v: (abs(v), -v))
+    for weights, updates in product(product((1, 2, 3, 4, 0), repeat=2), product(small_first, repeat=2)):
         exact = sum(w * v for w, v in zip(weights, updates, strict=True))
         holds = sum(weights) > 0 and recovered(weights, updates, Q) == exact
         fits = sum(weights) > 0 and -(Q + 1) // 2 <= exact <= (Q - 3) // 2

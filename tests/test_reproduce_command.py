@@ -161,6 +161,19 @@ def test_all_stands_for_every_experiment(
     assert "toy-fails: 1 of 6" in err
 
 
+def test_all_leaves_out_what_has_no_such_preset_and_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "MODULES", dict.fromkeys(("toy-fails", "toy"), toy.MODULE))
+    code, out, _ = call(capsys, "all", "--preset", "tiny", "--jobs", "1", "--out", str(tmp_path))
+    assert out.splitlines()[0] == "without a preset tiny, and left out: toy-fails"
+    assert code == 0
+    assert not (tmp_path / "toy-fails").exists()
+    code, out, err = call(capsys, "all", "--preset", "paper", "--out", str(tmp_path))
+    assert (code, out) == (2, "")
+    assert "preset of toy-fails = 'paper'" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

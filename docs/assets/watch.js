@@ -49,7 +49,8 @@
   function told({ protocol, moment }) {
     const text = protocol.texts[moment.key];
     const other = (moment.happened ?? []).find((name) => name in text);
-    return { heading: text.heading, text: other ? text[other] : text.text, clauses: text.clauses };
+    const heading = (moment.happened ?? []).includes("ended") ? protocol.ended : text.heading;
+    return { heading, text: other ? text[other] : text.text, clauses: text.clauses };
   }
 
   function gone({ run }) {
@@ -176,7 +177,8 @@
   function sums({ moment }) {
     const cards = (moment.additions ?? []).map(card);
     if (!cards.length) return [];
-    return [make("h4", {}, "Add it up"), make("div", { class: "watch-cards" }, ...cards)];
+    const how = "Add each column, as on a clock: what reaches the modulus starts again at 0.";
+    return [make("h4", {}, "Add it up"), make("p", { class: "watch-names" }, how), make("div", { class: "watch-cards" }, ...cards)];
   }
 
   function card({ modulus, terms, result, about }) {
@@ -299,12 +301,12 @@
       make("h3", {}, heading),
       make("p", {}, text, " ", make("span", { class: "watch-clauses" }, "(", ...links, ")")),
       ...absent,
+      updates(shown),
       picture(shown),
       ...outcome(shown),
       knowledge(shown),
       ...sums(shown),
       ...drawn(shown),
-      updates(shown),
       make("p", { class: "watch-names" }, ...symbols(protocol.names)),
       ...messages(shown),
       make("p", { class: "watch-names" }, make("a", { href: protocol.page }, `The text of ${protocol.title}`)),

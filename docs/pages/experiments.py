@@ -35,9 +35,10 @@ def write_experiments(out: Path) -> None:
 def _experiments_head() -> str:
     how, text = (relative(page, EXPERIMENTS) for page in ("how-to/reproduce-a-figure.md", "spec/experiments.md"))
     return (
-        "# Experiments\n\nEvery figure and table of the papers, what stands for it here, and what it gave. A statement "
-        "of a paper is an inequality with a bound that was fixed before the run; its verdict is that of the 95 % "
-        f"interval over seeds ([the text]({text}#6-statements-and-verdicts)). [Run one yourself]({how}).\n"
+        "# Experiments\n\nEvery figure and table of the papers, and each theorem that is run: what stands for it here, "
+        "and what it gave. A statement of a paper is an inequality with a bound that was fixed before the run; its "
+        f"verdict is that of the 95 % interval over seeds ([the text]({text}#6-statements-and-verdicts)). "
+        f"[Run one yourself]({how}).\n"
     )
 
 

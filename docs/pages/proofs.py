@@ -98,7 +98,7 @@ def _claim_row(name: str, book: Ledger, page: str) -> str:
 
 def _tested(proof: Proof) -> str:
     count = falsified()[proof.name]
-    return f"{count} falsified {'copy' if count == 1 else 'copies'} of it {'is' if count == 1 else 'are'} seen to fail."
+    return f"It is tested on {count} falsified {'copy' if count == 1 else 'copies'}, which must fail: `make proofs`."
 
 
 @functools.cache

@@ -27,6 +27,7 @@ DATA = "assets/watch-data.js"
 PLACE = "<!-- rounds -->"
 TEXTS = Path(__file__).with_suffix(".toml")
 UP = "../../"
+ENDED = "Too few are left: there is no sum"
 
 
 def write(out: Path) -> None:
@@ -65,7 +66,8 @@ def texts() -> Mapping[str, Any]:
 def said(protocol: str, moment: Moment) -> tuple[str, str]:
     """Return the heading and the text of a moment."""
     told = texts()[protocol]["moments"][moment.key]
-    return told["heading"], next((told[name] for name in moment.happened if name in told), told["text"])
+    heading = ENDED if "ended" in moment.happened else told["heading"]
+    return heading, next((told[name] for name in moment.happened if name in told), told["text"])
 
 
 def _address(clause: str) -> str:
@@ -92,6 +94,7 @@ def _protocol(protocol: str, told: Mapping[str, Any]) -> dict[str, Any]:
         "title": told["title"],
         "page": page,
         "names": told["names"],
+        "ended": ENDED,
         "texts": moments,
         "runs": runs,
     }

@@ -53,8 +53,12 @@ def add_parser(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all")
-    add("--list", action="store_true", help="show every figure and table of the papers, and what stands for it")
+    add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all that have the preset")
+    add(
+        "--list",
+        action="store_true",
+        help="show every figure and table, and each theorem that is run, and what stands for it",
+    )
     add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)}; some have more (default)")
     add("--data-dir", type=Path, metavar="DIR", help="a folder with data sets (the variable SECAGG_SPEC_DATA)")
     add("--out", type=Path, default=Path("reproduced"), metavar="DIR", help="write results there (reproduced)")
@@ -104,8 +108,13 @@ class _Plan:
 def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
     """Return what is asked for; whatever cannot be run is refused before anything is."""
     _refuse(options)
-    names = _names(options.name)
-    return tuple(_plan(catalogue.load(name), options) for name in names)
+    named = [catalogue.load(name) for name in _names(options.name)]
+    chosen = [one for one in named if options.name != ["all"] or options.preset in one.presets]
+    plans = tuple(_plan(one, options) for one in chosen or named)
+    left_out = [one.name for one in named if one not in chosen]
+    if left_out:
+        print(f"without a preset {options.preset}, and left out: {', '.join(left_out)}", flush=True)
+    return plans
 
 
 def _names(given: Sequence[str]) -> tuple[str, ...]:

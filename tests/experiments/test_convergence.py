@@ -22,6 +22,7 @@ from secagg_spec.experiments import (
     multi_round_theorem2,
     runs,
 )
+from secagg_spec.experiments.aggregators_cells import HeteroSAg
 from secagg_spec.experiments.convergence import Largest, Local, Users, Watch
 from secagg_spec.experiments.experiment import Context, Data, Result
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
@@ -227,7 +228,7 @@ def test_a_run_of_heterosag_is_gradient_descent_with_the_mean_of_the_quantised_g
     for number in (0, 1):
         local = Local(users, Largest.of(users, 1), 1, lambda at: 1.0)
         gradients = local.updates(range(15), np.tile(best, (15, 1)), number)
-        aggregator = heterosag_theorem2.HeteroSAg({**cell["aggregator"], "every": 0}, 15, 650, cell["seed"])
+        aggregator = HeteroSAg({**cell["aggregator"], "every": 0}, 15, 650, cell["seed"])
         mean = aggregator.aggregate(gradients, [1] * 15, users=range(15), round=number).mean
         model = best - mean / found["constants"]["L"]
         expected.append(users.problem.loss(model, users.whole) - users.problem.loss(best, users.whole))

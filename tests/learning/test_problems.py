@@ -129,7 +129,7 @@ def test_the_first_models() -> None:
 
 
 def test_samples_as_points() -> None:
-    samples = Samples(np.arange(12, dtype=np.float32).reshape(3, 1, 2, 2) / 12, np.array([2, 0, 1]))
+    samples = Samples((np.arange(12) / 12).astype(np.float32).reshape(3, 1, 2, 2), np.array([2, 0, 1]))
     of = Points.of(samples, np.array([2, 0]))
     assert np.allclose(of.x, [[8 / 12, 9 / 12, 10 / 12, 11 / 12, 1], [0, 1 / 12, 2 / 12, 3 / 12, 1]])
     assert of.y.tolist() == [1, 2]

@@ -152,7 +152,7 @@ def counted(rule: Timeouts, situation: Situation, R: int) -> float:
     """
     epoch = Epoch(Ring(R), rule, situation)
     view = epoch.view(())
-    known = {epoch.space.symbols[n] for n in view.known()}
+    known = {symbol for symbol, seen in zip(epoch.space.symbols, view.known(), strict=True) if seen}
     free = [symbol for symbol in epoch.space.symbols if symbol not in known]
     values = every_vector(R, len(free))
     column = dict(zip(free, values, strict=True))

@@ -10,6 +10,8 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import product
 from types import ModuleType
 from typing import Any
 
@@ -971,6 +973,25 @@ def spoiled_entry(value: dict[Any, Any], key: Any) -> st.SearchStrategy[Any]:
     return changed | added | st.just(without)
 
 
+@cache
+def spoiled_argument(name: str, argument: str) -> st.SearchStrategy[Any]:
+    """What an argument of a call may be replaced by; made once, since each strategy is checked anew."""
+    return spoiled(CALLS[name].arguments[argument])
+
+
+@cache
+def called(name: str) -> Call:
+    """A call that was made once as it is valid: a channel keeps from then on which secrets were agreed on."""
+    CALLS[name]()
+    return CALLS[name]
+
+
+@cache
+def some_arguments(name: str) -> st.SearchStrategy[set[str]]:
+    """One or two arguments of a call."""
+    return st.sets(st.sampled_from(sorted(CALLS[name].arguments)), min_size=1, max_size=2)
+
+
 def shown(value: Any) -> str:
     """A value as a refusal shows it: short ones as they are, long ones cut, huge integers by their size."""
     if isinstance(value, int) and value.bit_length() > 256:
@@ -1009,9 +1030,8 @@ def judge(error: Exception, call: Call) -> None:
 @pytest.mark.parametrize("name", CALLS)
 @given(data=st.data())
 def test_only_errors_of_the_library_come_out(name: str, data: st.DataObject) -> None:
-    call = CALLS[name]
-    changed = data.draw(st.sets(st.sampled_from(sorted(call.arguments)), min_size=1, max_size=2))
-    refuse_or_return(call, {argument: data.draw(spoiled(call.arguments[argument])) for argument in sorted(changed)})
+    chosen = sorted(data.draw(some_arguments(name)))
+    refuse_or_return(CALLS[name], {argument: data.draw(spoiled_argument(name, argument)) for argument in chosen})
 
 
 @pytest.mark.requirement("ERR-01")
@@ -1019,29 +1039,26 @@ def test_only_errors_of_the_library_come_out(name: str, data: st.DataObject) -> 
 @pytest.mark.parametrize("name", CALLS)
 @given(data=st.data())
 def test_refused_calls_leave_their_arguments_alone(name: str, data: st.DataObject) -> None:
-    call = CALLS[name]
+    call = called(name)
     argument = data.draw(st.sampled_from(sorted(call.arguments)))
-    changed = {**call.arguments, argument: data.draw(spoiled(call.arguments[argument]))}
+    changed = {**call.arguments, argument: data.draw(spoiled_argument(name, argument))}
     before = snapshot([changed, call.fixed])
     refuse_or_return(call, changed)
     assert snapshot([changed, call.fixed]) == before
 
 
-def sweep() -> Iterator[tuple[str, str, Any]]:
-    """Every argument of every call with every piece of nonsense."""
-    for name, call in CALLS.items():
-        for argument in call.arguments:
-            for value in (*NUMBERS, *OTHERS, *ARRAYS):
-                if not call.takes_long(argument, value):
-                    yield name, argument, value
+def sweep(call: Call) -> Iterator[tuple[str, Any]]:
+    """Every argument of a call with every piece of nonsense."""
+    for argument, value in product(call.arguments, (*NUMBERS, *OTHERS, *ARRAYS)):
+        if not call.takes_long(argument, value):
+            yield argument, value
 
 
 @pytest.mark.requirement("ERR-02")
 @pytest.mark.parametrize("name", CALLS)
 def test_every_argument_with_every_nonsense(name: str) -> None:
-    for call, argument, value in sweep():
-        if call == name:
-            refuse_or_return(CALLS[call], {argument: value})
+    for argument, value in sweep(CALLS[name]):
+        refuse_or_return(CALLS[name], {argument: value})
 
 
 # ------------------------------------------------------------------------------------------- what exactly is refused

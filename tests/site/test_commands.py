@@ -93,6 +93,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program(folder / "wrong", *reference, "--mutant", "mask-is-subtracted")
     program(folder / "other", *reference, "--mutant", "masks-are-all-added")
     (folder / "quiet.py").write_text(QUIET, encoding="utf-8")
+    tutorial = (ROOT / "docs" / "tutorials" / "first-adapter.md").read_text(encoding="utf-8")
+    (folder / "adapter.py").write_text(re.findall(r"^```python\b[^\n]*\n(.*?)^```$", tutorial, re.M | re.S)[0], "utf-8")
     shutil.copytree(TARGETS / "node", folder, dirs_exist_ok=True)
     shutil.copytree(ROOT / "docs" / "assets", folder / "docs" / "assets")
     (folder / "log.csv").write_text("round,users\n0,1 2 3\n1,1 2 3\n", encoding="utf-8")

@@ -23,6 +23,7 @@ HEAD = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Watch</title>'
     '<link rel="icon" href="data:,"></head>'
 )
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8").strip()
 STATIC = "#watch-static:not([hidden]) section li"
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39}
 
@@ -145,6 +146,14 @@ def test_the_stepper_goes_to_the_end_of_every_run_by_keys(
             assert bool(seen["outcome"]) == (at == len(made.moments) - 1)
             window.press("ArrowRight", KEYS["ArrowRight"])
         assert window.run("document.querySelectorAll('#watch button')[1].disabled") is True
+        assert window.run(f"({CONTRAST})('#watch *')") == []
+
+
+def test_an_update_that_is_known_is_said_to_be(page: str, window: Browser) -> None:
+    window.open(f"{page}#watch-multi-round.without.4")
+    said = window.run("document.querySelector('#watch .watch-known').textContent")
+    assert "The update of user 5 is no longer hidden." in said
+    assert "anything of the update of user 0, 1, 2, 3, 4, 6, 7 or 8 by itself" in said
 
 
 def choose(window: Browser, at: int, value: int) -> None:

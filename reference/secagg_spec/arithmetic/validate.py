@@ -181,6 +181,8 @@ def sequence(name: str, value: object, of: str) -> Sequence[Any]:
     ParameterError
         It is not.
     """
+    if isinstance(value, (list, tuple)):  # most are; whether something is a Sequence takes long to find out
+        return value
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes, bytearray, memoryview)):
         raise ParameterError(name, _kind(value), f"a sequence of {of}")
     return value
@@ -207,6 +209,8 @@ def array_shape(name: str, value: NDArray[Any], shape: tuple[int | None, ...]) -
     LengthMismatch
         The number of axes or the length of one differs (MOD-07).
     """
+    if value.shape == shape:
+        return
     fits = value.ndim == len(shape) and all(want in (None, got) for want, got in zip(shape, value.shape, strict=True))
     if not fits:
         wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.privacy.probe import AffineMap
 from secagg_spec.privacy.verdict import Verdict, decide
 
@@ -123,9 +123,9 @@ class Forms:
         """Return one of the forms."""
         return Forms(self.symbols, self.matrix[index : index + 1])
 
-    def without(self, known: NDArray[np.intp]) -> Forms:
-        """Return the forms without the terms of known symbols."""
-        kept = ~np.isin(self.symbols, known)
+    def without(self, known: BoolArray) -> Forms:
+        """Return the forms without the terms of known symbols; `known` has one truth value for each symbol."""
+        kept = ~known[self.symbols]
         return Forms(self.symbols[kept], self.matrix[:, kept])
 
 
@@ -210,8 +210,8 @@ class View:
         """Add seeds, keys or shares of them to the view."""
         self._revealed.update(tokens)
 
-    def known(self) -> NDArray[np.intp]:
-        """Return the symbols that the coalition knows: its own, and PRG outputs of known seeds.
+    def known(self) -> BoolArray:
+        """Return of each symbol whether the coalition knows it: its own, and PRG outputs of known seeds.
 
         They are rows of the view, each a single symbol. Such a row takes its column out of every other, so that the
         columns are left out of the system instead.
@@ -223,7 +223,7 @@ class View:
                 return symbol.derivation.seed in tokens
             return symbol.user in self.coalition
 
-        return np.array([n for n, symbol in enumerate(self.space.symbols) if is_known(symbol)], dtype=np.intp)
+        return np.array([is_known(symbol) for symbol in self.space.symbols], dtype=bool)
 
     def decide(self, *allowed: Forms) -> Verdict:
         """Return what the view determines beyond the allowed forms of secrets and the coalition's own.

@@ -287,15 +287,16 @@ def _restored(
 ) -> _State:
     """Return what is made of stored data; whatever is wrong with it is the caller's fault."""
     validate.mapping("data", data)
-    if data.get("format") != format:
-        raise ParameterError("format", data.get("format"), format)
+    given = data.get("format")
+    if not isinstance(given, str) or given != format:
+        raise ParameterError("format", given, format)
     try:
         state = make()
         _check_whole(data, store(state))
         return state
     except ParameterError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, ProtocolError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
         raise ParameterError("data", repr(error), "the state of a party as it was stored") from error
 
 

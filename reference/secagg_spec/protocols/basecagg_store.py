@@ -63,13 +63,14 @@ def restore(data: Mapping[str, Any], kind: type[Parameters] = Parameters) -> Ser
         It is not what `store` gives.
     """
     validate.mapping("data", data)
-    if data.get("format") != FORMAT:
-        raise ParameterError("format", data.get("format"), FORMAT)
+    given = data.get("format")
+    if not isinstance(given, str) or given != FORMAT:
+        raise ParameterError("format", given, FORMAT)
     try:
         return _restored(data, kind)
     except ParameterError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, Malformed) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, Malformed) as error:
         raise ParameterError("data", repr(error), "the state of a server as it was stored") from error
 
 

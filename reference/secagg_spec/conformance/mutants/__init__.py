@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -63,6 +64,7 @@ class Mutant:
 REGISTRY: dict[str, Mutant] = {}
 _CACHING = tuple(f"secagg_spec.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
 """The packages whose functions may keep results."""
+_Cached = type(cache(lambda: None))
 
 
 def mutant(
@@ -145,13 +147,11 @@ def forget() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith(_CACHING):
             for value in list(vars(module).values()):
-                getattr(value, "cache_clear", _nothing)()
+                if isinstance(value, _Cached):
+                    value.cache_clear()
 
 
-def _nothing() -> None:
-    """Do nothing: what is no cache has nothing to forget."""
-
-
+@cache
 def load() -> dict[str, Mutant]:
     """Import every module of this package and return the registry."""
     for module in pkgutil.iter_modules(__path__):
@@ -190,8 +190,7 @@ def _places(target: str) -> Iterator[tuple[Any, str]]:
         return
     right = getattr(module, attribute)
     yield module, attribute
-    for other in list(sys.modules.values()):
-        name = getattr(other, "__name__", "")
+    for name, other in list(sys.modules.items()):
         if not name.startswith("secagg_spec.") or ".conformance" in name:
             continue
         if other is not module and getattr(other, attribute, None) is right:

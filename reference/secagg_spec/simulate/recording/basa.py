@@ -27,6 +27,7 @@ EPOCH = 1
 _STALE = 3
 """The user whose update started from the model of the epoch before."""
 UPLOAD, FREE, SKIP, LATELY = "upload", "free", "skip", "late"
+_OFFERING = ("request", "offer", "assign", "fetch", "issue")
 RUNS: Mapping[str, tuple[tuple[int, str], ...]] = {
     "nobody": ((2, UPLOAD), (0, UPLOAD), (3, UPLOAD)),
     "free": ((2, UPLOAD), (0, FREE), (5, UPLOAD), (3, UPLOAD)),
@@ -96,16 +97,9 @@ class BASA:
     # Moments.
 
     def _since(self, before: int, what: str, colluder: int, ended: str = "") -> Iterator[Moment]:
-        """Yield the moments since a step: of a visit the way to the key and what follows, else one for all steps."""
-        events = list(self.run.transcript[before:])
-        cut = [at for at, event in enumerate(events) if event.step.phase in ("issue", "upload", "expire")]
-        parts = [("offer", events[: cut[0]]), (what, events[cut[0] :])] if cut else [(what, events)]
-        if len(cut) > 1 and events[cut[0]].step.phase == "issue":
-            parts = [("offer", events[: cut[0] + 1]), (what, events[cut[0] + 1 :])]
-        if what == "close" and not ended:
-            parts = [("close", events[:-1]), ("recover", events[-1:])]
+        """Yield the moments since a step."""
         at = before
-        for key, taken in parts:
+        for key, taken in _parts(what, list(self.run.transcript[before:]), bool(ended)):
             at += len(taken)
             moment = self._moment(key, taken, self.run.transcript[:at], colluder)
             yield replace(moment, happened=("ended",)) if ended else moment
@@ -189,6 +183,14 @@ class BASA:
         late = {user for user, what in self.turns if what == LATELY}
         senders = [m.sender for e in seen for m in e.sent if isinstance(m, PositionUpload)]
         return {user: LATE if user in late else ACCEPTED for user in senders}
+
+
+def _parts(what: str, events: Sequence[Event], ended: bool) -> list[tuple[str, Sequence[Event]]]:
+    """Cut the steps of a visit where the user has, or could have had, the key, and those of a close before the end."""
+    if what == "close":
+        return [("close", events)] if ended else [("close", events[:-1]), ("recover", events[-1:])]
+    offered = [event for event in events if event.step.phase in _OFFERING]
+    return [("offer", offered), (what, events[len(offered) :])] if offered else [(what, events)]
 
 
 def epoch_of(p: Parameters, seen: Sequence[Event], fates: Mapping[int, str]) -> Epoch:

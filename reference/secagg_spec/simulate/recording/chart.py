@@ -13,7 +13,7 @@ from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
 from secagg_spec.simulate.narration import counted, users_in_words
 from secagg_spec.simulate.recording.record import Moment, Parcel, Recording
 
-_COLUMN, _LEFT, _TOP, _ROW, _HEAD = 44, 26, 34, 32, 30
+_COLUMN, _WIDTH, _LEFT, _TOP, _ROW, _HEAD = 44, 290, 26, 34, 32, 30
 _HALO = "paint-order:stroke;stroke:var(--md-default-bg-color,transparent);stroke-width:3px"
 _NAMES = {SERVER: "server", AUTHORITY: "authority"}
 
@@ -38,7 +38,8 @@ def chart(recording: Recording, title: str) -> str:
     parties = [*range(recording.users), SERVER]
     if any(AUTHORITY in hop for line in lines for hop in line.hops):
         parties.append(AUTHORITY)
-    at = {party: _LEFT + _COLUMN * place + 14 * (party >= AUTHORITY) for place, party in enumerate(parties)}
+    column = min(_COLUMN, _WIDTH // recording.users)
+    at = {party: _LEFT + column * place + 14 * (party >= AUTHORITY) for place, party in enumerate(parties)}
     if AUTHORITY in at:
         at[AUTHORITY] += 22
     width, height = max(at.values()) + 40, _TOP + sum(line.height for line in lines) + 12
@@ -59,15 +60,16 @@ def chart(recording: Recording, title: str) -> str:
 
 
 def _lines(recording: Recording) -> Iterator[_Line]:
-    before = tuple(range(recording.users))
+    everybody = tuple(range(recording.users))
+    before = everybody
     for moment in recording.moments:
-        gone = sorted(set(before) - set(moment.present))
-        left = f", without {users_in_words(gone)}" if gone and not recording.protocol.startswith("multi") else ""
-        yield _Line(_phase(moment) + left, (), moment.present)
-        before = moment.present
+        present = everybody if recording.protocol == "multi-round" else moment.present
+        gone = sorted(set(before) - set(present))
+        yield _Line(_phase(moment) + (f", without {users_in_words(gone)}" if gone else ""), (), present)
+        before = present
         for sending in moment.sendings:
             for parcel in sending.parcels:
-                yield _Line(_told(parcel), tuple(parcel.hops(Role(sending.role))), moment.present)
+                yield _Line(_told(parcel), tuple(parcel.hops(Role(sending.role))), present)
 
 
 def _phase(moment: Moment) -> str:

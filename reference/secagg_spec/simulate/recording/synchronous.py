@@ -103,8 +103,15 @@ def _moments(scribe: Scribe, fate: Fate, colluder: int) -> Iterator[Moment]:
             tuple(scribe.values(step, events)),
             knowledge(scribe, seen, ()),
             knowledge(scribe, seen, (colluder,)),
-            ("ended",) if refused else ("dropped",) if gone else (),
+            ("ended",) if refused else _befell(scribe, fate, gone),
         )
+
+
+def _befell(scribe: Scribe, fate: Fate, gone: Collection[int]) -> tuple[str, ...]:
+    """Say that users dropped out, and whether all of them did so only in the last phase."""
+    last = scribe.network.table[-1].phase
+    after = set(gone) <= set(fate.dropouts.get(last, ()))
+    return () if not gone else ("after", "dropped") if after else ("dropped",)
 
 
 def knowledge(scribe: Scribe, seen: Sequence[Event], coalition: Collection[int]) -> Knowledge:
