@@ -182,5 +182,9 @@ def _told(claim: Claim, clauses: set[str], page: str) -> str:
     """Return one line: a claim, its verdict, what the paper says, what holds, and the clauses that follow from it."""
     name = f"[{claim.id}]({relative(ERRATA, page)}#{claim.id}){{ .mention }} {badge(claim.verdict)}"
     required = ", ".join(f"[{clause}](#{clause}){{ .mention }}" for clause in claim.clauses if clause in clauses)
-    instead = f" *Instead:* {escaped(claim.repair)}" if claim.repair else ""
-    return f"- {name} {escaped(claim.statement)} ({escaped(claim.place)}).{instead} See {required}."
+    instead = f" *Instead:* {_sentence(claim.repair)}" if claim.repair else ""
+    return f"- {name} {_sentence(claim.statement)} ({escaped(claim.place)}){instead} See {required}."
+
+
+def _sentence(words: str) -> str:
+    return escaped(words if words.endswith(".") else f"{words}.")

@@ -205,14 +205,15 @@ def rendered(name: str, rows: Sequence[Row], titles: Sequence[str]) -> str:
     if not kept:
         return f"<p><strong>{name}</strong></p>\n{told}"
     head = "".join(f'<th scope="col">{cell}</th>' for cell in ("change", name.lower(), *map(escape, titles)))
-    body = "\n".join(map(_row, kept))
-    return f"<p><strong>{name}</strong></p>\n{stacked(head, body)}\n{told}"
+    body = "\n".join(_row(row, titles) for row in kept)
+    return f"<p><strong>{name}</strong></p>\n{stacked(head, body)}\n{told}".rstrip()
 
 
-def _row(row: Row) -> str:
+def _row(row: Row, titles: Sequence[str]) -> str:
     sign = f'<td class="sign {row.kind}">{SIGNS[row.kind]} {row.kind}</td>'
-    cells = f"<td>{_cell(row.old, row.new, 'removed')}</td><td>{_cell(row.new, row.old, 'added')}</td>"
-    return f'<tr class="{row.kind}">{sign}<th scope="row"><code>{escape(row.name)}</code></th>{cells}</tr>'
+    told = (_cell(row.old, row.new, "removed"), _cell(row.new, row.old, "added"))
+    cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, told, strict=True))
+    return f'<tr class="{row.kind}">{sign}<th scope="row"><code>{escape(row.name)}</code></th>{"".join(cells)}</tr>'
 
 
 def _cell(pieces: Sequence[str], others: Sequence[str], kind: str) -> str:
