@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from docs.pages import (
-    annotations,
+    additions,
     api,
     claims,
     copies,
@@ -48,7 +48,7 @@ WRITERS = (
     targets.write_released,
     experiments.write_experiments,
     watch.write,
-    annotations.write,
+    additions.write,
 )
 
 

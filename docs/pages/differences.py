@@ -152,7 +152,8 @@ def compared(old: Cells, new: Cells, same: Mapping[str, str], *, ordered: bool =
     Where the order counts, a row that stands elsewhere is one that was removed and added.
     """
     before = {_renamed(name, same): (name, cells) for name, cells in old.items()}
-    keys = list(before) if ordered else [*(before.keys() - new.keys()), *(key for key in new if key in before)]
+    place = {key: at for at, key in enumerate(new)}
+    keys = list(before) if ordered else sorted(before, key=lambda key: place.get(key, -1))
     rows = []
     for tag, a, b, c, d in difflib.SequenceMatcher(None, keys, list(new), autojunk=False).get_opcodes():
         rows += [Row("removed", *before[key], ()) for key in keys[a:b] if tag != "equal"]
@@ -191,7 +192,7 @@ def block(change: Change) -> str:
     old, new = change.titles
     parts = "\n".join(rendered(name, rows, change.titles) for name, rows in tables(change).items())
     return (
-        f'<details class="difference" id="from-{change.old}-to-{change.new}">\n'
+        f'<details class="info difference" id="from-{change.old}-to-{change.new}">\n'
         f"<summary>What changes from {escape(old)} to {escape(new)}</summary>\n"
         f"<p>Computed from the tables of the two programs.</p>\n{parts}\n</details>"
     )
@@ -201,7 +202,7 @@ def rendered(name: str, rows: Sequence[Row], titles: Sequence[str]) -> str:
     """Return one table of a comparison; rows that did not change are only named."""
     kept = [row for row in rows if row.kind != "same"]
     same = [escape(row.name) for row in rows if row.kind == "same"]
-    told = f"<p>{SIGNS['same']} The same in both: {', '.join(same)}.</p>" if same else ""
+    told = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
     if not kept:
         return f"<p><strong>{name}</strong></p>\n{told}"
     head = "".join(f'<th scope="col">{cell}</th>' for cell in ("change", name.lower(), *map(escape, titles)))

@@ -25,7 +25,7 @@ def places() -> Mapping[str, Mapping[str, Sequence[str]]]:
 
 def excerpt(names: Sequence[str], page: str) -> list[str]:
     """Return the lines of a block that can be opened, with the source of some definitions."""
-    lines = [f'??? code "The reference does it so: {", ".join(map(_short, names))}"', ""]
+    lines = [f'??? example code "The reference does it so: {", ".join(map(_short, names))}"', ""]
     for name in names:
         lines += [f"    {_heading(name, page)}", "", "    ```python"]
         lines += [f"    {line}".rstrip() for line in source(name).splitlines()]

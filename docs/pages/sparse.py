@@ -24,7 +24,7 @@ def block() -> str:
     """Return the comparison as a block that can be opened, in HTML."""
     numbers = ", ".join(f"{name} = {getattr(SPARSE, name)}" for name in ("N", "D", "T", "t", "d"))
     return (
-        '<details class="difference" id="from-secagg-to-secagg-plus">\n'
+        '<details class="info difference" id="from-secagg-to-secagg-plus">\n'
         "<summary>What changes from SecAgg to SecAgg+</summary>\n"
         f"<p>The program is the same, and so are its {len(TABLE)} steps; what differs is the graph. Measured in two "
         f"rounds in which nobody drops out, with {numbers}.</p>\n{rendered('Quantities', rows(), TITLES)}\n</details>"

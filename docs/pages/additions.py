@@ -175,7 +175,7 @@ def _sections(text: Text) -> Iterator[tuple[int, set[str]]]:
 def erratum(claims: Sequence[Claim], clauses: set[str], page: str) -> list[str]:
     """Return the lines of a block that can be opened: what the papers have wrong about the clauses of a section."""
     title = f"Errata: {count(claims, 'claim')} of the papers about what is required here"
-    return [f'??? erratum "{title}"', "", *(f"    {_told(claim, clauses, page)}" for claim in claims), ""]
+    return [f'??? warning erratum "{title}"', "", *(f"    {_told(claim, clauses, page)}" for claim in claims), ""]
 
 
 def _told(claim: Claim, clauses: set[str], page: str) -> str:
