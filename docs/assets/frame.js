@@ -13,10 +13,20 @@
     waiting = setTimeout(reach, 50);
   }
 
-  new MutationObserver(soon).observe(document.querySelector(".md-content") ?? document.body, {
+  // The theme takes from code what lets keys reach it; it is given back.
+  function changed(records) {
+    for (const { target, type } of records) {
+      if (type === "attributes" && target.matches("pre > code:not([tabindex])")) target.tabIndex = 0;
+    }
+    if (records.some(({ type }) => type === "childList")) soon();
+  }
+
+  new MutationObserver(changed).observe(document.querySelector(".md-content") ?? document.body, {
+    attributeFilter: ["tabindex"],
     childList: true,
     subtree: true,
   });
   addEventListener("resize", soon);
+  for (const code of document.querySelectorAll("pre > code:not([tabindex])")) code.tabIndex = 0;
   reach();
 })();

@@ -34,7 +34,8 @@ OPTIONS = (
 )
 FORGET = "try { localStorage.clear(); } catch (error) { }"
 """A page would remember the colour scheme of the visit before."""
-WAIT = 60.0
+WAIT = 300.0
+"""So many seconds may a page be silent when something is asked of it."""
 
 
 def program() -> str | None:
@@ -72,8 +73,6 @@ class _Program:
         self._out, self._in = os.fdopen(to_browser[1], "wb"), os.fdopen(from_browser[0], "rb")
         self._writing = threading.Lock()
         self._said: defaultdict[str, SimpleQueue[dict[str, Any] | None]] = defaultdict(SimpleQueue)
-        self._watchdog = threading.Timer(10 * WAIT, self._process.kill)
-        self._watchdog.start()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -101,7 +100,6 @@ class _Program:
 
     def end(self) -> None:
         """End the browser."""
-        self._watchdog.cancel()
         self._process.kill()
         self._process.wait(WAIT)
         self._reader.join(WAIT)
@@ -129,7 +127,7 @@ class Browser:
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self._loaded = False
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        target = self.call("Target.createTarget", url="about:blank", newWindow=True)["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")

@@ -1,5 +1,6 @@
 // Looks at a page as it is shown: a function of what axe is asked to try, null for a look without it.
 async (asked) => {
+  for (let frame = 0; frame < 2; frame++) await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   for (const moving of document.getAnimations()) {
     try { moving.finish(); } catch { moving.cancel(); }
   }

@@ -48,7 +48,7 @@ TURN = """(wanted) => {
   }
   return document.body.dataset.mdColorScheme;
 }"""
-SHOWN = "document.body.dataset.mdColorScheme"
+SHOWN = "new Promise((done) => setTimeout(() => done(document.body.dataset.mdColorScheme), 50))"
 SCHEMES = {"dark": "slate", "light": "default"}
 RESULTS = """new Promise((done) => {
   const look = () => {
