@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.pages.common import CLAUSE_LINE, ROOT, TOP_PAGES, heading, mention, names, relative, site_path, write
 from docs.pages.planted_bugs import power
+from docs.pages.threats import threat_models
 
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _LITERAL = re.compile(
@@ -63,7 +64,7 @@ def _there(path: Path) -> tuple[str, str]:
 def write_copies(out: Path) -> None:
     """Copy the pages and the assets; the list of decisions is filled in."""
     for source, page in copied():
-        text = convert(_text(source), source, page)
+        text = convert(_text(source).replace("<!-- threat-models -->", threat_models()), source, page)
         write(out / page, text.replace("<!-- decisions -->", decisions()).replace("<!-- power -->", power()))
     shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
 

@@ -12,6 +12,9 @@ from docs.pages.markup import badge, evidence, fields, headline, link, meanings,
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
 
+SERIOUS = ("privacy", "algorithm", "bound", "parameters", "identity", "derivation", "number", "definition")
+"""The kinds of claims, those first whose fault costs most."""
+
 
 def write_errata(out: Path) -> None:
     """Write the page of errata, by paper."""
@@ -26,7 +29,7 @@ def write_errata(out: Path) -> None:
 def wrong(book: Ledger, paper: str) -> Sequence[Claim]:
     """Return the claims of a paper that do not hold as they stand, the most serious ones first."""
     found = [claim for claim in book.of(paper) if claim.verdict in ledger.ERRATA]
-    return sorted(found, key=lambda claim: ledger.ERRATA.index(claim.verdict))
+    return sorted(found, key=lambda claim: (ledger.ERRATA.index(claim.verdict), SERIOUS.index(claim.kind)))
 
 
 def _head(book: Ledger, papers: Mapping[str, str]) -> str:

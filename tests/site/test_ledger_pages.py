@@ -130,8 +130,17 @@ def test_the_errata_say_what_is_wrong_the_most_serious_first(tmp_path: Path) -> 
         told += [*values(claim.counterexample or {}), f"secagg-spec claims {claim.id} --verify" if claim.proof else ""]
         assert [words for words in told if words not in page.found[claim.id][1]] == []
     for section in text.split("\n## ")[1:]:
-        verdicts = [BOOK.claim(name).verdict for name in Articles(section).found]
-        assert verdicts == sorted(verdicts, key=SERIOUS.index)
+        ranks = [
+            (SERIOUS.index(claim.verdict), errata.SERIOUS.index(claim.kind))
+            for claim in map(BOOK.claim, Articles(section).found)
+        ]
+        assert ranks == sorted(ranks)
+
+
+def test_every_kind_of_claim_has_a_place_among_the_errata() -> None:
+    schema = json.loads((ROOT / "spec" / "claims" / "schema.json").read_text(encoding="utf-8"))
+    kinds = schema["properties"]["claim"]["items"]["properties"]["kind"]["enum"]
+    assert sorted(errata.SERIOUS) == sorted(kinds)
 
 
 def test_the_indices_show_each_item_with_its_claims_or_the_reason(tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""The tables of what each protocol promises, pulled from section 1 of its page of the text."""
+
+from __future__ import annotations
+
+import re
+
+from docs.pages.common import ROOT, SiteError
+
+PAGE = "explanation/threat-models.md"
+PROTOCOLS = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-round")
+"""The pages of the text, in the order of the comparison."""
+_TITLE = re.compile(r"\A# (.+)")
+_TABLE = re.compile(r"^## 1\. Scope\n.*?^(\| what holds \| for \|\n(?:\|.*\n)+)", re.MULTILINE | re.DOTALL)
+
+
+def threat_models() -> str:
+    """Return the tables of all protocols, each below the name of its page.
+
+    Raises
+    ------
+    SiteError
+        A page of the text has no such table in its section 1.
+    """
+    return "\n".join(_section(name) for name in PROTOCOLS)
+
+
+def _section(name: str) -> str:
+    text = (ROOT / "spec" / f"{name}.md").read_text(encoding="utf-8")
+    title, table = _TITLE.match(text), _TABLE.search(text)
+    if title is None or table is None:
+        raise SiteError(f"spec/{name}.md: section 1 has no table `what holds | for`")
+    return f"## {title[1]}\n\n{table[1]}\n[The whole page](../../spec/{name}.md).\n"
