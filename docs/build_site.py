@@ -19,8 +19,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from docs.pages import (
+    additions,
     api,
     claims,
+    comparison,
     copies,
     errata,
     experiments,
@@ -47,6 +49,8 @@ WRITERS = (
     targets.write_released,
     experiments.write_experiments,
     watch.write,
+    comparison.write_comparison,
+    additions.write,
 )
 
 

@@ -67,6 +67,8 @@ def test_only_the_claims_that_are_asked_for(
 def test_none_as_asked_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--paper", "derived", "--verdict", "open")
     assert (code, out.splitlines()[0]) == (0, "no claim is as asked")
+    code, out, _ = call(capsys, "--verify", "--paper", "derived", "--verdict", "open")
+    assert (code, out) == (0, "0 of 0 verdicts stand\n")
 
 
 @pytest.mark.requirement("CLM-12")

@@ -11,7 +11,6 @@ PROTOCOLS = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-ro
 """The pages of the text, in the order of the comparison."""
 _TITLE = re.compile(r"\A# (.+)")
 _TABLE = re.compile(r"^## 1\. Scope\n.*?^(\| what holds \| for \|\n(?:\|[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
-
 _PLACE = re.compile(r"\]\((?![a-z]+:)(.)")
 
 

@@ -688,7 +688,8 @@ def disagrees(name: str, folder: Path = PROOFS) -> bool:
     """Whether a proof fails, or finds something else than the ledger says."""
     try:
         findings = ledger.run(ledger.load_proof(name, folder))
-    except ProofFailed:
+    except ProofFailed as failed:
+        assert ".py broke: " not in str(failed), f"a copy that breaks shows nothing: {failed}"
         return True
     return any(Outcome(BOOK.claim(claim), finding).differences for claim, finding in findings.items())
 
