@@ -124,7 +124,7 @@ class Report:
         ProofFailed
             It does not.
         """
-        if holds is not True and holds is not False:
+        if type(holds).__name__ not in {"bool", "bool_"}:
             raise ProofFailed(f"neither true nor false, but {type(holds).__name__}: {statement}")
         self.checks += 1
         if not holds:
