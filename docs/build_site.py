@@ -19,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from docs.pages import (
+    additions,
     api,
     claims,
     comparison,
@@ -49,6 +50,7 @@ WRITERS = (
     experiments.write_experiments,
     watch.write,
     comparison.write_comparison,
+    additions.write,
 )
 
 

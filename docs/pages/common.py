@@ -105,8 +105,8 @@ def write(path: Path, text: str) -> None:
 
 
 def escaped(text: str) -> str:
-    """Return a text in which nothing is markup of Markdown."""
-    return re.sub(r"([\\`*_\[\]<>|~^$])", r"\\\1", text)
+    """Return a text in which nothing is markup of Markdown; Markdown has no backslash for some characters."""
+    return re.sub(r"[\\`*_\[\]<>|~^$]", lambda hit: f"&#{ord(hit.group())};", text)
 
 
 def count(items: Sized, word: str) -> str:

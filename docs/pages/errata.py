@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from docs.pages.common import CLAIMS, ERRATA, relative, write
-from docs.pages.markup import badge, evidence, fields, headline, link, meanings, paper_name, plain, table
+from docs.pages.markup import badge, evidence, fields, headline, link, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
 
@@ -39,8 +39,8 @@ def _head(book: Ledger, papers: Mapping[str, str]) -> str:
         f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {failing} do not hold "
         "as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
         "condition that is not stated (conditional), then those whose words have no single meaning, or not the one "
-        "that holds (imprecise). Each entry says, in our words, what is printed and where; what is wrong with it, by "
-        "the smallest case that the program finds; what holds instead; and what changes for somebody who has built on "
+        "that holds (imprecise). Each entry says, in our words, what is claimed and where; the smallest case "
+        "that the program finds in which it fails; what holds instead; and what changes for somebody who has built on "
         f"it. The command in an entry runs its program. [All claims]({relative(CLAIMS, ERRATA)}), [what a verdict "
         f"is]({relative('spec/ledger.md', ERRATA)}).\n"
     )
@@ -66,20 +66,14 @@ def _row(book: Ledger, paper: str) -> str:
 def erratum(claim: Claim) -> str:
     """Return the entry of a claim that does not hold as it stands."""
     told = {
-        "printed": f'{plain(claim.statement, ERRATA)} <span class="place">({plain(claim.place, ERRATA)})</span>',
-        "wrong": _wrong(claim),
-        "smallest case": table(claim.counterexample) if claim.counterexample else "",
+        "claimed": f'{plain(claim.statement, ERRATA)} <span class="place">({plain(claim.place, ERRATA)})</span>',
+        "holds if": plain(claim.condition, ERRATA),
+        "fails for": table(claim.counterexample) if claim.counterexample else "",
         "repair": plain(claim.repair, ERRATA),
         "what changes": plain(claim.matters, ERRATA),
         "note": plain(claim.note, ERRATA),
         "see it": f"<code>secagg-spec claims {claim.id} --verify</code>" if claim.proof else "",
+        "clauses": plain(", ".join(claim.clauses), ERRATA),
         "more": f"{link(f'{CLAIMS}#{claim.id}', ERRATA, 'the whole entry')}; {evidence(claim, ERRATA)}",
     }
     return f'<article class="claim">\n{headline(claim)}\n{fields(told)}\n</article>'
-
-
-def _wrong(claim: Claim) -> str:
-    """Say what is wrong in a sentence or two."""
-    meaning = meanings()[claim.verdict]
-    holds = f" The condition: {plain(claim.condition.rstrip('.'), ERRATA)}." if claim.condition else ""
-    return f"{escape(meaning[0].upper() + meaning[1:], quote=False)}.{holds}"

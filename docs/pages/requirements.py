@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,6 +77,7 @@ def write_requirements(out: Path) -> None:
     write(out / REQUIREMENTS, "\n".join(lines))
 
 
+@functools.cache
 def deciding() -> dict[str, Table]:
     """Return, for each kind of what decides a clause, the entries of each clause."""
     tables: dict[str, dict[str, list[str]]] = {kind: defaultdict(list) for kind in KINDS}

@@ -10,7 +10,7 @@ PAGE = "explanation/threat-models.md"
 PROTOCOLS = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-round")
 """The pages of the text, in the order of the comparison."""
 _TITLE = re.compile(r"\A# (.+)")
-_TABLE = re.compile(r"^## 1\. Scope\n.*?^(\| what holds \| for \|\n(?:\|.*\n)+)", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"^## 1\. Scope\n.*?^(\| what holds \| for \|\n(?:\|[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 
 
 def threat_models() -> str:

@@ -17,10 +17,10 @@ from secagg_spec.ledger.papers import Index
 _WIDTH = 110
 _EPILOG = """verdicts:
   confirmed    it holds as it stands
-  conditional  it holds under a condition that it does not state
+  conditional  it fails as it stands, and holds under a condition that the paper does not state
   refuted      it fails as it stands: there is a counterexample, and a repair
-  imprecise    what is written has no single meaning; the repair gives the one that holds
-  unconfirmed  experiments neither confirm nor refute it at the scale at which they were run
+  imprecise    what is written has no single meaning, or not the one that holds, which the repair gives
+  unconfirmed  experiments did not confirm all of it at the scale at which they were run
   open         not decided
 
 exit codes:
@@ -128,7 +128,7 @@ def _summary(book: Ledger) -> Iterator[str]:
     yield f"\n{len(claims)} claims; {len(proved)} are decided by the {programs} programs of proofs/"
     yield f"{len(proved) - single} are decided by a second method as well, {single} rest on one method (--single)"
     yield f"{len(book.of(ledger.OURS))} are results of this project, which no paper has (--paper {ledger.OURS})"
-    yield "\nwhat is wrong in the papers: secagg-spec claims --verdict refuted"
+    yield "\nwhat does not hold as it stands: secagg-spec claims --verdict refuted; so conditional, imprecise"
     yield "all claims, or those of one paper: secagg-spec claims --all, secagg-spec claims --paper basecagg"
     yield "one in full: secagg-spec claims BAS-EQ6; its proof, run now: secagg-spec claims BAS-EQ6 --verify"
     yield "what each paper numbers: secagg-spec claims --index"
@@ -186,7 +186,7 @@ def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
         "evidence": f"proofs/{claim.proof}.py" if claim.proof else f"none: {claim.no_proof}",
         "method": _methods(claim),
         "scope": claim.scope,
-        "clauses": ", ".join(claim.clauses) or "none of the text so far",
+        "clauses": ", ".join(claim.clauses) or "none",
     }
     for name, text in fields.items():
         if text:

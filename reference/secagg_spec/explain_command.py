@@ -247,8 +247,9 @@ def _claim(name: str) -> Lines | None:
         return None
     claim = claims[name]
     shown = {"says": claim.statement, "verdict": claim.verdict, "condition": claim.condition, "repair": claim.repair}
-    more = {"stands in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
-    return iter([*shown.items(), *more.items(), ("proof", claim.proof and f"secagg-spec claims {name} --verify")])
+    place = {"stands in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
+    more = {"in full": f"secagg-spec claims {name}", "proof": claim.proof and f"secagg-spec claims {name} --verify"}
+    return iter([*shown.items(), ("matters", claim.matters), *place.items(), *more.items()])
 
 
 KINDS: Mapping[str, Callable[[str], Lines | None]] = {

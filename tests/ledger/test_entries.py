@@ -82,6 +82,12 @@ BAD = [
     (HEAD + entry(second='["enumeration"]'), BrokenEntry, "TST-1: second: enumeration is the method itself, and no s"),
     (HEAD + entry(evidence='{ none = "x" }'), BrokenEntry, "TST-1: method: must not be given here"),
     (HEAD + entry(new='"x"'), BrokenEntry, "TST-1: new: must not be given here: it is for results of this project"),
+    (
+        HEAD + entry(numbers="{ q = 2020-01-01 }"),
+        BrokenEntry,
+        "TST-1: numbers: 2020-01-01 is neither",
+    ),
+    (HEAD + entry(numbers="{ q = [nan] }"), BrokenEntry, "TST-1: numbers: nan is neither text nor a number"),
     (HEAD + entry(note='"as in MDS-98"'), DeadLink, "TST-1: note: there is no claim or clause MDS-98"),
     (HEAD + entry(scope='"as in TST-2"'), DeadLink, "TST-1: scope: there is no claim or clause TST-2"),
     (HEAD + entry(repair='"see spec/lightsecag.md"'), DeadLink, "TST-1: repair: there is no file spec/lightsecag.md"),
@@ -162,6 +168,9 @@ def test_the_line_is_that_of_the_field_behind_texts_of_several_lines(tmp_path: P
     )
     with pytest.raises(BrokenEntry, match=r"^test\.toml:17: TST-1: counterexample: must not be given here"):
         load(tmp_path, text)
+    text = HEAD + '# """\n' + entry().replace("]]\n", " ]] # one\n") + entry(id='"TST-0"', kind='"theorem"')
+    with pytest.raises(BrokenEntry, match=r"^test\.toml:18: TST-0: kind: 'theorem' is not one of"):
+        load(tmp_path, text)
     text = HEAD + entry(id='"TST-0"', statement="""'''\n[[claim]]\n'''""") + entry(kind='"theorem"')
     with pytest.raises(BrokenEntry, match=r"^test\.toml:19: TST-1: kind: 'theorem' is not one of"):
         load(tmp_path, text)
@@ -171,7 +180,7 @@ def test_a_folder_without_claims_and_bytes_that_are_no_text_are_refused(tmp_path
     with pytest.raises(BrokenFile, match="holds no claims"):
         ledger.load(tmp_path)
     (tmp_path / "test.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(BrokenFile, match=r"^test\.toml cannot be read: "):
+    with pytest.raises(BrokenFile, match=r"^test\.toml:1: cannot be read: it is not UTF-8"):
         ledger.load(tmp_path)
 
 

@@ -36,6 +36,8 @@ def test_a_file_that_is_no_proof_is_refused_in_one_line(text: str, said: str, tm
     [
         ("return {}", BrokenProof, r"finds \[\] and names \['TST-1'\]"),
         ("return {'TST-1': None}", BrokenProof, "checked nothing"),
+        ("report.check(True, 'x'); return {'TST-1': 1}", BrokenProof, "TST-1: int is no Finding"),
+        ("report.check('no', 'x')", ledger.ProofFailed, "neither true nor false, but str: x"),
         ("return 1 // 0", ledger.ProofFailed, "broke: ZeroDivisionError"),
         ("raise SystemExit(0)", ledger.ProofFailed, "broke: SystemExit"),
         ("report.check(1 == 2, 'one is two')", ledger.ProofFailed, "this does not hold: one is two"),
@@ -77,7 +79,8 @@ def test_a_claim_without_a_proof_says_why(tmp_path: Path) -> None:
         ([(True, True), (False, False)], "conditional", True),
         ([(True, True), (False, True)], "refuted", False),
         ([(False, False)], "refuted", True),
-        ([(True, False), (False, False)], "conditional", False),
+        ([(True, False), (False, False)], "open", False),
+        ([(True, True), (True, False), (False, False)], "conditional", False),
     ],
 )
 def test_a_tally_reaches_the_verdict(cases: list[tuple[bool, bool]], verdict: str, exact: bool) -> None:

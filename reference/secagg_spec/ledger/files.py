@@ -5,6 +5,7 @@ Source: spec/ledger.md (CLM-01, CLM-04).
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -60,8 +61,11 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     """
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BrokenFile(f"{path.name} cannot be read: {' '.join(str(error).split())}") from None
+    except UnicodeDecodeError as error:
+        line = 1 + error.object[: error.start].count(b"\n")
+        raise BrokenFile(f"{path.name}:{line}: cannot be read: it is not UTF-8") from None
+    except OSError as error:
+        raise BrokenFile(f"{path.name}: cannot be read: {error.strerror}") from None
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -69,6 +73,9 @@ def read(path: Path, schema: str, table: str, label: str) -> EntryFile:
     head, lines = line_numbers(text, table)
     source = EntryFile(path.name, content, table, label, lines)
     _check_form(source, head, schema)
+    for number, entry in enumerate(source.entries):
+        for field, value in entry.items():
+            _check_plain(source, number, field, value)
     if content["paper"] != path.stem:
         name = f"{path.name}:{head['paper']}: paper = {content['paper']!r}"
         raise BrokenEntry(f"{name}: must be the name of the file, {path.stem!r}")
@@ -84,6 +91,15 @@ def _not_toml(file: str, text: str, fault: str) -> str:
 def _check_form(source: EntryFile, head: Mapping[str, int], schema: str) -> None:
     for where, fault in schemas.faults(source.content, schemas.load(resources.root("spec") / schema)):
         raise _fault(source, head, where, fault)
+
+
+def _check_plain(source: EntryFile, number: int, field: str, value: object) -> None:
+    """Refuse what JSON has no form for: dates, times, NaN and the infinities."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_plain(source, number, field, inner)
+    elif not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise BrokenEntry(f"{source.place(number, field)}: {value} is neither text nor a number; write it as a text")
 
 
 def _fault(source: EntryFile, head: Mapping[str, int], where: Sequence[str | int], fault: str) -> LedgerError:
@@ -105,9 +121,10 @@ def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mappin
     """
     head: dict[str, int] = {}
     entries: list[dict[str, int]] = []
+    heads = re.compile(rf"\[\[\s*{table}\s*\]\]\s*(?:#.*)?$")
     inside, below = False, False
     for number, line in enumerate(text.splitlines(), 1):
-        if not inside and line.strip() == f"[[{table}]]":
+        if not inside and heads.match(line):
             entries.append({"": number})
             below = False
         elif not inside and entries and (field := _TABLE.match(line)):
@@ -115,6 +132,6 @@ def line_numbers(text: str, table: str) -> tuple[Mapping[str, int], tuple[Mappin
             below = True
         elif not inside and not below and (field := _FIELD.match(line)):
             (entries[-1] if entries else head).setdefault(field[1], number)
-        if line.count('"""') + line.count("'''") == 1:
+        if not (not inside and line.lstrip().startswith("#")) and line.count('"""') + line.count("'''") == 1:
             inside = not inside
     return head, tuple(entries)

@@ -51,7 +51,8 @@ class Index:
 
     def found_in(self, text: str) -> set[str]:
         """Return the names of the numbered items that a text of the paper has."""
-        return {f"{kind} {match[1]}" for kind, pattern in self.patterns for match in pattern.finditer(text)}
+        found = ((kind, match[1]) for kind, pattern in self.patterns for match in pattern.finditer(text))
+        return {f"{kind} {number}" for kind, number in found if number is not None}
 
     def differences(self, text: str) -> Iterator[str]:
         """Yield what only the text, or only the index has (CLM-12)."""

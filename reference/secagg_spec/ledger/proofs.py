@@ -65,6 +65,7 @@ class Tally:
     against: Data | None = None
     breaches: int = 0
     spared: int = 0
+    met: int = 0
 
     def add(self, data: Data, holds: bool, *, condition: bool = True) -> None:
         """Count a case; `data` describes it, and is kept when it is the first in which the claim fails."""
@@ -72,13 +73,17 @@ class Tally:
         self.held += holds
         self.breaches += condition and not holds
         self.spared += holds and not condition
+        self.met += condition
         if not holds and self.against is None:
             self.against = data
 
     @property
     def verdict(self) -> str:
-        """Confirmed: always held. Conditional: held wherever the condition holds. Refuted: failed even there."""
-        return _verdict(self.cases, self.held, self.breaches)
+        """Confirmed: always held. Conditional: held wherever the condition holds. Refuted: failed even there.
+
+        Open: there was no case, or none in which the condition holds, and yet the claim held in some.
+        """
+        return _verdict(self.cases, self.held, self.breaches, self.met)
 
     @property
     def exact(self) -> bool:
@@ -86,13 +91,15 @@ class Tally:
         return not self.breaches and not self.spared
 
 
-def _verdict(cases: int, held: int, breaches: int) -> str:
+def _verdict(cases: int, held: int, breaches: int, met: int) -> str:
     """Return the verdict on a claim of which so many cases were run; open without any (CLM-07)."""
     if not cases:
         return "open"
     if held == cases:
         return "confirmed"
-    return "refuted" if breaches or not held else "conditional"
+    if breaches or not held:
+        return "refuted"
+    return "conditional" if met else "open"
 
 
 class Report:
@@ -117,6 +124,8 @@ class Report:
         ProofFailed
             It does not.
         """
+        if holds is not True and holds is not False:
+            raise ProofFailed(f"neither true nor false, but {type(holds).__name__}: {statement}")
         self.checks += 1
         if not holds:
             raise ProofFailed(f"this does not hold: {statement}")
@@ -237,6 +246,9 @@ def _check_evidence(proof: Proof, report: Report, findings: Mapping[str, Finding
         raise BrokenProof(f"proofs/{proof.name}.py finds {sorted(findings)} and names {sorted(proof.claims)}")
     if not report.checks:
         raise BrokenProof(f"proofs/{proof.name}.py checked nothing")
+    for claim, finding in findings.items():
+        if not isinstance(finding, Finding):
+            raise BrokenProof(f"proofs/{proof.name}.py: {claim}: {type(finding).__name__} is no Finding")
 
 
 def _second(proof: Proof, agreed: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:

@@ -224,7 +224,7 @@ mutant(
     source="clause left out",
 )
 def _vacuous(right: Function) -> Function:
-    return lambda cases, held, breaches: right(cases, held, breaches) if cases else "confirmed"
+    return lambda cases, held, breaches, met: right(cases, held, breaches, met) if cases else "confirmed"
 
 
 @mutant(

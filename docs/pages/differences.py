@@ -1,0 +1,224 @@
+"""What changes from one protocol to the next, computed from their tables of phases, messages and parameters.
+
+``differences.toml`` says which protocols are compared, where, and which names of the one stand for which of the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import importlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from docs.pages.common import ROOT, SiteError
+from docs.pages.markup import stacked
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.shape import Step, Table
+
+PLACES = Path(__file__).with_suffix(".toml")
+SIGNS = {"added": "+", "removed": "\N{MINUS SIGN}", "changed": "±", "same": "="}
+"""The sign of each kind of row."""
+HEADER = frozenset(field.name for field in dataclasses.fields(Message))
+_SYMBOLS = re.compile(r"^\| symbol \| meaning \|.*\n\|.*\n((?:\|.*\n)+)", re.MULTILINE)
+_SYMBOL = re.compile(r"^\| ([^|]+?) \| ([^|:,]+)", re.MULTILINE)
+
+Cells: TypeAlias = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Two protocols that are compared: where, their modules, their names, and which names stand for each other."""
+
+    page: str
+    behind: str
+    old: str
+    new: str
+    titles: Sequence[str]
+    pages: Sequence[str]
+    same: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: its kind, what it is about, and what it says of the old and of the new protocol, piece by piece."""
+
+    kind: str
+    name: str
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+
+@functools.cache
+def changes() -> Sequence[Change]:
+    """Return all comparisons.
+
+    Raises
+    ------
+    SiteError
+        A name that stands for another is not one of the old protocol, or the other not one of the new.
+    """
+    found = [Change(**{"pages": (told["page"], told["page"]), **told}) for told in _told()["difference"]]
+    for change in found:
+        _check_names(change)
+    return found
+
+
+@functools.cache
+def _told() -> Mapping[str, Any]:
+    return tomllib.loads(PLACES.read_text(encoding="utf-8"))
+
+
+def _check_names(change: Change) -> None:
+    old, new = (_names(_module(name)) for name in (change.old, change.new))
+    for before, after in change.same.items():
+        if before not in old or after not in new:
+            raise SiteError(f"{PLACES.name}: {before} and {after} are not names of {change.old} and {change.new}")
+
+
+def _names(module: ModuleType) -> set[str]:
+    parts = (phases(module.TABLE), messages(module.TABLE), parameters(module, {}))
+    return {name.partition(",")[0] for part in parts for name in part}
+
+
+def of(page: str) -> Sequence[Change]:
+    """Return the comparisons that stand on a page of the text."""
+    return [change for change in changes() if change.page == page]
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"secagg_spec.protocols.{name}")
+
+
+# What a protocol has, by name.
+
+
+def phases(table: Table) -> Cells:
+    """Return what each phase receives, sends and draws, by phase and role."""
+    return {f"{step.phase}, {step.role.value}": tuple(_step(step)) for step in table}
+
+
+def _step(step: Step) -> Iterator[str]:
+    yield from (f"receives {kind.__name__}" for kind in step.receives)
+    yield from (f"sends {kind.__name__}" for kind in step.sends)
+    yield from (f"draws {name}" for name in step.randomness)
+
+
+def messages(table: Table) -> Cells:
+    """Return the fields of each message that a table names, without the header."""
+    kinds = dict.fromkeys(kind for step in table for kind in (*step.receives, *step.sends))
+    return {kind.__name__: tuple(_fields(kind)) for kind in kinds}
+
+
+def _fields(kind: type[Message]) -> Iterator[str]:
+    for field in dataclasses.fields(kind):
+        if field.name not in HEADER:
+            yield f"{field.name} ({str(field.type).lower()})"
+
+
+def parameters(module: ModuleType, meaning: Mapping[str, str]) -> Cells:
+    """Return the parameters of a protocol, each with what the symbol for it means."""
+    names = [field.name for field in dataclasses.fields(module.Parameters) if field.init]
+    return {name: tuple(_meaning(name, meaning)) for name in names}
+
+
+def _meaning(name: str, meaning: Mapping[str, str]) -> Iterator[str]:
+    symbol = _told()["symbols"].get(name, name)
+    if meaning and symbol not in meaning:
+        raise SiteError(f"no table of symbols says what the parameter {name} means")
+    yield from (meaning[symbol],) if meaning else ()
+
+
+@functools.cache
+def meanings(page: str) -> Mapping[str, str]:
+    """Return what the tables of symbols of a page say of each symbol, up to the first colon or comma."""
+    text = (ROOT / "spec" / page).read_text(encoding="utf-8")
+    return {symbol: told.strip() for rows in _SYMBOLS.findall(text) for symbol, told in _SYMBOL.findall(rows)}
+
+
+# The comparison.
+
+
+def compared(old: Cells, new: Cells, same: Mapping[str, str], *, ordered: bool = True) -> list[Row]:
+    """Compare two tables row by row; `same` gives the names of the new one for those of the old.
+
+    Where the order counts, a row that stands elsewhere is one that was removed and added.
+    """
+    before = {_renamed(name, same): (name, cells) for name, cells in old.items()}
+    place = {key: at for at, key in enumerate(new)}
+    keys = list(before) if ordered else sorted(before, key=lambda key: place.get(key, -1))
+    rows = []
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, keys, list(new), autojunk=False).get_opcodes():
+        rows += [Row("removed", *before[key], ()) for key in keys[a:b] if tag != "equal"]
+        rows += [Row("added", key, (), new[key]) for key in list(new)[c:d] if tag != "equal"]
+        rows += [_pair(*before[key], key, new[key]) for key in list(new)[c:d] if tag == "equal"]
+    return rows
+
+
+def _pair(name: str, old: tuple[str, ...], after: str, new: tuple[str, ...]) -> Row:
+    if (name, old) == (after, new):
+        return Row("same", name, old, new)
+    return Row("changed", name if name == after else f"{name} → {after}", old, new)
+
+
+def _renamed(name: str, same: Mapping[str, str]) -> str:
+    first, comma, rest = name.partition(",")
+    return same.get(first, first) + comma + rest
+
+
+def tables(change: Change) -> Mapping[str, list[Row]]:
+    """Return the three tables of a comparison: phases, messages and parameters."""
+    old, new = _module(change.old), _module(change.new)
+    told = [parameters(module, meanings(page)) for module, page in zip((old, new), change.pages, strict=True)]
+    return {
+        "Phases": compared(phases(old.TABLE), phases(new.TABLE), change.same),
+        "Messages": compared(messages(old.TABLE), messages(new.TABLE), change.same),
+        "Parameters": compared(told[0], told[1], change.same, ordered=False),
+    }
+
+
+# As HTML.
+
+
+def block(change: Change) -> str:
+    """Return a comparison as a block that can be opened, in HTML."""
+    old, new = change.titles
+    parts = "\n".join(rendered(name, rows, change.titles) for name, rows in tables(change).items())
+    return (
+        f'<details class="info difference" id="from-{change.old}-to-{change.new}">\n'
+        f"<summary>What changes from {escape(old)} to {escape(new)}</summary>\n"
+        f"<p>Computed from the tables of the two programs.</p>\n{parts}\n</details>"
+    )
+
+
+def rendered(name: str, rows: Sequence[Row], titles: Sequence[str]) -> str:
+    """Return one table of a comparison; rows that did not change are only named."""
+    kept = [row for row in rows if row.kind != "same"]
+    same = [escape(row.name) for row in rows if row.kind == "same"]
+    told = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
+    if not kept:
+        return f"<p><strong>{name}</strong></p>\n{told}"
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in ("change", name.lower(), *map(escape, titles)))
+    body = "\n".join(_row(row, titles) for row in kept)
+    return f"<p><strong>{name}</strong></p>\n{stacked(head, body)}\n{told}".rstrip()
+
+
+def _row(row: Row, titles: Sequence[str]) -> str:
+    sign = f'<td class="sign {row.kind}">{SIGNS[row.kind]} {row.kind}</td>'
+    told = (_cell(row.old, row.new, "removed"), _cell(row.new, row.old, "added"))
+    cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, told, strict=True))
+    return f'<tr class="{row.kind}">{sign}<th scope="row"><code>{escape(row.name)}</code></th>{"".join(cells)}</tr>'
+
+
+def _cell(pieces: Sequence[str], others: Sequence[str], kind: str) -> str:
+    """Return the pieces of one side; those that the other side does not have bear a sign."""
+    if not pieces:
+        return "\N{EN DASH}"
+    return "<br>".join(f"{'' if piece in others else SIGNS[kind] + ' '}{escape(piece)}" for piece in pieces)

@@ -1,0 +1,75 @@
+"""What a sparse graph changes in SecAgg: a round on each of two graphs is run, and its messages are counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from docs.pages.differences import Cells, Row, compared, rendered
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.errors import ParameterError
+from secagg_spec.protocols.codec import encode
+from secagg_spec.protocols.secagg import TABLE, Parameters, draw_randomness, run_round
+from secagg_spec.protocols.shape import Role
+
+COMPLETE = Parameters(R=2**32, N=20, D=4, T=2, t=4, k=19, d=16)
+SPARSE = Parameters(R=2**32, N=20, D=4, T=2, t=4, k=6, d=16)
+PAGE, BEHIND = "secagg.md", "## 9. A sparse graph"
+TITLES = ("SecAgg", "SecAgg+")
+
+
+def block() -> str:
+    """Return the comparison as a block that can be opened, in HTML."""
+    numbers = ", ".join(f"{name} = {getattr(SPARSE, name)}" for name in ("N", "D", "T", "t", "d"))
+    return (
+        '<details class="info difference" id="from-secagg-to-secagg-plus">\n'
+        "<summary>What changes from SecAgg to SecAgg+</summary>\n"
+        f"<p>The program is the same, and so are its {len(TABLE)} steps; what differs is the graph. Measured in two "
+        f"rounds in which nobody drops out, with {numbers}.</p>\n{rendered('Quantities', rows(), TITLES)}\n</details>"
+    )
+
+
+def rows() -> list[Row]:
+    """Return what differs between the two rounds, and what does not."""
+    return compared(measured(COMPLETE), measured(SPARSE), {})
+
+
+def measured(parameters: Parameters) -> Cells:
+    """Return what is told of a round on the graph of some parameters."""
+    least, most = thresholds(parameters)
+    sent = {name: (f"{number} messages, {size} bytes",) for name, (number, size) in traffic(parameters).items()}
+    return {"neighbours of a user": (str(parameters.k),), "thresholds admitted": (f"{least} to {most}",), **sent}
+
+
+def thresholds(parameters: Parameters) -> tuple[int, int]:
+    """Return the smallest and the largest threshold that is not refused on the graph."""
+    admitted = [t for t in range(1, parameters.N + 1) if _admitted(parameters, t)]
+    return admitted[0], admitted[-1]
+
+
+def _admitted(given: Parameters, t: int) -> bool:
+    try:
+        Parameters(given.R, given.N, given.D, given.T, t, given.k, given.d)
+    except ParameterError:
+        return False
+    return True
+
+
+def traffic(parameters: Parameters) -> Mapping[str, tuple[int, int]]:
+    """Return for each phase and role how many messages of how many bytes are sent in a round."""
+    number, size = Counter[str](), Counter[str]()
+    for name, message in _sent(parameters):
+        number[name] += 1
+        size[name] += len(message)
+    return {name: (number[name], size[name]) for name in number}
+
+
+def _sent(parameters: Parameters) -> Iterator[tuple[str, bytes]]:
+    sources = {user: SeededSource(bytes(32), f"user {user}") for user in range(parameters.N)}
+    updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
+    result = run_round(parameters, updates, randomness=draw_randomness(parameters, sources))
+    for event in result.transcript:
+        who = "all users" if event.step.role is Role.USER else "server"
+        yield from ((f"{event.step.phase}, {who}", encode(message)) for message in event.sent)
