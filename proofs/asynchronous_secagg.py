@@ -197,7 +197,7 @@ def unequal_weights(report: Report) -> Finding:
         stated = users.ring.weighted_sum(np.array(uneven, dtype=np.uint64), np.stack(streams))
         tally.add({"R": 1000, "weights": list(weights)}, np.array_equal(left, stated))
         report.check(
-            left.any() == (len(set(weights)) > 1), f"(d) nothing is left exactly with equal weights: {weights}"
+            bool(left.any()) == (len(set(weights)) > 1), f"(d) nothing is left exactly with equal weights: {weights}"
         )
     w = package("sympy").symbols("w1:5")
     leaves = streams_sent((0,) * 4, w)

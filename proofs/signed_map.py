@@ -163,8 +163,9 @@ def twos_complement(report: Report) -> Finding:
             back = int(Ring(q).decode_signed(np.array([phi(x, q)], dtype=np.uint64))[0])
             residues.add(case | {"decoded": back}, back == x)
             apart[q].add(written - int(phi(x, q)))
-    (off,) = apart[DEFAULT_PRIME]
-    report.agree("BAS-TWOS", "arithmetic", unsigned() == {off}, "words of 32 bits, read as unsigned, are 2^32 - q off")
+    (off,) = unsigned()
+    told = "words of 32 bits, read as unsigned, are 2^32 - q off"
+    report.agree("BAS-TWOS", "arithmetic", apart[DEFAULT_PRIME] == {off}, told)
     report.say(f"phi is the word of b bits for {words.held} of {words.cases} negative integers,")
     report.say(f"and the residue that is decoded as x for {residues.held}")
     readings = {words.verdict, residues.verdict}
