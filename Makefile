@@ -7,11 +7,11 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick check claims proofs docs vectors targets reproduce power soak bench clean
+.PHONY: help demo test quick check claims proofs docs docs-serve vectors targets reproduce power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -55,7 +55,12 @@ proofs: $(VENV)/test  ## all proofs, each falsified in every way (long)
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/python docs/build_site.py
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs-serve: $(VENV)/core  ## serve the built site on this machine, without a network (PORT=8000)
+	@test -f site/index.html || $(MAKE) --no-print-directory docs
+	@echo "The site is at http://127.0.0.1:$(or $(PORT),8000)/ (Ctrl-C ends it)"
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(or $(PORT),8000) > /dev/null
 
 vectors: $(VENV)/core  ## write all files of spec/vectors again
 	$(BIN)/secagg-spec vectors --regenerate

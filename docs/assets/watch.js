@@ -129,7 +129,7 @@
   // What is known.
 
   function knowledge({ run, moment }) {
-    const panel = make("div", { class: "watch-known" }, make("h4", {}, "What the server knows now"));
+    const panel = make("div", { class: "watch-known" }, make("h3", {}, "What the server knows now"));
     panel.append(...known(moment.server, "Nothing of any update, nor of any sum of updates."));
     const also = make("details", {}, make("summary", {}, `And if user ${run.colluder} tells the server all it has?`));
     also.append(...known(moment.colluding, "Of the updates of the others still nothing."));
@@ -163,7 +163,7 @@
       body.append(make("tr", {}, make("th", { scope: "row" }, parcel.kind), make("td", {}, routes(parcel)), make("td", {}, number)));
       if (parcel.example) body.append(make("tr", { class: "example" }, make("td", { colspan: 3 }, `e.g. ${parcel.example}`)));
     }
-    return [make("h4", {}, "What is sent"), make("div", { class: "watch-scroll", tabindex: 0, role: "group", "aria-label": "Messages" }, make("table", { class: "watch-messages" }, body))];
+    return [make("h3", {}, "What is sent"), make("div", { class: "watch-scroll", tabindex: 0, role: "group", "aria-label": "Messages" }, make("table", { class: "watch-messages" }, body))];
   }
 
   function routes({ routes: pairs }) {
@@ -178,7 +178,7 @@
     const cards = (moment.additions ?? []).map(card);
     if (!cards.length) return [];
     const how = "Add each column, as on a clock: what reaches the modulus starts again at 0.";
-    return [make("h4", {}, "Add it up"), make("p", { class: "watch-names" }, how), make("div", { class: "watch-cards" }, ...cards)];
+    return [make("h3", {}, "Add it up"), make("p", { class: "watch-names" }, how), make("div", { class: "watch-cards" }, ...cards)];
   }
 
   function card({ modulus, terms, result, about }) {
@@ -298,7 +298,7 @@
     const absent = missing.length && protocol.id !== "multi-round" ? [make("p", { class: "watch-absent" }, `Not there: ${named(missing)}.`)] : [];
     stage.replaceChildren(
       make("p", { class: "watch-phase" }, where),
-      make("h3", {}, heading),
+      make("h2", {}, heading),
       make("p", {}, text, " ", make("span", { class: "watch-clauses" }, "(", ...links, ")")),
       ...absent,
       updates(shown),

@@ -22,7 +22,8 @@ def marked_tests() -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
-        for clause, test in _markers(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for clause, test in _markers(ast.parse(text)) if "requirement(" in text else ():
             label = f"{name}::{test}" if test else name
             if label not in found[clause]:
                 found[clause].append(label)
@@ -31,13 +32,21 @@ def marked_tests() -> dict[str, list[str]]:
 
 def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Yield each clause of each ``requirement(...)``, with the decorated test or class, empty for a whole module."""
-    for node in ast.walk(tree):
+    for node in _definitions(tree.body):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from ((clause, node.name) for clause in _required(node.decorator_list))
         elif isinstance(node, ast.Assign) and any(
             isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets
         ):
             yield from ((clause, "") for clause in _required([node.value]))
+
+
+def _definitions(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module, and those of its classes."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.ClassDef):
+            yield from _definitions(node.body)
 
 
 def _required(expressions: Sequence[ast.expr]) -> Iterator[str]:
@@ -55,6 +64,8 @@ KINDS = {
     "Tests": "test",
 }
 """What decides a clause, in the order of the page, with the word for one of it."""
+FOLDER = REQUIREMENTS.removesuffix(".md")
+"""What decides the clauses of each page of the text stands in this folder."""
 
 
 def write_requirements(out: Path) -> None:
@@ -70,10 +81,11 @@ def write_requirements(out: Path) -> None:
         raise SiteError(fault)
     lines = [_requirements_head(tables)]
     for page in PAGES:
-        lines.append(f"## {heading(ROOT / 'spec' / page)}\n")
-        for clause, sentence in clauses().items():
-            if clause_pages()[clause] == f"spec/{page}":
-                lines += _requirement(clause, sentence, tables)
+        title = heading(ROOT / "spec" / page)
+        here = {clause: text for clause, text in clauses().items() if clause_pages()[clause] == f"spec/{page}"}
+        lines.append(f"## {title}\n")
+        lines += [line for clause, text in here.items() for line in _requirement(clause, text, page, tables)]
+        write(out / FOLDER / page, "\n".join(_details(title, here, tables)))
     write(out / REQUIREMENTS, "\n".join(lines))
 
 
@@ -125,16 +137,35 @@ def _requirements_head(tables: Mapping[str, Table]) -> str:
     )
 
 
-def _requirement(clause: str, sentence: str, tables: Mapping[str, Table]) -> list[str]:
-    """Return the entry of one clause; what decides it stands in a list that can be opened."""
-    entries = {kind: [f"- {entry}" for entry in table.get(clause, ())] for kind, table in tables.items()}
-    counts = ", ".join(count(entries[kind], word) for kind, word in KINDS.items())
-    reason = mutants.unbreakable().get(clause)
-    body = [line for kind, lines in entries.items() if lines for line in (f"**{kind}**", "", *lines, "")]
-    body += ["**No planted bug**", "", escaped(reason), ""] if reason else []
+def _requirement(clause: str, sentence: str, page: str, tables: Mapping[str, Table]) -> list[str]:
+    """Return the entry of one clause: its sentence, and how many of each kind decide it."""
+    counts = ", ".join(count(table.get(clause, ()), KINDS[kind]) for kind, table in tables.items())
     return [
         f"### {clause}\n",
-        f"{sentence} [In the text]({relative(clause_pages()[clause], REQUIREMENTS)}#{clause}){{ .mention }}\n",
-        f'??? note "{counts}"',
-        *(f"    {line}".rstrip() for line in ("", *body)),
+        f"{sentence} {_in_the_text(clause, REQUIREMENTS)}\n",
+        f"Decided by [{counts}](requirements/{page}#{clause}).\n",
     ]
+
+
+def _in_the_text(clause: str, page: str) -> str:
+    return f"[In the text]({relative(clause_pages()[clause], page)}#{clause}){{ .mention }}"
+
+
+def _details(title: str, here: Mapping[str, str], tables: Mapping[str, Table]) -> Iterator[str]:
+    """Yield the page that tells what decides each clause of one page of the text."""
+    yield f"# What decides: {title}\n"
+    yield f"What decides the clauses of one page of the text. [All requirements](../{REQUIREMENTS.split('/')[-1]})\n"
+    for clause, sentence in here.items():
+        yield f"## {clause} {{ #{clause} }}\n"
+        yield f"{sentence} {_in_the_text(clause, f'{FOLDER}/page.md')}\n"
+        yield from _entries(clause, tables)
+
+
+def _entries(clause: str, tables: Mapping[str, Table]) -> Iterator[str]:
+    for kind, table in tables.items():
+        if entries := table.get(clause, ()):
+            yield f'??? note "{kind}: {len(entries)}"\n'
+            yield from (f"    - {entry}" for entry in entries)
+            yield ""
+    if reason := mutants.unbreakable().get(clause):
+        yield f"No planted bug: {escaped(reason)}\n"

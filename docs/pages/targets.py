@@ -48,7 +48,8 @@ def _matrix(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
     rows = [clause for clause in clauses() if any(clause in result["clauses"] for result in known.values())]
     return [
         "## Clauses\n",
-        f"{LEGEND}\n",
+        f"{LEGEND.replace('   ', '; ')}\n",
+        '<div class="wide-matrix" markdown>\n',
         "| clause | " + " | ".join(f"[{name}](#{name})" for name in known) + " |",
         "| --- |" + " :-: |" * len(known),
         *(
@@ -57,7 +58,7 @@ def _matrix(known: Mapping[str, Mapping[str, Any]]) -> list[str]:
             + " |"
             for clause in rows
         ),
-        "",
+        "\n</div>\n",
     ]
 
 

@@ -11,6 +11,7 @@ PROTOCOLS = ("secagg", "lightsecagg", "basecagg", "basa", "heterosag", "multi-ro
 """The pages of the text, in the order of the comparison."""
 _TITLE = re.compile(r"\A# (.+)")
 _TABLE = re.compile(r"^## 1\. Scope\n.*?^(\| what holds \| for \|\n(?:\|[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
+_PLACE = re.compile(r"\]\((?![a-z]+:)(.)")
 
 
 def threat_models() -> str:
@@ -29,4 +30,5 @@ def _section(name: str) -> str:
     title, table = _TITLE.match(text), _TABLE.search(text)
     if title is None or table is None:
         raise SiteError(f"spec/{name}.md: section 1 has no table `what holds | for`")
-    return f"## {title[1]}\n\n{table[1]}\n[The whole page](../../spec/{name}.md).\n"
+    rows = _PLACE.sub(lambda at: f"](../../spec/{f'{name}.md' if at[1] == '#' else ''}{at[1]}", table[1])
+    return f"## {title[1]}\n\n{rows}\n[The whole page](../../spec/{name}.md).\n"

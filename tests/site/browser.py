@@ -10,9 +10,11 @@ import os
 import shutil
 import subprocess
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,7 +34,8 @@ OPTIONS = (
 )
 FORGET = "try { localStorage.clear(); } catch (error) { }"
 """A page would remember the colour scheme of the visit before."""
-WAIT = 60.0
+WAIT = 300.0
+"""So many seconds may a page be silent when something is asked of it."""
 
 
 def program() -> str | None:
@@ -55,6 +58,56 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
+class _Program:
+    """A browser that runs; what it says is kept for the page that it is about."""
+
+    def __init__(self, path: str, profile: Path) -> None:
+        to_browser, from_browser = os.pipe(), os.pipe()
+        ends = (f"/dev/fd/{to_browser[0]}", f"/dev/fd/{from_browser[1]}")
+        command = ["sh", "-c", f'exec "$@" 3<{ends[0]} 4>{ends[1]}', "sh", path, *OPTIONS, f"--user-data-dir={profile}"]
+        self._process = subprocess.Popen(
+            command, pass_fds=(to_browser[0], from_browser[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        os.close(to_browser[0])
+        os.close(from_browser[1])
+        self._out, self._in = os.fdopen(to_browser[1], "wb"), os.fdopen(from_browser[0], "rb")
+        self._writing = threading.Lock()
+        self._said: defaultdict[str, SimpleQueue[dict[str, Any] | None]] = defaultdict(SimpleQueue)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        """Hand each message to the page that it is about; None says that the browser has ended."""
+        rest = b""
+        while more := os.read(self._in.fileno(), 1 << 20):
+            *messages, rest = (rest + more).split(b"\0")
+            for message in map(json.loads, messages):
+                self._said[message.get("sessionId", "")].put(message)
+        for queue in list(self._said.values()):
+            queue.put(None)
+
+    def send(self, message: Mapping[str, object]) -> None:
+        """Send a message."""
+        with self._writing:
+            self._out.write(json.dumps(message).encode() + b"\0")
+            self._out.flush()
+
+    def next(self, session: str) -> dict[str, Any]:
+        """Return the next message about a page; one that is silent too long has failed."""
+        message = self._said[session].get(timeout=WAIT)
+        assert message is not None, "the browser has ended"
+        return message
+
+    def end(self) -> None:
+        """End the browser."""
+        self._process.kill()
+        self._process.wait(WAIT)
+        self._reader.join(WAIT)
+        self._in.close()
+        with contextlib.suppress(BrokenPipeError):
+            self._out.close()
+
+
 class Browser:
     """One page of a browser; it keeps what the page asked for, and what it complained of.
 
@@ -67,26 +120,24 @@ class Browser:
     """
 
     def __init__(self, path: str, profile: Path) -> None:
-        to_browser, from_browser = os.pipe(), os.pipe()
-        ends = (f"/dev/fd/{to_browser[0]}", f"/dev/fd/{from_browser[1]}")
-        command = ["sh", "-c", f'exec "$@" 3<{ends[0]} 4>{ends[1]}', "sh", path, *OPTIONS, f"--user-data-dir={profile}"]
-        self.process = subprocess.Popen(
-            command, pass_fds=(to_browser[0], from_browser[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        os.close(to_browser[0])
-        os.close(from_browser[1])
-        self._out, self._in = os.fdopen(to_browser[1], "wb"), os.fdopen(from_browser[0], "rb")
-        self._rest, self._count, self._session = b"", 0, ""
+        self._begin(_Program(path, profile))
+
+    def _begin(self, program: _Program) -> None:
+        self._program, self._count, self._session = program, 0, ""
         self.requests: list[str] = []
         self.complaints: list[str] = []
         self._loaded = False
-        self._watchdog = threading.Timer(10 * WAIT, self.process.kill)
-        self._watchdog.start()
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        target = self.call("Target.createTarget", url="about:blank", newWindow=True)["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
         self.call("Page.addScriptToEvaluateOnNewDocument", source=FORGET)
+
+    def another(self) -> Browser:
+        """Return one more page of the same browser; it ends with the first."""
+        page = Browser.__new__(Browser)
+        page._begin(self._program)
+        return page
 
     def __enter__(self) -> Browser:
         return self
@@ -94,12 +145,7 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._watchdog.cancel()
-        self.process.kill()
-        self.process.wait(WAIT)
-        self._in.close()
-        with contextlib.suppress(BrokenPipeError):
-            self._out.close()
+        self._program.end()
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         """Send a command, and return its result."""
@@ -107,8 +153,7 @@ class Browser:
         message: dict[str, object] = {"id": self._count, "method": method, "params": parameters}
         if self._session:
             message["sessionId"] = self._session
-        self._out.write(json.dumps(message).encode() + b"\0")
-        self._out.flush()
+        self._program.send(message)
         while (answer := self._next()).get("id") != self._count:
             self._note(answer)
         assert "error" not in answer, (method, answer["error"])
@@ -116,13 +161,7 @@ class Browser:
         return result
 
     def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            more = os.read(self._in.fileno(), 1 << 16)
-            assert more, "the browser has ended"
-            self._rest += more
-        message, _, self._rest = self._rest.partition(b"\0")
-        read: dict[str, Any] = json.loads(message)
-        return read
+        return self._program.next(self._session)
 
     def _note(self, event: Mapping[str, Any]) -> None:
         """Keep what an event says of requests and of errors."""

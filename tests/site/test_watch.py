@@ -115,7 +115,7 @@ def test_each_page_of_a_protocol_has_its_picture(name: str) -> None:
 SEEN = """(() => {
   const text = (selector) => [...document.querySelectorAll(selector)].map((one) => one.textContent);
   return {
-    heading: text("#watch h3")[0], count: text("#watch .watch-count")[0], live: text("#watch .watch-live")[0],
+    heading: text("#watch h2")[0], count: text("#watch .watch-count")[0], live: text("#watch .watch-live")[0],
     known: text("#watch .watch-known > ul > li"), outcome: text("#watch .watch-outcome"),
     results: text("#watch .watch-sum .result").length, users: text("#watch .watch-user").length,
     gone: text("#watch .watch-user.gone text"), wide: document.documentElement.scrollWidth,

@@ -1,0 +1,40 @@
+"""A hook of mkdocs: what the search reads of a page, and what the theme leaves out for those who do not see or point.
+
+The search of the theme walks through every element of every page. The colours of code are most of them, and the sources
+that can be opened are most of the text; neither is what a reader searches for, so the search is shown the page without.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mkdocs.plugins import CombinedEvent, event_priority  # type: ignore[import-not-found, unused-ignore]
+
+_UNSEARCHED = re.compile(r'<details class="mkdocstrings-source">.*?</details>|</?span[^>]*>', re.DOTALL)
+_SEARCH = 'class="md-search" data-md-component="search" role="dialog"'
+_CODE = re.compile(r"(<pre[^>]*>(?:<span></span>)?)<code>")
+_EMPTY = re.compile(r"<th(?: style=[^>]*)?></th>")
+_whole: dict[str, str] = {}
+
+
+@event_priority(100)  # type: ignore[untyped-decorator, unused-ignore]
+def _before_search(context: Any, /, page: Any, **_: Any) -> Any:
+    _whole[page.url] = page.content
+    page.content = _UNSEARCHED.sub("", page.content)
+    return context
+
+
+@event_priority(-100)  # type: ignore[untyped-decorator, unused-ignore]
+def _after_search(context: Any, /, page: Any, **_: Any) -> Any:
+    page.content = _whole.pop(page.url)
+    return context
+
+
+on_page_context = CombinedEvent(_before_search, _after_search)
+
+
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the dialog of the search, let the keys reach code that is wider than its box, and keep no empty heading."""
+    named = output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+    return _EMPTY.sub("<td></td>", _CODE.sub(r'\1<code tabindex="0">', named))
