@@ -290,7 +290,7 @@ FALSIFIED = [
     ("masking_costs", "found == sorted(found, reverse=True)", "found == sorted(found)"),
     ("masking_costs", "(secagg.MaskedInput, heterosag.MaskedSegments)", "(secagg.MaskedInput,)"),
     ("masking_costs", "len(form.symbols) - 2", "len(form.symbols) - 1"),
-    ("one_shot_recovery", "range(U, N + 1)", "range(U - 1, N + 1)"),
+    ("one_shot_recovery", "side_by_side(code, weights, mask)", "side_by_side(code, weights[::-1], mask)"),
     ("one_shot_recovery", "[: U - T]", "[T:]"),
     ("one_shot_recovery", "for power in range(U) for j in users], q)", "for power in range(U) for j in range(U)], q)"),
     ("one_shot_recovery", '"one to one other user": {0, 1}}', '"one to one other user": set(range(N))}'),
