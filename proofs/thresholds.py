@@ -3,8 +3,9 @@
 Statement, for T >= 1 and the default points. A mask can be shared so that (a) it has at least one sub-mask to be put
 in, (b) any T users know nothing of it, (c) the users that are left when D have dropped out can give it back, exactly
 when N - D >= U > T.
-(d) A mask of d elements has U - T parts of equal length exactly when U - T divides d. With zeros behind it, up to the
-next multiple, the code of the reference shares it for all d: any U shares give it back, and T shares say nothing.
+(d) A mask of d elements has U - T parts of equal length, as shares need, exactly when U - T divides d: for other d the
+sub-masks of the reference have zeros behind the mask, up to the next multiple. With these its code shares the mask for
+all d: any U shares give it back, and T shares say nothing.
 
 Idea. For all numbers with N <= 6 the three are decided by ranks over F_7, without the condition; once with the
 reference, once with FLINT. For all others (b) and (c) follow from the determinants of proofs/vandermonde_code.py, and U
@@ -88,12 +89,18 @@ def lengths(report: Report) -> Finding:
     for d, U, T in product(range(1, 9), range(2, 6), range(1, 5)):
         if T >= U:
             continue
-        parts = [size for size in range(1, d + 1) if size * (U - T) == d]
-        tally.add({"d": d, "U": U, "T": T, "sub-masks": U - T}, bool(parts), condition=divmod(d, U - T)[1] == 0)
+        case = {"d": d, "U": U, "T": T, "sub-masks": U - T}
+        tally.add(case, partitioned(d, U, T), condition=divmod(d, U - T)[1] == 0)
         report.check(shared(d, U, T), f"(d) with zeros behind it the mask is shared: d = {d}, U = {U}, T = {T}")
-    report.check(tally.exact, "(d) parts of equal length exist exactly when U - T divides d")
-    report.say(f"{tally.cases} lengths and codes: parts of equal length exist in {tally.held}")
+    report.check(tally.exact, "(d) the sub-masks of the code are a partition exactly when U - T divides d")
+    report.say(f"{tally.cases} lengths and codes: the sub-masks are a partition of the mask in {tally.held}")
     return Finding(tally.verdict, "U - T must divide d, or zeros must be added", tally.against)
+
+
+def partitioned(d: int, U: int, T: int) -> bool:
+    """Return whether the sub-masks that the code makes of a mask are its elements, and no others."""
+    mask = np.full(d, Q - 1, dtype=np.uint64)
+    return np.array_equal(MaskCode(FIELD, 5, U, T).sub_masks(mask).ravel(), mask)
 
 
 def shared(d: int, U: int, T: int) -> bool:
