@@ -135,18 +135,18 @@ def two_of_three() -> bool:
 
 def threshold(report: Report) -> Finding:
     """Decide (c) and (d) for the example, by who holds which shares."""
-    users, tally = (1, 2, 3), Tally()
-    for keeps_own, t in product((False, True), (2, 3)):
+    N, D, tally = 3, 1, Tally()
+    users, high = tuple(range(1, N + 1)), (N + 1) // 2 + 1
+    for keeps_own, t in product((False, True), (N - D, high)):
         for gone in users:
             present = set(users) - {gone}
             held = {owner: present & (set(users) if keeps_own else set(users) - {owner}) for owner in users}
             enough = all(len(holders) >= t for holders in held.values())
-            if t == 2:
+            if t != high:
                 case = {"dropped": gone, "shares": {f"b_{owner}": len(held[owner]) for owner in sorted(present)}}
                 tally.add(case, enough, condition=keeps_own)
             else:
-                report.check(not enough, "(d) two survivors cannot meet a threshold of 3")
-    report.check((3 + 1) // 2 + 1 == 3 > 3 - 1, "(d) ceil(N/2) + 1 = 3 is above N - D = 2")
+                report.check(not enough, "(d) two survivors cannot meet ceil(N/2) + 1")
     report.agree("HET-APPA2", "samples", two_of_three(), "(c) two shares of the reference give a secret, one does not")
     report.say(f"appendix A: two survivors recover all secrets in {tally.held} of {tally.cases} cases")
     return Finding(tally.verdict, "two shares, with each user's own", tally.against)

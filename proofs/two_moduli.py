@@ -28,7 +28,7 @@ from itertools import product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {
@@ -115,9 +115,19 @@ def table(report: Report) -> Finding:
     counts = [Counter(masks[i] for masks in found) for i in range(3)]
     uniform = all(len(count) == R and len(set(count.values())) == 1 for count, R in zip(counts, MODULI, strict=True))
     report.say(f"table 1: {len(found)} triples, uniform in each place: {uniform}")
-    report.agree("HET-EX2A", "arithmetic", len(found) == 2 * 6 * 6 // 6, "one triple in six has the sum 0")
+    expected = [{Z: completions(place, Z) for Z in range(R)} for place, R in enumerate(MODULI)]
+    printed = [Counter(masks[place] for masks in TABLE_1) for place in range(3)]
+    report.agree("HET-EX2A", "symbolic", printed == expected, "the table has each mask as often as a polynomial says")
     verdict = "confirmed" if found == TABLE_1 and uniform else "refuted"
     return Finding(verdict, "all triples with the sum 0 modulo 6", None, {"triples": len(found)})
+
+
+def completions(place: int, mask: int) -> int:
+    """Return how many masks of the others give the sum 0: a coefficient of a product modulo x^D - 1."""
+    sympy = package("sympy")
+    x = sympy.Symbol("x")
+    others = [sum(x**k for k in range(R)) for R in MODULI[:place] + MODULI[place + 1 :]]
+    return int(sympy.rem(sympy.expand(x**mask * sympy.prod(others)), x**D - 1, x).subs(x, 0))
 
 
 def distorted_example(report: Report) -> Finding:
