@@ -16,8 +16,8 @@ Statement. In each round K of N users are drawn, and the server has the sums. Al
     and all after 24 to 47.
 (f) Weighted selection, by ascending frequency, has the rank N - K + 1 or less after N rounds when nobody drops out and
     K divides N: it is not N for K > 1. For N = 120 and K = 12 the rank is 120 after 132 rounds then, in all samples,
-    and after 123 or 124 for the dropout rate 1/10. For K = 12 and 24, and the rates 1/5, 3/10, 2/5 and 1/2, or .1 to .5 in
-    turn, it is 120 after 120 rounds in all samples.
+    and after 123 or 124 for the dropout rate 1/10. For K = 12 and 24, and the rates 1/5, 3/10, 2/5 and 1/2, or .1 to .5
+    in turn, it is 120 after 120 rounds in all samples.
 
 Idea. (a) A matrix of N different rows has N! orders. (b) Each of N rounds has to take place. With the rate 1/2 as many
 users are available with the same probability as are not, so that 3N/4 or more are with at most 1/2. From N = 4 on 1 - 2
