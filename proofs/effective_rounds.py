@@ -164,7 +164,7 @@ def sampling(report: Report) -> Finding:
     for N, K, T in (
         *((users, chosen, 1) for users in (4, 5, 6, 7) for chosen in range(1, users)),
         (12, 4, 1),
-        (20, 10, 1),
+        (16, 8, 1),
         (4, 2, 2),
         (6, 3, 3),
         (8, 4, 1),
