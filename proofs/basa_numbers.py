@@ -121,6 +121,7 @@ def extra(report: Report) -> Finding:
     """Decide (b): per cents are what is rounded."""
     values = {beta: 100 * most(beta) for beta in (6, 3)}
     ways = by_rounding(report, values, {6: 23, 3: 62}, "per cent")
+    report.check(all(value <= limit for value, limit in zip(values.values(), (23, 63), strict=True)), "(b) 23 and 63")
     numbers = {f"beta {beta}": f"{float(value):.2f} %" for beta, value in values.items()} | {"holds": ways}
     worst = {"data": "FEMNIST", "beta": 3, "printed": "62 %", "cost": f"{float(100 * cost('FEMNIST', 3)):.2f} %"}
     report.check(cost("FEMNIST", 3) == most(3) > Fraction(62, 100), "(b) on FEMNIST it is above 62 %")

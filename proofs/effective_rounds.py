@@ -162,6 +162,9 @@ def sampling(report: Report) -> Finding:
     """Decide (c): E = 1, eta = 1, gradients of 1 and -1, so that G = 1."""
     tally = Tally()
     for N, K, T in (
+        *((users, chosen, 1) for users in (4, 5, 6, 7) for chosen in range(1, users)),
+        (12, 4, 1),
+        (16, 8, 1),
         (4, 2, 2),
         (6, 3, 3),
         (8, 4, 1),

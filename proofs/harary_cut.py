@@ -5,7 +5,7 @@ Statement, for the graph of degree k < N - 1 on a circle of N users, h = k // 2,
 (b) For even k the converse holds.
 (c) The share of all choices of m vanished users with two such runs is the P of section 9 of the text on SecAgg; it is
     the probability that a random order is cut when k is even, and a bound on it when k is odd.
-(d) At the preset `sparse`, with T colluding and D dropped users, P is at most 2^-72.
+(d) At the preset `sparse`, with T colluding and D dropped users, P is at most 2^-72, and not 2^-73.
 
 Idea. (a), (b): two users that are left with fewer than h vanished ones between them are neighbours; runs of h or more
 part the circle. Here for all sets of vanished users with N <= 9. (c) counts the same sets, and for larger circles sets
@@ -73,6 +73,7 @@ def prove(report: Report) -> dict[str, Finding]:
     report.agree("UNI-CUT", "samples", all(near(*case) for case in DRAWN), "drawn sets are cut as often as P says")
     p = PRESETS["sparse"]
     exponent = sparse.exponent(sparse.disconnected(p.N, p.k, p.T + p.D))
+    report.check(exponent == 72, "(d)")
     report.say(
         f"cut exactly with two long runs: {tally.held} of {tally.cases} sets; for odd k, {odd} others hold together"
     )
