@@ -117,6 +117,7 @@ def search(report: Report) -> dict[str, int]:
     found = {}
     for Z in range(2, LAST_SEARCHED + 1):
         shares = [Unions(matrix).share() for matrix in every_matrix(Z)]
+        report.check(bool(shares), f"(b) there is a matrix: Z = {Z}")
         report.check(min(shares) == share_claimed(Z), f"(b) none is larger: Z = {Z}")
         found[str(Z)] = len(shares)
     return found

@@ -140,7 +140,7 @@ def wrong(report: Report) -> Finding:
         model += rate(t) * (HALF - model)
         report.check(model**2 / 2 == at_least(t + 1), "(a) the product")
     after = {
-        name: next(J for J in range(ROUNDS + 1) if at_least(J) > bound(J, Fraction(1), beta))
+        name: next((J for J in range(ROUNDS + 1) if at_least(J) > bound(J, Fraction(1), beta)), -1)
         for name, beta in (("J, printed beta", PRINTED), ("J, beta of batches", OF_BATCHES))
     }
     apart = 0 <= HALF**2 / 2 - at_least(ROUNDS) < Fraction(1, 1000)

@@ -340,7 +340,7 @@ FALSIFIED = [
         "for cell in ((head,), *((head, other) for other in tail))",
         "for cell in ((head,), *((head, other) for other in tail[:1]))",
     ),
-    ("perfect_matrices", "if 0 < sum(chosen) < len(left)]", "if 1 < sum(chosen) < len(left)]"),
+    ("perfect_matrices", "if 0 < sum(chosen) < len(left)]", "if 0 < sum(chosen)]"),
     ("quantiser_level", "Fraction(1, 4 * c * c) for c", "Fraction(1, 8 * c * c) for c"),
     ("quantiser_level", "largest[high] < largest[low]", "largest[high] > largest[low]"),
     ("quantiser_level", "after <= before)", "after * (high // low) <= 1)"),
