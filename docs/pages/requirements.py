@@ -143,7 +143,7 @@ def _requirement(clause: str, sentence: str, page: str, tables: Mapping[str, Tab
     return [
         f"### {clause}\n",
         f"{sentence} {_in_the_text(clause, REQUIREMENTS)}\n",
-        f"Decided by [{counts}](requirements/{page}#{clause}).\n",
+        f"Decided by [{counts}](requirements/{page}#{clause.lower()}).\n",
     ]
 
 
@@ -156,7 +156,7 @@ def _details(title: str, here: Mapping[str, str], tables: Mapping[str, Table]) -
     yield f"# What decides: {title}\n"
     yield f"What decides the clauses of one page of the text. [All requirements](../{REQUIREMENTS.split('/')[-1]})\n"
     for clause, sentence in here.items():
-        yield f"## {clause} {{ #{clause} }}\n"
+        yield f"## {clause}\n"
         yield f"{sentence} {_in_the_text(clause, f'{FOLDER}/page.md')}\n"
         yield from _entries(clause, tables)
 
