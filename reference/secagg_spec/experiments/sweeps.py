@@ -211,9 +211,11 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     """Run cells in processes of this machine; what is left when one of them is ended from outside is not yielded."""
     try:
         from joblib import Parallel, delayed  # noqa: PLC0415
+        from joblib.externals.loky.backend import resource_tracker  # noqa: PLC0415
     except ImportError:
         raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
+    resource_tracker.ensure_running()  # its start would unblock what is blocked below
     with _deaf():
         outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
