@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick check claims proofs docs docs-serve vectors targets reproduce power soak bench clean
+.PHONY: help demo test quick check claims pages proofs docs docs-serve vectors targets reproduce power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -61,6 +61,9 @@ docs-serve: $(VENV)/core  ## serve the built site on this machine, without a net
 	@test -f site/index.html || $(MAKE) --no-print-directory docs
 	@echo "The site is at http://127.0.0.1:$(or $(PORT),8000)/ (Ctrl-C ends it)"
 	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory site $(or $(PORT),8000) > /dev/null
+
+pages: $(VENV)/test  ## open every page of the site in a browser, in two widths and two schemes (long; needs chromium)
+	SECAGG_SPEC_PAGES=1 $(BIN)/python -m pytest tests/site/test_browser.py
 
 vectors: $(VENV)/core  ## write all files of spec/vectors again
 	$(BIN)/secagg-spec vectors --regenerate

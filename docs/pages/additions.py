@@ -21,7 +21,7 @@ from secagg_spec.conformance import mutants
 from secagg_spec.ledger import Claim
 from secagg_spec.resources import PAGES
 
-_CLAUSE = re.compile(r"- \[\]\(\)\{ #([A-Z]+-\d\d) \}")
+_CLAUSE = re.compile(r"- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}")
 _ITEM = re.compile(r"(?:-|(\d+)\.) ")
 _PHASES = "| phase | role |"
 _SESSION = "4. **the end**"

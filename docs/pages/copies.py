@@ -26,7 +26,7 @@ def convert(text: str, source: str, page: str) -> str:
     """Return the text of a page as it stands on the site."""
     text = _LINK.sub(lambda link: _moved(link, source, page), text)
     text = _between_literals(text, lambda part: names().sub(lambda hit: mention(hit.group(), page), part))
-    return CLAUSE_LINE.sub(r"- [](){ #\1 }[\1](#\1){ .clause } ", text)
+    return CLAUSE_LINE.sub(r"- [](){ #\1 tabindex=-1 aria-hidden=true }[\1](#\1){ .clause } ", text)
 
 
 def _moved(link: re.Match[str], source: str, page: str) -> str:

@@ -164,7 +164,7 @@ def test_each_clause_has_what_decides_it(written: Path) -> None:
     tables = requirements.deciding()
     for name in PAGES:
         page = page_of(written, name)
-        told = re.split(r"^- \[\]\(\)\{ #([A-Z]+-\d\d) \}", page, flags=re.MULTILINE)
+        told = re.split(r"^- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}", page, flags=re.MULTILINE)
         assert page.count("??? decided") == len(told) // 2
         for clause, rest in zip(told[1::2], told[2::2], strict=True):
             block = rest[rest.index("??? decided") :].partition("[What each of them is]")
@@ -180,7 +180,7 @@ def test_each_erratum_that_names_clauses_stands_in_their_sections(written: Path)
     assert claims
     for name in PAGES:
         for section in re.split(r"^## ", page_of(written, name), flags=re.MULTILINE)[1:]:
-            here = set(re.findall(r"^- \[\]\(\)\{ #([A-Z]+-\d\d) \}", section, re.MULTILINE))
+            here = set(re.findall(r"^- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}", section, re.MULTILINE))
             due = {claim.id for claim in claims if here & set(claim.clauses)}
             told = set(re.findall(r"^    - \[([\w-]+)\]\(\.\./reference/errata\.md#\1\)", section, re.MULTILINE))
             assert told == due, (name, section.partition("\n")[0])

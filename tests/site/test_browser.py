@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,18 @@ EVERY = 25
 """Of the pages that one template makes of the code, axe sees one in so many, and it sees all other pages."""
 TABS = 3
 LARGEST = 500_000
+MAIN = (
+    "",
+    "tutorials/watch-a-round/",
+    "how-to/choose-parameters/",
+    "spec/lightsecagg/",
+    "reference/errata/",
+    "reference/comparison/",
+    "explanation/threat-models/",
+    "reference/proofs/field_size/",
+)
+"""The pages that are opened in each run of the tests, one of each kind; `make pages` opens all."""
+ALL = os.environ.get("SECAGG_SPEC_PAGES") == "1"
 
 LOOK = (HERE / "look.js").read_text(encoding="utf-8")
 WEAK = (HERE / "contrast.js").read_text(encoding="utf-8")
@@ -94,8 +107,7 @@ def faults(tab: Browser, address: str, axe: str = "") -> Iterator[str]:
     tab.run(f"{axe}; 0")
     for number, (width, scheme) in enumerate(VIEWS):
         tab.show(width, 900, scheme)
-        if number:
-            tab.run(f"({TURN})({json.dumps(SCHEMES[scheme])})")
+        tab.run(f"({TURN})({json.dumps(SCHEMES[scheme])})")
         if (shown := tab.run(f"({SHOWN})({json.dumps(SCHEMES[scheme])})")) != SCHEMES[scheme]:
             yield f"{width} {scheme}: is shown in the colours of {shown}"
         yield from (f"{width} {scheme}: {fault}" for fault in _seen(tab, bool(axe), whole=number in (0, 2)))
@@ -111,10 +123,12 @@ def _seen(tab: Browser, axe: bool, whole: bool) -> Iterator[str]:
         yield from (f"too weak: {one}" for one in tab.run(f"({WEAK})('.md-content *')"))
 
 
-def test_every_page_can_be_read_in_every_view(site: Path, address: str, opened: Browser, axe: str) -> None:
-    pages = addresses(site)
-    assert len(pages) > 300
-    seen_by_axe, wrong = judged(pages), {}
+def test_pages_can_be_read_in_every_view(site: Path, address: str, opened: Browser, axe: str) -> None:
+    known = addresses(site)
+    assert len(known) > 300
+    assert set(MAIN) <= set(known)
+    pages = known if ALL else list(MAIN)
+    seen_by_axe, wrong = judged(known) if ALL else set(MAIN), {}
     waiting: SimpleQueue[str] = SimpleQueue()
     for page in pages:
         waiting.put(page)

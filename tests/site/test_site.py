@@ -135,7 +135,7 @@ def test_each_clause_and_each_check_is_on_the_pages_of_requirements(pages: Path)
     page = (pages / "reference" / "requirements.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == list(clauses())
     details = [(pages / requirements.FOLDER / name).read_text(encoding="utf-8") for name in PAGES]
-    assert re.findall(r"^## (\S+) \{ #\1 \}$", "".join(details), re.MULTILINE) == list(clauses())
+    assert re.findall(r"^## ([A-Z]+-\d\d)$", "".join(details), re.MULTILINE) == list(clauses())
     vectors = [vector.id for book in store.load_all() for vector in book.vectors]
     named = set(re.findall(r"`([^`\n]+)`", "".join(details)))
     assert {*REGISTRY, *mutants.load(), *vectors} <= named
