@@ -211,11 +211,10 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     """Run cells in processes of this machine; what is left when one of them is ended from outside is not yielded."""
     try:
         from joblib import Parallel, delayed  # noqa: PLC0415
-        from joblib.externals.loky.backend import resource_tracker  # noqa: PLC0415
     except ImportError:
         raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
-    resource_tracker.ensure_running()  # its start would unblock what is blocked below
+    _start_janitor()
     with _deaf():
         outcomes = pool(delayed(_placed)(at, *_task(sweep, at)) for at in todo)
     try:
@@ -226,6 +225,26 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     finally:
         with warnings.catch_warnings(action="ignore"):
             outcomes.close()
+
+
+def _start_janitor() -> None:
+    """Start the process in which loky removes what ended processes leave.
+
+    Its start lets interrupts through again, so that it comes before `_deaf`. What it says after an interrupt, of things
+    that somebody else has removed already, is of no use to anybody.
+    """
+    from joblib.externals.loky.backend import resource_tracker  # noqa: PLC0415
+
+    given = os.environ.get("PYTHONWARNINGS")
+    quiet = f"ignore::UserWarning:{resource_tracker.__name__}"
+    os.environ["PYTHONWARNINGS"] = f"{given},{quiet}" if given else quiet
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if given is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = given
 
 
 @contextmanager
