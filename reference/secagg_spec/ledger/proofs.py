@@ -15,6 +15,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from secagg_spec import resources
 from secagg_spec.ledger.entries import Claim, one_line
 from secagg_spec.ledger.errors import BrokenProof, MissingEvidence, PackageMissing, ProofFailed
@@ -124,7 +126,7 @@ class Report:
         ProofFailed
             It does not.
         """
-        if type(holds).__name__ not in {"bool", "bool_"}:
+        if not isinstance(holds, bool | np.bool_):
             raise ProofFailed(f"neither true nor false, but {type(holds).__name__}: {statement}")
         self.checks += 1
         if not holds:
