@@ -28,21 +28,20 @@ def write_errata(out: Path) -> None:
 
 def wrong(book: Ledger, paper: str) -> Sequence[Claim]:
     """Return the claims of a paper that do not hold as they stand, the most serious ones first."""
-    found = [claim for claim in book.of(paper) if claim.verdict in ledger.ERRATA]
+    found = [claim for claim in book.errata() if claim.paper == paper]
     return sorted(found, key=lambda claim: (ledger.ERRATA.index(claim.verdict), SERIOUS.index(claim.kind)))
 
 
 def _head(book: Ledger, papers: Mapping[str, str]) -> str:
     judged = sum(len(book.of(paper)) for paper in papers)
-    failing = sum(len(wrong(book, paper)) for paper in papers)
     return (
-        f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {failing} do not hold "
-        "as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
+        f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {len(book.errata())} do "
+        "not hold as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
         "condition that is not stated (conditional), then those whose words have no single meaning, or not the one "
         "that holds (imprecise). Each entry says, in our words, what is claimed and where; the smallest case "
         "that the program finds in which it fails; what holds instead; and what changes for somebody who has built on "
-        f"it. The command in an entry runs its program. [All claims]({relative(CLAIMS, ERRATA)}), [what a verdict "
-        f"is]({relative('spec/ledger.md', ERRATA)}).\n"
+        f"it. The command in an entry runs its program, and `secagg-spec claims --errata` lists them all. "
+        f"[All claims]({relative(CLAIMS, ERRATA)}), [what a verdict is]({relative('spec/ledger.md', ERRATA)}).\n"
     )
 
 

@@ -94,9 +94,9 @@ class Ledger:
             raise UnknownClaim(f"there is no paper {paper!r}; the papers are {', '.join(self.papers)}")
         return tuple(claim for claim in self.claims.values() if claim.paper == paper)
 
-    def with_verdict(self, *verdicts: str) -> tuple[Claim, ...]:
-        """Return the claims that have one of these verdicts."""
-        return tuple(claim for claim in self.claims.values() if claim.verdict in verdicts)
+    def errata(self) -> tuple[Claim, ...]:
+        """Return the claims of papers that do not hold as they stand."""
+        return tuple(claim for claim in self.claims.values() if claim.verdict in ERRATA and claim.paper != OURS)
 
 
 def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
