@@ -205,6 +205,18 @@ def test_the_schema_knows_the_verdicts_and_the_fields_of_a_claim() -> None:
     assert set(properties) == fields | {"evidence"}
 
 
+def test_the_text_and_the_schema_ask_for_the_same_fields_of_each_verdict() -> None:
+    item = SCHEMA["properties"]["claim"]["items"]
+    rules = [rule for rule in item["allOf"] if "verdict" in rule["if"]["properties"]]
+    asked = {rule["if"]["properties"]["verdict"]["const"]: rule["then"].get("required", []) for rule in rules}
+    page = (resources.root("spec") / "ledger.md").read_text(encoding="utf-8")
+    rows = page.partition("| verdict | meaning |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [row.strip("| ").split(" | ") for row in rows]
+    stated = {verdict: more[0].removesuffix(" |").split(", ") if more else [] for verdict, _, *more in cells}
+    assert stated == {**asked, "open": ["the reason why there is no program"]}
+    assert tuple(stated) == ledger.VERDICTS
+
+
 def test_the_ledger_holds_the_claims_and_each_has_a_proof_or_is_open() -> None:
     book = ledger.load()
     assert set(book.papers) == {path.stem for path in (resources.root("spec") / "claims").glob("*.toml")}
