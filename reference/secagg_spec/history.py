@@ -79,6 +79,11 @@ class History:
         """The version of the text as it stands."""
         return self.versions[-1]
 
+    def changed(self, id: str) -> list[str]:
+        """Return the versions in which the words of a clause became others."""
+        pairs = itertools.pairwise(self.clauses[id])
+        return [new.since for old, new in pairs if new.words not in ("", old.words)]
+
     def withdrawn(self) -> dict[str, State]:
         """Return how each clause ended that was withdrawn, by id."""
         return {id: states[-1] for id, states in self.clauses.items() if states[-1].withdrawn}
