@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, ERRATA, relative, write
+from docs.pages.common import CLAIMS, ERRATA, claims_book, relative, write
 from docs.pages.markup import badge, evidence, fields, headline, link, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
@@ -18,7 +18,7 @@ SERIOUS = ("privacy", "algorithm", "bound", "parameters", "identity", "derivatio
 
 def write_errata(out: Path) -> None:
     """Write the page of errata, by paper."""
-    book = ledger.load()
+    book = claims_book()
     papers = {paper: title for paper, title in book.papers.items() if paper != ledger.OURS}
     lines = [_head(book, papers), _counts(book, papers)]
     for paper, title in papers.items():
