@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from docs.pages import differences, excerpts, requirements, selected, sparse, versions
-from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, count, escaped, relative
+from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, claims_book, count, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
 from docs.pages.requirements import KINDS
@@ -160,7 +160,7 @@ def _name(entry: str) -> str:
 
 def failing() -> Sequence[Claim]:
     """Return the claims of the papers that do not hold as they stand and on which a clause depends."""
-    book = ledger.load()
+    book = claims_book()
     papers = (paper for paper in book.papers if paper != ledger.OURS)
     return [claim for paper in papers for claim in wrong(book, paper) if claim.clauses]
 

@@ -63,10 +63,16 @@ def clause_pages() -> Mapping[str, str]:
 
 
 @functools.cache
+def claims_book() -> ledger.Ledger:
+    """Return the ledger, which is read and checked once."""
+    return ledger.load()
+
+
+@functools.cache
 def named() -> Mapping[str, str]:
     """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
     gone = dict.fromkeys(history.load().withdrawn(), REQUIREMENTS)
-    return {**clause_pages(), **gone, **dict.fromkeys(ledger.load().claims, CLAIMS)}
+    return {**clause_pages(), **gone, **dict.fromkeys(claims_book().claims, CLAIMS)}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, heading, names, relative, slug, write
+from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, claims_book, heading, names, relative, slug, write
 from docs.pages.markup import badge, evidence, fields, headline, link, mentioned, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
@@ -25,7 +25,7 @@ SERIOUS = ("privacy", "algorithm", "bound", "parameters", "identity", "derivatio
 
 def write_errata(out: Path) -> None:
     """Write the page of errata, by paper."""
-    book = ledger.load()
+    book = claims_book()
     papers = {paper: title for paper, title in book.papers.items() if paper != ledger.OURS}
     lines = [_head(book, papers), _counts(book, papers)]
     for paper, title in papers.items():
