@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from docs.pages import differences, excerpts, requirements, sparse, versions
+from docs.pages import differences, excerpts, requirements, selected, sparse, versions
 from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, count, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
@@ -124,8 +124,9 @@ def _pictures(text: Text) -> None:
 def _differences(text: Text) -> None:
     for change in differences.of(text.name):
         text.add(text.only(change.behind), differences.block(change).splitlines(), inside=False)
-    if text.name == sparse.PAGE:
-        text.add(text.only(sparse.BEHIND), sparse.block().splitlines(), inside=False)
+    for measured in (sparse, selected):
+        if text.name == measured.PAGE:
+            text.add(text.only(measured.BEHIND), measured.block().splitlines(), inside=False)
 
 
 def _excerpts(text: Text) -> None:

@@ -101,6 +101,11 @@ def heading(path: Path) -> str:
     return first.group(1).strip()
 
 
+def slug(title: str) -> str:
+    """Return the anchor that the site gives to a heading."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
+
+
 def write(path: Path, text: str) -> None:
     """Write a page; folders that are not there are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
