@@ -309,6 +309,7 @@ def test_a_clause_does_not_come_back_after_it_was_withdrawn(tmp_path: Path) -> N
     ("versions", "said"),
     [
         ((Version("0.2.0"), Version("0.1.0")), "0.1.0 does not come after 0.2.0"),
+        ((Version("0.1.0", text="ab" * 32),), "'seal' is a dependency of 'text'"),
         ((Version("0.1.0"), Version("0.1.0")), "0.1.0 does not come after 0.1.0"),
         ((Version("0.10.0"), Version("0.9.0")), "0.9.0 does not come after 0.10.0"),
         ((Version("0.1.0"), Version("0.2.0")), "0.1.0 is not the last version, and was never released"),

@@ -65,7 +65,7 @@ def clause_pages() -> Mapping[str, str]:
 @functools.cache
 def named() -> Mapping[str, str]:
     """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
-    gone = dict.fromkeys(history.load().withdrawn(), REQUIREMENTS)
+    gone = {clause: f"spec/{state.page}" for clause, state in history.load().withdrawn().items()}
     return {**clause_pages(), **gone, **dict.fromkeys(ledger.load().claims, CLAIMS)}
 
 
