@@ -31,6 +31,7 @@ COMMANDS = {
     "power": f"{_KIT}.power",
     "explain": "secagg_spec.explain_command",
     "init": f"{_KIT}.init",
+    "text": "secagg_spec.text_command",
     "privacy": "secagg_spec.privacy.command",
     "claims": "secagg_spec.claims_command",
     "simulate": "secagg_spec.simulate",
