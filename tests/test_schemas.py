@@ -78,3 +78,18 @@ def test_a_form_whose_types_fit_is_the_one_that_is_told() -> None:
     schema = {"oneOf": [numbers, {"type": "array", "items": numbers}]}
     assert list(schemas.faults([1, 1], schema)) == [((), "names something twice")]
     assert list(schemas.faults([[1], [2, 2]], schema)) == [((), "[1] names something twice")]
+
+
+def test_a_document_is_checked_once_with_each_schema_and_again_when_it_is_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    document: dict[str, Any] = {"name": "once", "size": 1}
+    assert list(schemas.faults(document, SCHEMA)) == []
+    assert list(schemas.faults(document, {**SCHEMA, "required": ["tags"]})) == [(("tags",), "is missing")]
+    document["size"] = True
+    for _ in range(2):
+        assert [where for where, _ in schemas.faults(document, SCHEMA)] == [("size",)]
+    assert next(schemas.faults({"name": "", "size": 0}, SCHEMA))[0] == ("name",)
+    assert next(schemas.faults({"name": "", "size": 0}, SCHEMA))[0] == ("name",)
+    monkeypatch.setattr(schemas, "Draft202012Validator", None)
+    assert list(schemas.faults({"name": "once", "size": 1}, SCHEMA)) == []

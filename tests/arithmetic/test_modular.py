@@ -160,7 +160,11 @@ def test_a_matrix_product_is_exact(data: st.DataObject) -> None:
 def test_the_inverse_of_every_element_but_0(data: st.DataObject) -> None:
     q = data.draw(primes())
     values = data.draw(st.lists(st.integers(1, q - 1) | st.sampled_from([1, q - 1]), min_size=1, max_size=6))
-    assert integers_of(PrimeField(q).inverse(vector(values))) == [pow(x, -1, q) for x in values]
+    inverses = [pow(x, -1, q) for x in values]
+    assert all(x * inverse % q == 1 for x, inverse in zip(values, inverses, strict=True))
+    for few_or_many in (1, 40):
+        assert integers_of(PrimeField(q).inverse(vector(few_or_many * values))) == few_or_many * inverses
+    assert PrimeField(q).inverse(vector(values).reshape(1, -1, 1)).shape == (1, len(values), 1)
 
 
 @pytest.mark.requirement("MOD-05")

@@ -141,6 +141,12 @@ def test_the_same_seed_draws_the_same_cases() -> None:
     assert counts[0] == counts[1]
 
 
+def test_no_source_is_read_to_search_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hypothesis.core.function_digest", None)
+    _, outcomes = run(DirectConnection(reference.build().answer), Settings(cases=2, pattern="field.add/exact"))
+    assert [(outcome.verdict, outcome.cases) for outcome in outcomes] == [("pass", 2)]
+
+
 def drawn_cases() -> list[str]:
     seen: list[str] = []
 

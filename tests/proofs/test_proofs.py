@@ -48,6 +48,8 @@ SECONDS = {
         "cells_over_rounds",
     ),
     *("batch_fairness", "effective_rounds", "largest_family", "random_rounds"),
+    *("sealed_seeds", "convergence_bound", "thresholds", "inference_robustness", "batch_cardinality", "selection_rule"),
+    *("ratio_bias", "subgroup_dropouts", "quantised_descent"),
 }
 """Proofs that take longest; in quick mode they run with a falsified statement alone, which ends them early."""
 

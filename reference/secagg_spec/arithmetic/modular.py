@@ -26,6 +26,8 @@ Summand: TypeAlias = UintArray | Iterator[NDArray[Any]]
 MAX_MODULUS = 2**32
 DEFAULT_PRIME = 2**32 - 5
 _PIECE = 2**16
+_FEW = 64
+"""Elements whose inverses are found one by one; more cost less together."""
 
 
 def is_prime(n: int) -> bool:
@@ -211,7 +213,7 @@ class PrimeField(Ring):
             raise ParameterError("modulus", modulus, "a prime")
 
     def inverse(self, a: UintArray) -> UintArray:
-        """Return the elementwise inverse, by Fermat's theorem (MOD-05).
+        """Return the elementwise inverse: of few elements by Euclid's algorithm, else by Fermat's theorem (MOD-05).
 
         Raises
         ------
@@ -221,7 +223,9 @@ class PrimeField(Ring):
         a = self.check("a", a, None)
         if not a.all():
             raise OutOfRange("a", 0, "different from 0 to have an inverse")
-        return self._power(a, self.modulus - 2)
+        if a.size > _FEW:
+            return self._power(a, self.modulus - 2)
+        return np.array([pow(x, -1, self.modulus) for x in a.ravel().tolist()], dtype=np.uint64).reshape(a.shape)
 
     def solve(self, matrix: UintArray, right: UintArray) -> UintArray:
         """Return x with ``matrix @ x = right``, for a square invertible (k, k) matrix and right of shape (k, n).
