@@ -190,7 +190,8 @@ def test_a_claim_with_markup_is_shown_literally(
     settings = config.load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(tmp_path))
     before = written(write, tmp_path, page)
     changed = {**BOOK.claims, "HET-THM1": with_markup(BOOK.claim("HET-THM1"))}
-    monkeypatch.setattr(ledger, "load", lambda: Ledger(changed, BOOK.papers))
+    for module in (claims, errata):
+        monkeypatch.setattr(module, "claims_book", lambda: Ledger(changed, BOOK.papers))
     after = written(write, tmp_path, page)
     known = {"extensions": settings["markdown_extensions"], "extension_configs": settings["mdx_configs"]}
     shown = Articles(markdown.markdown(after, **known))
@@ -223,17 +224,21 @@ def test_addresses_are_those_of_the_site(target: str, page: str, href: str) -> N
 # What stops the build
 
 
-def test_a_broken_ledger_stops_the_build_with_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def broken() -> Ledger:
-        raise ledger.DeadLink("basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99")
+def broken(out: Path) -> None:
+    """A writer that finds a fault of the ledger."""
+    raise ledger.DeadLink("basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99")
 
+
+@pytest.mark.parametrize("writers", ["WRITERS", "ALONE"])
+def test_a_broken_ledger_stops_the_build_with_one_line(
+    writers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("katex.min.css", "katex.min.js", "contrib/auto-render.min.js", "fonts/a"):
         (tmp_path / "katex" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "katex" / name).touch()
-    monkeypatch.setattr(ledger, "load", broken)
-    monkeypatch.setattr(build_site, "WRITERS", (claims.write_claims,))
+    monkeypatch.setattr(build_site, "WRITERS", ())
+    monkeypatch.setattr(build_site, "ALONE", ())
+    monkeypatch.setattr(build_site, writers, (broken,))
     assert build_site.main(["--katex-from", str(tmp_path / "katex"), "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == "build_site: basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99\n"
 
