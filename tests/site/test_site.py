@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from docs.pages import requirements, targets
@@ -231,7 +231,10 @@ def test_what_passes_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"check": "secagg.average/mean", "verdict": "pass", "failure": None}
     bad = {"check": "secagg.average/mean", "verdict": "timeout", "failure": {"message": ""}}
     about = {"name": "Some (thing)", "version": "1"}
-    known = {"a": {"implementation": about, "checks": [one]}, "b": {"implementation": about, "checks": [one, bad]}}
+    known: dict[str, dict[str, Any]] = {
+        "a": {"implementation": about, "checks": [one]},
+        "b": {"implementation": about, "checks": [one, bad]},
+    }
     said = targets.in_words(known)
     assert "Some 1 were asked, in 2 configurations; all that fits it is passed by [a](#a)." in said
     assert "Of 3 checks 2 pass; the software breaks off where it has to refuse or to go on in 1." in said
