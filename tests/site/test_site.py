@@ -90,6 +90,13 @@ def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert (site / "assets" / "katex" / "katex.min.js").is_file()
 
 
+def test_make_docs_is_strict() -> None:
+    """With --quiet, mkdocs hears no warning, and so none ends the build."""
+    recipe = re.search(r"mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert recipe is not None
+    assert recipe[1].split() == ["--strict"]
+
+
 @pytest.mark.slow
 def test_every_formula_renders(site: Path) -> None:
     node = shutil.which("node")
