@@ -55,7 +55,7 @@ proofs: $(VENV)/test  ## all proofs, each falsified in every way (long)
 
 docs: $(VENV)/docs  ## build the site into site/ (needs npm for KaTeX)
 	$(BIN)/python docs/build_site.py
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs-serve: $(VENV)/core  ## serve the built site on this machine, without a network (PORT=8000)
 	@test -f site/index.html || $(MAKE) --no-print-directory docs

@@ -55,6 +55,8 @@ WRITERS = (
     watch.write,
     additions.write,
 )
+ALONE = (comparison.write_comparison,)
+"""What takes as long as all others together; they neither read what it writes, nor it what they write."""
 
 
 def build(out: Path, given: Path | None) -> None:
@@ -62,11 +64,12 @@ def build(out: Path, given: Path | None) -> None:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     katex.write_katex(out, given)
-    with concurrent.futures.ProcessPoolExecutor(1) as beside:  # half of the work is the comparison
-        compared = beside.submit(comparison.write_comparison, out)
+    with concurrent.futures.ProcessPoolExecutor(1) as beside:
+        waiting = [beside.submit(write, out) for write in ALONE]
         for write in WRITERS:
             write(out)
-        compared.result()
+        for one in waiting:
+            one.result()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,13 +1,17 @@
-"""A hook of mkdocs: what the search reads of a page, and what the theme leaves out for those who do not see or point.
+"""A hook of mkdocs: what the search reads, what the theme leaves out for those who do not see or point, and speed.
 
 The search of the theme walks through every element of every page. The colours of code are most of them, and the sources
 that can be opened are most of the text; neither is what a reader searches for, so the search is shown the page without.
+
+A build would look for garbage five thousand times, which takes an eighth of its time and saves some 250 MB; so it does
+not.
 """
 
 from __future__ import annotations
 
+import gc
 import re
-from typing import Any
+from typing import Any, Literal
 
 from mkdocs.plugins import CombinedEvent, event_priority  # type: ignore[import-not-found, unused-ignore]
 
@@ -29,6 +33,12 @@ def _before_search(context: Any, /, page: Any, **_: Any) -> Any:
 def _after_search(context: Any, /, page: Any, **_: Any) -> Any:
     page.content = _whole.pop(page.url)
     return context
+
+
+def on_startup(*, command: Literal["build", "gh-deploy", "serve"], **_: Any) -> None:
+    """Collect no garbage in a process that ends with the build."""
+    if command != "serve":
+        gc.disable()
 
 
 on_page_context = CombinedEvent(_before_search, _after_search)

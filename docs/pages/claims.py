@@ -14,6 +14,7 @@ from docs.pages.markup import (
     evidence,
     fields,
     headline,
+    heads,
     listed,
     meanings,
     ordered_papers,
@@ -54,12 +55,12 @@ def _head(book: Ledger) -> str:
 
 def _matrix(book: Ledger) -> str:
     """Return the table of papers by verdicts; each number leads to the claims that it counts."""
-    head = "".join(f'<th scope="col">{badge(verdict)}</th>' for verdict in ledger.VERDICTS)
+    head = heads([*map(badge, ledger.VERDICTS), "all"])
     rows = [_matrix_row(paper_name(paper), paper, book.of(paper)) for paper in ordered_papers(book)]
     total = _matrix_row("All", "", tuple(book.claims.values()))
     return (
         '<div class="ledger-matrix">\n<table aria-label="Claims by paper and verdict">\n'
-        f'<thead><tr><td></td>{head}<th scope="col">all</th></tr></thead>\n'
+        f"<thead><tr><td></td>{head}</tr></thead>\n"
         f"<tbody>\n{chr(10).join([*rows, total])}\n</tbody>\n</table>\n</div>"
     )
 

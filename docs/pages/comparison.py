@@ -26,6 +26,7 @@ from docs.pages.comparison_runs import (
     summed,
     tolerated,
 )
+from docs.pages.markup import link
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.privacy import basa, basecagg, heterosag, lightsecagg, secagg
 from secagg_spec.protocols import basa_cores, heterosag_costs, heterosag_plan
@@ -516,6 +517,6 @@ def _heading(column: Column) -> str:
 
 def _row(entrant: Entrant, sheet: Sheet, cells: Sequence[str]) -> str:
     assert len(cells) == len(sheet.columns)
-    link = f"../../spec/{entrant.page.removesuffix('.md')}/"
+    named = link(f"spec/{entrant.page}", PAGE, escape(title(entrant)))
     told = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-    return f'<tr><th scope="row"><a href="{link}">{escape(title(entrant))}</a></th>{told}</tr>'
+    return f'<tr><th scope="row">{named}</th>{told}</tr>'

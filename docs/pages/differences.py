@@ -208,9 +208,9 @@ def rendered(name: str, rows: Sequence[Row], titles: Sequence[str]) -> str:
     told = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
     if not kept:
         return f"<p><strong>{name}</strong></p>\n{told}"
-    head = "".join(f'<th scope="col">{cell}</th>' for cell in ("change", name.lower(), *map(escape, titles)))
     body = "\n".join(_row(row, titles) for row in kept)
-    return f"<p><strong>{name}</strong></p>\n{stacked(head, body)}\n{told}".rstrip()
+    table = stacked(("change", name.lower(), *map(escape, titles)), body)
+    return f"<p><strong>{name}</strong></p>\n{table}\n{told}".rstrip()
 
 
 def _row(row: Row, titles: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, claims_book, heading, names, relative, slug, write
-from docs.pages.markup import badge, evidence, fields, headline, link, mentioned, paper_name, plain, table
+from docs.pages.markup import badge, evidence, fields, headline, heads, link, mentioned, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
 from secagg_spec.resources import PAGES
@@ -54,11 +54,11 @@ def _head(book: Ledger, papers: Mapping[str, str]) -> str:
 
 
 def _counts(book: Ledger, papers: Mapping[str, str]) -> str:
-    head = "".join(f'<th scope="col">{badge(verdict)}</th>' for verdict in ledger.ERRATA)
+    head = heads([*map(badge, ledger.ERRATA), "of claims"])
     rows = "\n".join(_row(book, paper) for paper in papers)
     return (
         '<div class="ledger-matrix">\n<table aria-label="Errata by paper">\n'
-        f'<thead><tr><td></td>{head}<th scope="col">of claims</th></tr></thead>\n'
+        f"<thead><tr><td></td>{head}</tr></thead>\n"
         f"<tbody>\n{rows}\n</tbody>\n</table>\n</div>"
     )
 

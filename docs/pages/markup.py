@@ -95,9 +95,14 @@ def _cell(found: object) -> str:
     return escape(", ".join(map(value, found)) if isinstance(found, list) else value(found))
 
 
-def stacked(head: str, rows: str) -> str:
+def heads(columns: Iterable[str]) -> str:
+    """Return the heads of the columns of a table; the words are HTML."""
+    return "".join(f'<th scope="col">{words}</th>' for words in columns)
+
+
+def stacked(columns: Iterable[str], rows: str) -> str:
     """Return a table whose cells stand below each other on a phone."""
-    body = f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
+    body = f"<thead><tr>{heads(columns)}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
     return f'<div class="stacked">\n<table>\n{body}\n</table>\n</div>'
 
 

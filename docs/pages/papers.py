@@ -40,8 +40,7 @@ def _count(index: Index) -> str:
 
 def _table(book: Ledger, index: Index) -> str:
     rows = "\n".join(_row(book, item) for item in index.items)
-    head = '<th scope="col">item</th><th scope="col">judged by</th>'
-    return stacked(head, rows)
+    return stacked(("item", "judged by"), rows)
 
 
 def _row(book: Ledger, item: Item) -> str:

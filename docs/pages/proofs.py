@@ -27,8 +27,7 @@ def write_proofs(out: Path) -> None:
     for proof in proofs:
         write(out / _page(proof), _text(proof, book))
     rows = "\n".join(_row(proof, book) for proof in proofs)
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("proof", "what it shows", "decides"))
-    listed = f'<div class="proof-list">\n{stacked(head, rows)}\n</div>'
+    listed = f'<div class="proof-list">\n{stacked(("proof", "what it shows", "decides"), rows)}\n</div>'
     write(out / _index(), f"{_head(len(proofs))}\n{listed}\n")
 
 
@@ -87,8 +86,7 @@ def prose(text: str, page: str) -> str:
 
 def _decides(proof: Proof, book: Ledger) -> str:
     rows = "\n".join(_claim_row(name, book, _page(proof)) for name in proof.claims)
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("claim", "verdict", "method", "statement"))
-    return stacked(head, rows)
+    return stacked(("claim", "verdict", "method", "statement"), rows)
 
 
 def _claim_row(name: str, book: Ledger, page: str) -> str:

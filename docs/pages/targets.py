@@ -111,9 +111,8 @@ def sums_right(result: Mapping[str, Any]) -> bool | None:
 def _summary(known: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of targets by kinds of failures."""
     heads = ["checks", "passed", *(head for head, _ in KINDS.values()), "sum of a round"]
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("configuration", *heads))
     rows = "\n".join(_summary_row(name, result, heads) for name, result in known.items())
-    return f'<div class="target-list">\n{stacked(head, rows)}\n</div>\n'
+    return f'<div class="target-list">\n{stacked(("configuration", *heads), rows)}\n</div>\n'
 
 
 def _summary_row(name: str, result: Mapping[str, Any], heads: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.common import clause_pages
+from docs.pages.markup import href
 from secagg_spec.protocols.shape import AUTHORITY, SERVER
 from secagg_spec.simulate.narration import counted, users_in_words
 from secagg_spec.simulate.recording import PROTOCOLS, record
@@ -27,7 +28,6 @@ PAGE = "tutorials/watch-a-round.md"
 DATA = "assets/watch-data.js"
 PLACE = "<!-- rounds -->"
 TEXTS = Path(__file__).with_suffix(".toml")
-UP = "../../"
 _ROUND = re.compile(r"\bround \d+")
 ENDED = "Too few are left: there is no sum"
 
@@ -81,7 +81,7 @@ def said(protocol: str, moment: Moment) -> tuple[str, str]:
 
 
 def _address(clause: str) -> str:
-    return f"{UP}{clause_pages()[clause].removesuffix('.md')}/#{clause}"
+    return href(f"{clause_pages()[clause]}#{clause}", PAGE)
 
 
 # The data of the script.
@@ -98,7 +98,7 @@ def _protocol(protocol: str, told: Mapping[str, Any]) -> dict[str, Any]:
         key: {**one, "clauses": [[clause, _address(clause)] for clause in one["clauses"]]}
         for key, one in told["moments"].items()
     }
-    page = f"{UP}spec/{told['page'].removesuffix('.md')}/"
+    page = href(f"spec/{told['page']}", PAGE)
     return {
         "id": protocol,
         "title": told["title"],

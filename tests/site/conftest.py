@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
+import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +17,32 @@ from tests.site.shell import ROOT, run
 HAS_DOCS = all(importlib.util.find_spec(name) for name in ("mkdocs", "material", "mkdocstrings"))
 
 
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a folder that the first process of the tests which asks for it makes, and all others take."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            made = factory.mktemp(name)
+            make(made)
+            made.rename(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages as Markdown, with KaTeX among the assets."""
     if shutil.which("npm") is None and not any((ROOT / "build").glob("katex-*")):
         pytest.skip("npm is not installed, and KaTeX was not fetched before")
-    out = tmp_path_factory.mktemp("pages")
+    return once(tmp_path_factory, "pages", _assemble)
+
+
+def _assemble(out: Path) -> None:
     done = run(sys.executable, "docs/build_site.py", "--out", out)
     if done.returncode == 2 and "npm could not fetch" in done.stderr:
         pytest.skip(done.stderr.strip().splitlines()[-1])
     assert done.returncode == 0, done.stderr
-    return out
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +50,12 @@ def site(pages: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site as HTML; mkdocs ends with an error on any warning."""
     if not HAS_DOCS:
         pytest.skip("the extra `docs` is not installed")
-    out = tmp_path_factory.mktemp("site")
-    done = run(sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out, SECAGG_SITE_SRC=str(pages))
-    assert done.returncode == 0, done.stdout + done.stderr
-    return out
+
+    def render(out: Path) -> None:
+        done = run(sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", out, SECAGG_SITE_SRC=str(pages))
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return once(tmp_path_factory, "site", render)
 
 
 @pytest.fixture(scope="session")

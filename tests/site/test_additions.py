@@ -333,13 +333,6 @@ def test_the_writing_in_pictures_of_messages_is_large_enough_on_a_phone(address:
 
 
 @pytest.mark.slow
-def test_pages_of_the_text_are_small(site: Path) -> None:
-    for name in PAGES:
-        page = site / "spec" / name.removesuffix(".md") / "index.html"
-        assert page.stat().st_size < 500_000, name
-
-
-@pytest.mark.slow
 def test_the_anchor_of_each_clause_stays(site: Path) -> None:
     for name in PAGES:
         page = (site / "spec" / name.removesuffix(".md") / "index.html").read_text(encoding="utf-8")

@@ -62,4 +62,5 @@ def test_every_link_within_the_site_leads_somewhere(site: Path) -> None:
     files = {path.relative_to(site).as_posix().removesuffix("index.html"): path for path in site.rglob("*.html")}
     texts = {page: path.read_text(encoding="utf-8") for page, path in files.items()}
     del texts["404.html"]
+    assert sum(len(_LINK.findall(text)) for text in texts.values()) > 40_000
     assert list(broken(site, texts)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -76,9 +77,15 @@ class Page(HTMLParser):
             self.formulas[-1] = (text + data, display)
 
 
+@functools.cache
+def read(path: Path) -> Page:
+    """A page of the site, which is parsed once."""
+    return Page(path)
+
+
 def formulas_of(site: Path) -> Iterator[tuple[str, bool]]:
     for path in sorted(site.rglob("*.html")):
-        for text, display in Page(path).formulas:
+        for text, display in read(path).formulas:
             body = text.strip()
             assert (body[:2], body[-2:]) == (("\\[", "\\]") if display else ("\\(", "\\)")), f"{path}: {body}"
             yield body[2:-2], display
@@ -88,6 +95,13 @@ def formulas_of(site: Path) -> Iterator[tuple[str, bool]]:
 def test_the_site_builds_without_a_warning(site: Path) -> None:
     assert (site / "index.html").is_file()
     assert (site / "assets" / "katex" / "katex.min.js").is_file()
+
+
+def test_make_docs_is_strict() -> None:
+    """With --quiet, mkdocs hears no warning, and so none ends the build."""
+    recipe = re.search(r"mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    assert recipe is not None
+    assert recipe[1].split() == ["--strict"]
 
 
 @pytest.mark.slow
@@ -109,14 +123,14 @@ def test_every_formula_of_the_text_is_found(site: Path) -> None:
         text = re.sub(r"`[^`\n]*`", "", path.read_text(encoding="utf-8"))
         display = re.findall(r"\$\$(.+?)\$\$", text, re.DOTALL)
         inline = re.findall(r"\$(.+?)\$", re.sub(r"\$\$.+?\$\$", "", text, flags=re.DOTALL), re.DOTALL)
-        found = Page(site / "spec" / path.stem / "index.html").formulas
+        found = read(site / "spec" / path.stem / "index.html").formulas
         assert sum(shown for _, shown in found) == len(display), path
         assert sum(not shown for _, shown in found) == len(inline), path
 
 
 @pytest.mark.slow
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:
-    loads = [(path, target) for path in site.rglob("*.html") for target in Page(path).loads]
+    loads = [(path, target) for path in site.rglob("*.html") for target in read(path).loads]
     for path in site.rglob("*.css"):
         text = path.read_text(encoding="utf-8")
         loads += [

@@ -218,6 +218,7 @@ def test_a_history_that_cannot_be_used_is_one_line(
 
     monkeypatch.setattr(history, "load", broken)
     monkeypatch.setattr(build_site, "WRITERS", (versions.write_versions,))
+    monkeypatch.setattr(build_site, "ALONE", ())
     monkeypatch.setattr(katex, "write_katex", lambda out, given: None)
     versions.book.cache_clear()
     assert build_site.main(["--out", str(tmp_path / "out")]) == 2
