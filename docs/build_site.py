@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from docs.pages import (
     additions,
     api,
+    benchmarks,
     claims,
     comparison,
     copies,
@@ -48,6 +49,7 @@ WRITERS = (
     proofs.write_proofs,
     targets.write_released,
     experiments.write_experiments,
+    benchmarks.write_benchmarks,
     watch.write,
     comparison.write_comparison,
     additions.write,
