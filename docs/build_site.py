@@ -33,6 +33,7 @@ from docs.pages import (
     proofs,
     requirements,
     targets,
+    versions,
     watch,
 )
 from docs.pages.common import ROOT, SiteError
@@ -40,6 +41,7 @@ from secagg_spec.ledger import LedgerError
 
 WRITERS = (
     copies.write_copies,
+    versions.write_versions,
     api.write_api,
     requirements.write_requirements,
     planted_bugs.write_planted_bugs,

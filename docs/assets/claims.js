@@ -56,6 +56,12 @@
     }
   }
 
+  // A link of the summary leads to a paper where no script runs; where the claims are filtered, it leads to the filters.
+  function land() {
+    const place = location.hash.slice(1);
+    if (location.search && [...papers, "summary"].includes(place)) history.replaceState(null, "", `${location.search}#${form.id}`);
+  }
+
   // Whoever follows a link to a claim sees it, whatever is filtered.
   function reveal() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -80,12 +86,14 @@
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
     history.pushState(null, "", link.href);
+    land();
     take(location.search);
     update();
     form.scrollIntoView();
     form.elements.paper.focus({ preventScroll: true });
   });
 
+  land();
   take(location.search);
   form.hidden = false;
   update();

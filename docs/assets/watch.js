@@ -72,7 +72,7 @@
 
   function picture(shown) {
     const { run, moment } = shown;
-    const width = Math.max(320, run.users * 54 + 10);
+    const width = Math.max(320, run.users * 38 + 10);
     const lines = [...new Set((moment.sendings ?? []).flatMap(hops).map(String))].map((text) => text.split(",").map(Number));
     const authority = run.moments.some((one) => (one.sendings ?? []).flatMap(hops).flat().includes(AUTHORITY));
     const place = {
@@ -232,7 +232,7 @@
   function frame() {
     protocols.forEach(({ title }, at) => chooseProtocol.append(make("option", { value: at }, title)));
     root.setAttribute("role", "region");
-    root.setAttribute("aria-label", "A recorded round, step by step");
+    root.setAttribute("aria-label", "A recorded run, step by step");
     root.append(
       make("div", { class: "watch-choices" }, make("label", {}, "Protocol", chooseProtocol), make("label", {}, "What happens", chooseRun)),
       make("div", { class: "watch-steps" }, back, count, next),

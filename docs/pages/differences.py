@@ -77,14 +77,15 @@ def _told() -> Mapping[str, Any]:
 
 
 def _check_names(change: Change) -> None:
-    old, new = (_names(_module(name)) for name in (change.old, change.new))
+    old, new = (_names(name) for name in (change.old, change.new))
     for before, after in change.same.items():
         if before not in old or after not in new:
             raise SiteError(f"{PLACES.name}: {before} and {after} are not names of {change.old} and {change.new}")
 
 
-def _names(module: ModuleType) -> set[str]:
-    parts = (phases(module.TABLE), messages(module.TABLE), parameters(module, {}))
+def _names(name: str) -> set[str]:
+    table: Table = _module(name).TABLE
+    parts = (phases(table), messages(table), parameters(name, {}))
     return {name.partition(",")[0] for part in parts for name in part}
 
 
@@ -123,10 +124,11 @@ def _fields(kind: type[Message]) -> Iterator[str]:
             yield f"{field.name} ({str(field.type).lower()})"
 
 
-def parameters(module: ModuleType, meaning: Mapping[str, str]) -> Cells:
+def parameters(name: str, meaning: Mapping[str, str]) -> Cells:
     """Return the parameters of a protocol, each with what the symbol for it means."""
+    module = _module(_told()["parameters"].get(name, name))
     names = [field.name for field in dataclasses.fields(module.Parameters) if field.init]
-    return {name: tuple(_meaning(name, meaning)) for name in names}
+    return {one: tuple(_meaning(one, meaning)) for one in names}
 
 
 def _meaning(name: str, meaning: Mapping[str, str]) -> Iterator[str]:
@@ -176,7 +178,8 @@ def _renamed(name: str, same: Mapping[str, str]) -> str:
 def tables(change: Change) -> Mapping[str, list[Row]]:
     """Return the three tables of a comparison: phases, messages and parameters."""
     old, new = _module(change.old), _module(change.new)
-    told = [parameters(module, meanings(page)) for module, page in zip((old, new), change.pages, strict=True)]
+    names = zip((change.old, change.new), change.pages, strict=True)
+    told = [parameters(name, meanings(page)) for name, page in names]
     return {
         "Phases": compared(phases(old.TABLE), phases(new.TABLE), change.same),
         "Messages": compared(messages(old.TABLE), messages(new.TABLE), change.same),

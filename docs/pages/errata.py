@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import functools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, ERRATA, relative, write
-from docs.pages.markup import badge, evidence, fields, headline, link, paper_name, plain, table
+from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, heading, names, relative, slug, write
+from docs.pages.markup import badge, evidence, fields, headline, link, mentioned, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
+from secagg_spec.resources import PAGES
+
+ABOUT_CLAIMS = "claims.md"
+"""The page of explanation that takes claims as examples of what a claim is."""
+_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 SERIOUS = ("privacy", "algorithm", "bound", "parameters", "identity", "derivation", "number", "definition")
 """The kinds of claims, those first whose fault costs most."""
@@ -28,21 +35,21 @@ def write_errata(out: Path) -> None:
 
 def wrong(book: Ledger, paper: str) -> Sequence[Claim]:
     """Return the claims of a paper that do not hold as they stand, the most serious ones first."""
-    found = [claim for claim in book.of(paper) if claim.verdict in ledger.ERRATA]
+    found = [claim for claim in book.errata() if claim.paper == paper]
     return sorted(found, key=lambda claim: (ledger.ERRATA.index(claim.verdict), SERIOUS.index(claim.kind)))
 
 
 def _head(book: Ledger, papers: Mapping[str, str]) -> str:
     judged = sum(len(book.of(paper)) for paper in papers)
-    failing = sum(len(wrong(book, paper)) for paper in papers)
     return (
-        f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {failing} do not hold "
-        "as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
+        f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {len(book.errata())} do "
+        "not hold as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
         "condition that is not stated (conditional), then those whose words have no single meaning, or not the one "
         "that holds (imprecise). Each entry says, in our words, what is claimed and where; the smallest case "
         "that the program finds in which it fails; what holds instead; and what changes for somebody who has built on "
-        f"it. The command in an entry runs its program. [All claims]({relative(CLAIMS, ERRATA)}), [what a verdict "
-        f"is]({relative('spec/ledger.md', ERRATA)}).\n"
+        f"it, with the clauses in which the standard has it right. The command in an entry runs its program, and "
+        f"`secagg-spec claims --errata` lists them all. "
+        f"[All claims]({relative(CLAIMS, ERRATA)}), [what a verdict is]({relative('spec/ledger.md', ERRATA)}).\n"
     )
 
 
@@ -73,7 +80,54 @@ def erratum(claim: Claim) -> str:
         "what changes": plain(claim.matters, ERRATA),
         "note": plain(claim.note, ERRATA),
         "see it": f"<code>secagg-spec claims {claim.id} --verify</code>" if claim.proof else "",
-        "clauses": plain(", ".join(claim.clauses), ERRATA),
+        "in the text": _in_the_text(claim),
+        "explained": _explained(claim),
         "more": f"{link(f'{CLAIMS}#{claim.id}', ERRATA, 'the whole entry')}; {evidence(claim, ERRATA)}",
     }
     return f'<article class="claim">\n{headline(claim)}\n{fields(told)}\n</article>'
+
+
+def _in_the_text(claim: Claim) -> str:
+    """Return links to the clauses that depend on a claim or on its repair, by the sections in which they stand."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for clause in claim.clauses:
+        found[clause_sections()[clause]].append(mentioned(clause, ERRATA))
+    told = (f'{", ".join(links)} <span class="place">({escape(place)})</span>' for place, links in found.items())
+    return "; ".join(told) or "no clause depends on it"
+
+
+@functools.cache
+def clause_sections() -> Mapping[str, str]:
+    """Return the page and the section of the text in which each clause stands."""
+    found: dict[str, str] = {}
+    for page in PAGES:
+        path = ROOT / "spec" / page
+        for title, body in _sections(path.read_text(encoding="utf-8")):
+            found |= dict.fromkeys(CLAUSE_LINE.findall(body), f"{heading(path)}, section {title}")
+    return found
+
+
+def _explained(claim: Claim) -> str:
+    places = (link(target, ERRATA, escape(title)) for target, title in explanations().get(claim.id, {}).items())
+    return "; ".join(places)
+
+
+@functools.cache
+def explanations() -> Mapping[str, Mapping[str, str]]:
+    """Return, for each claim that pages of explanation name, where they do, and what these places are called."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for path in sorted((ROOT / "docs" / "explanation").glob("*.md")):
+        if path.name != ABOUT_CLAIMS:
+            for title, body in _sections(path.read_text(encoding="utf-8")):
+                anchor = f"#{slug(title)}" if title else ""
+                told = f"{heading(path)}: {title}" if title else heading(path)
+                for name in dict.fromkeys(names().findall(body)):
+                    found[name][f"explanation/{path.name}{anchor}"] = told
+    return found
+
+
+def _sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each section of a page, its title and its text; what stands before the first one has no title."""
+    first, *rest = _SECTION.split(text)
+    yield "", first
+    yield from zip(rest[::2], rest[1::2], strict=True)

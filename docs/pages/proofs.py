@@ -28,7 +28,8 @@ def write_proofs(out: Path) -> None:
         write(out / _page(proof), _text(proof, book))
     rows = "\n".join(_row(proof, book) for proof in proofs)
     head = "".join(f'<th scope="col">{word}</th>' for word in ("proof", "what it shows", "decides"))
-    write(out / _index(), f"{_head(len(proofs))}\n{stacked(head, rows)}\n")
+    listed = f'<div class="proof-list">\n{stacked(head, rows)}\n</div>'
+    write(out / _index(), f"{_head(len(proofs))}\n{listed}\n")
 
 
 def _page(proof: Proof) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.secagg import TABLE, Parameters, draw_randomness, run_round
-from secagg_spec.protocols.shape import Role
+from secagg_spec.protocols.shape import Event, Role
 
 COMPLETE = Parameters(R=2**32, N=20, D=4, T=2, t=4, k=19, d=16)
 SPARSE = Parameters(R=2**32, N=20, D=4, T=2, t=4, k=6, d=16)
@@ -39,8 +39,16 @@ def rows() -> list[Row]:
 def measured(parameters: Parameters) -> Cells:
     """Return what is told of a round on the graph of some parameters."""
     least, most = thresholds(parameters)
-    sent = {name: (f"{number} messages, {size} bytes",) for name, (number, size) in traffic(parameters).items()}
-    return {"neighbours of a user": (str(parameters.k),), "thresholds admitted": (f"{least} to {most}",), **sent}
+    return {
+        "neighbours of a user": (str(parameters.k),),
+        "thresholds admitted": (f"{least} to {most}",),
+        **told(traffic(parameters)),
+    }
+
+
+def told(sent: Mapping[str, tuple[int, int]]) -> Cells:
+    """Return what is told of how many messages were sent."""
+    return {name: (f"{number} messages, {size} bytes",) for name, (number, size) in sent.items()}
 
 
 def thresholds(parameters: Parameters) -> tuple[int, int]:
@@ -59,17 +67,26 @@ def _admitted(given: Parameters, t: int) -> bool:
 
 def traffic(parameters: Parameters) -> Mapping[str, tuple[int, int]]:
     """Return for each phase and role how many messages of how many bytes are sent in a round."""
+    updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
+    result = run_round(parameters, updates, randomness=draw_randomness(parameters, sources(parameters.N)))
+    return tally(result.transcript)
+
+
+def sources(users: int) -> Mapping[int, SeededSource]:
+    """Return a fixed source for each user."""
+    return {user: SeededSource(bytes(32), f"user {user}") for user in range(users)}
+
+
+def tally(transcript: Iterable[Event]) -> Mapping[str, tuple[int, int]]:
+    """Return for each phase and role of a transcript how many messages of how many bytes were sent."""
     number, size = Counter[str](), Counter[str]()
-    for name, message in _sent(parameters):
+    for name, message in _sent(transcript):
         number[name] += 1
         size[name] += len(message)
     return {name: (number[name], size[name]) for name in number}
 
 
-def _sent(parameters: Parameters) -> Iterator[tuple[str, bytes]]:
-    sources = {user: SeededSource(bytes(32), f"user {user}") for user in range(parameters.N)}
-    updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
-    result = run_round(parameters, updates, randomness=draw_randomness(parameters, sources))
-    for event in result.transcript:
+def _sent(transcript: Iterable[Event]) -> Iterator[tuple[str, bytes]]:
+    for event in transcript:
         who = "all users" if event.step.role is Role.USER else "server"
         yield from ((f"{event.step.phase}, {who}", encode(message)) for message in event.sent)

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from docs.pages.common import RELEASED, ROOT, SiteError, count, escaped, mention, relative, write
+from docs.pages.markup import stacked
 from secagg_spec.conformance.plain import clip
 from secagg_spec.conformance.report import LEGEND, MARKS, describe
 from secagg_spec.conformance.targets import TARGETS, results
 from secagg_spec.conformance.wire import RawLine, Request, UsageError
 from secagg_spec.resources import clauses
+
+KINDS = {
+    "taken": ("takes what it must refuse", "an input or a message is taken that has to be refused"),
+    "wrong": ("gives a wrong value", "a value is wrong"),
+    "leaked": ("tells a secret", "somebody learns what has to stay secret"),
+    "broken": ("breaks", "the software breaks off where it has to refuse or to go on"),
+}
+"""The kinds of failures, each as the heading of a column and in a sentence."""
+_VERDICTS = {"accepted_invalid": "taken", "wrong_value": "wrong", "leaked": "leaked"}
+SUMS = ("lightsecagg.round/sum", "secagg.average/mean")
+"""The checks whether a whole round gives the right sum."""
 
 
 def write_released(out: Path) -> None:
@@ -26,21 +40,89 @@ def write_released(out: Path) -> None:
         known = results.load(ROOT / "docs" / "results")
     except UsageError as error:
         raise SiteError(str(error)) from None
-    lines = [_released_head(), *_matrix(known)]
+    lines = [_released_head(known), _summary(known), *_matrix(known)]
     for result in known.values():
         lines += _released(result)
     write(out / RELEASED, "\n".join(lines))
 
 
-def _released_head() -> str:
+def _released_head(known: Mapping[str, Mapping[str, Any]]) -> str:
     return (
-        "# Released implementations\n\n"
-        "What the kit found in software that others released, each in a pinned version, behind an adapter of this "
-        "project that runs in an environment of its own. The results are stored in `docs/results`; `make targets` "
+        f"# Released implementations\n\n{in_words(known)}\n\n"
+        "This is what the kit found in software that others released, each in a pinned version, behind an adapter of "
+        "this project that runs in an environment of its own. The results are stored in `docs/results`; `make targets` "
         f"judges all of them again. A failure is one against [the text]({relative('spec/adapter.md', RELEASED)}), "
         "which these releases never promised to keep. Each has an entry with its reason, and a run fails when a "
         "release no longer fails so.\n"
     )
+
+
+def in_words(known: Mapping[str, Mapping[str, Any]]) -> str:
+    """Say how the released frameworks fare, from their results."""
+    checks = [check for result in known.values() for check in result["checks"]]
+    kinds = Counter(_kinds(checks))
+    clean = [name for name, result in known.items() if not any(_kinds(result["checks"]))]
+    told = [f"{told} in {kinds[one]}" for one, (_, told) in KINDS.items() if kinds[one]]
+    return (
+        f"**How do real frameworks fare?** {_listed(_frameworks(known))} were asked, in {len(known)} configurations; "
+        f"all that fits it is passed by {_listed(_linked(clean)) or 'none'}. Of {len(checks)} checks {kinds['']} pass; "
+        f"{_listed(told)}. {_sums(known)}"
+    )
+
+
+def _sums(known: Mapping[str, Mapping[str, Any]]) -> str:
+    right, wrong = ([name for name, result in known.items() if sums_right(result) is kept] for kept in (True, False))
+    return (
+        f"Whole rounds are run by {len(right) + len(wrong)} configurations. The check of their sum passes with "
+        f"{_listed(_linked(right)) or 'none'}, and fails with {_listed(_linked(wrong)) or 'none'}; "
+        "which cases go wrong besides stands below."
+    )
+
+
+def _frameworks(known: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
+    about = (result["implementation"] for result in known.values())
+    return [*dict.fromkeys(f"{escaped(one['name'].split()[0])} {escaped(one['version'])}" for one in about)]
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = [*words] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _linked(names: Iterable[str]) -> Sequence[str]:
+    return [f"[{name}](#{name})" for name in names]
+
+
+def _kinds(checks: Iterable[Mapping[str, Any]]) -> Sequence[str]:
+    return [kind(check) for check in checks]
+
+
+def kind(check: Mapping[str, Any]) -> str:
+    """Return what kind of failure a check found, nothing where it passed."""
+    return _VERDICTS.get(check["verdict"], "broken") if check["failure"] else ""
+
+
+def sums_right(result: Mapping[str, Any]) -> bool | None:
+    """Return whether the check of the sum of a round passes, None where no whole round was asked for."""
+    found = [not check["failure"] for check in result["checks"] if check["check"] in SUMS]
+    return all(found) if found else None
+
+
+def _summary(known: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the table of targets by kinds of failures."""
+    heads = ["checks", "passed", *(head for head, _ in KINDS.values()), "sum of a round"]
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("configuration", *heads))
+    rows = "\n".join(_summary_row(name, result, heads) for name, result in known.items())
+    return f'<div class="target-list">\n{stacked(head, rows)}\n</div>\n'
+
+
+def _summary_row(name: str, result: Mapping[str, Any], heads: Sequence[str]) -> str:
+    kinds = Counter(_kinds(result["checks"]))
+    sums = {True: "passes", False: "fails", None: "not asked"}[sums_right(result)]
+    told = (str(len(result["checks"])), str(kinds[""]), *(str(kinds[one]) for one in KINDS), sums)
+    cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(heads, told, strict=True))
+    about = f'<a href="#{name}">{name}</a><span class="place">{escape(TARGETS[name].about)}</span>'
+    return f'<tr><th scope="row">{about}</th>{"".join(cells)}</tr>'
 
 
 def _matrix(known: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -27,6 +28,7 @@ DATA = "assets/watch-data.js"
 PLACE = "<!-- rounds -->"
 TEXTS = Path(__file__).with_suffix(".toml")
 UP = "../../"
+_ROUND = re.compile(r"\bround \d+")
 ENDED = "Too few are left: there is no sum"
 
 
@@ -47,8 +49,16 @@ def flows(page: str) -> str:
 def flow(protocol: str) -> str:
     """Return the picture of the message flow of a protocol, in a round in which nobody drops out, as HTML."""
     recording = recordings()[protocol]["nobody"]
-    title = f"Messages of a round of {texts()[protocol]['title']} among {recording.users} users"
+    title = f"Messages of {span(recording)} of {texts()[protocol]['title']} among {recording.users} users"
     return f'<figure class="flow">\n{chart(recording, title)}\n<figcaption>{escape(title)}.</figcaption>\n</figure>'
+
+
+def span(recording: Recording) -> str:
+    """Say how long a recorded run is: an epoch of BASA, else so many rounds as its moments name."""
+    if recording.protocol == "basa":
+        return "an epoch"
+    rounds = len({found.group() for moment in recording.moments for found in _ROUND.finditer(moment.title)})
+    return f"{rounds} rounds" if rounds > 1 else "a round"
 
 
 @functools.cache
@@ -123,7 +133,7 @@ def _sections() -> Iterator[str]:
         yield "<ol>"
         yield from (_item(protocol, moment) for moment in recording.moments)
         yield "</ol>"
-        yield f"<p><strong>The round gives {escape(_vectors(recording.summed))}.</strong></p>"
+        yield f"<p><strong>The result: {escape(_vectors(recording.summed))}.</strong></p>"
         yield "</section>"
 
 

@@ -6,16 +6,18 @@ import ast
 import dataclasses
 import html
 import importlib
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
-from docs.pages import additions, copies, differences, errata, excerpts, requirements, sparse
+from docs.pages import additions, copies, differences, errata, excerpts, requirements, selected, sparse
 from docs.pages.common import CLAUSE_LINE, SiteError, escaped
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
+from tests.site.writing import assert_written_large
 
 from secagg_spec import ledger
 from secagg_spec.protocols import multi_round, secagg
@@ -168,7 +170,7 @@ def test_each_clause_has_what_decides_it(written: Path) -> None:
         assert page.count("??? decided") == len(told) // 2
         for clause, rest in zip(told[1::2], told[2::2], strict=True):
             block = rest[rest.index("??? decided") :].partition("[What each of them is]")
-            assert block[2].startswith(f"(../reference/requirements.md#{clause.lower()})")
+            assert block[2].startswith(f"(../reference/requirements.md#{clause})")
             for table in tables.values():
                 assert all(entry.split("`")[1] in block[0] for entry in table.get(clause, ())), clause
     assert sum(page_of(written, name).count("??? decided") for name in PAGES) == len(clauses())
@@ -217,7 +219,10 @@ def test_each_parameter_of_a_comparison_has_a_meaning(change: differences.Change
         (old, [row.name.partition(" → ")[0] for row in rows if row.kind != "added"]),
         (new, [row.name.rpartition(" → ")[2] for row in rows if row.kind != "removed"]),
     ):
-        assert sorted(names) == sorted(one.name for one in dataclasses.fields(module.Parameters) if one.init)
+        kept = (
+            importlib.import_module("secagg_spec.protocols.basa_cores") if module.__name__.endswith(".basa") else module
+        )
+        assert sorted(names) == sorted(one.name for one in dataclasses.fields(kept.Parameters) if one.init)
     assert all(text for row in rows for side in (row.old, row.new) for text in side)
 
 
@@ -268,6 +273,39 @@ def test_a_sparse_graph_is_compared_by_a_round_on_each() -> None:
     assert {name.partition(",")[0] for name in rows} >= set(secagg.PHASES)
 
 
+def test_each_page_of_a_protocol_is_compared_with_its_neighbour(written: Path) -> None:
+    """SecAgg is the first; on its page stand SecAgg+ and the active profile."""
+    neighbours = {
+        "lightsecagg.md": "from-secagg-to-lightsecagg",
+        "secagg.md": "from-secagg-to-secagg-plus",
+        "basecagg.md": "from-lightsecagg-to-basecagg",
+        "basa.md": "from-basecagg-to-basa",
+        "heterosag.md": "from-secagg-to-heterosag",
+        "multi-round.md": "from-random-selection-to-multi-round",
+    }
+    assert set(neighbours) == {*MODULES, "multi-round.md"}
+    for name, anchor in neighbours.items():
+        assert page_of(written, name).count(f'<details class="info difference" id="{anchor}">') == 1
+
+
+def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() -> None:
+    rows = {row.name: row for row in selected.rows()}
+    both = (selected.ALONE, selected.BATCHES)
+    sets = tuple((str(math.comb(one.N // one.T, one.K // one.T)),) for one in both)
+    told = {name: (row.old, row.new) for name, row in rows.items() if row.kind == "changed"}
+    assert told == {
+        "sets of users that may be chosen": sets,
+        "users that no combination of all these sums parts": (("1",), (str(selected.BATCHES.T),)),
+        "users in the sum when the last one drops out before its input": (
+            (str(selected.ROUND.N - 1),),
+            (str(selected.ROUND.N - selected.BATCHES.T),),
+        ),
+    }
+    same = {name for name, row in rows.items() if row.kind == "same"}
+    assert {name.partition(",")[0] for name in same} == set(secagg.PHASES)
+    assert set(rows) == same | set(told)
+
+
 # -------------------------------------------------------------------------------------------------- in a browser
 
 
@@ -283,6 +321,15 @@ def test_opened_blocks_do_not_widen_a_page(address: str, window: Browser, width:
         )
         assert opened > 30, name
         assert window.run("document.documentElement.scrollWidth") <= width, name
+
+
+@pytest.mark.slow
+def test_the_writing_in_pictures_of_messages_is_large_enough_on_a_phone(address: str, window: Browser) -> None:
+    window.show(390, 900, "dark")
+    for name in (*MODULES, "multi-round.md"):
+        window.open(f"{address}/spec/{name.removesuffix('.md')}/")
+        assert_written_large(window, "figure.flow svg", 2 if name == "secagg.md" else 1)
+        assert window.run("document.querySelector('figure.flow').scrollWidth") <= 390
 
 
 @pytest.mark.slow

@@ -121,6 +121,29 @@ def test_the_summary_counts_the_claims(tmp_path: Path) -> None:
         assert counts == [*expected, len(mine)]
 
 
+def test_each_erratum_leads_to_the_clauses_and_to_what_explains_it(tmp_path: Path) -> None:
+    page = Articles(written(errata.write_errata, tmp_path, common.ERRATA))
+    explained = 0
+    for claim in WRONG:
+        told = page.found[claim.id][1]
+        assert ("no clause depends on it" in told) == (not claim.clauses)
+        for clause in claim.clauses:
+            assert clause in told
+            assert errata.clause_sections()[clause] in told
+        for place in sorted((ROOT / "docs" / "explanation").glob("*.md")):
+            if place.name != errata.ABOUT_CLAIMS and re.search(rf"\b{claim.id}\b", place.read_text(encoding="utf-8")):
+                assert common.heading(place) in told, (claim.id, place.name)
+                explained += 1
+    assert explained > 10
+
+
+def test_what_explains_an_erratum_is_the_section_that_names_it() -> None:
+    found = errata.explanations()
+    assert list(found["HET-ALG2"]) == ["explanation/heterosag-errors.md#algorithm-2-alone-twice"]
+    assert list(found["BASA-TO"]) == ["explanation/basa-timeouts.md"]
+    assert errata.clause_sections()["HSA-11"] == "HeteroSAg, section 4. The plan"
+
+
 def test_the_errata_say_what_is_wrong_the_most_serious_first(tmp_path: Path) -> None:
     text = written(errata.write_errata, tmp_path, common.ERRATA)
     page = Articles(text)
@@ -398,10 +421,55 @@ def test_the_filters_are_reached_by_keys(window: Browser, address: str) -> None:
     window.run(SETTLED)
     refuted = {claim.id for claim in BOOK.of("basa") if claim.verdict == "refuted"}
     assert set(window.run(SHOWN)) == refuted
+    assert_at_the_filters(window)
     window.run("document.querySelector('#claim-filters button').focus()")
     window.press("Enter", 13)
     window.run(SETTLED)
     assert len(window.run(SHOWN)) == len(BOOK.claims)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_link_of_the_summary_leads_to_the_filters_in_a_window_of_its_own_too(
+    width: int, window: Browser, address: str
+) -> None:
+    window.show(width, 900, "light")
+    window.open(f"{address}/reference/claims/")
+    link = window.run("document.querySelector('.ledger-matrix a[href*=\"basa&verdict=refuted\"]').href")
+    window.open(link)
+    window.run(SETTLED)
+    assert_at_the_filters(window)
+    assert window.run("document.forms['claim-filters'].elements.verdict.value") == "refuted"
+    window.open(f"{address}/reference/claims/#basa")
+    window.run(SETTLED)
+    assert 0 <= window.run("document.getElementById('basa').getBoundingClientRect().top") < 200
+
+
+def assert_at_the_filters(window: Browser) -> None:
+    """Fail unless the filters stand below the head of the page, and the claims that are shown begin below them."""
+    head, top, bottom = window.run(
+        "['.md-header', '#claim-filters', '#claim-filters [role=status]']"
+        ".map((one, at) => document.querySelector(one).getBoundingClientRect()[at === 1 ? 'top' : 'bottom'])"
+    )
+    assert head <= top < head + 60
+    assert bottom < 900
+
+
+@pytest.mark.slow
+def test_without_a_script_a_link_of_the_summary_leads_to_the_paper(window: Browser, address: str) -> None:
+    window.scripts(on=False)
+    window.open(f"{address}/reference/claims/?paper=basa&verdict=refuted#basa")
+    assert 0 <= window.run("document.getElementById('basa').getBoundingClientRect().top") < 200
+
+
+@pytest.mark.slow
+def test_what_a_proof_shows_has_room(window: Browser, address: str) -> None:
+    for width, least in ((390, 250), (1280, 280)):
+        window.show(width, 900, "light")
+        window.open(f"{address}/reference/proofs/")
+        cells = "[...document.querySelectorAll('.proof-list td:nth-child(2)')].map((cell) => cell.clientWidth)"
+        assert min(window.run(cells)) >= least
+        assert window.run("document.querySelector('.proof-list table').scrollWidth") <= width
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +18,7 @@ from docs.pages import requirements, targets
 from docs.pages.common import SiteError
 from tests.site.shell import ROOT, run
 
-from secagg_spec import ledger
+from secagg_spec import history, ledger
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.targets import results
@@ -133,7 +134,8 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
 @pytest.mark.slow
 def test_each_clause_and_each_check_is_on_the_pages_of_requirements(pages: Path) -> None:
     page = (pages / "reference" / "requirements.md").read_text(encoding="utf-8")
-    assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == list(clauses())
+    headings = re.findall(r"^### (\S+) \{ #\1 \}$", page, re.MULTILINE)
+    assert headings == [*clauses(), *sorted(history.load().withdrawn())]
     details = [(pages / requirements.FOLDER / name).read_text(encoding="utf-8") for name in PAGES]
     assert re.findall(r"^## ([A-Z]+-\d\d)$", "".join(details), re.MULTILINE) == list(clauses())
     vectors = [vector.id for book in store.load_all() for vector in book.vectors]
@@ -194,6 +196,48 @@ def test_the_page_of_released_implementations_tells_each_finding(tmp_path: Path)
     assert not re.search(r"/(?:home|root|tmp|work|usr)/", page)
 
 
+def test_the_page_of_released_implementations_says_in_words_how_they_fare(tmp_path: Path) -> None:
+    targets.write_released(tmp_path)
+    page = (tmp_path / "reference" / "targets.md").read_text(encoding="utf-8")
+    stored = results.load(ROOT / "docs" / "results")
+    lead = page.split("\n\n")[1]
+    checks = [check for result in stored.values() for check in result["checks"]]
+    verdicts = Counter(check["verdict"] for check in checks if check["failure"])
+    assert f"Of {len(checks)} checks {len(checks) - verdicts.total()} pass" in lead
+    assert f"that has to be refused in {verdicts['accepted_invalid']}" in lead
+    assert f"a value is wrong in {verdicts['wrong_value']}" in lead
+    for name, version in (("FedML", "0.9.6"), ("Flower", "1.41.0"), ("OpenFL", "1.9")):
+        assert f"{name} {version}" in lead
+    for name, result in stored.items():
+        row = re.search(rf'<th scope="row"><a href="#{name}">.*', page)
+        assert row is not None
+        *numbers, sums = re.findall(r"<td[^>]*>([^<]*)</td>", row.group())
+        assert len(result["checks"]) == int(numbers[0]) == sum(map(int, numbers[1:]))
+        told = {"passes": True, "fails": False, "not asked": None}
+        assert told[sums] is targets.sums_right(result)
+
+
+@pytest.mark.parametrize(
+    ("failures", "right"), [([], None), ([None], True), ([None, {"message": ""}], False), ([{"message": ""}], False)]
+)
+def test_sums_are_right_when_each_check_of_them_passes(failures: list[object], right: bool | None) -> None:
+    asked = zip(targets.SUMS, failures, strict=False)
+    checks = [{"check": name, "failure": failure} for name, failure in asked]
+    other = {"check": "lightsecagg.round/parameters", "failure": {"message": ""}}
+    assert targets.sums_right({"checks": [other, *checks]}) is right
+
+
+def test_what_passes_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"check": "secagg.average/mean", "verdict": "pass", "failure": None}
+    bad = {"check": "secagg.average/mean", "verdict": "timeout", "failure": {"message": ""}}
+    about = {"name": "Some (thing)", "version": "1"}
+    known = {"a": {"implementation": about, "checks": [one]}, "b": {"implementation": about, "checks": [one, bad]}}
+    said = targets.in_words(known)
+    assert "Some 1 were asked, in 2 configurations; all that fits it is passed by [a](#a)." in said
+    assert "Of 3 checks 2 pass; the software breaks off where it has to refuse or to go on in 1." in said
+    assert "passes with [a](#a), and fails with [b](#b);" in said
+
+
 def test_a_site_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(targets, "ROOT", tmp_path)
     with pytest.raises(SiteError, match=r"fedml\.json is missing"):
@@ -204,7 +248,8 @@ def test_a_site_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_each_clause_has_an_anchor_on_its_page(site: Path) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (site / "spec").rglob("*.html")]
     anchors = [name for text in texts for name in re.findall(r'<a[^>]* id="([A-Z]+-\d\d)"', text)]
-    assert sorted(anchors) == sorted(clauses())
+    left = [clause for clause, pages in history.load().moved().items() for _ in pages]
+    assert sorted(anchors) == sorted([*clauses(), *left, *history.load().withdrawn()])
 
 
 @pytest.mark.slow

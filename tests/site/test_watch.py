@@ -13,6 +13,7 @@ import pytest
 from docs.pages import watch
 from tests.site.browser import Browser, served
 from tests.site.shell import ROOT
+from tests.site.writing import assert_written_large
 
 from secagg_spec.resources import clauses
 from secagg_spec.simulate.recording import PROTOCOLS
@@ -110,6 +111,18 @@ def test_each_page_of_a_protocol_has_its_picture(name: str) -> None:
     assert len(set(identifiers)) == len(identifiers)
 
 
+def test_a_caption_says_how_long_the_recorded_run_is() -> None:
+    """A sum of rounds that follow each other is given once in each; HeteroSAg gives several sums in its one round."""
+    for protocol in ("basecagg", "multi-round"):
+        made = watch.recordings()[protocol]["nobody"]
+        assert watch.span(made) == f"{len(made.summed)} rounds"
+        assert f"<figcaption>Messages of {len(made.summed)} rounds of " in watch.flow(protocol)
+    assert watch.span(watch.recordings()["multi-round"]["few"]) == "2 rounds"
+    for protocol in ("secagg", "secagg-plus", "lightsecagg", "heterosag"):
+        assert "<figcaption>Messages of a round of " in watch.flow(protocol)
+    assert "<figcaption>Messages of an epoch of BASA " in watch.flow("basa")
+
+
 # ------------------------------------------------------------------------------------------------- in a browser
 
 SEEN = """(() => {
@@ -147,6 +160,13 @@ def test_the_stepper_goes_to_the_end_of_every_run_by_keys(
             window.press("ArrowRight", KEYS["ArrowRight"])
         assert window.run("document.querySelectorAll('#watch button')[1].disabled") is True
         assert window.run(f"({CONTRAST})('#watch *')") == []
+
+
+def test_the_writing_in_pictures_is_large_enough_on_a_phone(page: str, window: Browser) -> None:
+    window.show(390, 900, "dark")
+    for protocol in PROTOCOLS:
+        window.open(f"{page}#watch-{protocol}.nobody.2")
+        assert_written_large(window, "#watch svg", 1)
 
 
 def test_an_update_that_is_known_is_said_to_be(page: str, window: Browser) -> None:

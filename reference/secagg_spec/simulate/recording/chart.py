@@ -13,7 +13,9 @@ from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
 from secagg_spec.simulate.narration import counted, users_in_words
 from secagg_spec.simulate.recording.record import Moment, Parcel, Recording
 
-_COLUMN, _WIDTH, _LEFT, _TOP, _ROW, _HEAD = 44, 290, 26, 34, 32, 30
+_COLUMN, _WIDTH, _LEFT, _RIGHT, _TOP, _ROW, _HEAD = 44, 220, 26, 34, 34, 34, 30
+_FONT, _SCALE = 12, 1.25
+"""The size of the text, and how much larger than that the picture may be shown."""
 _HALO = "paint-order:stroke;stroke:var(--md-default-bg-color,transparent);stroke-width:3px"
 _NAMES = {SERVER: "server", AUTHORITY: "authority"}
 
@@ -42,13 +44,14 @@ def chart(recording: Recording, title: str) -> str:
     at = {party: _LEFT + column * place + 14 * (party >= AUTHORITY) for place, party in enumerate(parties)}
     if AUTHORITY in at:
         at[AUTHORITY] += 22
-    width, height = max(at.values()) + 40, _TOP + sum(line.height for line in lines) + 12
+    width, height = max(at.values()) + _RIGHT, _TOP + sum(line.height for line in lines) + 12
     name = f"flow-{recording.protocol}-{recording.run}"
     told = "; ".join(line.text for line in lines)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img"',
-            f'aria-labelledby="{name}-title {name}-desc" fill="currentColor" stroke="none" font-size="11">',
+            f'aria-labelledby="{name}-title {name}-desc" fill="currentColor" stroke="none"',
+            f'font-size="{_FONT}" style="max-width:{_SCALE * width:g}px">',
             f'<title id="{name}-title">{escape(title)}</title>',
             f'<desc id="{name}-desc">{escape(told)}</desc>',
             *_heads(at),
