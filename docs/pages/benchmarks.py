@@ -36,12 +36,12 @@ What the reference costs, always as a ratio: two programs do the same work in on
 how many times as much the first costs as the second. Below 1 the first is the cheaper one.
 
 **What these figures are worth.** They are of one machine, which other programs used as well. A ratio of processor times
-hardly depends on that and carries over to other machines roughly; seconds do not, and stand in small print. Each ratio
-is the median of the turns, followed by the least and the greatest of them: where these lie far apart, trust it less.
-The picture below it shows the three on a logarithmic scale: a dot for the median, a bar from the least to the greatest,
-and a stroke where an aim is. Bits and masks are counted, and come out the same everywhere. An aim is what the project
-had wanted before it measured; it is judged by the median, and it may be missed. The reference is written to be read,
-and none of this is a test.
+depends on that far less than a time does, and carries over to other machines roughly; seconds stand in small print
+alone, and the elapsed times of the kit suffer most. Each ratio is the median of the turns, followed by the least and
+the greatest of them: where these lie far apart, trust it less. The picture below it shows the three on a logarithmic
+scale: a dot for the median, a bar from the least to the greatest, and a stroke where an aim is. Bits and masks are
+counted, and come out the same everywhere. An aim is what the project had wanted before it measured; it is judged by the
+median, and it may be missed. The reference is written to be read, and none of this is a test.
 """
 COLUMNS = ("compared", "work", "how many times as much", "aim")
 
