@@ -124,7 +124,7 @@ def _compared(record: Mapping[str, Any]) -> str:
 
 
 def _work(record: Mapping[str, Any]) -> str:
-    sizes = (f"{name} = {_size(value)}" for name, value in record["sizes"].items())
+    sizes = (f"{name}\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{_size(value)}" for name, value in record["sizes"].items())
     return " ".join(f"<code>{escape(size, quote=False)}</code>" for size in sizes)
 
 
