@@ -86,7 +86,7 @@ soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, witho
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
 
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (20 min)
-	$(BIN)/python -m tests.benchmarks --json docs/results/benchmarks.json
+	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .secagg-spec build dist site repro reproduced .hypothesis .pytest_cache .mypy_cache .ruff_cache

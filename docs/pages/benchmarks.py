@@ -95,7 +95,7 @@ def _machine(content: Mapping[str, Any]) -> str:
 def _again() -> str:
     return (
         "## Measure again\n\n```sh\nmake bench\n.venv/bin/python -m tests.benchmarks encoding secagg-masking\n```\n\n"
-        "The first line runs all and stores what this page shows, in `docs/results/benchmarks.json`; the second runs "
+        "The first line runs all and stores what this page shows, in `docs/benchmarks/records.json`; the second runs "
         "one module and one benchmark, and stores nothing. The name of a benchmark stands below what it compares. A "
         "stored file that lacks a benchmark, or tells of another size or version, stops the build of this page.\n"
     )

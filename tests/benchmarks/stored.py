@@ -15,9 +15,9 @@ from tests.benchmarks.record import Benchmark
 
 from secagg_spec import __version__, schemas
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "results"
-FILE = FOLDER / "benchmarks.json"
-SCHEMA = FOLDER / "benchmarks.schema.json"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
+FILE = FOLDER / "records.json"
+SCHEMA = FOLDER / "records.schema.json"
 VERSION = "secagg-spec-benchmarks/1"
 PACKAGES = ("numpy", "cryptography", "py_arkworks_bls12381", "torch")
 
