@@ -85,16 +85,8 @@ power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds e
 soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1)
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
 
-bench: $(VENV)/core  ## speeds as ratios within one run
-	$(BIN)/python tests/benchmarks/speed.py
-	$(BIN)/python -m tests.benchmarks.secagg
-	$(BIN)/python -m tests.benchmarks.basecagg
-	$(BIN)/python -m tests.benchmarks.basa
-	$(BIN)/python -m tests.benchmarks.heterosag
-	$(BIN)/python -m tests.benchmarks.selection
-	$(BIN)/python -m tests.benchmarks.training
-	$(BIN)/python tests/benchmarks/privacy.py
-	$(BIN)/python tests/benchmarks/participation.py
+bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (20 min)
+	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .secagg-spec build dist site repro reproduced .hypothesis .pytest_cache .mypy_cache .ruff_cache

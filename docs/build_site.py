@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from docs.pages import (
     additions,
     api,
+    benchmarks,
     claims,
     comparison,
     copies,
@@ -52,6 +53,7 @@ WRITERS = (
     proofs.write_proofs,
     targets.write_released,
     experiments.write_experiments,
+    benchmarks.write_benchmarks,
     watch.write,
     additions.write,
 )

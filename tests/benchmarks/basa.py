@@ -1,25 +1,22 @@
-"""What a visit to BASA costs, as ratios within one run: ``make bench``; ``--plot FILE`` draws the time of a user.
+"""What a visit to BASA costs.
 
-All times are seconds of the processor, the least of several runs. A visit is the user's own part of it: its steps
-`request`, `fetch` and `upload`, at the middle position, with the boxes of all positions before.
+A visit is the user's own part of it: its steps `request`, `fetch` and `upload`, with the boxes of all positions before.
+What only a second visit to one epoch would find again is forgotten before each.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
-import tracemalloc
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
+from tests.benchmarks.kept import forget
+from tests.benchmarks.record import Aim, Benchmark, Side, Sides, peak, processor
 
-from secagg_spec.crypto import attribute_boxes, keys, pairing
+from secagg_spec.crypto import attribute_boxes, pairing
 from secagg_spec.crypto.boxes import PAIR, KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import pieces
@@ -33,21 +30,14 @@ from secagg_spec.protocols.basa_runs import Run
 from secagg_spec.simulate.visits import visits
 
 SESSION, SEED = bytes(range(16)), b"bench"
-DIMENSIONS = (100_000, 500_000, 1_000_000)
-SIZES = (10, 25, 50, 100, 150, 200)
-
-
-def main() -> None:
-    """Print all figures, or draw one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="draw the time of a user against K into an SVG file")
-    options = parser.parse_args()
-    if options.plot is not None:
-        plot(options.plot)
-        return
-    for part in (encryptions, operations, size_of_buffer, length_of_update, repair, side_by_side):
-        part()
-        print()
+ALL = "all"
+"""In the sizes: every position of the buffer, one after the other."""
+OPERATIONS = {
+    "products of pairings": ("pairing_product",),
+    "hashes to the curve": ("hash_attribute",),
+    "points read and checked": ("read_point_1", "read_point_2"),
+}
+"""What a visit by attributes does, and the functions of `pairing` that do it."""
 
 
 def parameters(K: int, d: int, *, S: int = 0, timeouts: str = SETTLE) -> Parameters:
@@ -65,12 +55,13 @@ class Visit:
 
     alone: Alone
 
-    def take(self) -> None:
-        """Take the steps of the user."""
-        self.alone.seconds()
+    def seconds(self) -> float:
+        """Return the seconds of the processor that the steps of the user take."""
+        forget()
+        return self.alone.seconds()
 
     def boxes_only(self) -> None:
-        """Do what the encryption does in these steps."""
+        """Do what the encryption does in the steps of the user."""
         offer, key = self.alone.mail
         assert isinstance(offer, PositionOffer)
         assert isinstance(key, PositionKey)
@@ -90,110 +81,73 @@ def visit(p: Parameters, ring: KeyRing, at: int) -> Visit:
     return Visit(user_of_basa(p, ring, at))
 
 
-def seconds(*actions: Callable[[], object], repeats: int = 7) -> list[float]:
-    """Return the least time of each action; they take turns, so that a slow moment of the machine meets all."""
-    runs = [[_once(action) for action in actions] for _ in range(repeats)]
-    return [min(times) for times in zip(*runs, strict=True)]
+def _positions(K: int, position: int | str) -> list[int]:
+    return list(range(K)) if position == ALL else [int(position)]
 
 
-def _once(action: Callable[[], object]) -> float:
-    """Return the time of an action; what only a second visit to one epoch would find again is forgotten."""
-    _forget()
-    start = time.process_time()
-    action()
-    return time.process_time() - start
-
-
-def _forget() -> None:
-    for kept in (pairing.hash_attribute, attribute_boxes._secret, keys._private_key):
-        kept.cache_clear()
+def _sum(sides: list[Side]) -> Side:
+    return lambda: sum(side() for side in sides)
 
 
 # ------------------------------------------------------------------------------------------------- two encryptions
 
 
-def encryptions() -> None:
-    """Compare the two ways to seal, at every position of a buffer of 10."""
-    p = parameters(10, 16)
-    print(f"a visit, K = {p.K}, S = 0, d = {p.d}, settle: per position beside CP-ABE")
-    print("  position   per position: visit, boxes    CP-ABE: visit, boxes      ratio: visit, boxes")
-    rings, means = (PositionKeys(), attribute_ring()), []
-    for at in range(p.positions):
-        both = [visit(p, ring, at) for ring in rings]
-        times = seconds(*(action for one in both for action in (one.take, one.boxes_only)))
-        means.append(times)
-        _row(str(at), times)
-    mean = np.mean(means, axis=0).tolist()
-    _row("mean", mean)
-    most = max(row[2] for row in means)
-    print(f"  boxes by attributes cost {mean[3] / mean[1]:.0f} times those per position (the aim is 40 at least)")
-    plain, first = seconds(both[0].boxes_only, partial(_first, both[1]))
-    print(
-        f"  at the last position in a first visit, which makes the tables of the public key: {first / plain:.0f} times"
-    )
-    print(f"  the longest visit by attributes takes {most * 1000:.0f} ms of one core (the aim is below 250)")
+def visits_in_both(K: int, d: int, position: int | str) -> Sides:
+    """Take the whole visit with attributes, and with one key for each position."""
+    p, at = parameters(K, d), _positions(K, position)
+    return Sides.of(_sum([visit(p, ring, k).seconds for k in at]) for ring in (attribute_ring(), PositionKeys()))
 
 
-def _first(one: Visit) -> None:
-    attribute_boxes._public.cache_clear()
-    one.boxes_only()
+def boxes_in_both(K: int, d: int, position: int | str) -> Sides:
+    """Seal and open the boxes alone with attributes, and with one key for each position."""
+    p, at = parameters(K, d), _positions(K, position)
+    rings = (attribute_ring(), PositionKeys())
+    return Sides.of(_sum([processor(visit(p, ring, k).boxes_only, forget) for k in at]) for ring in rings)
 
 
-def _row(name: str, times: list[float]) -> None:
-    a, b, c, d = times
-    print(
-        f"  {name:>8}   {a * 1e3:11.2f} ms {b * 1e3:9.2f} ms {c * 1e3:11.1f} ms {d * 1e3:8.1f} ms"
-        f" {c / a:12.1f} {d / b:9.1f}"
-    )
+def first_visit(K: int, d: int, position: int) -> Sides:
+    """Seal and open by attributes when the tables of the public key are still to be made, and later."""
+    boxes = visit(parameters(K, d), attribute_ring(), position).boxes_only
+
+    def nothing_known() -> None:
+        forget()
+        attribute_boxes._public.cache_clear()
+
+    return Sides(processor(boxes, nothing_known), processor(boxes, forget))
 
 
-def operations() -> None:
-    """Say which operations the time of a visit by attributes goes to."""
-    one = visit(parameters(10, 16), attribute_ring(), 5)
-    (whole,) = seconds(one.take)
-    _forget()
-    count, spent = Counter[str](), Counter[str]()
-    with _watched(count, spent):
-        one.take()
-    print(f"a visit by attributes, K = 10, position 5: {whole * 1000:.0f} ms, of which")
-    for name, used in spent.most_common():
-        print(f"  {count[name]:3} {name}: {used * 1e3:.1f} ms, {used / whole:.0%}")
+def share_of_operation(K: int, d: int, position: int, operation: str) -> Sides:
+    """Time what a visit by attributes spends on an operation, beside the whole visit."""
+    one = visit(parameters(K, d), attribute_ring(), position)
+    names = OPERATIONS[operation]
+
+    def spent() -> float:
+        with _watched(names) as times:
+            one.seconds()
+        return sum(times)
+
+    return Sides(spent, one.seconds)
 
 
 @contextmanager
-def _watched(count: Counter[str], spent: Counter[str]) -> Iterator[None]:
-    """Count and time what is done with points."""
-    watched = {
-        "pairing_product": "products of 3 pairings",
-        "power_1": "powers of a hash in G_1",
-        "hash_attribute": "hashes to the curve",
-        "read_point_1": "points of G_1 read and checked",
-        "read_point_2": "points of G_2 read and checked",
-    }
-    right = {name: getattr(pairing, name) for name in watched}
-    power = pairing.Fixed.power
-    for name, words in watched.items():
-        setattr(pairing, name, _timed(right[name], lambda *_, words=words: words, count, spent))
-    groups = {"G1Point": "powers of h in G_1", "G2Point": "powers of g_2", "GT": "powers of the target element"}
-    kind: Callable[..., str] = lambda fixed, *_: groups[type(fixed._rows[0][0]).__name__]  # noqa: E731
-    pairing.Fixed.power = _timed(power, kind, count, spent)  # type: ignore[method-assign]
+def _watched(names: tuple[str, ...]) -> Iterator[list[float]]:
+    """Time the calls of some functions of `pairing`."""
+    times: list[float] = []
+    right = {name: getattr(pairing, name) for name in names}
+    for name, function in right.items():
+        setattr(pairing, name, _timed(function, times))
     try:
-        yield
+        yield times
     finally:
-        pairing.Fixed.power = power  # type: ignore[method-assign]
         for name, function in right.items():
             setattr(pairing, name, function)
 
 
-def _timed(
-    right: Callable[..., Any], named: Callable[..., str], count: Counter[str], spent: Counter[str]
-) -> Callable[..., Any]:
+def _timed(right: Callable[..., Any], times: list[float]) -> Callable[..., Any]:
     def timed(*arguments: Any) -> Any:
         start = time.process_time()
         result = right(*arguments)
-        name = named(*arguments)
-        count[name] += 1
-        spent[name] += time.process_time() - start  # type: ignore[assignment]
+        times.append(time.process_time() - start)
         return result
 
     timed.cache_clear = getattr(right, "cache_clear", None)  # type: ignore[attr-defined]
@@ -203,56 +157,25 @@ def _timed(
 # --------------------------------------------------------------------------------------------------- K and d
 
 
-def size_of_buffer() -> None:
-    """Fit a line through the time of a user against K."""
-    times = user_times(1000)
-    slope, intercept, fit = line(SIZES, times)
-    print("a visit per position, d = 1,000, at the middle position")
-    print("  " + ", ".join(f"K = {K}: {spent * 1e3:.1f} ms" for K, spent in zip(SIZES, times, strict=True)))
-    print(f"  line: {slope * 1e3:.3f} ms for each position and {intercept * 1e3:.1f} ms, R^2 = {fit:.4f}")
+def larger_buffer(K: int, smaller: int, d: int) -> Sides:
+    """Visit the middle position of a buffer, and of a smaller one."""
+    return Sides.of(visit(parameters(size, d), PositionKeys(), size // 2).seconds for size in (K, smaller))
 
 
-def user_times(d: int) -> list[float]:
-    """Return the time of a visit at the middle position, for each size of a buffer."""
-    return seconds(*(visit(parameters(K, d), PositionKeys(), K // 2).take for K in SIZES))
+def longer_update(streams: int, d: int, shorter: int) -> Sides:
+    """Mask an update, and a shorter one."""
+    return Sides.of(processor(partial(_mask, length, streams)) for length in (d, shorter))
 
 
-def line(sizes: tuple[int, ...], times: list[float]) -> tuple[float, float, float]:
-    """Return slope and intercept of the line of least squares, and R^2."""
-    measured = np.asarray(times)
-    slope, intercept = np.polyfit(sizes, measured, 1)
-    rest = measured - np.polyval((slope, intercept), sizes)
-    return float(slope), float(intercept), 1 - float(np.sum(rest**2) / np.sum((measured - measured.mean()) ** 2))
-
-
-def length_of_update() -> None:
-    """Time the masking of long updates, and weigh its memory."""
-    print("mask an update with 10 streams, and with 40; memory with the update and the result, in updates")
-    for d in (1000, 10_000, 100_000, 1_000_000):
-        actions = [partial(_mask, d, count) for count in (10, 40)]
-        spent, more = seconds(*actions, repeats=3)
-        few, many = (_peak(action) / (8 * d) for action in actions)
-        each = (more - spent) / 30
-        print(
-            f"  d = {d:9,}: {spent * 1e3:7.2f} ms, {each * 1e3:6.3f} ms a stream ({each / d * 1e9:.1f} ns an element); "
-            f"at most {few:.2f}, with 40 streams {many:.2f}"
-        )
+def memory_of_masking(d: int, streams: int, fewer: int) -> Sides:
+    """Mask an update, the update and the result among what is held, with many streams and with few."""
+    return Sides.of(peak(partial(_mask, d, count)) for count in (streams, fewer))
 
 
 def _mask(d: int, count: int) -> object:
     p = parameters(10, d)
     streams = [pieces(bytes([at]) * 32, p.ring, d) for at in range(count)]
     return mask_update(p, p.ring.zeros(d), 64, Masks(streams[1 : count // 2], streams[count // 2 :], streams[0]))
-
-
-def _peak(action: Callable[[], object]) -> float:
-    """Return the most memory that an action has at a time, in bytes."""
-    tracemalloc.start()
-    try:
-        action()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 # -------------------------------------------------------------------------------------------------- repair, buffers
@@ -270,88 +193,176 @@ class Timed(Run):
         super()._step(phase, party, **given)
         self.spent.append((phase, party, time.process_time() - start))
 
-    def time_of(self, *phases: str) -> float:
-        """Return the time of all steps of some phases."""
-        return sum(spent for phase, _, spent in self.spent if phase in phases)
+
+def user_of_profile(K: int, d: int, spare: int, position: int) -> Sides:
+    """Visit a buffer under *settle*, with spare positions, and under *void* without."""
+    profiles = (parameters(K, d, S=spare), parameters(K, d, timeouts=VOID))
+    return Sides.of(visit(p, PositionKeys(), position).seconds for p in profiles)
 
 
-def repair() -> None:
-    """Compare the profiles: what the self mask, spare positions and skipped ones cost."""
-    d, cases = 100_000, ((0, VOID, 0), (0, SETTLE, 0), (2, SETTLE, 0), (2, SETTLE, 2))
-    print(f"settle beside void, K = 10, d = {d:,}: the user at position 5, and the server in recover")
-    numbers = [parameters(10, d, S=S, timeouts=timeouts) for S, timeouts, _ in cases]
-    users = seconds(*(visit(p, PositionKeys(), 5).take for p in numbers))
-    servers = [min(_recovery(p, case[2]) for _ in range(5)) for p, case in zip(numbers, cases, strict=True)]
-    for (S, timeouts, skipped), user, server in zip(cases, users, servers, strict=True):
-        ratio = user / users[0]
-        print(
-            f"  {timeouts:>6}, S = {S}, {skipped} skipped: user {user * 1e3:6.1f} ms ({ratio:.2f} times void), "
-            f"server {server * 1e3:6.1f} ms"
-        )
+def server_of_profile(K: int, d: int, spare: int, skipped: int) -> Sides:
+    """Recover under *settle* with spare positions, of which some in the middle are skipped, and without."""
+    return Sides.of(partial(_recovery, parameters(K, d, S=S), at) for S, at in ((spare, skipped), (0, 0)))
 
 
 def _recovery(p: Parameters, skipped: int) -> float:
     """Return the time of the server in recover, with positions in the middle skipped."""
-    run, zeros = Timed(p), p.ring.zeros(p.d)
+    run, zeros, middle = Timed(p), p.ring.zeros(p.d), p.K // 2
     for user in range(p.K + skipped):
-        if 5 <= user < 5 + skipped:
+        if middle <= user < middle + skipped:
             run.expire(user, 0, keyed=True)
         else:
             run.upload(user, zeros, 0, 0.5)
     run.close()
-    return run.time_of("recover")
+    return sum(spent for phase, _, spent in run.spent if phase == "recover")
 
 
-def side_by_side() -> None:
-    """Let 64 users come at once to several buffers, with the measured times of a visit."""
-    p = parameters(10, 100_000)
-    run, zeros = Timed(p), p.ring.zeros(p.d)
-    lasts = []
-    for user in range(p.K):
-        already = len(run.spent)
-        run.upload(user, zeros, 0, 0.5)
-        lasts.append(sum(spent for _, _, spent in run.spent[already:]))
-    print("64 users come at once, K = 10, d = 100,000; a visit lasts as long as all its steps take")
-    told = {count: _through(count, lasts) for count in (1, 2, 4, 8)}
-    for count, (wait, last) in told.items():
-        gain = told[1][1] / last
-        print(f"  {count} buffers: a user waits {wait:.2f} s, all are through at {last:.2f} s ({gain:.1f} times)")
+def one_buffer_beside_many(users: int, K: int, d: int, buffers: int) -> Sides:
+    """Let users come at once to one buffer and to several, in simulated time; a visit lasts as long as its steps do."""
+
+    def through(count: int) -> float:
+        return _through(users, count, lasts())
+
+    def lasts() -> list[float]:
+        run, p = Timed(parameters(K, d)), parameters(K, d)
+        found = []
+        for user in range(K):
+            already = len(run.spent)
+            run.upload(user, p.ring.zeros(d), 0, 0.5)
+            found.append(sum(spent for _, _, spent in run.spent[already:]))
+        return found
+
+    return Sides(partial(through, 1), partial(through, buffers))
 
 
-def _through(count: int, lasts: list[float]) -> tuple[float, float]:
-    """Return how long a user of 64 waits in the mean, and when all are through; `lasts` are visits by position."""
-    arrivals = Schedule(64, tuple(Event(0.0, "arrive", user) for user in range(64)))
+def _through(users: int, count: int, lasts: list[float]) -> float:
+    """Return when all users are through that come at once; `lasts` are visits by position."""
+    arrivals = Schedule(users, tuple(Event(0.0, "arrive", user) for user in range(users)))
     dispatcher = Dispatcher(sessions(SESSION, count))
-    told = list(visits(dispatcher, arrivals, lambda user: lasts[user // count % len(lasts)]))
-    return sum(one.began for one in told) / len(told), max(one.ended for one in told)
+    return max(one.ended for one in visits(dispatcher, arrivals, lambda user: lasts[user // count % len(lasts)]))
 
 
-# ------------------------------------------------------------------------------------------------------------ plot
+# ------------------------------------------------------------------------------------------------------ benchmarks
 
-
-def plot(path: Path) -> None:
-    """Draw the time of a user against K, for three lengths, and the lines through it."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": "secagg-spec", "font.size": 11})
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(7.5, 4.8), layout="constrained")
-    for d, marker in zip(DIMENSIONS, "os^", strict=True):
-        times = user_times(d)
-        slope, intercept, fit = line(SIZES, times)
-        print(f"d = {d:,}: {slope * 1e3:.2f} ms for each position and {intercept * 1e3:.1f} ms, R^2 = {fit:.4f}")
-        ends = np.array([0, SIZES[-1]])
-        (drawn,) = axes.plot(ends, slope * ends + intercept, linewidth=1)
-        label = f"d = {d / 1e6:g} million ($R^2$ = {fit:.3f})"
-        axes.plot(SIZES, times, marker, color=drawn.get_color(), label=label)
-    axes.set(xlabel="size of the buffer, K (updates)", ylabel="time of a user (seconds of one core)", xlim=0)
-    axes.set_ylim(bottom=0)
-    axes.grid(alpha=0.3)
-    axes.legend(title="measured, and line of least squares", loc="upper left")
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-
-
-if __name__ == "__main__":
-    main()
+SHORT, TINY = {"K": 10, "d": 16}, {"K": 3, "d": 4}
+LONG, SMALL = {"K": 10, "d": 100_000}, {"K": 4, "d": 10}
+POSITIONS: dict[str, int | str] = {"all": ALL, "first": 0, "last": 9}
+BENCHMARKS = (
+    *(
+        Benchmark(
+            id=f"basa-boxes-{name}",
+            what="boxes are opened and sealed by attributes (CP-ABE)",
+            beside="the same with one key for each position",
+            sizes={**SHORT, "position": position},
+            tiny={**TINY, "position": min(2, position) if isinstance(position, int) else ALL},
+            sides=boxes_in_both,
+            aim=Aim("at least", 40) if position == ALL else None,
+            turns=9,
+        )
+        for name, position in POSITIONS.items()
+    ),
+    Benchmark(
+        id="basa-visit-all",
+        what="whole visits by attributes, at all positions",
+        beside="the same with one key for each position",
+        sizes={**SHORT, "position": ALL},
+        tiny={**TINY, "position": ALL},
+        sides=visits_in_both,
+        aim=Aim("at least", 40),
+        turns=9,
+    ),
+    Benchmark(
+        id="basa-visit-last",
+        what="a whole visit by attributes at the last position, the longest",
+        beside="the same with one key for each position",
+        sizes={**SHORT, "position": 9},
+        tiny={**TINY, "position": 2},
+        sides=visits_in_both,
+        aim=Aim("at most", 0.25, of="what"),
+        turns=9,
+    ),
+    Benchmark(
+        id="basa-visit-first-time",
+        what="boxes by attributes while the tables of the public key are still to be made",
+        beside="the same later",
+        sizes={**SHORT, "position": 9},
+        tiny={**TINY, "position": 2},
+        sides=first_visit,
+        turns=9,
+    ),
+    *(
+        Benchmark(
+            id=f"basa-share-{operation.split()[0]}",
+            what=f"{operation}, in a visit by attributes",
+            beside="the whole visit",
+            sizes={**SHORT, "position": 5, "operation": operation},
+            tiny={**TINY, "position": 1, "operation": operation},
+            sides=share_of_operation,
+            turns=9,
+        )
+        for operation in OPERATIONS
+    ),
+    Benchmark(
+        id="basa-buffer",
+        what="a visit to a buffer of K",
+        beside="a visit to a buffer of half of that",
+        sizes={"K": 200, "smaller": 100, "d": 1000},
+        tiny={"K": 6, "smaller": 3, "d": 4},
+        sides=larger_buffer,
+        aim=Aim("at most", 2),
+        turns=9,
+    ),
+    Benchmark(
+        id="basa-update",
+        what="an update of d elements is masked",
+        beside="one of a tenth as many is",
+        sizes={"streams": 10, "d": 10**6, "shorter": 10**5},
+        tiny={"streams": 4, "d": 100, "shorter": 10},
+        sides=longer_update,
+    ),
+    Benchmark(
+        id="basa-memory",
+        what="what masking holds with many streams, update and result among it",
+        beside="the same with fewer",
+        sizes={"d": 10**6, "streams": 40, "fewer": 10},
+        tiny={"d": 10, "streams": 8, "fewer": 4},
+        sides=memory_of_masking,
+        measures="memory",
+        turns=1,
+    ),
+    *(
+        Benchmark(
+            id=f"basa-settle-user-{spare}",
+            what=f"a user in settle, with {spare or 'no'} spare positions",
+            beside="a user in void",
+            sizes={**LONG, "spare": spare, "position": 5},
+            tiny={**SMALL, "spare": spare, "position": 1},
+            sides=user_of_profile,
+            turns=9,
+        )
+        for spare in (0, 2)
+    ),
+    *(
+        Benchmark(
+            id=f"basa-settle-server-{name}",
+            what=f"the server recovers, two spare positions {words}",
+            beside="the server recovers, without spare positions",
+            sizes={**LONG, "spare": 2, "skipped": skipped},
+            tiny={**SMALL, "spare": 2, "skipped": skipped},
+            sides=server_of_profile,
+        )
+        for name, words, skipped in (("unused", "unused", 0), ("skipped", "skipped in the middle", 2))
+    ),
+    *(
+        Benchmark(
+            id=f"basa-buffers-{buffers}",
+            what="users who come at once are through one buffer",
+            beside=f"they are through {buffers} buffers",
+            sizes={"users": 64, **LONG, "buffers": buffers},
+            tiny={"users": 6, **SMALL, "buffers": buffers},
+            sides=one_buffer_beside_many,
+            turns=3,
+        )
+        for buffers in (2, 4, 8)
+    ),
+)

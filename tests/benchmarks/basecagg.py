@@ -1,4 +1,4 @@
-"""BASecAgg beside LightSecAgg, as ratios within one run, and a long simulation: ``make bench``.
+"""BASecAgg beside LightSecAgg, and a long simulation.
 
 Recovery is what a server does with K masked updates and the answers of U users: it adds the updates, decodes the masks,
 and divides. Both protocols get the same updates and codes; BASecAgg weights them.
@@ -6,12 +6,12 @@ and divides. Both protocols get the same updates and codes; BASecAgg weights the
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
+import contextlib
+import io
+from functools import partial
 
 import numpy as np
-from tests.benchmarks.speed import in_turn
+from tests.benchmarks.record import Aim, Benchmark, Sides, processor
 
 from secagg_spec.arithmetic.quantizer import dequantize
 from secagg_spec.arithmetic.staleness import Staleness
@@ -20,65 +20,93 @@ from secagg_spec.cli import main as command
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.protocols import basecagg, buffers, lightsecagg
 
-D, N, U, T, K = 10**6, 100, 70, 8, 10
 Q, C_L, C_G = 2**32 - 5, 2**16, 2**6
 
 
-def main() -> None:
-    """Print all figures."""
-    recovery()
-    simulation()
+class Buffer:
+    """A full buffer, whose entry of staleness s has the weight 64 / (s + 1), and what the users answered."""
+
+    def __init__(self, d: int, N: int, U: int, T: int, K: int) -> None:
+        self.buffered = basecagg.Parameters(Q, N, N - U, U, T, d, K, C_L, C_G, K, Staleness.polynomial(1))
+        self.plain = lightsecagg.Parameters(Q, N, N - U, U, T, d)
+        source = SeededSource(b"bench", "recovery")
+        self.masked = [draw_elements(source, self.buffered.field, (d,)) for _ in range(K)]
+        self.shares = draw_elements(source, self.buffered.field, (U, self.buffered.share_length))
+        self.weights = np.array([C_G // (age + 1) for age in range(K)], dtype=np.uint64)
+        self.users = range(U)
+
+    def weighted(self) -> UintArray:
+        """Recover the weighted sum as BASecAgg does."""
+        return basecagg.recover(self.buffered.code, self.weights, self.masked, self.users, self.shares)
+
+    def average(self) -> object:
+        """Recover the weighted average."""
+        return buffers.average(self.buffered.field, C_L, self.weights, self.weighted())
+
+    def unmasked(self, total: UintArray) -> UintArray:
+        """Recover a sum as LightSecAgg does."""
+        return lightsecagg.recover(self.plain, total, self.users, self.shares)
+
+    def plain_average(self) -> object:
+        """Add the updates up and recover their sum."""
+        total = self.plain.field.sum(np.stack(self.masked))
+        return dequantize(self.unmasked(total), level=C_L, ring=self.plain.field)
 
 
-def recovery() -> None:
-    """Recover a buffer of 10 updates of a million elements, with staleness weights and without."""
-    buffered = basecagg.Parameters(Q, N, N - U, U, T, D, K, C_L, C_G, 10, Staleness.polynomial(1))
-    plain = lightsecagg.Parameters(Q, N, N - U, U, T, D)
-    source = SeededSource(b"bench", "recovery")
-    masked = [draw_elements(source, buffered.field, (D,)) for _ in range(K)]
-    shares = draw_elements(source, buffered.field, (U, buffered.share_length))
-    weights = np.array([64, 32, 21, 16, 13, 11, 9, 8, 7, 6], dtype=np.uint64)
-    users = range(U)
-
-    def without() -> object:
-        total = lightsecagg.recover(plain, plain.field.sum(np.stack(masked)), users, shares)
-        return dequantize(total, level=C_L, ring=plain.field)
-
-    def weighted() -> object:
-        return buffers.average(buffered.field, C_L, weights, recovered())
-
-    def recovered() -> UintArray:
-        return basecagg.recover(buffered.code, weights, masked, users, shares)
-
-    def masks_only() -> object:
-        return lightsecagg.recover(plain, masked[0], users, shares)
-
-    print(f"recover the sum of {K} updates, d = {D:,}, (N, U, T) = ({N}, {U}, {T})")
-    _compare("from masked updates to the average", without, weighted)
-    _compare("LightSecAgg's step recover alone, which adds no updates", masks_only, recovered)
+def whole_recovery(d: int, N: int, U: int, T: int, K: int) -> Sides:
+    """Go from masked updates to the average."""
+    buffer = Buffer(d, N, U, T, K)
+    return Sides(processor(buffer.average), processor(buffer.plain_average))
 
 
-def _compare(what: str, one: Callable[[], object], other: Callable[[], object]) -> None:
-    first, second = in_turn(one, lambda: _seconds(other))
-    ratio = statistics.median(b / a for a, b in zip(first, second, strict=True))
-    times = f"{statistics.median(first):.3f} s and {statistics.median(second):.3f} s"
-    print(f"  {what}: {times}, BASecAgg {ratio:.2f} times LightSecAgg")
+def step_recover(d: int, N: int, U: int, T: int, K: int) -> Sides:
+    """Recover, beside a step that adds no updates."""
+    buffer = Buffer(d, N, U, T, K)
+    return Sides(processor(buffer.weighted), processor(partial(buffer.unmasked, buffer.masked[0])))
 
 
-def _seconds(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
+def simulation(users: int, buffer: int, length: int, rounds: int, fewer: int) -> Sides:
+    """Simulate rounds by the cores, and fewer of them."""
+    options = f"--users {users} --buffer {buffer} --length {length} --colluders {max(1, buffer - 2)}"
+    numbers = f"{options} --answers {7 * users // 10} --dropouts {users - 7 * users // 10}"
+    return Sides.of(processor(partial(_simulated, f"{numbers} --rounds {count}")) for count in (rounds, fewer))
 
 
-def simulation() -> None:
-    """Simulate 1,000 rounds with 100 users, by the cores."""
-    options = "--users 100 --buffer 10 --rounds 1000 --length 10000 --answers 70 --dropouts 30 --colluders 8"
-    start = time.process_time()
-    code = command(["simulate", "basecagg", "--by", "cores", *options.split()])
-    print(f"\nsimulate 1,000 rounds, N = 100, K = 10, d = 10,000: {time.process_time() - start:.0f} s of one core")
-    assert code == 0
+def _simulated(options: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert command(["simulate", "basecagg", "--by", "cores", *options.split()]) == 0
 
 
-if __name__ == "__main__":
-    main()
+SIZES = {"d": 10**6, "N": 100, "U": 70, "T": 8, "K": 10}
+TINY = {"d": 20, "N": 8, "U": 5, "T": 1, "K": 3}
+BENCHMARKS = (
+    Benchmark(
+        id="basecagg-recovery",
+        what="BASecAgg goes from masked updates to the weighted average",
+        beside="LightSecAgg goes from the same updates to the average",
+        sizes=SIZES,
+        tiny=TINY,
+        sides=whole_recovery,
+        aim=Aim("at most", 1.5),
+    ),
+    Benchmark(
+        id="basecagg-recovery-step",
+        what="BASecAgg weights the updates, adds them and recovers the sum",
+        beside="LightSecAgg's step recover alone, which adds no updates",
+        sizes=SIZES,
+        tiny=TINY,
+        sides=step_recover,
+        aim=Aim("at most", 1.5),
+    ),
+    Benchmark(
+        id="basecagg-simulation",
+        what="rounds are simulated by the cores",
+        beside="a tenth as many are",
+        sizes={"users": 100, "buffer": 10, "length": 10_000, "rounds": 1000, "fewer": 100},
+        tiny={"users": 10, "buffer": 3, "length": 10, "rounds": 4, "fewer": 2},
+        sides=simulation,
+        aim=Aim("at most", 60, of="what"),
+        turns=3,
+        warm=False,
+    ),
+)

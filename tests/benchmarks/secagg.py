@@ -1,38 +1,26 @@
-"""SecAgg beside Flower's SecAgg+, as ratios within one run: ``make bench``.
-
-Each figure is the median of several runs that take turns, on the same sizes: one update masked with the streams of 100
-neighbours, and a secret of 32 bytes shared among 100 holders and put together from 51.
-"""
+"""SecAgg beside Flower's SecAgg+, and a whole round beside its streams."""
 
 from __future__ import annotations
 
-import json
-import statistics
-import subprocess
-import time
-import tracemalloc
-from collections.abc import Callable
+from functools import partial
 
-from tests.benchmarks.speed import in_turn
+from tests.benchmarks.kept import forget
+from tests.benchmarks.record import Aim, Benchmark, Sides, counted, peak, processor
+from tests.benchmarks.released import Program
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.conformance.targets import TARGETS, TargetAbsent
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients, draw_elements
 from secagg_spec.crypto.prg import pieces
 from secagg_spec.protocols import secagg
 from secagg_spec.protocols.secagg import MaskedInput, Parameters, mask_update, run_round
 from secagg_spec.protocols.shape import SERVER, run_synchronous
 
-D, NEIGHBOURS, T, N = 10**6, 100, 51, 100
-
-FLOWER = """
-import json, sys, time
+FLOWER_MASKS = """
 import numpy as np
-from flwr.common.secure_aggregation.crypto.shamir import combine_shares, create_shares
 from flwr.common.secure_aggregation.ndarrays_arithmetic import parameters_addition, parameters_mod
 from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
-d, neighbours, t, n = map(int, sys.argv[1:5])
+d, neighbours = map(int, sys.argv[2:4])
 update = [np.zeros(d, dtype=np.int64)]
 
 def mask():
@@ -41,110 +29,116 @@ def mask():
         total = parameters_addition(total, pseudo_rand_gen(bytes([i]) * 32, 2**32, [(d,)]))
     return parameters_mod(total, 2**32)
 
-def share():
-    return combine_shares(create_shares(bytes(range(32)), t, n)[:t])
-
-for line in sys.stdin:
-    start = time.perf_counter()
-    {"mask": mask, "share": share}[line.strip()]()
-    print(json.dumps(time.perf_counter() - start), flush=True)
+serve({"mask": mask})
+"""
+FLOWER_SHARES = """
+from flwr.common.secure_aggregation.crypto.shamir import combine_shares, create_shares
+t, n = map(int, sys.argv[2:4])
+serve({"share": lambda: combine_shares(create_shares(bytes(range(32)), t, n)[:t])})
 """
 
 
-def main() -> None:
-    """Print all figures."""
-    flower = _flower()
-    masking(flower)
-    sharing(flower)
-    whole_round()
-
-
-def masking(flower: Callable[[str], float] | None) -> None:
-    """Mask an update of a million elements with a self mask and the streams of 100 neighbours."""
-    ring, update = Ring(2**32), draw_elements(SeededSource(b"bench", "update"), Ring(2**32), (D,))
+def masking(d: int, neighbours: int) -> Sides:
+    """Mask an update modulo 2^32 with a self mask and the streams of the neighbours."""
+    ring = Ring(2**32)
+    update = draw_elements(SeededSource(b"bench", "update"), ring, (d,))
 
     def ours() -> None:
-        pairwise = ((peer, pieces(bytes([peer]) * 32, ring, D)) for peer in range(1, NEIGHBOURS + 1))
-        mask_update(ring, 0, update, pieces(bytes(32), ring, D), pairwise)
+        pairwise = ((peer, pieces(bytes([peer]) * 32, ring, d)) for peer in range(1, neighbours + 1))
+        mask_update(ring, 0, update, pieces(bytes(32), ring, d), pairwise)
 
-    print(f"mask one update, d = {D:,}, {NEIGHBOURS} neighbours, R = 2**32")
-    _compare(ours, "mask", flower)
+    flower = Program("flower", FLOWER_MASKS, d, neighbours)
+    return Sides(partial(flower.seconds, "mask"), processor(ours), flower.close)
 
 
-def sharing(flower: Callable[[str], float] | None) -> None:
+def sharing(t: int, n: int) -> Sides:
     """Share a secret of 32 bytes and put it together again."""
-    coefficients = draw_coefficients(SeededSource(b"bench", "coefficients"), T - 1)
-    secret, users = bytes(range(32)), tuple(range(N))
+    coefficients = draw_coefficients(SeededSource(b"bench", "coefficients"), t - 1)
+    secret, users = bytes(range(32)), tuple(range(n))
 
     def ours() -> None:
         shares = shamir.share(secret, coefficients, users)
-        assert shamir.reconstruct(T, users[:T], shares[:T]) == secret
+        assert shamir.reconstruct(t, users[:t], shares[:t]) == secret
 
-    print(f"share 32 bytes and put them together, (t, n) = ({T}, {N})")
-    _compare(ours, "share", flower)
-
-
-def whole_round() -> None:
-    """Run a whole round of the reference, and measure what the server needs to add the inputs up."""
-    parameters = Parameters(R=2**32, N=100, D=30, T=33, t=51, k=99, d=10**5)
-    sources = {user: SeededSource(b"bench", f"user {user}") for user in range(100)}
-    randomness = secagg.draw_randomness(parameters, sources)
-    updates = draw_elements(SeededSource(b"bench", "updates"), parameters.ring, (100, parameters.d))
-    start = time.perf_counter()
-    run_round(parameters, updates, randomness=randomness, dropouts={"masked_input": list(range(10))})
-    print(f"a whole round, N = 100, d = {parameters.d:,}, 10 drop out: {time.perf_counter() - start:.1f} s")
-    print(f"  memory of the server while it adds 90 inputs: {_server_vectors():.1f} vectors")
+    flower = Program("flower", FLOWER_SHARES, t, n)
+    return Sides(partial(flower.seconds, "share"), processor(ours), flower.close)
 
 
-def _server_vectors() -> float:
-    """Return what the step that adds the inputs needs above its inbox, in vectors of d elements."""
-    parameters = Parameters(R=2**32, N=100, D=30, T=10, t=16, k=30, d=10**5)
-    network = secagg.open_round(parameters, parameters.ring.zeros(100 * parameters.d).reshape(100, -1))
-    sources = {user: SeededSource(b"bench", f"user {user}") for user in range(100)}
-    table = network.table
-    network.table = table[:4]
-    run_synchronous(network, {}, secagg.draw_randomness(parameters, sources))
-    state, zeros = network.states[SERVER], parameters.ring.zeros(parameters.d)
-    graph = state.round.graph
+def whole_round(N: int, D: int, T: int, t: int, d: int, dropped: int) -> Sides:
+    """Run a round on the complete graph, and expand the streams of its users and of its server alone."""
+    p = Parameters(R=2**32, N=N, D=D, T=T, t=t, k=N - 1, d=d)
+    randomness = secagg.draw_randomness(p, _sources(N))
+    updates = draw_elements(SeededSource(b"bench", "updates"), p.ring, (N, d))
+    left = N - dropped
+    streams = left * N + left + dropped * left
+
+    def round() -> None:
+        run_round(p, updates, randomness=randomness, dropouts={"masked_input": list(range(dropped))})
+
+    def expanded() -> None:
+        for number in range(streams):
+            for _ in pieces(number.to_bytes(32, "little"), p.ring, d):
+                pass
+
+    return Sides(processor(round, forget), processor(expanded))
+
+
+def _sources(N: int) -> dict[int, SeededSource]:
+    return {user: SeededSource(b"bench", f"user {user}") for user in range(N)}
+
+
+def memory_of_the_server(N: int, D: int, T: int, t: int, k: int, d: int, inputs: int) -> Sides:
+    """Add masked inputs up, and count what is held above the inbox, in vectors of d elements."""
+    p = Parameters(R=2**32, N=N, D=D, T=T, t=t, k=k, d=d)
+    network = secagg.open_round(p, p.ring.zeros(N * d).reshape(N, -1))
+    network.table = network.table[:4]
+    run_synchronous(network, {}, secagg.draw_randomness(p, _sources(N)))
+    state, zeros = network.states[SERVER], p.ring.zeros(d)
+    session, graph = state.round.session, state.round.graph
     inbox = [
-        MaskedInput(state.round.session, 0, user, SERVER, tuple(sorted(graph.neighbours(user))), zeros)
-        for user in range(90)
+        MaskedInput(session, 0, user, SERVER, tuple(sorted(graph.neighbours(user))), zeros) for user in range(inputs)
     ]
-    tracemalloc.start()
-    secagg.server_masked_input(state, inbox, randomness={})
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return peak / zeros.nbytes
+    return Sides(peak(lambda: secagg.server_masked_input(state, inbox, randomness={})), counted(zeros.nbytes))
 
 
-def _compare(ours: Callable[[], None], name: str, flower: Callable[[str], float] | None) -> None:
-    mine, theirs = in_turn(ours, (lambda: flower(name)) if flower else None)
-    print(f"  reference: {1e3 * statistics.median(mine):.1f} ms")
-    if theirs:
-        ratio = statistics.median(b / a for a, b in zip(mine, theirs, strict=True))
-        print(f"  Flower 1.41.0: {1e3 * statistics.median(theirs):.1f} ms, {ratio:.1f} times the reference")
-
-
-def _flower() -> Callable[[str], float] | None:
-    """Return a function that times one thing in Flower's own environment."""
-    try:
-        python = TARGETS["flower"].command()[0]
-    except TargetAbsent as absent:
-        print(f"Flower: {absent}")
-        return None
-    sizes = [str(number) for number in (D, NEIGHBOURS, T, N)]
-    process = subprocess.Popen([python, "-c", FLOWER, *sizes], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def timed(name: str) -> float:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(name + "\n")
-        process.stdin.flush()
-        return float(json.loads(process.stdout.readline()))
-
-    timed("share")
-    return timed
-
-
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    Benchmark(
+        id="secagg-masking",
+        what="Flower 1.41.0 masks an update",
+        beside="the reference masks it",
+        sizes={"d": 10**6, "neighbours": 100},
+        tiny={"d": 10, "neighbours": 2},
+        sides=masking,
+        aim=Aim("at least", 3),
+    ),
+    Benchmark(
+        id="secagg-sharing",
+        what="Flower 1.41.0 shares 32 bytes and puts them together",
+        beside="the reference does",
+        sizes={"t": 51, "n": 100},
+        tiny={"t": 2, "n": 3},
+        sides=sharing,
+        aim=Aim("at least", 50),
+    ),
+    Benchmark(
+        id="secagg-round",
+        what="a whole round, in which some users drop out",
+        beside="its streams alone are expanded",
+        sizes={"N": 100, "D": 30, "T": 33, "t": 51, "d": 100_000, "dropped": 10},
+        tiny={"N": 10, "D": 3, "T": 3, "t": 6, "d": 10, "dropped": 1},
+        sides=whole_round,
+        aim=Aim("at most", 20, of="what"),
+        turns=3,
+        warm=False,
+    ),
+    Benchmark(
+        id="secagg-server-memory",
+        what="what the server holds while it adds the inputs up, above its inbox",
+        beside="one input",
+        sizes={"N": 100, "D": 30, "T": 10, "t": 16, "k": 30, "d": 100_000, "inputs": 90},
+        tiny={"N": 10, "D": 3, "T": 2, "t": 4, "k": 6, "d": 10, "inputs": 9},
+        sides=memory_of_the_server,
+        measures="memory",
+        turns=1,
+    ),
+)

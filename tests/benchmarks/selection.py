@@ -1,8 +1,7 @@
-"""How long it takes to choose among many users: ``make bench``.
+"""How long it takes to choose among many users.
 
-The family is never listed: with 10**6 users it has more sets than anybody can write down. What is taken is to grow as
-the number of users does, so that ten times as many users take about ten times as long. All times are seconds of the
-processor, the least of several runs that take turns; drawing from the system is included.
+The family is never listed: with 10^6 users it has more sets than anybody can write down. What a choice costs is to grow
+as the number of users does. Drawing from the system is included.
 """
 
 from __future__ import annotations
@@ -11,33 +10,33 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from tests.benchmarks.basa import seconds
+from tests.benchmarks.record import Aim, Benchmark, Sides, processor
 
 from secagg_spec.crypto.entropy import SystemSource, draw_below
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.strategies import STRATEGIES, choose, ranges
 
-MANY, FEWER, K, T = 10**6, 10**5, 1000, 10
-AIM = 20
-"""The most that ten times as many users may cost."""
+T, AIM = 10, 20
+"""Users of a batch where the strategy leaves them free, and the most that ten times as many users may cost."""
 
 
-def main() -> None:
-    """Print all figures."""
-    print(f"choose K = {K:,} users, a tenth of {MANY:,} away; beside a tenth as many users")
-    for name, strategy in STRATEGIES.items():
-        batch = T if strategy.batch is None else strategy.batch(K)
-        many, fewer = seconds(_choice(name, MANY, batch), _choice(name, FEWER, batch), repeats=9)
-        verdict = "linear" if many <= AIM * fewer else "MORE THAN LINEAR"
-        print(f"  {name:9} T = {batch:5,}: {1000 * many:6.1f} ms, {many / fewer:5.1f} times as long: {verdict}")
+def of_more_users(strategy: str, N: int, fewer: int, K: int) -> Sides:
+    """Choose K of N users, a tenth of whom are away, and of fewer."""
+    return Sides.of(processor(_choice(strategy, users, K)) for users in (N, fewer))
 
 
-def _choice(name: str, N: int, batch: int) -> Callable[[], object]:
+def more_users(strategy: str, N: int, K: int, fewer: int) -> Sides:
+    """Choose K of N users, a tenth of whom are away, and fewer of them."""
+    return Sides.of(processor(_choice(strategy, N, chosen)) for chosen in (K, fewer))
+
+
+def _choice(name: str, N: int, K: int) -> Callable[[], object]:
     """Return what makes one choice, with whole batches away, so that there is one."""
-    p = Parameters(N, K, batch)
+    own = STRATEGIES[name].batch
+    p = Parameters(N, K, T if own is None else own(K))
     sampled = np.random.default_rng(1)
-    frequencies = sampled.integers(0, 5, N, dtype=np.int64)
-    available = np.repeat(sampled.random(p.batches) > 0.1, batch)
+    frequencies = sampled.integers(0, 5, p.N, dtype=np.int64)
+    available = np.repeat(sampled.random(p.batches) > 0.1, p.T)
     return partial(_choose, p, name, frequencies, available)
 
 
@@ -47,5 +46,31 @@ def _choose(p: Parameters, name: str, frequencies: np.ndarray, available: np.nda
     return choose(p, name, frequencies, available, draw_below(SystemSource(), bounds))
 
 
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    *(
+        Benchmark(
+            id=f"selection-{name}",
+            what=f"K of N users are chosen by the strategy {name}",
+            beside="K of a tenth as many are",
+            sizes={"strategy": name, "N": 10**6, "fewer": 10**5, "K": 1000},
+            tiny={"strategy": name, "N": 200, "fewer": 100, "K": 20},
+            sides=of_more_users,
+            aim=Aim("at most", AIM),
+            turns=9,
+        )
+        for name in STRATEGIES
+    ),
+    *(
+        Benchmark(
+            id=f"selection-{name}-more",
+            what=f"K of N users are chosen by the strategy {name}",
+            beside="a tenth as many of the same users are",
+            sizes={"strategy": name, "N": 10**6, "K": 10_000, "fewer": 1000},
+            tiny={"strategy": name, "N": 200, "K": 40, "fewer": 20},
+            sides=more_users,
+            aim=Aim("at most", 1, of="what"),
+            turns=9,
+        )
+        for name in STRATEGIES
+    ),
+)

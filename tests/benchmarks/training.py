@@ -1,97 +1,50 @@
-"""How long users take to train together, beside one after the other: ``make bench``.
-
-Each user takes five steps, on noise: how long that takes does not depend on what is learnt. All times are seconds of
-the processor, the least of several runs that take turns. `plain PyTorch` is what a user of PyTorch would write: a
-module, an optimiser, and a loop over users; `loop` of this project is already leaner than that.
-"""
+"""How long users take to train together, beside one after the other (`engines` has the ways to do it)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from types import SimpleNamespace
-from typing import Any
+import importlib.util
 
-import numpy as np
-import torch
-from tests.benchmarks.basa import seconds
-from torch import nn
+from tests.benchmarks.record import Absent, Aim, Benchmark, Sides, processor
 
-from secagg_spec.learning import models
-from secagg_spec.learning.datasets import Samples
-from secagg_spec.learning.training import LocalSGD, Trainer
-
-STEPS = 5
-AIM = 3
-"""How much faster 100 users of the network with 79,510 parameters are wanted together."""
-CASES = [
-    (model, side, users, batch)
-    for model, side in (("logistic", 8), ("mlp", 8), ("logistic", 28), ("mlp", 28), ("lenet5", 28))
-    for users in (10, 100)
-    for batch in (10, 50)
-]
+WORDS = {
+    "loop": "one after the other, in the loop of this project",
+    "vmap": "together, by vmap",
+    "stacked": "together, by gradients written out for dense layers",
+    "plain": "one after the other, in plain PyTorch",
+}
+DENSE = (("logistic", 8), ("mlp", 8), ("logistic", 28), ("mlp", 28))
+CASES = (
+    *((kind, model, side) for model, side in DENSE for kind in ("vmap", "stacked")),
+    ("vmap", "lenet5", 28),
+)
+AIMED = ("mlp", 28)
+"""The network of 79,510 parameters: 100 users of it are wanted three times faster together."""
 
 
-def main() -> None:
-    """Print all figures."""
-    torch.set_num_threads(1)
-    print(f"{STEPS} steps of each user: ms, and how many times faster than the loop of this project")
-    print(f"{'':28}{'plain PyTorch':>20}{'loop':>9}{'vmap':>18}{'stacked':>18}")
-    for model, side, users, batch in CASES:
-        _report(model, side, users, batch)
+def engines(way: str, beside: str, model: str, side: int, users: int, batch: int, steps: int) -> Sides:
+    """Train all users in two ways."""
+    if importlib.util.find_spec("torch") is None:
+        raise Absent("PyTorch is not installed: pip install 'secagg-spec[train]'")
+    from tests.benchmarks.engines import engine
+
+    return Sides.of(processor(engine(kind, model, side, users, batch, steps)) for kind in (way, beside))
 
 
-def _report(name: str, side: int, users: int, batch: int) -> None:
-    engines = {kind: _engine(name, side, users, batch, kind) for kind in _kinds(name)}
-    if name == "mlp":
-        engines["plain"] = _plain(side, users, batch)
-    repeats = 3 if name == "lenet5" else 5
-    found = dict(zip(engines, seconds(*engines.values(), repeats=repeats), strict=True))
-    shown = [_beside(found.get(kind), found["loop"]) for kind in ("plain", "vmap", "stacked")]
-    print(f"{name:9} {side}x{side} {users:4} users B = {batch:2} {shown[0]:>18}{1000 * found['loop']:9.1f}", end="")
-    print(f"{shown[1]:>18}{shown[2]:>18}", flush=True)
+def _benchmark(way: str, beside: str, model: str, side: int, batch: int) -> Benchmark:
+    work: dict[str, int | str] = {"way": way, "beside": beside, "model": model, "side": side}
+    return Benchmark(
+        id=f"training-{model}-{side}-{batch}-{beside if way == 'loop' else way}",
+        what=f"users train {WORDS[way]}",
+        beside=f"they train {WORDS[beside]}",
+        sizes={**work, "users": 100, "batch": batch, "steps": 5},
+        tiny={**work, "users": 2, "batch": 2, "steps": 1},
+        sides=engines,
+        aim=Aim("at least", 3) if (model, side) == AIMED and way == "loop" else None,
+        turns=3,
+    )
 
 
-def _kinds(name: str) -> tuple[str, ...]:
-    return ("loop", "vmap") if name == "lenet5" else ("loop", "vmap", "stacked")
-
-
-def _beside(found: float | None, loop: float) -> str:
-    return "" if found is None else f"{1000 * found:.1f} ({loop / found:.1f})"
-
-
-def _engine(name: str, side: int, users: int, batch: int, kind: str) -> Callable[[], object]:
-    """Return what trains all users with an engine."""
-    rng = np.random.default_rng(0)
-    count = STEPS * batch
-    samples = Samples(rng.random((count, 1, side, side)).astype(np.float32), rng.integers(0, 10, count))
-    data: Any = SimpleNamespace(train=samples, classes=10)
-    model = models.build(name, data)
-    trainer = Trainer(model, samples, LocalSGD(1, batch, 0.01), kind)
-    starts = np.tile(model.initial(rng), (users, 1))
-    return partial(_train, trainer, starts, [np.arange(count)] * users)
-
-
-def _train(trainer: Trainer, starts: np.ndarray, parts: list[np.ndarray]) -> None:
-    trainer.train(starts, parts, [np.random.default_rng(user) for user in range(len(parts))])
-
-
-def _plain(side: int, users: int, batch: int) -> Callable[[], object]:
-    """Return what trains the mlp of all users in the usual way."""
-    pixels, hidden = side * side, 32 if side == 8 else 100
-    x, y = torch.rand(STEPS * batch, pixels), torch.randint(0, 10, (STEPS * batch,))
-
-    def train() -> None:
-        for _ in range(users):
-            network = nn.Sequential(nn.Linear(pixels, hidden), nn.ReLU(), nn.Linear(hidden, 10))
-            optimiser = torch.optim.SGD(network.parameters(), lr=0.01)
-            for images, labels in zip(torch.split(x, batch), torch.split(y, batch), strict=True):
-                optimiser.zero_grad()
-                torch.autograd.backward(nn.functional.cross_entropy(network(images), labels))
-                optimiser.step()
-
-    return train
-
-
-if __name__ == "__main__":
-    main()
+BENCHMARKS = (
+    *(_benchmark("loop", kind, model, side, batch) for kind, model, side in CASES for batch in (10, 50)),
+    *(_benchmark("plain", "loop", *AIMED, batch) for batch in (10, 50)),
+)
