@@ -36,7 +36,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.selection import batches, metrics, strategies
 
 CLAIMS = {
@@ -66,11 +66,6 @@ def family(N: int, K: int, T: int) -> Rows:
     return [[int(user in chosen) for user in range(N)] for chosen in whole]
 
 
-def rank(rows: Sequence[Sequence[int]]) -> int:
-    """Return the rank over the rationals."""
-    return int(package("flint").fmpz_mat([list(row) for row in rows]).rank())
-
-
 def strong(rows: Rows) -> int:
     """Return the least number of users in a class."""
     return min(map(len, companions([frozenset(u for u, bit in enumerate(row) if bit) for row in rows])))
@@ -78,10 +73,10 @@ def strong(rows: Rows) -> int:
 
 def weak(rows: Rows) -> int:
     """Return the least number of users in a combination that is not 0: those that vanish outside lower the rank."""
-    N, full = len(rows[0]), rank(rows)
+    N, full = len(rows[0]), rank_of_flint(rows)
     for size in range(1, N):
         for kept in combinations(range(N), size):
-            if rank([[row[j] for j in range(N) if j not in kept] for row in rows]) < full:
+            if rank_of_flint([[row[j] for j in range(N) if j not in kept] for row in rows]) < full:
                 return size
     return N
 
@@ -159,7 +154,7 @@ def nothing_else(report: Report) -> Finding:
         told = batches if K < N else batches.sum(axis=1, keepdims=True)
         tally.add({"N": N, "K": K, "T": T}, groups(seen) == groups(told))
         sums = np.kron(np.eye(N // T, dtype=int), np.ones(T, dtype=int)).tolist() if K < N else [[1] * N]
-        spans = rank([*family(N, K, T), *sums]) == rank(family(N, K, T)) == len(sums)
+        spans = rank_of_flint([*family(N, K, T), *sums]) == rank_of_flint(family(N, K, T)) == len(sums)
         report.agree("MRS-REM7", "matrices", spans, f"the sums span those over batches, and nothing else: {N, K, T}")
         ways = Counter(sum(values) for values in product(range(3), repeat=T))
         single = [total for total, count in ways.items() if count == 1]
@@ -208,4 +203,4 @@ def members(row: Sequence[int]) -> list[int]:
 
 def unit(rows: Rows, place: int) -> bool:
     """Return whether a combination is 1 at one unknown and 0 at the others."""
-    return rank([*rows, [int(j == place) for j in range(len(rows[0]))]]) == rank(rows)
+    return rank_of_flint([*rows, [int(j == place) for j in range(len(rows[0]))]]) == rank_of_flint(rows)

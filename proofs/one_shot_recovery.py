@@ -21,7 +21,7 @@ import numpy as np
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.privacy.probe import probe
 
 CLAIMS = {
@@ -91,7 +91,7 @@ def sharing(report: Report) -> Finding:
             report.check(found == (len(held) == U), f"it takes U shares: {case}")
     for name, tally in readings.items():
         report.say(f"{name}: the mask follows in {tally.held} of {tally.cases} cases")
-    counted = [rank_of_flint(code, range(held)) == held for code in PARAMETERS for held in range(1, code[2] + 1)]
+    counted = [rank_of_columns(code, range(held)) == held for code in PARAMETERS for held in range(1, code[2] + 1)]
     report.agree(
         "BAS-SHARE1", "library", all(counted), "FLINT: the shares of fewer than U users have a smaller rank than U"
     )
@@ -100,11 +100,10 @@ def sharing(report: Report) -> Finding:
     return Finding(verdict, "only one share to each works", readings["one to one other user"].against)
 
 
-def rank_of_flint(code: tuple[int, int, int, int], users: Sequence[int]) -> int:
+def rank_of_columns(code: tuple[int, int, int, int], users: Sequence[int]) -> int:
     """Return the rank of the columns of some users, as FLINT finds it."""
     q, _, U, _ = code
-    columns = [(j + 1) ** power for j in users for power in range(U)]
-    return int(package("flint").nmod_mat(len(users), U, columns, q).rank())
+    return rank_of_flint([[(j + 1) ** power for power in range(U)] for j in users], q)
 
 
 def determined(code: MaskCode, holders: Sequence[int]) -> bool:

@@ -45,7 +45,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
 
 CLAIMS = {
     "MRS-EX0": "matrices",
@@ -75,18 +75,13 @@ def matrix(log: Log, N: int) -> list[list[int]]:
     return [[int(user in members) for user in range(N)] for members in log]
 
 
-def rank(rows: Sequence[Sequence[int]]) -> int:
-    """Return the rank over the rationals."""
-    return int(package("flint").fmpz_mat([list(row) for row in rows]).rank())
-
-
 def logs() -> Iterator[tuple[int, Log]]:
     """Yield the logs of independent sets of up to four users, and those of two sets of five users."""
     for N in range(1, SHORT_LOGS + 1):
         sets = [users for size in range(1, N + 1) for users in combinations(range(N), size)]
         for count in range(1, min(N, ALL_LOGS if N <= ALL_LOGS else 2) + 1):
             for log in combinations(sets, count):
-                if rank(matrix(log, N)) == count:
+                if rank_of_flint(matrix(log, N)) == count:
                     yield N, log
 
 
@@ -124,7 +119,7 @@ def weak(log: Log, N: int) -> int:
     rows = matrix(log, N)
     for size in range(1, N):
         for kept in combinations(range(N), size):
-            if rank([[0, *(row[j] for j in range(N) if j not in kept)] for row in rows]) < rank(rows):
+            if rank_of_flint([[0, *(row[j] for j in range(N) if j not in kept)] for row in rows]) < rank_of_flint(rows):
                 return size
     return N
 
@@ -221,7 +216,7 @@ def tells(log: Log, a: int, b: int) -> bool:
     """Return whether a log of weak privacy 2 has the combination a x_0 + b x_1."""
     N = len(log) + 1
     rows = matrix(log, N)
-    return rank([*rows, [a, b, *[0] * (N - 2)]]) == rank(rows) == N - 1 and weak(log, N) == 2
+    return rank_of_flint([*rows, [a, b, *[0] * (N - 2)]]) == rank_of_flint(rows) == N - 1 and weak(log, N) == 2
 
 
 def by_sympy(log: Log, a: int, b: int) -> bool:

@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.privacy.multiround import audit
 from secagg_spec.selection import strategies
 from secagg_spec.selection.batches import Parameters
@@ -136,7 +136,7 @@ def four_rounds() -> Fraction:
         rows = [tuple(int(u in some) for u in range(4)) for some in combinations(np.flatnonzero(here), 3)] or [(0,) * 4]
         for row in rows:
             law[row] = law.get(row, Fraction(0)) + Fraction(1, 16 * len(rows))
-    full = (way for way in product(law, repeat=4) if modular_rank([*map(list, way)]) == 4)
+    full = (way for way in product(law, repeat=4) if rank_of_flint(way, PRIME) == 4)
     return sum((prod((law[row] for row in way), start=Fraction(1)) for way in full), Fraction(0))
 
 
@@ -188,7 +188,7 @@ def full_rank(report: Report) -> Finding:
     tally, latest = Tally(), 0
     for sample in range(SAMPLES):
         rows = rounds(Bits(f"rank {sample}"), 140, 120, 12)
-        first = next((t for t in range(120, 141) if modular_rank(rows[:t]) == 120), 141)
+        first = next((t for t in range(120, 141) if rank_of_flint(rows[:t], PRIME) == 120), 141)
         latest = max(first, latest)
         tally.add({"N": 120, "K": 12, "rank 120 after": first}, first <= 140)
     by_auditor = audit(np.array(rounds(Bits("rank 0"), 140, 120, 12), dtype=bool)).recoveries
@@ -228,7 +228,7 @@ def in_turn(report: Report) -> Finding:
     """Decide (f)."""
     tally, after = Tally(), {}
     for N, K in ((4, 2), (6, 2), (6, 3)):
-        most = max(modular_rank([*chain(*runs)]) for runs in product(rounds_of_all(N, K), repeat=K))
+        most = max(rank_of_flint([*chain(*runs)], PRIME) for runs in product(rounds_of_all(N, K), repeat=K))
         report.agree("MRS-REM11W", "enumeration", most == N - K + 1, f"(f) N = {N}, K = {K}, nobody drops out")
         tally.add({"N": N, "K": K, "p": 0, "rank after N rounds": most}, most == N, condition=False)
     for name, rates in (("p = 0", 0.0), ("p = 1/10", 0.1)):
@@ -246,7 +246,7 @@ def full_after(name: str, rates: Any, K: int) -> list[int]:
     found = []
     for sample in range(WEIGHTED_SAMPLES):
         rows = weighted(Bits(f"weighted {name} {sample}"), 140, 120, K, rates)
-        found.append(next(t for t in range(120, 141) if modular_rank(rows[:t]) == 120))
+        found.append(next(t for t in range(120, 141) if rank_of_flint(rows[:t], PRIME) == 120))
     return [min(found), max(found)]
 
 
@@ -255,11 +255,6 @@ def rounds_of_all(N: int, K: int) -> list[list[list[int]]]:
     rows = [[int(user in some) for user in range(N)] for some in combinations(range(N), K)]
     ways = combinations(rows, N // K)
     return [[*some] for some in ways if all(sum(column) == 1 for column in zip(*some, strict=True))]
-
-
-def modular_rank(rows: list[list[int]]) -> int:
-    """Return the rank modulo a prime."""
-    return int(package("flint").nmod_mat(len(rows), len(rows[0]), [bit for row in rows for bit in row], PRIME).rank())
 
 
 def told(rows: list[list[int]]) -> int:

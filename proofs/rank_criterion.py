@@ -25,7 +25,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger import Finding, Report, Tally, rank_of_flint
 from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {
@@ -92,11 +92,6 @@ def functionals_told(q: int, seen: dict[Vector, Counter[Vector]]) -> int:
 
 def _dot(w: Vector, s: Vector, q: int) -> int:
     return sum(x * y for x, y in zip(w, s, strict=True)) % q
-
-
-def rank_of_flint(matrix: UintArray, q: int) -> int:
-    """Return the rank over F_q that FLINT finds."""
-    return int(package("flint").nmod_mat(*matrix.shape, matrix.ravel().tolist(), q).rank())
 
 
 def told_given(q: int, F: UintArray, seen: dict[Vector, Counter[Vector]]) -> int:

@@ -30,7 +30,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
 
 CLAIMS = {
     "BAS-EQ6": "matrices",
@@ -142,12 +142,7 @@ def by_flint(report: Report) -> None:
 
 def same_tables(q: int, N: int, U: int, T: int) -> bool:
     """Return whether the ranks of FLINT say the same of the shares of any U and of any T users."""
-    flint = package("flint")
-
-    def rank(matrix: UintArray) -> int:
-        return int(flint.nmod_mat(*matrix.shape, matrix.ravel().tolist(), q).rank())
-
-    own, other = Code(q, U, T), Code(q, U, T, rank)
+    own, other = Code(q, U, T), Code(q, U, T, lambda matrix: rank_of_flint(matrix, q))
     enough = all(
         own.determines_all(points) == other.determines_all(points)
         and own.determines_mask(points) == other.determines_mask(points)

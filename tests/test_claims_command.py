@@ -49,6 +49,8 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
     [
         (("--verdict", "refuted"), lambda claim: claim.verdict == "refuted"),
         (("--paper", "basa", "--verdict", "open"), lambda claim: claim.paper == "basa" and claim.verdict == "open"),
+        (("--errata",), lambda claim: claim.verdict in ledger.ERRATA and claim.paper != ledger.OURS),
+        (("--errata", "--paper", "basa"), lambda claim: claim.verdict in ledger.ERRATA and claim.paper == "basa"),
         (("--single",), lambda claim: claim.proof and not claim.second),
         (("--single", "--list"), lambda claim: claim.proof and not claim.second),
     ],
@@ -91,8 +93,9 @@ def test_the_index_is_shown_and_compared_with_texts(capsys: pytest.CaptureFixtur
     assert "  theorem        2, 1 with claims, 1 with a reason\n" in out
     assert "         1  TST-1\n         2  none: It says nothing.\n" in out
     code, out, err = call(capsys, "--index", "--texts", str(house))
-    assert (code, err) == (
+    assert (code, out, err) == (
         2,
+        "",
         f"secagg-spec claims: --texts {house}: test.txt cannot be read: No such file or directory\n",
     )
     (house / "test.txt").write_text("Theorem 1 and Theorem 2", encoding="utf-8")
@@ -105,6 +108,19 @@ def test_the_index_is_shown_and_compared_with_texts(capsys: pytest.CaptureFixtur
     assert "DIFFERS: test: theorem 3 is in the text, and not in the index\n" in out
     assert "DIFFERS: test: theorem 2 is in the index, and not in the text\n" in out
     assert out.endswith("compared with the texts: 2 differences\n")
+
+
+@pytest.mark.requirement("CLM-12")
+def test_the_index_of_one_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = call(capsys, "--index", "--paper", "basa")
+    assert code == 0
+    assert [line for line in out.splitlines() if line.startswith(tuple(ledger.load().papers))] == [
+        f"basa: {ledger.load().papers['basa']}"
+    ]
+    (tmp_path / "basa.txt").write_text("Theorem 1.1. It holds.", encoding="utf-8")
+    code, out, _ = call(capsys, "--index", "--paper", "basa", "--texts", str(tmp_path))
+    assert code == 1
+    assert "DIFFERS: basa: theorem 1.1 is in the text, and not in the index\n" in out
 
 
 def test_one_paper_and_the_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,14 +237,21 @@ def test_claims_without_a_proof_are_counted_apart(capsys: pytest.CaptureFixture[
         (["BAS-EQ6", "--list"], "--list takes no ID"),
         (["BAS-EQ6", "--all"], "--all takes no ID"),
         (["BAS-EQ6", "--verdict", "open"], "--verdict takes no ID"),
+        (["BAS-EQ6", "--paper", "basecagg", "--errata"], "--errata takes no ID"),
+        (["--errata", "--verdict", "open"], "--errata and --verdict do not go together: errata are refuted, cond"),
+        (["LSA-09"], "LSA-09 is a clause of the text, and no claim: secagg-spec explain LSA-09"),
+        (["lsa-09", "--verify"], "lsa-09 is a clause of the text, and no claim: secagg-spec explain LSA-09"),
+        (["--index", "--paper", "x"], "--index: x is no paper; those with an index are basa, basecagg, heterosag, mu"),
+        (["--index", "--paper", "derived"], "--index: derived is no paper; those with an index are basa, basecagg"),
+        (["--index", "--all"], "--index takes no other options than --paper and --texts, and no ID"),
         (["--verdict", "proven"], "invalid choice: 'proven'"),
         (["--texts", "x"], "--texts is for --index"),
         (["--index", "--texts", "nowhere"], "--texts nowhere: there is no such folder"),
-        (["--index", "--verify"], "--index takes no other option than --texts, and no ID"),
-        (["--index", "BAS-EQ6"], "--index takes no other option than --texts, and no ID"),
+        (["--index", "--verify"], "--index takes no other options than --paper and --texts, and no ID"),
+        (["--index", "BAS-EQ6"], "--index takes no other options than --paper and --texts, and no ID"),
         (["--list", "--verify"], "--list and --verify do not go together"),
-        (["--wrong"], "--wrong"),
-        (["A", "B"], "B"),
+        (["--wrong"], "secagg-spec claims: unrecognized arguments: --wrong (see secagg-spec claims --help)"),
+        (["A", "B"], "secagg-spec claims: unrecognized arguments: B (see secagg-spec claims --help)"),
     ],
 )
 def test_a_wrong_call_is_answered_in_one_line(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec import cli, explain_command, ledger, resources
+from secagg_spec import cli, explain_command, history, ledger, resources
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.codes import ALL_CODES
@@ -56,6 +56,22 @@ def test_a_vector_is_explained_with_and_without_its_prefix(capsys: pytest.Captur
     texts = [explained(capsys, name) for name in (vector.id, f"vector/{vector.id}")]
     assert texts[0].partition("\n")[2] == texts[1].partition("\n")[2]
     assert vector.operation in texts[0]
+
+
+def test_a_clause_is_explained_with_its_versions_also_when_it_is_no_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    book = history.load()
+    first, other = book.clauses["LSA-09"][0], history.State("0.3.0", "lightsecagg.md", "0" * 32)
+    end = history.State("0.2.0", "lightsecagg.md", withdrawn="LSA-01 says it", instead=("LSA-01",))
+    states = {**book.clauses, "LSA-09": (first, other), "LSA-99": (first, end)}
+    monkeypatch.setattr(history, "load", lambda: history.History(book.versions, states))
+    assert f"since        {first.since}; changed in 0.3.0\n" in explained(capsys, "LSA-09")
+    said = " ".join(explained(capsys, "lsa-99").split())
+    assert said.startswith(
+        f"LSA-99 withdrawn clause stood in spec/lightsecagg.md since {first.since} until version 0.2.0"
+    )
+    assert said.endswith("because LSA-01 says it instead LSA-01")
 
 
 def test_everything_that_is_shown_somewhere_is_known() -> None:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import secagg_spec
-from secagg_spec import errors, resources
+from secagg_spec import errors, ledger, resources
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.codes import REJECT_CODES
 from secagg_spec.protocols import codec, lightsecagg
@@ -291,6 +291,29 @@ def test_the_table_of_sampled_values_is_that_of_the_steps() -> None:
     assert [(name, "share") for step in TABLE for name in step.randomness] == [
         (code(row[0])[0], code(row[1])[0]) for row in table
     ]
+
+
+WRONG = re.compile(
+    r"^## \d+\. What the papers? leaves? open, or gets? wrong\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
+
+
+def corrections() -> Iterator[tuple[str, list[str]]]:
+    """The claims of papers that each row of the tables of what the papers leave open, or get wrong, names."""
+    book = ledger.load()
+    ours = {claim.id for claim in book.of(ledger.OURS)}
+    for path in PAGES:
+        for line in "".join(WRONG.findall(path.read_text(encoding="utf-8"))).splitlines():
+            named = {name for name in re.findall(r"\b[A-Z]+-[A-Z0-9]+\b", line) if name in book.claims} - ours
+            if named:
+                yield f"{path.name}: {line.split('|')[1].strip()}", sorted(named)
+
+
+def test_what_the_text_calls_open_or_wrong_is_so_by_the_ledger() -> None:
+    rows = dict(corrections())
+    errata = {claim.id for claim in ledger.load().errata()}
+    assert {row.partition(".")[0] for row in rows} == {"basa", "basecagg", "heterosag", "multi-round"}
+    assert [row for row, named in rows.items() if errata.isdisjoint(named)] == []
 
 
 # ------------------------------------------------------------------------------------------------------------- lints

@@ -10,13 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from docs.pages import differences, excerpts, requirements, selected, sparse
-from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, count, escaped, relative
+from docs.pages import differences, excerpts, requirements, selected, sparse, versions
+from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, claims_book, count, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
 from docs.pages.requirements import KINDS
 from docs.pages.watch import flows
-from secagg_spec import ledger
+from secagg_spec import history, ledger
 from secagg_spec.conformance import mutants
 from secagg_spec.ledger import Claim
 from secagg_spec.resources import PAGES
@@ -34,10 +34,11 @@ def write(out: Path) -> None:
     for name in PAGES:
         page = out / "spec" / name
         text = Text(page.read_text(encoding="utf-8"), name)
-        for addition in (_pictures, _differences, _excerpts):
+        for addition in (_edition, _pictures, _differences, _excerpts):
             addition(text)
         _decided(text, tables)
         _errata(text, found)
+        text.lines += versions.gone(versions.book(), name)
         page.write_text(text.joined(), encoding="utf-8")
 
 
@@ -107,6 +108,10 @@ class Text:
 # What is added.
 
 
+def _edition(text: Text) -> None:
+    text.add(0, versions.edition(versions.book(), history.text(), f"spec/{text.name}").splitlines())
+
+
 def _pictures(text: Text) -> None:
     pictures = flows(text.name)
     found = text.starting(_PHASES) or text.starting(_SESSION)
@@ -141,7 +146,8 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
     told = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
     reason = mutants.unbreakable().get(clause)
     told += [f"    No planted bug: {escaped(reason)}\n"] if reason else []
-    target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
+    counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
+    target = f"{relative(REQUIREMENTS, page)}#{clause}"
     return [f'??? decided "{counts}"', "", *"\n".join([*told, f"    [What each of them is]({target})"]).split("\n"), ""]
 
 
@@ -154,7 +160,7 @@ def _name(entry: str) -> str:
 
 def failing() -> Sequence[Claim]:
     """Return the claims of the papers that do not hold as they stand and on which a clause depends."""
-    book = ledger.load()
+    book = claims_book()
     papers = (paper for paper in book.papers if paper != ledger.OURS)
     return [claim for paper in papers for claim in wrong(book, paper) if claim.clauses]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
 from docs.pages.common import API, PACKAGE, api_name, is_public, write
+
+_FIRST = re.compile(r'"""(.+?)(?:\n\n|""")', re.DOTALL)
 
 
 def modules() -> list[Path]:
@@ -15,9 +17,9 @@ def modules() -> list[Path]:
 
 
 def summary(path: Path) -> str:
-    """Return the first line of a module's docstring."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) if path.is_file() else None
-    return (docstring or "").split("\n\n")[0].replace("\n", " ")
+    """Return the first paragraph of a module's docstring, which stands at its very beginning, in a line."""
+    found = _FIRST.match(path.read_text(encoding="utf-8")) if path.is_file() else None
+    return found.group(1).strip().replace("\n", " ") if found else ""
 
 
 def write_api(out: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, ERRATA, INDEX, relative, write
+from docs.pages.common import CLAIMS, ERRATA, INDEX, claims_book, relative, write
 from docs.pages.markup import (
     badge,
     codes,
@@ -26,7 +26,7 @@ from secagg_spec.ledger import Claim, Ledger
 
 def write_claims(out: Path) -> None:
     """Write the page of the ledger."""
-    book = ledger.load()
+    book = claims_book()
     lines = [_head(book), _matrix(book), "", _legend(), "", *_filters(book)]
     for paper in ordered_papers(book):
         lines += ["", f"## {book.papers[paper]} {{ #{paper} }}", "", *map(entry, book.of(paper))]

@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping, Sized
 from pathlib import Path
 
-from secagg_spec import ledger
-from secagg_spec.resources import PAGES
+from secagg_spec import history, ledger, resources
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "reference" / "secagg_spec"
@@ -24,6 +23,10 @@ API = "reference/api"
 ERRATA = "reference/errata.md"
 INDEX = "reference/papers.md"
 PROOFS = "reference/proofs"
+VERSIONS = "spec/versions.md"
+CHANGES = TOP_PAGES["CHANGELOG.md"]
+ELSEWHERE = {**TOP_PAGES, f"spec/{history.FILE}": VERSIONS}
+"""The files that stand elsewhere on the site than in the repository, or in other words."""
 
 CLAUSE_LINE = re.compile(r"^- \[([A-Z]+-\d\d)\] ", re.MULTILINE)
 
@@ -34,8 +37,8 @@ class SiteError(Exception):
 
 def site_path(path: str) -> str | None:
     """Return where a file of the repository stands on the site, None when it is not there."""
-    if path in TOP_PAGES:
-        return TOP_PAGES[path]
+    if path in ELSEWHERE:
+        return ELSEWHERE[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     if path.startswith("spec/") and path.endswith(".md"):
@@ -56,14 +59,20 @@ def relative(target: str, page: str) -> str:
 @functools.cache
 def clause_pages() -> Mapping[str, str]:
     """Return the page of the site on which each clause stands."""
-    texts = {page: (ROOT / "spec" / page).read_text(encoding="utf-8") for page in PAGES}
-    return {clause: f"spec/{page}" for page, text in texts.items() for clause in CLAUSE_LINE.findall(text)}
+    return {clause: f"spec/{page}" for clause, page in resources.clause_pages().items()}
+
+
+@functools.cache
+def claims_book() -> ledger.Ledger:
+    """Return the ledger, which is read and checked once."""
+    return ledger.load()
 
 
 @functools.cache
 def named() -> Mapping[str, str]:
     """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
-    return {**clause_pages(), **dict.fromkeys(ledger.load().claims, CLAIMS)}
+    gone = dict.fromkeys(history.load().withdrawn(), REQUIREMENTS)
+    return {**clause_pages(), **gone, **dict.fromkeys(claims_book().claims, CLAIMS)}
 
 
 @functools.cache

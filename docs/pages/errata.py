@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, heading, names, relative, slug, write
+from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, claims_book, heading, names, relative, slug, write
 from docs.pages.markup import badge, evidence, fields, headline, link, mentioned, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
@@ -25,7 +25,7 @@ SERIOUS = ("privacy", "algorithm", "bound", "parameters", "identity", "derivatio
 
 def write_errata(out: Path) -> None:
     """Write the page of errata, by paper."""
-    book = ledger.load()
+    book = claims_book()
     papers = {paper: title for paper, title in book.papers.items() if paper != ledger.OURS}
     lines = [_head(book, papers), _counts(book, papers)]
     for paper, title in papers.items():
@@ -35,20 +35,20 @@ def write_errata(out: Path) -> None:
 
 def wrong(book: Ledger, paper: str) -> Sequence[Claim]:
     """Return the claims of a paper that do not hold as they stand, the most serious ones first."""
-    found = [claim for claim in book.of(paper) if claim.verdict in ledger.ERRATA]
+    found = [claim for claim in book.errata() if claim.paper == paper]
     return sorted(found, key=lambda claim: (ledger.ERRATA.index(claim.verdict), SERIOUS.index(claim.kind)))
 
 
 def _head(book: Ledger, papers: Mapping[str, str]) -> str:
     judged = sum(len(book.of(paper)) for paper in papers)
-    failing = sum(len(wrong(book, paper)) for paper in papers)
     return (
-        f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {failing} do not hold "
-        "as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
+        f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {len(book.errata())} do "
+        "not hold as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
         "condition that is not stated (conditional), then those whose words have no single meaning, or not the one "
         "that holds (imprecise). Each entry says, in our words, what is claimed and where; the smallest case "
         "that the program finds in which it fails; what holds instead; and what changes for somebody who has built on "
-        f"it, with the clauses in which the standard has it right. The command in an entry runs its program. "
+        f"it, with the clauses in which the standard has it right. The command in an entry runs its program, and "
+        f"`secagg-spec claims --errata` lists them all. "
         f"[All claims]({relative(CLAIMS, ERRATA)}), [what a verdict is]({relative('spec/ledger.md', ERRATA)}).\n"
     )
 

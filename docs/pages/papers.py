@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, INDEX, relative, write
+from docs.pages.common import CLAIMS, INDEX, claims_book, relative, write
 from docs.pages.markup import judgements, plain, stacked
-from secagg_spec import ledger
 from secagg_spec.ledger import Ledger, papers
 from secagg_spec.ledger.papers import Index, Item
 
 
 def write_papers(out: Path) -> None:
     """Write the page, paper by paper."""
-    book = ledger.load()
+    book = claims_book()
     indices = papers.load(book)
     lines = [_head(indices)]
     for paper, index in indices.items():

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
-from docs.pages.common import PROOFS, ROOT, SiteError, relative, write
+from docs.pages.common import PROOFS, ROOT, SiteError, claims_book, relative, write
 from docs.pages.markup import badge, judgements, mentioned, plain, stacked
 from secagg_spec import ledger
 from secagg_spec.ledger import Ledger, Proof
@@ -22,7 +22,7 @@ _STEP = re.compile(r"\n(?=\([a-z]\) |- )")
 
 def write_proofs(out: Path) -> None:
     """Write a page for each proof, and their list."""
-    book = ledger.load()
+    book = claims_book()
     proofs = [ledger.load_proof(name) for name in ledger.proof_names()]
     for proof in proofs:
         write(out / _page(proof), _text(proof, book))

@@ -10,10 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from docs.pages.common import REQUIREMENTS, ROOT, SiteError, clause_pages, count, escaped, heading, relative, write
+from docs.pages import versions
+from docs.pages.common import (
+    REQUIREMENTS,
+    ROOT,
+    VERSIONS,
+    SiteError,
+    clause_pages,
+    count,
+    escaped,
+    heading,
+    relative,
+    write,
+)
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.vectors import store
+from secagg_spec.history import History
 from secagg_spec.resources import PAGES, clauses
 
 
@@ -86,6 +99,7 @@ def write_requirements(out: Path) -> None:
         lines.append(f"## {title}\n")
         lines += [line for clause, text in here.items() for line in _requirement(clause, text, page, tables)]
         write(out / FOLDER / page, "\n".join(_details(title, here, tables)))
+    lines += _withdrawn(versions.book())
     write(out / REQUIREMENTS, "\n".join(lines))
 
 
@@ -133,7 +147,10 @@ def _requirements_head(tables: Mapping[str, Table]) -> str:
         "are decided by checks of the kit, on any implementation whose adapter declares the operations that they need; "
         f"{numbers['Test vectors']} by {vectors}, which need no kit; {numbers['Tests']} on the reference by its own "
         f"tests. For {numbers['Planted bugs']} of them a bug is planted on purpose, and found. No clause is left "
-        "undecided.\n"
+        "undecided.\n\n"
+        f"An entry keeps its address, such as `{FOLDER}/#{next(iter(known))}`, also when the clause comes to another "
+        "page or is withdrawn: cite a clause by it. [What each version "
+        f"changed]({relative(VERSIONS, REQUIREMENTS)})\n"
     )
 
 
@@ -141,10 +158,19 @@ def _requirement(clause: str, sentence: str, page: str, tables: Mapping[str, Tab
     """Return the entry of one clause: its sentence, and how many of each kind decide it."""
     counts = ", ".join(count(table.get(clause, ()), KINDS[kind]) for kind, table in tables.items())
     return [
-        f"### {clause}\n",
+        f"### {clause} {{ #{clause} }}\n",
         f"{sentence} {_in_the_text(clause, REQUIREMENTS)}\n",
         f"Decided by [{counts}](requirements/{page}#{clause.lower()}).\n",
     ]
+
+
+def _withdrawn(book: History) -> Iterator[str]:
+    """Yield the entries of the clauses that are no more, which keep their addresses."""
+    ended = sorted(book.withdrawn().items())
+    yield from ("## Withdrawn\n",) if ended else ()
+    for clause, state in ended:
+        yield f"### {clause} {{ #{clause} }}\n"
+        yield f"This requirement was {versions.withdrawn(state, REQUIREMENTS)}\n"
 
 
 def _in_the_text(clause: str, page: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import ledger
+from secagg_spec import ledger, resources
 from secagg_spec.ledger import Claim, Finding, Ledger, LedgerError, Outcome, ProofFailed, papers
 from secagg_spec.ledger.papers import Index
 
@@ -49,11 +49,16 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--verdict", choices=ledger.VERDICTS, metavar="VERDICT", help="only the claims with this verdict"
     )
+    parser.add_argument(
+        "--errata", action="store_true", help="only the claims of papers that do not hold as they stand"
+    )
     parser.add_argument("--single", action="store_true", help="only the claims that rest on one method")
     parser.add_argument(
         "--list", action="store_true", help="id, verdict, proof, method and second methods, for scripts"
     )
-    parser.add_argument("--index", action="store_true", help="which numbered items of each paper have claims")
+    parser.add_argument(
+        "--index", action="store_true", help="which numbered items of each paper, or of --paper, have claims"
+    )
     parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the papers' texts in this folder")
     parser.set_defaults(run=main)
 
@@ -70,24 +75,27 @@ def main(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
-    narrowing = [f"--{name}" for name in ("all", "paper", "verdict", "single") if getattr(options, name)]
+    narrowing = [f"--{name}" for name in ("all", "paper", "verdict", "errata", "single") if getattr(options, name)]
     if options.texts is not None and not options.index:
         raise LedgerError("--texts is for --index")
-    if options.index and (options.id or options.verify or options.list or narrowing):
-        raise LedgerError("--index takes no other option than --texts, and no ID")
+    if options.index and (options.id or options.verify or options.list or set(narrowing) - {"--paper"}):
+        raise LedgerError("--index takes no other options than --paper and --texts, and no ID")
+    if options.errata and options.verdict:
+        raise LedgerError(f"--errata and --verdict do not go together: errata are {', '.join(ledger.ERRATA)}")
     if options.list and options.verify:
         raise LedgerError("--list and --verify do not go together")
     if options.id is not None and (options.list or set(narrowing) - {"--paper"}):
-        raise LedgerError(f"{'--list' if options.list else narrowing[0]} takes no ID")
+        refused = "--list" if options.list else next(name for name in narrowing if name != "--paper")
+        raise LedgerError(f"{refused} takes no ID")
 
 
 def _run(options: argparse.Namespace) -> int:
     book = ledger.load()
     if options.index:
-        return _index(book, options.texts)
+        return _index(book, options.paper, options.texts)
     chosen = _chosen(book, options)
     if options.id is not None:
-        claim = book.claim(options.id)
+        claim = _claim(book, options.id)
         if claim not in chosen:
             raise LedgerError(f"{claim.id} is a claim of {claim.paper}, not of {options.paper}")
         return _verify_one(book, claim) if options.verify else _print(_in_full(book, claim))
@@ -95,14 +103,23 @@ def _run(options: argparse.Namespace) -> int:
         return _verify_all(chosen)
     if options.list:
         return _print(_script_lines(chosen))
-    narrowed = options.all or options.paper or options.verdict or options.single
+    narrowed = options.all or options.paper or options.verdict or options.errata or options.single
     return _print(_table(book, chosen) if narrowed else _summary(book))
+
+
+def _claim(book: Ledger, name: str) -> Claim:
+    if name.upper() in resources.clauses():
+        raise LedgerError(f"{name} is a clause of the text, and no claim: secagg-spec explain {name.upper()}")
+    return book.claim(name)
 
 
 def _chosen(book: Ledger, options: argparse.Namespace) -> tuple[Claim, ...]:
     claims = tuple(book.claims.values()) if options.paper is None else book.of(options.paper)
     if options.verdict is not None:
         claims = tuple(claim for claim in claims if claim.verdict == options.verdict)
+    if options.errata:
+        wrong = book.errata()
+        claims = tuple(claim for claim in claims if claim in wrong)
     if options.single:
         claims = tuple(claim for claim in claims if claim.proof and not claim.second)
     return claims
@@ -128,7 +145,7 @@ def _summary(book: Ledger) -> Iterator[str]:
     yield f"\n{len(claims)} claims; {len(proved)} are decided by the {programs} programs of proofs/"
     yield f"{len(proved) - single} are decided by a second method as well, {single} rest on one method (--single)"
     yield f"{len(book.of(ledger.OURS))} are results of this project, which no paper has (--paper {ledger.OURS})"
-    yield "\nwhat does not hold as it stands: secagg-spec claims --verdict refuted; so conditional, imprecise"
+    yield f"\nthe {len(book.errata())} that do not hold as they stand: secagg-spec claims --errata"
     yield "all claims, or those of one paper: secagg-spec claims --all, secagg-spec claims --paper basecagg"
     yield "one in full: secagg-spec claims BAS-EQ6; its proof, run now: secagg-spec claims BAS-EQ6 --verify"
     yield "what each paper numbers: secagg-spec claims --index"
@@ -218,24 +235,36 @@ def _value(value: object) -> str:
 # ---------------------------------------------------------------------------------------------------- the index
 
 
-def _index(book: Ledger, texts: str | None) -> int:
-    """Show the index of each paper, and what the texts have otherwise; 1 where they do."""
-    indices = papers.load(book)
-    folder = None if texts is None else _folder(texts)
-    for paper, index in indices.items():
-        print(f"{paper}: {book.papers[paper]}")
+def _index(book: Ledger, paper: str | None, texts: str | None) -> int:
+    """Show the index of each paper, or of one, and what the texts have otherwise; 1 where they do."""
+    indices = _indices(book, paper)
+    differences = None if texts is None else _differences(indices, _folder(texts))
+    for index in indices:
+        print(f"{index.paper}: {book.papers[index.paper]}")
         _print(_kinds(index))
         print()
-    count = sum(len(index.numbered) for index in indices.values())
+    count = sum(len(index.numbered) for index in indices)
     print(f"{count} numbered items, each with the claims that judge it or the reason why there is none")
-    if folder is None:
+    if differences is None:
         print("compared with the papers' texts: secagg-spec claims --index --texts DIR")
         return 0
-    differences = [line for index in indices.values() for line in index.differences(_text(folder, index))]
     for line in differences:
         print(f"DIFFERS: {line}")
     print(f"compared with the texts: {len(differences) or 'no'} difference{'' if len(differences) == 1 else 's'}")
     return int(bool(differences))
+
+
+def _indices(book: Ledger, paper: str | None) -> Sequence[Index]:
+    indices = papers.load(book)
+    if paper is None:
+        return tuple(indices.values())
+    if paper not in indices:
+        raise LedgerError(f"--index: {paper} is no paper; those with an index are {', '.join(indices)}")
+    return (indices[paper],)
+
+
+def _differences(indices: Sequence[Index], folder: Path) -> Sequence[str]:
+    return [line for index in indices for line in index.differences(_text(folder, index))]
 
 
 def _kinds(index: Index) -> Iterator[str]:

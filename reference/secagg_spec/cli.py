@@ -31,6 +31,7 @@ COMMANDS = {
     "power": f"{_KIT}.power",
     "explain": "secagg_spec.explain_command",
     "init": f"{_KIT}.init",
+    "text": "secagg_spec.text_command",
     "privacy": "secagg_spec.privacy.command",
     "claims": "secagg_spec.claims_command",
     "simulate": "secagg_spec.simulate",
@@ -78,11 +79,22 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
+class _CommandParser(_Parser):
+    """The parser of a command, which itself refuses what it does not know and so points to its own help."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Return what the arguments mean, and that nothing is left."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+
 def parser(chosen: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Return the parser of some commands, all of them when none are chosen."""
     top = _Parser(prog="secagg-spec", description=__doc__)
     top.add_argument("--version", action="version", version=f"secagg-spec {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name in chosen:
         import_module(COMMANDS[name]).add_parser(commands)
     return top

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import ledger, resources
+from secagg_spec import history, ledger, resources
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.codes import ALL_CODES, REJECT_CODES
@@ -93,7 +93,8 @@ def names() -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(
             [
-                *(*resources.clauses(), *REGISTRY, *vectors, *(PREFIX + id for id in vectors), *flags),
+                *(*resources.clauses(), *history.load().withdrawn(), *REGISTRY),
+                *(*vectors, *(PREFIX + id for id in vectors), *flags),
                 *(*mutants.load(), *OPERATIONS, *sorted(ALL_CODES), *_verdicts(), *_ledger().claims),
             ]
         )
@@ -125,6 +126,7 @@ def _clause(name: str) -> Lines | None:
 def _about_clause(name: str) -> Lines:
     yield "says", resources.clauses()[name]
     yield "stands in", place(name)
+    yield "since", _since(name)
     bugs = _bugs_of(name)
     yield "matters", "; ".join(dict.fromkeys([*(f.effect for f in _flags_of(name)), *(bug.effect for bug in bugs)][:4]))
     checks = [check for check in REGISTRY.values() if name in check.clauses]
@@ -139,6 +141,24 @@ def _about_clause(name: str) -> Lines:
     yield "claims", _listed(claim.id for claim in _ledger().claims.values() if name in claim.clauses)
     if checks or vectors:
         yield "judge it", f"secagg-spec conform -k {name} -- ./adapter"
+
+
+def _since(clause: str) -> str:
+    """Say since which version of the text a clause is there, and in which its words changed."""
+    book = history.load()
+    if clause not in book.clauses:
+        return ""
+    changed = book.changed(clause)
+    return book.clauses[clause][0].since + (f"; changed in {', '.join(changed)}" if changed else "")
+
+
+def _withdrawn(name: str) -> Lines | None:
+    end = history.load().withdrawn().get(name)
+    if end is None:
+        return None
+    stood = {"stood in": f"spec/{end.page}", "since": _since(name)}
+    gone = {"until": f"version {end.since}", "because": end.withdrawn, "instead": ", ".join(end.instead) or "nothing"}
+    return iter({**stood, **gone}.items())
 
 
 def _check(name: str) -> Lines | None:
@@ -254,6 +274,7 @@ def _claim(name: str) -> Lines | None:
 
 KINDS: Mapping[str, Callable[[str], Lines | None]] = {
     "clause": _clause,
+    "withdrawn clause": _withdrawn,
     "check": _check,
     "test vector": _vector,
     "flag of test vectors": _flag,

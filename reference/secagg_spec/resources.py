@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -44,10 +46,10 @@ def root(part: str) -> Path:
 def clauses() -> dict[str, str]:
     """Return the sentence of every clause of the text by its id, in the order of the text."""
     found: dict[str, str] = {}
-    for title, on_page in clauses_by_page().items():
+    for page, on_page in clauses_by_page().items():
         for identifier, sentence in on_page.items():
             if identifier in found:
-                raise ValueError(f"{title}: the clause {identifier} stands twice in the text")
+                raise ValueError(f"{page}: the clause {identifier} stands twice in the text")
             found[identifier] = sentence
     return found
 
@@ -55,9 +57,42 @@ def clauses() -> dict[str, str]:
 @cache
 def clauses_by_page() -> dict[str, dict[str, str]]:
     """Return the sentences of the clauses by the title of their page, then by id."""
-    found: dict[str, dict[str, str]] = {}
-    for page in PAGES:
-        text = (root("spec") / page).read_text(encoding="utf-8")
-        title = text.partition("\n")[0].removeprefix("# ")
-        found[title] = {match[1]: " ".join(match[2].split()) for match in _CLAUSE.finditer(text)}
-    return found
+    return {title(page): _sentences(page) for page in PAGES}
+
+
+@cache
+def clause_pages() -> dict[str, str]:
+    """Return the page of the text on which each clause stands."""
+    return {identifier: page for page in PAGES for identifier in _sentences(page)}
+
+
+def around(page: str) -> str:
+    """Return the words of a page outside its clauses, with single spaces."""
+    return " ".join(_CLAUSE.sub("", _page(page)).split())
+
+
+def title(page: str) -> str:
+    """Return the title of a page of the text."""
+    return _page(page).partition("\n")[0].removeprefix("# ")
+
+
+def _sentences(page: str) -> dict[str, str]:
+    return {match[1]: " ".join(match[2].split()) for match in _CLAUSE.finditer(_page(page))}
+
+
+def _page(name: str) -> str:
+    return (root("spec") / name).read_text(encoding="utf-8")
+
+
+def text_digest() -> str:
+    """Return the SHA-256 of the pages of the text: it changes with every word of them."""
+    return digest(root("spec") / page for page in PAGES)
+
+
+def digest(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of the names and contents of files, line ends as in the repository."""
+    whole = hashlib.sha256()
+    for path in paths:
+        content = path.read_bytes().replace(b"\r\n", b"\n")
+        whole.update(f"{path.name} {len(content)}\n".encode() + content)
+    return whole.hexdigest()

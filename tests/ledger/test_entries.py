@@ -35,6 +35,8 @@ def test_a_good_entry_is_read(tmp_path: Path) -> None:
 
 
 ONE = "counterexample = { q = 5 }\n"
+WRONG = {"verdict": '"refuted"', "repair": '"x"', "matters": '"x"'}
+UNDECIDED = {"verdict": '"open"', "method": None, "scope": None}
 BAD = [
     ("paper = ", BrokenFile, "is not TOML: "),
     ('paper = "test"\n' + entry(), BrokenEntry, "title: is missing"),
@@ -69,7 +71,7 @@ BAD = [
         BrokenEntry,
         "TST-1: counterexample: is missing",
     ),
-    (HEAD + entry(verdict='"refuted"', repair='"x"', matters='"x"'), BrokenEntry, "TST-1: counterexample: is missing"),
+    (HEAD + entry(**WRONG), BrokenEntry, "TST-1: counterexample: is missing"),
     (HEAD + entry(verdict='"refuted"') + ONE, BrokenEntry, "TST-1: repair: is missing"),
     (HEAD + entry(verdict='"imprecise"'), BrokenEntry, "TST-1: repair: is missing"),
     (HEAD + entry(verdict='"imprecise"', repair='"x"'), BrokenEntry, "TST-1: matters: is missing"),
@@ -91,6 +93,10 @@ BAD = [
     (HEAD + entry(note='"as in MDS-98"'), DeadLink, "TST-1: note: there is no claim or clause MDS-98"),
     (HEAD + entry(scope='"as in TST-2"'), DeadLink, "TST-1: scope: there is no claim or clause TST-2"),
     (HEAD + entry(repair='"see spec/lightsecag.md"'), DeadLink, "TST-1: repair: there is no file spec/lightsecag.md"),
+    (HEAD + entry(note='"as in TSTT-1"'), DeadLink, "TST-1: note: there is no claim or clause TSTT-1; close to it: T"),
+    (HEAD + entry(numbers='{ q = ["as in MDS-98"] }'), DeadLink, "TST-1: numbers: there is no claim or clause MDS-98"),
+    (HEAD + entry(**WRONG) + 'counterexample = { "TST-2" = 1 }', DeadLink, "TST-1: counterexample: there is no claim"),
+    (HEAD + entry(**UNDECIDED, evidence='{ none = "see TST-2" }'), DeadLink, "TST-1: evidence: there is no claim or c"),
     (HEAD + entry(verdict='"unconfirmed"'), BrokenEntry, "TST-1: numbers: is missing"),
     (HEAD + entry() + ONE, BrokenEntry, "TST-1: counterexample: must not be given here"),
     (HEAD + entry(evidence=None), MissingEvidence, "TST-1: evidence: is missing"),
@@ -112,7 +118,7 @@ BAD = [
         "there is no proof 'field_sise'; close to it: f",
     ),
     (
-        HEAD + entry(verdict='"open"', method=None, scope=None),
+        HEAD + entry(**UNDECIDED),
         MissingEvidence,
         "TST-1: evidence: none: is missing",
     ),
@@ -142,6 +148,11 @@ def test_a_bad_file_is_refused_in_one_line_with_its_number(
     field = re.search(r"TST-1: (\w+):", told[2])
     line = text.splitlines()[int(told[1]) - 1]
     assert line.startswith((field[1], "[[claim]]") if field else ("paper", "claim", "more", "[[claim]]", "id"))
+
+
+@pytest.mark.requirement("CLM-03")
+def test_names_that_only_look_like_ids_are_no_links(tmp_path: Path) -> None:
+    load(tmp_path, HEAD + entry(note='"CIFAR-10 under AES-256 or CP-ABE, TST-1 and MDS-02"'))
 
 
 @pytest.mark.requirement("CLM-02", "CLM-04")
@@ -192,6 +203,18 @@ def test_the_schema_knows_the_verdicts_and_the_fields_of_a_claim() -> None:
     assert tuple(properties["verdict"]["enum"]) == ledger.VERDICTS
     fields = {field.name for field in dataclasses.fields(Claim)} - {"paper", "proof", "no_proof"}
     assert set(properties) == fields | {"evidence"}
+
+
+def test_the_text_and_the_schema_ask_for_the_same_fields_of_each_verdict() -> None:
+    item = SCHEMA["properties"]["claim"]["items"]
+    rules = [rule for rule in item["allOf"] if "verdict" in rule["if"]["properties"]]
+    asked = {rule["if"]["properties"]["verdict"]["const"]: rule["then"].get("required", []) for rule in rules}
+    page = (resources.root("spec") / "ledger.md").read_text(encoding="utf-8")
+    rows = page.partition("| verdict | meaning |")[2].partition("\n\n")[0].splitlines()[2:]
+    cells = [row.strip("| ").split(" | ") for row in rows]
+    stated = {verdict: more[0].removesuffix(" |").split(", ") if more else [] for verdict, _, *more in cells}
+    assert stated == {**asked, "open": ["the reason why there is no program"]}
+    assert tuple(stated) == ledger.VERDICTS
 
 
 def test_the_ledger_holds_the_claims_and_each_has_a_proof_or_is_open() -> None:

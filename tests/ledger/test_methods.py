@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from secagg_spec import ledger, resources, schemas
@@ -151,6 +152,13 @@ def test_an_entry_that_says_otherwise_than_its_proof_is_told(
 def test_a_second_method_that_is_none_is_refused(tmp_path: Path, agree: str, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
         found(tmp_path, agree)
+
+
+def test_the_rank_of_flint_is_that_of_a_field_or_of_the_rationals() -> None:
+    rows = np.array([[1, 2, 3], [2, 11, 6]], dtype=np.uint64)
+    assert (ledger.rank_of_flint(rows), ledger.rank_of_flint(rows, 7), ledger.rank_of_flint(rows, 5)) == (2, 1, 2)
+    assert [ledger.rank_of_flint([], q) for q in (None, 7)] == [0, 0]
+    assert ledger.rank_of_flint(np.zeros((3, 0), dtype=np.uint64), 7) == 0
 
 
 @pytest.mark.requirement("CLM-08")

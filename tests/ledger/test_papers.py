@@ -73,6 +73,11 @@ BAD = [
         DeadLink,
         "test.toml:11: equation 1: claims: OTH-1 is a claim of other, not of t",
     ),
+    (
+        TOP + ITEM + WHY.replace("It says nothing.", "As TST-2 says."),
+        DeadLink,
+        "test.toml:14: theorem 1: reason: there is no claim or clause TST-2; close to it: ",
+    ),
     (TOP + WHY, Incomplete, "test.toml: no item names TST-1"),
     (TOP.replace("(\\d+)\\)$", "(") + ITEM, BrokenEntry, "test.toml:5: pattern: '^\\\\((' is no regular expression: "),
     (
@@ -84,7 +89,7 @@ BAD = [
 ]
 
 
-@pytest.mark.requirement("CLM-04", "CLM-10", "CLM-11")
+@pytest.mark.requirement("CLM-03", "CLM-04", "CLM-10", "CLM-11")
 @pytest.mark.parametrize(("text", "kind", "said"), BAD)
 def test_a_bad_index_is_refused_in_one_line(text: str, kind: type[LedgerError], said: str, tmp_path: Path) -> None:
     with pytest.raises(LedgerError) as raised:

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 from docs.pages import requirements, targets
 from docs.pages.common import SiteError
 from tests.site.shell import ROOT, run
 
-from secagg_spec import ledger
+from secagg_spec import history, ledger
 from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.targets import results
@@ -134,7 +134,8 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
 @pytest.mark.slow
 def test_each_clause_and_each_check_is_on_the_pages_of_requirements(pages: Path) -> None:
     page = (pages / "reference" / "requirements.md").read_text(encoding="utf-8")
-    assert re.findall(r"^### (\S+)$", page, re.MULTILINE) == list(clauses())
+    headings = re.findall(r"^### (\S+) \{ #\1 \}$", page, re.MULTILINE)
+    assert headings == [*clauses(), *sorted(history.load().withdrawn())]
     details = [(pages / requirements.FOLDER / name).read_text(encoding="utf-8") for name in PAGES]
     assert re.findall(r"^## ([A-Z]+-\d\d)$", "".join(details), re.MULTILINE) == list(clauses())
     vectors = [vector.id for book in store.load_all() for vector in book.vectors]
@@ -230,7 +231,10 @@ def test_what_passes_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
     one = {"check": "secagg.average/mean", "verdict": "pass", "failure": None}
     bad = {"check": "secagg.average/mean", "verdict": "timeout", "failure": {"message": ""}}
     about = {"name": "Some (thing)", "version": "1"}
-    known = {"a": {"implementation": about, "checks": [one]}, "b": {"implementation": about, "checks": [one, bad]}}
+    known: dict[str, dict[str, Any]] = {
+        "a": {"implementation": about, "checks": [one]},
+        "b": {"implementation": about, "checks": [one, bad]},
+    }
     said = targets.in_words(known)
     assert "Some 1 were asked in 2 configurations. Every check that fits is passed by [a](#a)." in said
     assert "Of 3 checks 2 pass; in 1 the software breaks off where it has to refuse, or to go on." in said
@@ -247,7 +251,8 @@ def test_a_site_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.M
 def test_each_clause_has_an_anchor_on_its_page(site: Path) -> None:
     texts = [path.read_text(encoding="utf-8") for path in (site / "spec").rglob("*.html")]
     anchors = [name for text in texts for name in re.findall(r'<a[^>]* id="([A-Z]+-\d\d)"', text)]
-    assert sorted(anchors) == sorted(clauses())
+    left = [clause for clause, pages in history.load().moved().items() for _ in pages]
+    assert sorted(anchors) == sorted([*clauses(), *left, *history.load().withdrawn()])
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def header(settings: Settings) -> dict[str, Any]:
     """Return what judged, with which settings, and where (CNF-07)."""
     return {
         "kit": __version__,
-        "text": suite.text_digest(),
+        "text": resources.text_digest(),
         "vectors": suite.vectors_digest(),
         "settings": {
             "cases": settings.cases,

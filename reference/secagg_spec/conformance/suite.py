@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
@@ -88,23 +86,6 @@ def _check(name: str, found: Vector) -> VectorCheck:
     )
 
 
-# ---------------------------------------------------------------------------------------------------- digests
-
-
-def text_digest() -> str:
-    """Return the SHA-256 of the pages of the text: it changes with every word of them."""
-    return _digest([resources.root("spec") / page for page in resources.PAGES])
-
-
 def vectors_digest() -> str:
     """Return the SHA-256 of the files of the test vectors."""
-    return _digest(sorted(path for path in store.folder().glob("*.json") if path.name != "schema.json"))
-
-
-def _digest(paths: list[Path]) -> str:
-    """Return the SHA-256 of names and contents, line ends as in the repository."""
-    whole = hashlib.sha256()
-    for path in paths:
-        content = path.read_bytes().replace(b"\r\n", b"\n")
-        whole.update(f"{path.name} {len(content)}\n".encode() + content)
-    return whole.hexdigest()
+    return resources.digest(sorted(path for path in store.folder().glob("*.json") if path.name != "schema.json"))

@@ -66,11 +66,7 @@ def run(cell: Data, context: Context) -> Data:
     aggregator = aggregators.build(cell["aggregator"], cell["buffer"], users.problem.d, cell["seed"])
     watch, local = Watch(users, seen, cell["estimate"]), Local(users, seen, cell["steps"], lambda at: step.local)
     play = Play(users, cell, watch, local, aggregator, work)
-    squares = np.empty((cell["repeats"], cell["rounds"]))
-    for repeat, row in enumerate(squares):
-        play.fill(row, repeat)
-        context.tell((repeat + 1) / cell["repeats"])
-    J = np.arange(1, cell["rounds"] + 1)
+    J, squares = convergence.repeated(cell, context, play.fill)
     bounds = {PRINTED.name: step.printed(seen, J).tolist(), REPAIRED.name: step.repaired(seen, J).tolist()}
     told = {**watch.told(step.smoothness), "gap": step.gap, "eta_l": step.local}
     left = (np.cumsum(squares, axis=1) / J).mean(axis=0).tolist()

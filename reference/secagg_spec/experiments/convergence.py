@@ -236,6 +236,18 @@ class Watch:
         return {**self.largest.told(), "L": L, "curvature": curvature}
 
 
+def repeated(cell: Data, context: Context, fill: Callable[[RealArray, int], None]) -> tuple[RealArray, RealArray]:
+    """Return J of each round (rounds,), and what is bounded in each round of each run (repeats, rounds).
+
+    `fill` plays the run of a number, and writes a row.
+    """
+    rows = np.empty((cell["repeats"], cell["rounds"]))
+    for repeat, row in enumerate(rows):
+        fill(row, repeat)
+        context.tell((repeat + 1) / cell["repeats"])
+    return np.arange(1, cell["rounds"] + 1), rows
+
+
 # -------------------------------------------------------------------------------------------------------- an experiment
 
 

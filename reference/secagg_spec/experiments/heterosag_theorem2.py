@@ -67,11 +67,7 @@ def run(cell: Data, context: Context) -> Data:
     seen, step = Largest.of(users, cell["batch"]), _step(cell, users, aggregator)
     watch = Watch(users, seen, cell["estimate"])
     play = Play(users, step, watch, Local(users, seen, 1, lambda at: 1.0), aggregator, work)
-    lefts = np.empty((cell["repeats"], cell["rounds"]))
-    for repeat, row in enumerate(lefts):
-        play.fill(row, repeat)
-        context.tell((repeat + 1) / cell["repeats"])
-    J = np.arange(1, cell["rounds"] + 1)
+    J, lefts = convergence.repeated(cell, context, play.fill)
     bounds = {name: BOUNDS[name](step, seen, J).tolist() for name in cell["judged"]}
     told = {**watch.told(1 / step.rate), "gap": step.gap, "distance": step.distance}
     told |= {"sigma^2": step.rounding, "V": step.variance(seen)}

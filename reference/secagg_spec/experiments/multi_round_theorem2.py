@@ -19,7 +19,7 @@ Source: Multi-RoundSecAgg, theorem 2, eq. (8); proofs/effective_rounds.py; claim
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -87,12 +87,8 @@ def run(cell: Data, context: Context) -> Data:
     seen, (step, least) = Largest.of(users, cell["batch"]), _step(cell, users)
     aggregator = aggregators.build({"aggregator": "plain"}, users.count, users.problem.d, users.seed)
     watch = Watch(users, seen, cell["estimate"])
-    play = Play(users, cell, step, watch, aggregator, work)
-    lefts, sets = np.empty((cell["repeats"], cell["rounds"])), chosen(cell)
-    for repeat, row in enumerate(lefts):
-        play.fill(row, repeat, sets[repeat * len(row) : (repeat + 1) * len(row)])
-        context.tell((repeat + 1) / cell["repeats"])
-    J = np.arange(1, cell["rounds"] + 1)
+    play = Play(users, cell, step, watch, aggregator, work, chosen(cell))
+    J, lefts = convergence.repeated(cell, context, play.fill)
     bounds = {name: BOUNDS[name](step, seen, J).tolist() for name in cell["judged"]}
     told = {**watch.told(step.smoothness), "mu": step.convexity, "gamma": step.gamma, "share": step.share}
     told |= {"distance": step.distance, "Gamma, sum": step.summed, "Gamma, mean": step.mean}
@@ -127,10 +123,8 @@ def _step(cell: Data, users: Users) -> tuple[Step, float]:
     best = problem.minimum(users.whole)
     least = problem.loss(best, users.whole)
     own = [problem.loss(problem.minimum(part), part) for part in users.parts]
-    named = {"distance": float(np.square(first - best).sum()), "summed": least - sum(own)}
-    return Step(
-        parameters, share, step.steps, step.smoothness, step.convexity, **named, mean=least - sum(own) / len(own)
-    ), least
+    distance, mean = float(np.square(first - best).sum()), least - sum(own) / len(own)
+    return replace(step, distance=distance, summed=least - sum(own), mean=mean), least
 
 
 @dataclass(frozen=True)
@@ -143,11 +137,12 @@ class Play:
     watch: Watch
     aggregator: aggregators.Aggregator
     work: runs.Work
+    chosen: Sequence[Sequence[int]]
 
-    def fill(self, row: RealArray, repeat: int, sets: Sequence[Sequence[int]]) -> None:
+    def fill(self, row: RealArray, repeat: int) -> None:
         """Write the loss after each round of one run."""
         model, held = self.users.first(), 0
-        for t, who in enumerate(sets):
+        for t, who in enumerate(self.chosen[repeat * len(row) : (repeat + 1) * len(row)]):
             with self.work.training():
                 self.watch.look(model, t)
             counted = held if self.cell["counts"] == HELD else t

@@ -40,6 +40,7 @@ from secagg_spec.ledger.proofs import (
     Tally,
     load_proof,
     package,
+    rank_of_flint,
     run,
     verify,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "load_proof",
     "package",
     "proof_names",
+    "rank_of_flint",
     "run",
     "verify",
 ]

@@ -30,7 +30,8 @@ ERRATA = ("refuted", "conditional", "imprecise")
 OURS = "derived"
 """The file of the results that no paper has."""
 _TEXTS = ("place", "statement", "condition", "repair", "matters", "note", "method", "scope", "new")
-_NAME = re.compile(r"\b([A-Z]{2,})-([A-Z0-9]+)\b")
+_NAME = re.compile(r"\b[A-Z]{2,}-[A-Z0-9]+\b")
+_NEARLY = 0.8
 _FILE = re.compile(r"\b(?:proofs|spec|docs|reference|tests)/[\w./-]*\w")
 
 
@@ -93,9 +94,9 @@ class Ledger:
             raise UnknownClaim(f"there is no paper {paper!r}; the papers are {', '.join(self.papers)}")
         return tuple(claim for claim in self.claims.values() if claim.paper == paper)
 
-    def with_verdict(self, *verdicts: str) -> tuple[Claim, ...]:
-        """Return the claims that have one of these verdicts."""
-        return tuple(claim for claim in self.claims.values() if claim.verdict in verdicts)
+    def errata(self) -> tuple[Claim, ...]:
+        """Return the claims of papers that do not hold as they stand."""
+        return tuple(claim for claim in self.claims.values() if claim.verdict in ERRATA and claim.paper != OURS)
 
 
 def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
@@ -129,7 +130,7 @@ def load(folder: Path | None = None, proofs: Path | None = None) -> Ledger:
     for file in files:
         for number, entry in enumerate(file.entries):
             _check_names(file, number, claims[entry["id"]], proofs)
-            _check_links(file, number, claims[entry["id"]], claims)
+            check_links(file, number, claims)
             _check_kind(file, number, claims[entry["id"]])
     return Ledger(MappingProxyType(claims), MappingProxyType(papers))
 
@@ -166,9 +167,12 @@ def _check_names(file: EntryFile, number: int, claim: Claim, proofs: Path) -> No
         raise MissingEvidence(f"{file.place(number, 'evidence')}: there is no proof {claim.proof!r}; {near}")
 
 
-def _check_links(file: EntryFile, number: int, claim: Claim, claims: Mapping[str, Claim]) -> None:
-    for field, name in _dead(claim, claims):
-        raise DeadLink(f"{file.place(number, field)}: there is no {name}")
+def check_links(file: EntryFile, number: int, claims: Collection[str]) -> None:
+    """Refuse an entry of a file, or an item of an index, a text of which names what is not there (CLM-03)."""
+    for field, value in file.entries[number].items():
+        for text in _texts(value):
+            for name in _dead(text, claims):
+                raise DeadLink(f"{file.place(number, field)}: there is no {name}")
 
 
 def _check_kind(file: EntryFile, number: int, claim: Claim) -> None:
@@ -180,19 +184,33 @@ def _check_kind(file: EntryFile, number: int, claim: Claim) -> None:
         raise BrokenEntry(f"{file.place(number, 'new')}: {wrong}: it is for results of this project, {OURS}.toml")
 
 
-def _dead(claim: Claim, claims: Mapping[str, Claim]) -> Iterator[tuple[str, str]]:
-    """Yield each field that names a claim, clause or file that is not there, with that name."""
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts of a field, those in tables and lists included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.keys(), *value.values()])
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
+    """Yield what a text names and is not there: claims, clauses, and files of the project."""
     known = {*claims, *resources.clauses()}
-    prefixes = {name.partition("-")[0] for name in known}
+    for name in _NAME.findall(text):
+        if name not in known and _meant(name, known):
+            yield f"claim or clause {name}; {close_to(name, known)}"
     project = resources.root("spec").parent
-    for field in _TEXTS:
-        text: str = getattr(claim, field)
-        for prefix, number in _NAME.findall(text):
-            if prefix in prefixes and f"{prefix}-{number}" not in known:
-                yield field, f"claim or clause {prefix}-{number}"
-        for name in _FILE.findall(text):
-            if (project / name.partition("/")[0]).is_dir() and not (project / name).exists():
-                yield field, f"file {name}"
+    for name in _FILE.findall(text):
+        if (project / name.partition("/")[0]).is_dir() and not (project / name).exists():
+            yield f"file {name}"
+
+
+def _meant(name: str, known: Collection[str]) -> bool:
+    """Whether a name is meant for a claim or a clause: it begins as some do, or nearly is one (HETT-1 for HET-1)."""
+    prefixes = {entry.partition("-")[0] for entry in known}
+    return name.partition("-")[0] in prefixes or bool(difflib.get_close_matches(name, known, n=1, cutoff=_NEARLY))
 
 
 def proof_names(folder: Path | None = None) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class UnknownClause(LedgerError):
 
 
 class DeadLink(LedgerError):
-    """An entry names a claim or a file of the project that is not there."""
+    """An entry, or an item of an index, names a claim, a clause or a file of the project that is not there."""
 
 
 class MissingEvidence(LedgerError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from secagg_spec import resources
-from secagg_spec.ledger.entries import OURS, Ledger, close_to, one_line
+from secagg_spec.ledger.entries import OURS, Ledger, check_links, close_to, one_line
 from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete
 from secagg_spec.ledger.files import Data, EntryFile, read
 
@@ -131,7 +131,8 @@ def _check_items(file: EntryFile, items: tuple[Item, ...], book: Ledger, paper: 
             raise DuplicateClaim(f"{file.place(number, 'name')}: stands twice in the index")
         seen.add(item.name)
         for claim in item.claims:
-            _check_claim(f"{file.place(number, 'claims')}", claim, own, book)
+            _check_claim(file.place(number, "claims"), claim, own, book)
+        check_links(file, number, book.claims)
     _check_all_named(file.name, items, own)
 
 

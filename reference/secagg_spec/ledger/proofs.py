@@ -9,11 +9,14 @@ import importlib
 import importlib.machinery
 import importlib.util
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, SupportsInt
+
+import numpy as np
 
 from secagg_spec import resources
 from secagg_spec.ledger.entries import Claim, one_line
@@ -124,7 +127,7 @@ class Report:
         ProofFailed
             It does not.
         """
-        if type(holds).__name__ not in {"bool", "bool_"}:
+        if not isinstance(holds, bool | np.bool_):
             raise ProofFailed(f"neither true nor false, but {type(holds).__name__}: {statement}")
         self.checks += 1
         if not holds:
@@ -165,6 +168,19 @@ def package(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise PackageMissing(f"this proof needs the package {name}: pip install 'secagg-spec[test]'") from None
+
+
+def rank_of_flint(rows: Iterable[Iterable[SupportsInt]], q: int | None = None) -> int:
+    """Return the rank of a matrix of integers that FLINT finds: modulo a prime, or over the rationals without one.
+
+    Raises
+    ------
+    PackageMissing
+        FLINT is not installed.
+    """
+    flint, entries = package("flint"), [[int(entry) for entry in row] for row in rows]
+    shape, flat = (len(entries), len(entries[0]) if entries else 0), list(chain.from_iterable(entries))
+    return int((flint.fmpz_mat(*shape, flat) if q is None else flint.nmod_mat(*shape, flat, q)).rank())
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,14 @@ _FIELDS: Mapping[str, str] = {
     "scope": '"one"',
     "clauses": "[]",
 }
+"""A good entry, each field as it is written in TOML."""
 _INDEX = 'paper = "test"\ntext = "t.txt"\n[[pattern]]\nkind = "theorem"\nexpression = "Theorem ([0-9])"\n'
 
 
-def _entry(**changed: str) -> str:
+def entry(**changed: str | None) -> str:
+    """Return a good entry with changed fields; None leaves a field out."""
     fields = {**_FIELDS, **changed}
-    return "[[claim]]\n" + "".join(f"{name} = {text}\n" for name, text in fields.items() if text)
+    return "[[claim]]\n" + "".join(f"{name} = {text}\n" for name, text in fields.items() if text is not None)
 
 
 def _told(load: Callable[[], object]) -> str:
@@ -111,7 +113,7 @@ mutant(
     "CLM-01",
     "an entry is read whatever fields it has and lacks",
     f"{_FILES}:_check_form",
-    _ledger(_entry(verdict='"imprecise"')),
+    _ledger(entry(verdict='"imprecise"')),
     _BAD_ENTRY,
     kind="acceptance",
     source="clause left out",
@@ -121,7 +123,7 @@ mutant(
     "CLM-02",
     "of two entries with one id the later one stands",
     f"{_ENTRIES}:_check_once",
-    _ledger(_entry(), _entry()),
+    _ledger(entry(), entry()),
     _BAD_ENTRY,
     kind="acceptance",
     source="silent repair",
@@ -131,7 +133,7 @@ mutant(
     "CLM-03",
     "an entry may name clauses and proofs that are not there",
     f"{_ENTRIES}:_check_names",
-    _ledger(_entry(clauses=f'["MDS-{99}"]')),
+    _ledger(entry(clauses=f'["MDS-{99}"]')),
     _BAD_ENTRY,
     kind="acceptance",
     source="clause left out",
@@ -140,8 +142,8 @@ mutant(
     "notes-of-claims-are-not-read",
     "CLM-03",
     "what the texts of an entry name may be gone",
-    f"{_ENTRIES}:_check_links",
-    _ledger(_entry(note='"see TST-2"')),
+    f"{_ENTRIES}:check_links",
+    _ledger(entry(note='"see TST-2"')),
     _BAD_ENTRY,
     kind="acceptance",
     source="clause in part",
@@ -153,7 +155,7 @@ mutant(
     "CLM-04",
     "the line that is told is the one before",
     f"{_FILES}:line_numbers",
-    _ledger(_entry(verdict='"proven"')),
+    _ledger(entry(verdict='"proven"')),
     _BAD_ENTRY,
     kind="form",
     source="off by one",
@@ -171,7 +173,7 @@ def _from_zero(right: Function) -> Function:
     "CLM-04",
     "lines within a text are counted as fields and entries",
     f"{_FILES}:line_numbers",
-    _ledger(_entry(statement='"""\n[[claim]]\n"""'), _entry(id='"TST-2"', kind='"theorem"')),
+    _ledger(entry(statement='"""\n[[claim]]\n"""'), entry(id='"TST-2"', kind='"theorem"')),
     _LINES,
     kind="form",
     source="clause in part",
@@ -284,7 +286,7 @@ mutant(
     "CLM-10",
     "a paper of which nothing is listed is not missed",
     f"{_PAPERS}:_check_papers",
-    _ledger(_entry(), items="none"),
+    _ledger(entry(), items="none"),
     _NO_INDEX,
     kind="acceptance",
     source="clause left out",
@@ -294,7 +296,7 @@ mutant(
     "CLM-11",
     "an item may name a claim of another paper, or one that is not there",
     f"{_PAPERS}:_check_claim",
-    _ledger(_entry(), items='[[item]]\nname = "theorem 1"\nclaims = ["TST-1", "TST-2"]\n'),
+    _ledger(entry(), items='[[item]]\nname = "theorem 1"\nclaims = ["TST-1", "TST-2"]\n'),
     _BAD_INDEX,
     kind="acceptance",
     source="clause left out",
@@ -304,7 +306,7 @@ mutant(
     "CLM-11",
     "a claim may stand nowhere in its paper",
     f"{_PAPERS}:_check_all_named",
-    _ledger(_entry(), items='[[item]]\nname = "theorem 1"\nreason = "x"\n'),
+    _ledger(entry(), items='[[item]]\nname = "theorem 1"\nreason = "x"\n'),
     _BAD_INDEX,
     kind="acceptance",
     source="clause left out",
@@ -336,7 +338,7 @@ mutant(
     "CLM-13",
     "our own results need not be told apart",
     f"{_ENTRIES}:_check_kind",
-    _ledger(_entry(), paper="derived"),
+    _ledger(entry(), paper="derived"),
     _OURS,
     kind="acceptance",
     source="clause left out",

@@ -12,7 +12,7 @@ from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, Parameters
 from secagg_spec.protocols.shape import SERVER, Event, Randomness, Role, Step
 from secagg_spec.simulate.lightsecagg import network_of
-from secagg_spec.simulate.recording.record import Addition, Term, numbers
+from secagg_spec.simulate.recording.record import Addition, Term, numbers, plus
 from secagg_spec.simulate.recording.synchronous import Fate
 
 PARAMETERS = Parameters(q=97, N=5, D=2, U=3, T=1, d=2)
@@ -83,7 +83,7 @@ class LightSecAgg:
             for message in event.received
             if isinstance(message, MaskedUpdate)
         )
-        return self._adding(terms, Term(_plus("y", event.state.surviving), numbers(event.state.masked_sum)))
+        return self._adding(terms, Term(plus("y", event.state.surviving), numbers(event.state.masked_sum)))
 
     def _answer(self, event: Event) -> Addition:
         (message,), user = event.sent, event.party
@@ -105,10 +105,10 @@ class LightSecAgg:
         users = server.surviving
         masks = field.subtract(server.masked_sum, server.aggregate)
         terms = (
-            Term(_plus("y", users), numbers(server.masked_sum)),
-            Term(f"{_plus('z', users)}, decoded", numbers(masks), -1),
+            Term(plus("y", users), numbers(server.masked_sum)),
+            Term(f"{plus('z', users)}, decoded", numbers(masks), -1),
         )
-        return self._adding(terms, Term(_plus("x", users), numbers(server.aggregate)))
+        return self._adding(terms, Term(plus("x", users), numbers(server.aggregate)))
 
     def _adding(self, terms: tuple[Term, ...], result: Term) -> Addition:
         return Addition(self.parameters.q, terms, result)
@@ -126,8 +126,4 @@ class LightSecAgg:
     def summed(self) -> tuple[Term, ...]:
         """Return what the round gave."""
         server = self.network.states[SERVER]
-        return (Term(_plus("x", server.surviving), numbers(server.aggregate)),)
-
-
-def _plus(name: str, users: Sequence[int]) -> str:
-    return " + ".join(f"{name}_{user}" for user in users)
+        return (Term(plus("x", server.surviving), numbers(server.aggregate)),)

@@ -16,7 +16,17 @@ from secagg_spec.protocols.multi_round import Parameters
 from secagg_spec.protocols.shape import SERVER, Network, run_synchronous
 from secagg_spec.selection import batches
 from secagg_spec.simulate.recording.knowledge import Knowledge, known
-from secagg_spec.simulate.recording.record import Addition, Moment, Parcel, Recording, Sending, Term, numbers, sendings
+from secagg_spec.simulate.recording.record import (
+    Addition,
+    Moment,
+    Parcel,
+    Recording,
+    Sending,
+    Term,
+    numbers,
+    plus,
+    sendings,
+)
 
 PARAMETERS = Parameters(batches.Parameters(9, 6, 3), secagg.Parameters(R=97, N=6, D=3, T=1, t=3, k=5, d=2))
 
@@ -87,7 +97,7 @@ class MultiRound:
         server = network.states[SERVER]
         users = server.survivors if self.session.whole else tuple(chosen[place] for place in server.survivors)
         self.sums.append(users)
-        self.given.append(Term(" + ".join(f"x_{user}" for user in users), numbers(server.aggregate)))
+        self.given.append(Term(plus("x", users), numbers(server.aggregate)))
 
     # Moments.
 

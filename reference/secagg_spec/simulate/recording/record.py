@@ -132,6 +132,11 @@ def numbers(vector: UintArray | Sequence[int]) -> Numbers:
     return tuple(int(number) for number in vector)
 
 
+def plus(name: str, users: Iterable[int]) -> str:
+    """Return what the sum of vectors of users is called."""
+    return " + ".join(f"{name}_{user}" for user in users)
+
+
 def sending(events: Sequence[Event]) -> Sending:
     """Return what was sent in steps of one role."""
     kinds: dict[str, list[Message]] = {}

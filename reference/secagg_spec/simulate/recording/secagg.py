@@ -19,7 +19,7 @@ from secagg_spec.protocols import heterosag, secagg
 from secagg_spec.protocols.heterosag_plan import Parameters as HeteroParameters
 from secagg_spec.protocols.secagg import MaskedInput, Part, UnmaskShares
 from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, Step
-from secagg_spec.simulate.recording.record import Addition, Term, numbers
+from secagg_spec.simulate.recording.record import Addition, Term, numbers, plus
 from secagg_spec.simulate.recording.synchronous import Fate
 from secagg_spec.simulate.secagg import network_of
 
@@ -152,7 +152,7 @@ class Masked:
     def _sum(self, server: Any, at: int, part: Part) -> Addition:
         uploads = self._uploads(part)
         terms = tuple(Term(f"y_{user}", vector) for user, vector in uploads.items())
-        total = Term(_plus("y", uploads), numbers(server.masked_sums[at]))
+        total = Term(plus("y", uploads), numbers(server.masked_sums[at]))
         return Addition(part.ring.modulus, terms, total, self.about(part))
 
     def _unmasking(self, server: Any, at: int, part: Part) -> Addition:
@@ -165,9 +165,9 @@ class Masked:
             for j in stayed
             if (part.segment, j) in self.keys[i].mask_keys
         ]
-        total = Term(_plus("y", stayed), numbers(server.masked_sums[at]))
+        total = Term(plus("y", stayed), numbers(server.masked_sums[at]))
         terms = (total, *(self._own(user, part, -1) for user in stayed), *left)
-        result = Term(_plus("x", stayed), numbers(server.sums[at]))
+        result = Term(plus("x", stayed), numbers(server.sums[at]))
         return Addition(part.ring.modulus, terms, result, self.about(part))
 
     def summed(self) -> tuple[Term, ...]:
@@ -176,7 +176,7 @@ class Masked:
         found = []
         for part, total in zip(self.parameters.parts, server.sums, strict=True):
             stayed = [user for user in server.survivors if user in part.members]
-            name = " ".join(filter(None, (_plus("x", stayed), self.about(part) and f"({self.about(part)})")))
+            name = " ".join(filter(None, (plus("x", stayed), self.about(part) and f"({self.about(part)})")))
             found += [Term(name, numbers(total))] if stayed else []
         return tuple(found)
 
@@ -194,10 +194,6 @@ class Masked:
     def _told(self, taken: Mapping[tuple[str, Role], Event], phase: str, name: str) -> tuple[int, ...]:
         event = taken.get((phase, Role.SERVER))
         return () if event is None else getattr(self.base(event.state), name)
-
-
-def _plus(name: str, users: Collection[int]) -> str:
-    return " + ".join(f"{name}_{user}" for user in users)
 
 
 class SecAgg(Masked):

@@ -1,0 +1,375 @@
+"""The history of the text: no id vanishes or is used again, and what a release sealed stays as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec import __version__, cli, history, resources, text_command
+from secagg_spec.history import History, HistoryError, State, Text, Version, words
+
+ROOT = Path(__file__).parents[1]
+SAID = {"AAA-01": "A MUST b.", "AAA-02": "A MUST c.", "BBB-01": "A MAY d."}
+
+
+def text(said: Mapping[str, str], number: str = "0.1.0", around: str = "steps", **pages: str) -> Text:
+    """A text of clauses, all on one page but for those that `pages` names."""
+    states = {id: State(number, pages.get(id[:3], "one.md"), words(told)) for id, told in said.items()}
+    return Text(number, states, {"one.md": words(around)}, words(repr(sorted(said.items())) + around) * 2)
+
+
+def begun(said: Mapping[str, str] = SAID) -> History:
+    """A history whose only version is not released."""
+    return history.renewed(History((Version("0.1.0"),), {}), text(said))
+
+
+def released(book: History, now: Text, day: str = "2030-01-31") -> History:
+    """A history whose last version is released and sealed."""
+    return history.renewed(replace(book, versions=(*book.versions[:-1], replace(book.present, released=day))), now)
+
+
+def again(book: History, folder: Path) -> History:
+    """A history as it is read again."""
+    (folder / history.FILE).write_text(history.written(book), encoding="utf-8")
+    return history.read(folder / history.FILE)
+
+
+# ------------------------------------------------------------------------------------------------- of this text
+
+
+def test_the_history_is_that_of_the_text() -> None:
+    assert list(history.faults(history.load(), history.text())) == []
+    path = resources.root("spec") / history.FILE
+    assert path.read_text(encoding="utf-8") == history.written(history.load()), f"run {history.COMMAND}"
+
+
+def test_all_that_names_the_version_names_that_of_the_text() -> None:
+    present = history.load().present
+    head = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert head is not None
+    assert head[1] == f"{__version__}, {present.released or 'unreleased'}"
+    assert present.number == __version__
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_what_stands_around_the_clauses_is_no_clause() -> None:
+    for page in resources.PAGES:
+        assert not re.search(r"- \[[A-Z]+-\d\d\]", resources.around(page)), page
+    assert "Messages and their bytes" in resources.around("conventions.md")
+
+
+# ------------------------------------------------------------------------------------------ before a release
+
+
+def test_before_a_release_words_change_and_clauses_come_freely() -> None:
+    new = {**SAID, "AAA-01": "A MUST e.", "CCC-01": "A MAY f."}
+    book = history.renewed(begun(), text(new, BBB="two.md"))
+    assert {id: len(states) for id, states in book.clauses.items()} == dict.fromkeys(new, 1)
+    assert book.clauses["BBB-01"][0].page == "two.md"
+    assert history.changes(book, book.present, text(new)).added == list(new)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({**SAID, "AAA-01": "A MUST e."}, "says of AAA-01"),
+        ({**SAID, "CCC-01": "A MAY f."}, "says of CCC-01"),
+        ({id: said for id, said in SAID.items() if id != "AAA-02"}, "AAA-02 vanished"),
+    ],
+)
+def test_a_history_that_does_not_fit_the_text_is_told(said: Mapping[str, str], told: str) -> None:
+    assert list(history.faults(begun(), text(SAID))) == []
+    faults = list(history.faults(begun(), text(said)))
+    assert len(faults) == 1
+    assert told in faults[0]
+
+
+@given(st.sampled_from(list(SAID)), st.sampled_from([" ", "\n", "\n  ", "\t", "  "]))
+def test_where_a_line_ends_is_no_change(id: str, space: str) -> None:
+    assert list(history.faults(begun(), text({**SAID, id: SAID[id].replace(" ", space)}))) == []
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_two_texts_have_one_digest_exactly_when_their_words_are_equal(one: str, other: str) -> None:
+    assert (words(one) == words(other)) == (one.split() == other.split())
+
+
+@given(st.sets(st.sampled_from(list(SAID)), min_size=1))
+def test_an_id_never_vanishes(lost: set[str]) -> None:
+    with pytest.raises(HistoryError, match=rf"{min(lost)} vanished from the text.*in place of its last state"):
+        history.renewed(begun(), text({id: said for id, said in SAID.items() if id not in lost}))
+
+
+def test_what_the_message_says_to_write_withdraws_a_clause(tmp_path: Path) -> None:
+    for book, at in ((begun({"AAA-01": SAID["AAA-01"], "BBB-01": "A MAY d."}), "0.1.0"), (_sealed(), "0.2.0")):
+        now = text({id: SAID[id] for id in book.clauses if id != "BBB-01"}, at)
+        with pytest.raises(HistoryError) as told:
+            history.renewed(book, now)
+        found = re.search(r"by (\{.*\}) (in place of|behind)", str(told.value))
+        assert found is not None
+        (line,) = (row for row in history.written(book).splitlines() if row.startswith("BBB-01"))
+        old = line.removeprefix("BBB-01 = [").removesuffix("]")
+        states = f"{old}, {found[1]}" if found[2] == "behind" else found[1]
+        opened = history.written(replace(book, versions=history.opened(book, at).versions))
+        (tmp_path / history.FILE).write_text(opened.replace(line, f"BBB-01 = [{states}]"), encoding="utf-8")
+        ended = history.renewed(history.read(tmp_path / history.FILE), now)
+        assert ended.withdrawn() == {"BBB-01": State(at, "one.md", withdrawn="why")}
+        assert history.changes(ended, ended.present, now).withdrawn == ["BBB-01"]
+        assert list(history.faults(again(ended, tmp_path), now)) == []
+
+
+def _sealed() -> History:
+    return released(begun(), text(SAID))
+
+
+def _ended(book: History, number: str, id: str = "BBB-01", *instead: str) -> History:
+    """A history with a version more, in which a clause is withdrawn."""
+    end = State(number, "one.md", withdrawn="it says nothing", instead=instead)
+    opened = history.opened(book, number)
+    return replace(opened, clauses={**book.clauses, id: (*book.clauses[id], end)})
+
+
+def test_an_id_that_was_withdrawn_is_never_used_again() -> None:
+    with pytest.raises(HistoryError, match=r"BBB-01 was withdrawn in 0\.2\.0, and an id is never used again"):
+        history.renewed(_ended(_sealed(), "0.2.0"), text(SAID, "0.2.0"))
+
+
+# ------------------------------------------------------------------------------------------- after a release
+
+
+def test_a_release_is_sealed_once() -> None:
+    book = _sealed()
+    assert book.present.text == text(SAID).digest
+    assert book.present.standing == "released on 2030-01-31"
+    assert history.renewed(book, text(SAID)) == book
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        text({**SAID, "AAA-01": "A MUST e."}),
+        text({**SAID, "CCC-01": "A MAY f."}),
+        text(SAID, around="other steps"),
+        text(SAID, BBB="two.md"),
+        replace(text(SAID), digest="0" * 64),
+    ],
+    ids=["words", "a new clause", "around", "another page", "line ends"],
+)
+def test_a_released_version_cannot_change(now: Text) -> None:
+    with pytest.raises(HistoryError, match=r"after 0\.1\.0 was released: raise the version"):
+        history.renewed(_sealed(), now)
+
+
+def test_what_a_later_version_changes_stands_under_it() -> None:
+    new = {"AAA-01": "A MUST e.", "AAA-02": SAID["AAA-02"], "CCC-01": "A MAY f."}
+    now = text(new, "0.2.0", "other steps", AAA="two.md")
+    book = history.renewed(_ended(_sealed(), "0.2.0", "BBB-01", "CCC-01"), now)
+    changed = history.changes(book, book.present, now)
+    assert vars(changed) == {
+        "added": ["CCC-01"],
+        "changed": ["AAA-01"],
+        "moved": ["AAA-01", "AAA-02"],
+        "withdrawn": ["BBB-01"],
+        "pages": ["one.md"],
+    }
+    assert book.moved() == {"AAA-01": {"one.md"}, "AAA-02": {"one.md"}}
+    first = history.changes(book, book.versions[0], now)
+    assert (first.added, first.pages) == (list(SAID), [])
+    sealed = released(book, now, "2030-05-01")
+    assert history.changes(sealed, sealed.present, replace(now, pages={})) == changed
+
+
+def test_words_that_came_back_before_the_release_are_no_change() -> None:
+    changed = history.renewed(_sealed(), text({**SAID, "AAA-01": "A MUST e."}, "0.2.0"))
+    back = history.renewed(changed, text(SAID, "0.2.0"))
+    assert [len(book.clauses["AAA-01"]) for book in (changed, back)] == [2, 1]
+
+
+def test_versions_follow_each_other() -> None:
+    with pytest.raises(HistoryError, match=r"0\.1\.0 has no seal: release it first, or name it 0\.2\.0"):
+        history.renewed(begun(), text(SAID, "0.2.0"))
+    book = history.renewed(_sealed(), text(SAID, "0.10.0"))
+    with pytest.raises(HistoryError, match=r"the text has version 0\.9\.0"):
+        history.renewed(book, text(SAID, "0.9.0"))
+
+
+# -------------------------------------------------------------------------------------------------- the file
+
+
+def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
+    now = text({**SAID, "AAA-01": "A MUST e."}, "0.2.0")
+    open_book = history.renewed(_sealed(), now)
+    strange = State("0.2.0", "one.md", withdrawn='it says "ü" \\ nothing', instead=("AAA-01",))
+    ended = replace(open_book, clauses={**open_book.clauses, "BBB-01": (*open_book.clauses["BBB-01"], strange)})
+    for book in (begun(), _sealed(), open_book, released(open_book, now, "2030-05-01"), ended):
+        assert again(book, tmp_path) == book
+
+
+def _planted(book: History, old: str, new: str, folder: Path) -> Path:
+    """A file of a history in which something was written by hand."""
+    whole = history.written(book)
+    assert whole.count(old) >= 1, old
+    path = folder / history.FILE
+    path.write_text(whole.replace(old, new, 1), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (words("A MUST b."), words("A MUST e."), "0.1.0 was altered after its release"),
+        (words("steps"), words("leaps"), "0.1.0 was altered after its release"),
+        ("2030-01-31", "2030-01-30", "0.1.0 was altered after its release"),
+        (f'AAA-01 = [{{ since = "0.1.0", page = "one.md", words = "{words("A MUST b.")}" }}]\n', "", "altered"),
+        ('since = "0.1.0"', 'since = "0.2.0"', "there is no version 0.2.0"),
+        ('page = "one.md"', 'page = "../one"', "does not fit the pattern"),
+        ('released = "2030-01-31"\n', "", "'released' is a dependency of 'seal'"),
+        ("\nseal = ", "\nzeal = ", "there is no such field"),
+        ("[clauses]", "[clauses", "cannot be used"),
+        ('number = "0.1.0"', 'number = "0.1"', "does not fit the pattern"),
+    ],
+)
+def test_a_sealed_file_that_was_altered_is_told(tmp_path: Path, old: str, new: str, said: str) -> None:
+    again(_sealed(), tmp_path)
+    with pytest.raises(HistoryError) as told:
+        history.read(_planted(_sealed(), old, new, tmp_path))
+    assert said in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ("{0}, {1}", "0.1.0 does not come after 0.1.0"),
+        ("{2}, {1}", "AAA-02: 0.1.0 does not come after 0.1.0"),
+        ("{3}", "CCC-01 is no clause that could replace it"),
+        ("{4}", "AAA-02 is no clause that could replace it"),
+        ("{5}", "words: must not be given here|exactly one of the members words, withdrawn"),
+        ("", "must not be empty"),
+        ("{6}", "instead"),
+    ],
+)
+def test_states_that_contradict_each_other_are_told(tmp_path: Path, states: str, said: str) -> None:
+    head = 'since = "0.1.0", page = "one.md"'
+    digest = words(SAID["AAA-02"])
+    forms = (
+        f'{{ {head}, words = "{digest}" }}',
+        f'{{ {head}, words = "{words("x")}" }}',
+        f'{{ {head}, withdrawn = "why", instead = [] }}',
+        f'{{ {head}, withdrawn = "why", instead = ["CCC-01"] }}',
+        f'{{ {head}, withdrawn = "why", instead = ["AAA-02"] }}',
+        f'{{ {head}, words = "{digest}", withdrawn = "why", instead = [] }}',
+        f'{{ {head}, withdrawn = "why" }}',
+    )
+    with pytest.raises(HistoryError) as told:
+        history.read(_planted(begun(), forms[0], states.format(*forms), tmp_path))
+    assert re.search(said, str(told.value)), told.value
+
+
+def test_a_clause_does_not_come_back_after_it_was_withdrawn(tmp_path: Path) -> None:
+    book = _ended(_sealed(), "0.2.0")
+    later = released(book, text({"AAA-01": SAID["AAA-01"], "AAA-02": SAID["AAA-02"]}, "0.2.0"))
+    states = (*book.clauses["BBB-01"], State("0.3.0", "one.md", words("A MAY d.")))
+    back = replace(history.opened(later, "0.3.0"), clauses={**later.clauses, "BBB-01": states})
+    with pytest.raises(HistoryError, match=r"BBB-01: it was withdrawn in 0\.2\.0, and an id is never used again"):
+        again(back, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("versions", "said"),
+    [
+        ((Version("0.2.0"), Version("0.1.0")), "0.1.0 does not come after 0.2.0"),
+        ((Version("0.1.0"), Version("0.2.0")), "0.1.0 is not the last version, and was never released"),
+    ],
+)
+def test_versions_that_contradict_each_other_are_told(tmp_path: Path, versions: tuple[Version, ...], said: str) -> None:
+    with pytest.raises(HistoryError, match=said):
+        again(replace(begun(), versions=versions), tmp_path)
+
+
+def test_a_file_that_is_absent_is_told(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match=r"^history\.toml: cannot be used: "):
+        history.read(tmp_path / history.FILE)
+
+
+# ----------------------------------------------------------------------------------------------- the command
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """What the command gives."""
+    capsys.readouterr()
+    code = cli.main(["text", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_the_command_tells_version_digest_and_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = shown(capsys)
+    assert code == 0
+    assert out.startswith(f"the text, version {__version__}, ")
+    assert f"\ndigest {resources.text_digest()}\n" in out
+    code, out, _ = shown(capsys, history.load().versions[0].number)
+    assert code == 0
+    assert re.findall(r"[A-Z]+-\d\d", out) == sorted(resources.clauses())
+    assert max(map(len, out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["9.9.9"], "there is no version 9.9.9 of the text"), (["0.1.0", "--regenerate"], "stands alone")],
+)
+def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    code, _, err = shown(capsys, *arguments)
+    assert code == 2
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of the history in a folder that looks like a checkout."""
+    path = tmp_path / "spec" / history.FILE
+    path.parent.mkdir()
+    path.write_bytes((resources.root("spec") / history.FILE).read_bytes())
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(text_command, "_checkout", lambda: path)
+    return path
+
+
+def test_regenerate_writes_what_the_text_says(capsys: pytest.CaptureFixture[str], checkout: Path) -> None:
+    right = checkout.read_text(encoding="utf-8")
+    digests = {id: words(resources.clauses()[id]) for id in ("MOD-01", "MOD-02")}
+    wrong = right.replace(digests["MOD-01"], digests["MOD-02"])
+    checkout.write_text(re.sub(r"^MOD-03.*\n", "", wrong, flags=re.M), encoding="utf-8")
+    code, out, _ = shown(capsys, "--regenerate")
+    assert (code, out.splitlines()[0]) == (0, "spec/history.toml")
+    assert checkout.read_text(encoding="utf-8") == right
+
+
+def test_regenerate_writes_nothing_where_an_id_vanished(capsys: pytest.CaptureFixture[str], checkout: Path) -> None:
+    wrong = checkout.read_text(encoding="utf-8") + f"ZZZ-99 = [{{ {_fields('0.1.0')} }}]\n"
+    checkout.write_text(wrong, encoding="utf-8")
+    code, _, err = shown(capsys, "--regenerate")
+    assert code == 2
+    assert "ZZZ-99 vanished from the text" in err
+    assert checkout.read_text(encoding="utf-8") == wrong
+
+
+def _fields(number: str) -> str:
+    return f'since = "{number}", page = "conventions.md", words = {json.dumps(words("x"))}'
+
+
+def test_regenerate_needs_a_checkout(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "spec").mkdir()
+    monkeypatch.setattr(resources, "root", lambda part: tmp_path / part)
+    code, _, err = shown(capsys, "--regenerate")
+    assert (code, err) == (2, "secagg-spec text: --regenerate needs a checkout\n")
