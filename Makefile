@@ -75,7 +75,7 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 		--target flower-any --target openfl --json build/targets.json
 	$(BIN)/python -m secagg_spec.conformance.targets.results build/targets.json
 
-reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (20 min)
+reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced
 	$(BIN)/python docs/pictures.py build/reproduced
 

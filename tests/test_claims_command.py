@@ -39,6 +39,7 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
         expected = [sum(claim.verdict == verdict for claim in chosen) for verdict in ledger.VERDICTS]
         assert rows[name] == [*(str(count or "·") for count in expected), str(len(chosen))]
     assert f"{sum(bool(claim.second) for claim in claims)} are decided by a second method as well" in out
+    assert f"the {len(book.errata())} that do not hold as they stand: secagg-spec claims --errata\n" in out
     assert code == 0
     assert len(out.splitlines()) <= 24
     assert max(map(len, out.splitlines())) <= 110

@@ -35,6 +35,11 @@ def released(book: History, now: Text, day: str = "2030-01-31") -> History:
     return history.renewed(replace(book, versions=(*book.versions[:-1], replace(book.present, released=day))), now)
 
 
+def _sealed() -> History:
+    """A history of one version, released and sealed."""
+    return released(begun(), text(SAID))
+
+
 def again(book: History, folder: Path) -> History:
     """A history as it is read again."""
     (folder / history.FILE).write_text(history.written(book), encoding="utf-8")
@@ -63,6 +68,15 @@ def test_what_stands_around_the_clauses_is_no_clause() -> None:
     for page in resources.PAGES:
         assert not re.search(r"- \[[A-Z]+-\d\d\]", resources.around(page)), page
     assert "Messages and their bytes" in resources.around("conventions.md")
+
+
+def test_line_ends_of_another_system_do_not_change_the_digest_and_words_do(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one", "other", "changed")]
+    for folder, content in zip(folders, (b"a\nb\n", b"a\r\nb\r\n", b"a\nc\n"), strict=True):
+        folder.mkdir()
+        (folder / "page.md").write_bytes(content)
+    one, other, changed = (resources.digest([folder / "page.md"]) for folder in folders)
+    assert one == other != changed
 
 
 # ------------------------------------------------------------------------------------------ before a release
@@ -125,10 +139,6 @@ def test_what_the_message_says_to_write_withdraws_a_clause(tmp_path: Path) -> No
         assert list(history.faults(again(ended, tmp_path), now)) == []
 
 
-def _sealed() -> History:
-    return released(begun(), text(SAID))
-
-
 def _ended(book: History, number: str, id: str = "BBB-01", *instead: str) -> History:
     """A history with a version more, in which a clause is withdrawn."""
     end = State(number, "one.md", withdrawn="it says nothing", instead=instead)
@@ -183,7 +193,8 @@ def test_what_a_later_version_changes_stands_under_it() -> None:
     first = history.changes(book, book.versions[0], now)
     assert (first.added, first.pages) == (list(SAID), [])
     sealed = released(book, now, "2030-05-01")
-    assert history.changes(sealed, sealed.present, replace(now, pages={})) == changed
+    assert history.changes(sealed, sealed.present, text(SAID)) == changed
+    assert [sealed.changed(id) for id in ("AAA-01", "AAA-02", "BBB-01")] == [["0.2.0"], [], []]
 
 
 def test_words_that_came_back_before_the_release_are_no_change() -> None:
@@ -192,11 +203,20 @@ def test_words_that_came_back_before_the_release_are_no_change() -> None:
     assert [len(book.clauses["AAA-01"]) for book in (changed, back)] == [2, 1]
 
 
+def test_a_version_without_a_change_is_noted_too() -> None:
+    faults = list(history.faults(_sealed(), text(SAID, "0.2.0")))
+    assert faults == [f"{history.FILE} has not what is to be said of 0.2.0: run {history.COMMAND}"]
+    assert [version.number for version in history.renewed(_sealed(), text(SAID, "0.2.0")).versions] == [
+        "0.1.0",
+        "0.2.0",
+    ]
+
+
 def test_versions_follow_each_other() -> None:
     with pytest.raises(HistoryError, match=r"0\.1\.0 has no seal: release it first, or name it 0\.2\.0"):
         history.renewed(begun(), text(SAID, "0.2.0"))
     book = history.renewed(_sealed(), text(SAID, "0.10.0"))
-    with pytest.raises(HistoryError, match=r"the text has version 0\.9\.0"):
+    with pytest.raises(HistoryError, match=r"the text has version 0\.9\.0, and history\.toml has 0\.10\.0 already"):
         history.renewed(book, text(SAID, "0.9.0"))
 
 
@@ -231,6 +251,7 @@ def _planted(book: History, old: str, new: str, folder: Path) -> Path:
         ('since = "0.1.0"', 'since = "0.2.0"', "there is no version 0.2.0"),
         ('page = "one.md"', 'page = "../one"', "does not fit the pattern"),
         ('released = "2030-01-31"\n', "", "'released' is a dependency of 'seal'"),
+        (f'seal = "{_sealed().present.seal}"\n', "", "'seal' is a dependency of"),
         ("\nseal = ", "\nzeal = ", "there is no such field"),
         ("[clauses]", "[clauses", "cannot be used"),
         ('number = "0.1.0"', 'number = "0.1"', "does not fit the pattern"),
@@ -253,7 +274,8 @@ def test_a_sealed_file_that_was_altered_is_told(tmp_path: Path, old: str, new: s
         ("{4}", "AAA-02 is no clause that could replace it"),
         ("{5}", "words: must not be given here|exactly one of the members words, withdrawn"),
         ("", "must not be empty"),
-        ("{6}", "instead"),
+        ("{6}", "'instead' is a dependency of 'withdrawn'"),
+        ("{7}", "'withdrawn' is a dependency of 'instead'"),
     ],
 )
 def test_states_that_contradict_each_other_are_told(tmp_path: Path, states: str, said: str) -> None:
@@ -267,6 +289,7 @@ def test_states_that_contradict_each_other_are_told(tmp_path: Path, states: str,
         f'{{ {head}, withdrawn = "why", instead = ["AAA-02"] }}',
         f'{{ {head}, words = "{digest}", withdrawn = "why", instead = [] }}',
         f'{{ {head}, withdrawn = "why" }}',
+        f'{{ {head}, words = "{digest}", instead = [] }}',
     )
     with pytest.raises(HistoryError) as told:
         history.read(_planted(begun(), forms[0], states.format(*forms), tmp_path))
@@ -286,6 +309,9 @@ def test_a_clause_does_not_come_back_after_it_was_withdrawn(tmp_path: Path) -> N
     ("versions", "said"),
     [
         ((Version("0.2.0"), Version("0.1.0")), "0.1.0 does not come after 0.2.0"),
+        ((Version("0.1.0", text="ab" * 32),), "'seal' is a dependency of 'text'"),
+        ((Version("0.1.0"), Version("0.1.0")), "0.1.0 does not come after 0.1.0"),
+        ((Version("0.10.0"), Version("0.9.0")), "0.9.0 does not come after 0.10.0"),
         ((Version("0.1.0"), Version("0.2.0")), "0.1.0 is not the last version, and was never released"),
     ],
 )

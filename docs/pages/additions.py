@@ -147,7 +147,7 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
     reason = mutants.unbreakable().get(clause)
     told += [f"    No planted bug: {escaped(reason)}\n"] if reason else []
     counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
-    target = f"{relative(REQUIREMENTS, page)}#{clause}"
+    target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
     return [f'??? decided "{counts}"', "", *"\n".join([*told, f"    [What each of them is]({target})"]).split("\n"), ""]
 
 

@@ -71,7 +71,7 @@ def claims_book() -> ledger.Ledger:
 @functools.cache
 def named() -> Mapping[str, str]:
     """Return the page of the site on which each clause and each claim stands; its anchor there is its name."""
-    gone = dict.fromkeys(history.load().withdrawn(), REQUIREMENTS)
+    gone = {clause: f"spec/{state.page}" for clause, state in history.load().withdrawn().items()}
     return {**clause_pages(), **gone, **dict.fromkeys(claims_book().claims, CLAIMS)}
 
 

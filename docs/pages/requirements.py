@@ -148,8 +148,8 @@ def _requirements_head(tables: Mapping[str, Table]) -> str:
         f"{numbers['Test vectors']} by {vectors}, which need no kit; {numbers['Tests']} on the reference by its own "
         f"tests. For {numbers['Planted bugs']} of them a bug is planted on purpose, and found. No clause is left "
         "undecided.\n\n"
-        f"An entry keeps its address, such as `{FOLDER}/#{next(iter(known))}`, also when the clause comes to another "
-        "page or is withdrawn: cite a clause by it. [What each version "
+        f"An entry keeps its address, such as `{FOLDER}/#{next(iter(known)).lower()}`, also when the clause comes to "
+        "another page or is withdrawn: cite a clause by it. [What each version "
         f"changed]({relative(VERSIONS, REQUIREMENTS)})\n"
     )
 
@@ -158,7 +158,7 @@ def _requirement(clause: str, sentence: str, page: str, tables: Mapping[str, Tab
     """Return the entry of one clause: its sentence, and how many of each kind decide it."""
     counts = ", ".join(count(table.get(clause, ()), KINDS[kind]) for kind, table in tables.items())
     return [
-        f"### {clause} {{ #{clause} }}\n",
+        f"### {clause}\n",
         f"{sentence} {_in_the_text(clause, REQUIREMENTS)}\n",
         f"Decided by [{counts}](requirements/{page}#{clause.lower()}).\n",
     ]
@@ -169,7 +169,7 @@ def _withdrawn(book: History) -> Iterator[str]:
     ended = sorted(book.withdrawn().items())
     yield from ("## Withdrawn\n",) if ended else ()
     for clause, state in ended:
-        yield f"### {clause} {{ #{clause} }}\n"
+        yield f"### {clause}\n"
         yield f"This requirement was {versions.withdrawn(state, REQUIREMENTS)}\n"
 
 

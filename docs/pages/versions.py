@@ -73,7 +73,7 @@ def since(found: History, clause: str) -> str:
 def gone(found: History, name: str) -> list[str]:
     """Return the lines that keep, at the end of a page, the anchors of clauses that are no longer on it."""
     ended = {id: state for id, state in found.withdrawn().items() if state.page == name}
-    left = [id for id, pages in found.moved().items() if name in pages and id not in ended]
+    left = [id for id, pages in found.moved().items() if name in pages]
     told = {id: withdrawn(state, f"spec/{name}") for id, state in ended.items()}
     told |= {id: f"No longer here: see {mention(id, f'spec/{name}')}." for id in left}
     if not told:
@@ -130,7 +130,8 @@ a version below, the report was made with that version, to the last letter.
 
 **One address for good.** A requirement may come to another page, or be withdrawn. Its entry among [the
 requirements]({relative(REQUIREMENTS, VERSIONS)}) stays, under an address that ends in
-`reference/requirements/#{example}`, and leads to the words that hold now. Cite that one. An id is never used again.
+`reference/requirements/#{example.lower()}`, and leads to the words that hold now. Cite that one. An id is never used
+again.
 
 **What counts as a change.** Other words of a requirement; where a line ends does not count. Steps, tables and formulas
 bind where a requirement points to them, so a version also lists the pages on which such words changed.
