@@ -78,7 +78,7 @@ def _head() -> str:
     s = COMMON
     choosing = relative("how-to/choose-parameters.md", PAGE)
     return (
-        "# The protocols side by side\n\n"
+        "---\nhide: [toc]\n---\n# The protocols side by side\n\n"
         f"One setting for all: N = {s.N} users of whom D = {s.D} drop out before they upload, up to T = {s.T} collude "
         f"with the server, and an update has d = {s.d:,} elements of 4 bytes. The numbers are those of rounds that "
         "were run with the reference when this page was built, of cost formulas that tests hold against such rounds, "
@@ -507,7 +507,8 @@ def _section(sheet: Sheet) -> str:
 def _table(sheet: Sheet) -> str:
     heads = "".join(map(_heading, sheet.columns))
     rows = "\n".join(_row(ENTRANTS[key], sheet, cells) for key, cells in sheet.rows.items())
-    return f'<table>\n<thead><tr><th scope="col">protocol</th>{heads}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>'
+    head = f'<thead><tr><th scope="col">protocol</th>{heads}</tr></thead>'
+    return f'<div class="sheet">\n<table>\n{head}\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>'
 
 
 def _heading(column: Column) -> str:

@@ -201,23 +201,25 @@ def block(change: Change) -> str:
     )
 
 
-def rendered(name: str, rows: Sequence[Row], titles: Sequence[str]) -> str:
-    """Return one table of a comparison; rows that did not change are only named."""
+def rendered(name: str, rows: Sequence[Row], titles: Sequence[str], *, numbers: bool = False) -> str:
+    """Return one table of a comparison; rows that did not change are only named, and numbers bear no signs."""
     kept = [row for row in rows if row.kind != "same"]
     same = [escape(row.name) for row in rows if row.kind == "same"]
     told = f"<p>{SIGNS['same']} The same in both: {'; '.join(same)}.</p>" if same else ""
     if not kept:
         return f"<p><strong>{name}</strong></p>\n{told}"
-    body = "\n".join(_row(row, titles) for row in kept)
+    body = "\n".join(_row(row, titles, numbers) for row in kept)
     table = stacked(("change", name.lower(), *map(escape, titles)), body)
     return f"<p><strong>{name}</strong></p>\n{table}\n{told}".rstrip()
 
 
-def _row(row: Row, titles: Sequence[str]) -> str:
+def _row(row: Row, titles: Sequence[str], numbers: bool) -> str:
     sign = f'<td class="sign {row.kind}">{SIGNS[row.kind]} {row.kind}</td>'
-    told = (_cell(row.old, row.new, "removed"), _cell(row.new, row.old, "added"))
+    others = (row.old, row.new) if numbers else (row.new, row.old)
+    told = (_cell(row.old, others[0], "removed"), _cell(row.new, others[1], "added"))
+    name = escape(row.name) if numbers else f"<code>{escape(row.name)}</code>"
     cells = (f'<td data-of="{escape(title)}">{cell}</td>' for title, cell in zip(titles, told, strict=True))
-    return f'<tr class="{row.kind}">{sign}<th scope="row"><code>{escape(row.name)}</code></th>{"".join(cells)}</tr>'
+    return f'<tr class="{row.kind}">{sign}<th scope="row">{name}</th>{"".join(cells)}</tr>'
 
 
 def _cell(pieces: Sequence[str], others: Sequence[str], kind: str) -> str:

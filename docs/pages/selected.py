@@ -31,7 +31,7 @@ def block() -> str:
         "<summary>What changes from random selection to Multi-RoundSecAgg</summary>\n"
         "<p>Both choose the users of each round of a protocol below, here SecAgg: any K users, or whole batches. "
         f"Measured in rounds of the reference, with {numbers}.</p>\n"
-        f"{rendered('Quantities', rows(), TITLES)}\n</details>"
+        f"{rendered('Quantities', rows(), TITLES, numbers=True)}\n</details>"
     )
 
 

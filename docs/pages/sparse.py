@@ -27,7 +27,8 @@ def block() -> str:
         '<details class="info difference" id="from-secagg-to-secagg-plus">\n'
         "<summary>What changes from SecAgg to SecAgg+</summary>\n"
         f"<p>The program is the same, and so are its {len(TABLE)} steps; what differs is the graph. Measured in two "
-        f"rounds in which nobody drops out, with {numbers}.</p>\n{rendered('Quantities', rows(), TITLES)}\n</details>"
+        f"rounds in which nobody drops out, with {numbers}.</p>\n"
+        f"{rendered('Quantities', rows(), TITLES, numbers=True)}\n</details>"
     )
 
 

@@ -20,7 +20,7 @@ KINDS = {
     "taken": ("takes what it must refuse", "an input or a message is taken that has to be refused"),
     "wrong": ("gives a wrong value", "a value is wrong"),
     "leaked": ("tells a secret", "somebody learns what has to stay secret"),
-    "broken": ("breaks", "the software breaks off where it has to refuse or to go on"),
+    "broken": ("breaks", "the software breaks off where it has to refuse, or to go on"),
 }
 """The kinds of failures, each as the heading of a column and in a sentence."""
 _VERDICTS = {"accepted_invalid": "taken", "wrong_value": "wrong", "leaked": "leaked"}
@@ -62,20 +62,20 @@ def in_words(known: Mapping[str, Mapping[str, Any]]) -> str:
     checks = [check for result in known.values() for check in result["checks"]]
     kinds = Counter(_kinds(checks))
     clean = [name for name, result in known.items() if not any(_kinds(result["checks"]))]
-    told = [f"{told} in {kinds[one]}" for one, (_, told) in KINDS.items() if kinds[one]]
+    told = [f"in {kinds[one]} {words}" for one, (_, words) in KINDS.items() if kinds[one]]
     return (
-        f"**How do real frameworks fare?** {_listed(_frameworks(known))} were asked, in {len(known)} configurations; "
-        f"all that fits it is passed by {_listed(_linked(clean)) or 'none'}. Of {len(checks)} checks {kinds['']} pass; "
-        f"{_listed(told)}. {_sums(known)}"
+        f"**How do real frameworks fare?** {_listed(_frameworks(known))} were asked in {len(known)} configurations. "
+        f"Every check that fits is passed by {_listed(_linked(clean)) or 'none of them'}. Of {len(checks)} checks "
+        f"{kinds['']} pass; {_listed(told)}. {_sums(known)}"
     )
 
 
 def _sums(known: Mapping[str, Mapping[str, Any]]) -> str:
     right, wrong = ([name for name, result in known.items() if sums_right(result) is kept] for kept in (True, False))
     return (
-        f"Whole rounds are run by {len(right) + len(wrong)} configurations. The check of their sum passes with "
-        f"{_listed(_linked(right)) or 'none'}, and fails with {_listed(_linked(wrong)) or 'none'}; "
-        "which cases go wrong besides stands below."
+        f"Of these configurations {len(right) + len(wrong)} run whole rounds: the check of their sum passes with "
+        f"{_listed(_linked(right)) or 'none'}, and fails with {_listed(_linked(wrong)) or 'none'}. "
+        "What else goes wrong stands below, for each."
     )
 
 

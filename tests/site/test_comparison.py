@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from docs.pages import comparison, comparison_runs
 from docs.pages.comparison_runs import COMMON, ENTRANTS, SMALL, Setting, counted, heterosag_lost
+from tests.site.browser import Browser
 
 from secagg_spec.protocols import heterosag_costs, secagg
 from secagg_spec.protocols.shape import SERVER, Role
@@ -121,3 +122,17 @@ def test_every_cell_has_a_column_that_says_where_it_comes_from() -> None:
         assert all(column.source for column in sheet.columns)
         assert all(len(cells) == len(sheet.columns) for cells in sheet.rows.values())
         assert f"## {sheet.heading}" in text
+
+
+@pytest.mark.slow
+def test_a_wide_table_fits_a_desk_and_keeps_the_names_of_its_rows_on_a_phone(address: str, window: Browser) -> None:
+    boxes = "[...document.querySelectorAll('.sheet .md-typeset__scrollwrap')]"
+    window.open(f"{address}/reference/comparison/")
+    assert window.run(f"{boxes}.length") == len(comparison.sheets())
+    assert window.run(f"{boxes}.filter((box) => box.scrollWidth > box.clientWidth).length") == 0
+    window.show(390, 900, "dark")
+    window.open(f"{address}/reference/comparison/")
+    window.run(f"{boxes}.forEach((box) => {{ box.scrollLeft = 50; }})")
+    lefts = f"{boxes}.map((box) => [box.scrollLeft, box.querySelector('tbody th').getBoundingClientRect().left])"
+    assert {scrolled for scrolled, _ in window.run(lefts)} == {50}
+    assert min(left for _, left in window.run(lefts)) >= 0

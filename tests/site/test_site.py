@@ -218,8 +218,8 @@ def test_the_page_of_released_implementations_says_in_words_how_they_fare(tmp_pa
     checks = [check for result in stored.values() for check in result["checks"]]
     verdicts = Counter(check["verdict"] for check in checks if check["failure"])
     assert f"Of {len(checks)} checks {len(checks) - verdicts.total()} pass" in lead
-    assert f"that has to be refused in {verdicts['accepted_invalid']}" in lead
-    assert f"a value is wrong in {verdicts['wrong_value']}" in lead
+    assert f"in {verdicts['accepted_invalid']} an input or a message is taken that has to be refused" in lead
+    assert f"in {verdicts['wrong_value']} a value is wrong" in lead
     for name, version in (("FedML", "0.9.6"), ("Flower", "1.41.0"), ("OpenFL", "1.9")):
         assert f"{name} {version}" in lead
     for name, result in stored.items():
@@ -250,9 +250,9 @@ def test_what_passes_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
         "b": {"implementation": about, "checks": [one, bad]},
     }
     said = targets.in_words(known)
-    assert "Some 1 were asked, in 2 configurations; all that fits it is passed by [a](#a)." in said
-    assert "Of 3 checks 2 pass; the software breaks off where it has to refuse or to go on in 1." in said
-    assert "passes with [a](#a), and fails with [b](#b);" in said
+    assert "Some 1 were asked in 2 configurations. Every check that fits is passed by [a](#a)." in said
+    assert "Of 3 checks 2 pass; in 1 the software breaks off where it has to refuse, or to go on." in said
+    assert "passes with [a](#a), and fails with [b](#b)." in said
 
 
 def test_a_site_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
