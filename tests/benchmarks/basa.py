@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tests.benchmarks.kept import forget
 from tests.benchmarks.record import Aim, Benchmark, Side, Sides, peak, processor
 
 from secagg_spec.crypto import attribute_boxes, pairing
 from secagg_spec.crypto.boxes import PAIR, KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.kept import forget
 from secagg_spec.crypto.prg import pieces
 from secagg_spec.events import Event, Schedule
 from secagg_spec.experiments.costs import attribute_ring

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from tests.benchmarks.kept import forget
 from tests.benchmarks.record import Aim, Benchmark, Sides, counted, processor
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.kept import forget
 from secagg_spec.crypto.prg import pieces
 from secagg_spec.protocols import heterosag, secagg
 from secagg_spec.protocols.heterosag_costs import masked_bits, secagg_bits, secagg_user_masks, sum_modulus, user_masks

@@ -14,10 +14,10 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 from tests.benchmarks import basa, heterosag
-from tests.benchmarks.kept import forget
 from tests.benchmarks.record import Side, processor
 
 from secagg_spec.crypto.boxes import PositionKeys
+from secagg_spec.crypto.kept import forget
 from secagg_spec.protocols.heterosag_costs import user_masks
 
 mpl.use("svg")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from tests.benchmarks.kept import forget
 from tests.benchmarks.record import Aim, Benchmark, Sides, counted, peak, processor
 from tests.benchmarks.released import Program
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients, draw_elements
+from secagg_spec.crypto.kept import forget
 from secagg_spec.crypto.prg import pieces
 from secagg_spec.protocols import secagg
 from secagg_spec.protocols.secagg import MaskedInput, Parameters, mask_update, run_round

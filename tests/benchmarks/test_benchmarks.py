@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import inspect
 import json
-import pkgutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.benchmarks import __main__ as runner
-from tests.benchmarks import kept, record, stored, words
+from tests.benchmarks import record, stored, words
 from tests.benchmarks.catalogue import BENCHMARKS, GROUPS, UnknownName, chosen
 from tests.benchmarks.record import Absent, Aim, Benchmark, Sides
 
-from secagg_spec import crypto, schemas
-from secagg_spec.crypto import keys
+from secagg_spec import schemas
 
 APART = {"encoding-time", "secagg-masking", "secagg-sharing", "participation-command", "participation-memory"}
 """The benchmarks that start other programs, beside those of the kit; released software is set up first."""
@@ -108,21 +105,6 @@ def test_memory_is_what_is_held_at_most() -> None:
 
 
 # --------------------------------------------------------------------------------------------------- the benchmarks
-
-
-def test_all_that_the_crypto_keeps_is_forgotten_or_is_a_table() -> None:
-    modules = [import_module(f"secagg_spec.crypto.{found.name}") for found in pkgutil.iter_modules(crypto.__path__)]
-    caches = {
-        id(value): value for module in modules for value in vars(module).values() if hasattr(value, "cache_clear")
-    }
-    assert set(caches) == {id(one) for one in (*kept.OF_KEYS, *kept.TABLES)}
-
-
-def test_a_second_turn_finds_nothing_that_the_first_has_computed() -> None:
-    keys.agree(bytes(31) + b"\x01", keys.public_key(bytes(31) + b"\x02"))
-    assert keys._agreed.cache_info().currsize > 0
-    kept.forget()
-    assert [one.cache_info().currsize for one in kept.OF_KEYS] == [0] * len(kept.OF_KEYS)
 
 
 def test_names_tell_the_module_and_are_given_once() -> None:

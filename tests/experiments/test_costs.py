@@ -5,15 +5,18 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from secagg_spec.crypto import kept, keys
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import costs
 from secagg_spec.experiments.costs import PROTOCOLS, Setting, measure
 from secagg_spec.learning.clock import Buffered, Costs, Work, buffered
+from secagg_spec.protocols.shape import Network
 
 K, N = 5, 7
 
@@ -66,6 +69,43 @@ def test_the_least_of_several_runs_counts(monkeypatch: pytest.MonkeyPatch) -> No
     found = measure(Setting("none", 1, 2, 11), repeats=2)
     costs._measured.cache_clear()
     assert (found["after"], found["visits"]) == (2.0, [1.0, 3.0])
+
+
+def sizes(caches: Iterable[Any]) -> list[int]:
+    return [cache.cache_info().currsize for cache in caches]
+
+
+@pytest.mark.requirement("EXP-32")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_run_begins_with_parties_that_have_computed_nothing(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    right = PROTOCOLS[protocol]
+
+    def looked(setting: Setting) -> dict[str, Any]:
+        found.extend(sizes((*kept.SHARED, *kept.OWN)))
+        return right(setting)
+
+    monkeypatch.setattr(costs, "PROTOCOLS", {protocol: looked})
+    keys.agree(bytes(31) + b"\x01", keys.public_key(bytes(31) + b"\x02"))
+    measure(Setting(protocol, N, K, 5), repeats=2)
+    assert found == [0] * 2 * len((*kept.SHARED, *kept.OWN))
+
+
+@pytest.mark.requirement("EXP-32")
+@pytest.mark.parametrize("protocol", [protocol for protocol in PROTOCOLS if protocol != "none"])
+def test_a_step_finds_nothing_of_another_party(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[int]] = []
+    right = Network.take_on
+
+    def looked(self: Network, *given: Any) -> Any:
+        if isinstance(self, costs.Timed):
+            found.append(sizes(kept.SHARED))
+        return right(self, *given)
+
+    monkeypatch.setattr(Network, "take_on", looked)
+    PROTOCOLS[protocol](Setting(protocol, N, K, 5))
+    assert found == [[0] * len(kept.SHARED)] * len(found)
+    assert len(found) > K
 
 
 def test_one_process_measures_a_setting_once() -> None:

@@ -200,5 +200,5 @@ def test_the_figures_of_the_page_are_right() -> None:
 def test_the_claims_of_the_page_stand() -> None:
     book = ledger.load()
     named = set(re.findall(r"\b(?:UNI|BASA)-[A-Z0-9]+\b", PAGE))
-    assert len(named) == 5
+    assert len(named) == 6
     assert all(book.claim(name).proof in ("basa_timeouts", "basa_settle") for name in named)

@@ -319,6 +319,50 @@ def _last_run(right: Function) -> Function:
     return lambda values: values[-1]
 
 
+_KEPT = "secagg_spec.crypto.kept"
+
+
+def _found(function: str) -> Callable[[], object]:
+    """Return a function that counts what the crypto keeps after one of those that make it forget."""
+
+    def witness() -> object:
+        keys, kept = map(import_module, ("secagg_spec.crypto.keys", _KEPT))
+        secret = keys.agree(bytes(31) + b"\x01", keys.public_key(bytes(31) + b"\x02"))
+        keys.derive(secret, bytes(16), b"")
+        getattr(kept, function)()
+        return keys._derived.cache_info().currsize
+
+    return witness
+
+
+@mutant(
+    "costs-of-runs-that-find-the-keys-of-an-earlier-one",
+    "EXP-32",
+    "agreements on keys seem to be free, since the least of several runs counts and only the first computes them",
+    f"{_KEPT}:forget",
+    _found("forget"),
+    "tests/experiments/test_costs.py::test_a_run_begins_with_parties_that_have_computed_nothing",
+    kind="sum",
+    source="wrong term",
+)
+def _earlier(right: Function) -> Function:
+    return lambda: None
+
+
+@mutant(
+    "costs-of-parties-that-find-what-others-have-computed",
+    "EXP-32",
+    "of two users that derive one key the second has it for nothing, as it never would on its own machine",
+    f"{_KEPT}:forget_shared",
+    _found("forget_shared"),
+    "tests/experiments/test_costs.py::test_a_step_finds_nothing_of_another_party",
+    kind="sum",
+    source="wrong term",
+)
+def _of_others(right: Function) -> Function:
+    return lambda: None
+
+
 # ------------------------------------------------------------------------------------------- results that rest on them
 
 _TRAINING = "secagg_spec.experiments.basa_training"

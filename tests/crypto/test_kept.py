@@ -1,0 +1,22 @@
+"""What the crypto keeps is known, and can be forgotten."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+
+from secagg_spec import crypto
+from secagg_spec.crypto import kept, keys
+
+
+def test_all_that_is_kept_can_be_forgotten_or_is_a_table() -> None:
+    modules = [import_module(f"{crypto.__name__}.{found.name}") for found in pkgutil.iter_modules(crypto.__path__)]
+    caches = {id(value) for module in modules for value in vars(module).values() if hasattr(value, "cache_clear")}
+    assert caches == {id(one) for one in (*kept.SHARED, *kept.OWN, *kept.TABLES)}
+
+
+def test_nothing_that_was_computed_is_found_again() -> None:
+    keys.agree(bytes(31) + b"\x01", keys.public_key(bytes(31) + b"\x02"))
+    assert keys._agreed.cache_info().currsize > 0
+    kept.forget()
+    assert [one.cache_info().currsize for one in (*kept.SHARED, *kept.OWN)] == [0] * len((*kept.SHARED, *kept.OWN))
