@@ -85,7 +85,7 @@ power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds e
 soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1)
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
 
-bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (20 min)
+bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
 
 clean:  ## remove what the other targets made
