@@ -9,7 +9,6 @@ from pathlib import Path
 from docs.pages.common import (
     CHANGES,
     REQUIREMENTS,
-    ROOT,
     VERSIONS,
     SiteError,
     count,
@@ -18,7 +17,8 @@ from docs.pages.common import (
     relative,
     write,
 )
-from secagg_spec import history, resources, schemas
+from docs.pages.formats import files
+from secagg_spec import history, resources
 from secagg_spec.conformance import replay
 from secagg_spec.conformance.sdk.secagg_adapter import PROTOCOL
 from secagg_spec.history import History, HistoryError, State, Text, Version
@@ -147,9 +147,7 @@ _FORMATS = """
 
 def formats() -> Mapping[str, str]:
     """Return the versions of what programs exchange, each from where it is defined."""
-    folder = ROOT / "spec"
-    files = [schemas.load(path) for path in sorted([*folder.glob("*.schema.json"), *folder.glob("*/schema.json")])]
-    named = {each["title"]: each["properties"].get("schema", {}).get("const") for each in files}
+    named = {each["title"]: each["properties"].get("schema", {}).get("const") for each in files().values()}
     found = {"The adapter protocol": ".".join(map(str, PROTOCOL))}
     found |= {escaped(title): f"`{name}`" for title, name in named.items() if name}
     return found | {"A failing case that was stored": f"`{replay.SCHEMA}`"}

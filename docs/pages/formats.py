@@ -1,0 +1,108 @@
+"""The page of formats: the members of each file and report that has a schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from docs.pages.common import FORMATS, ROOT, escaped, relative, write
+from secagg_spec import schemas
+
+Schema: TypeAlias = Mapping[str, Any]
+_LIMITS = {
+    "minimum": "at least",
+    "maximum": "at most",
+    "exclusiveMinimum": "above",
+    "exclusiveMaximum": "below",
+    "minLength": "at least so many characters:",
+    "maxLength": "at most so many characters:",
+    "minItems": "at least so many items:",
+    "maxItems": "at most so many items:",
+    "minProperties": "at least so many members:",
+    "pattern": "matches",
+}
+"""The words for each limit that the schemas set."""
+
+
+def files() -> Mapping[str, Schema]:
+    """Return each schema of the text, by its path in the repository."""
+    folder = ROOT / "spec"
+    paths = sorted([*folder.glob("*.schema.json"), *folder.glob("*/schema.json")])
+    return {path.relative_to(ROOT).as_posix(): schemas.load(path) for path in paths}
+
+
+def write_formats(out: Path) -> None:
+    """Write the page, from the schemas."""
+    lines = [
+        "# Formats\n",
+        (
+            "The files and reports with a schema, JSON Schema 2020-12, member by member. `[]` stands for each "
+            "item of a list, `*` for each member of an object with free names. Members that are not listed are refused "
+            "unless the table says so. Messages of the adapter protocol stand in "
+            f"[its text]({relative('spec/adapter.md', FORMATS)})."
+        ),
+        *(_section(path, schema) for path, schema in files().items()),
+    ]
+    write(out / FORMATS, "\n".join([*lines, ""]))
+
+
+def _section(path: str, schema: Schema) -> str:
+    head = f"\n## {escaped(schema['title'])}\n\n`{path}`. {escaped(schema.get('description', ''))}".rstrip()
+    rows = [_row(*one) for one in members(schema, schema, "", frozenset())]
+    return "\n".join([head, "", "| member | required | what it may be | meaning |", "| --- | --- | --- | --- |", *rows])
+
+
+def _row(name: str, required: bool, schema: Schema) -> str:
+    said = escaped(schema.get("description", ""))
+    return f"| `{name}` | {'yes' if required else 'no'} | {kind(schema)} | {said} |"
+
+
+def members(schema: Schema, whole: Schema, name: str, seen: frozenset[str]) -> Iterator[tuple[str, bool, Schema]]:
+    """Yield each member below a schema with its name from the top and whether it is required, references followed.
+
+    A definition that refers to itself is followed once.
+    """
+    if reference := schema.get("$ref"):
+        if reference not in seen:
+            target = whole["$defs"][reference.rpartition("/")[2]]
+            yield from members(target, whole, name, seen | {reference})
+        return
+    for part, below in schema.get("properties", {}).items():
+        path = f"{name}.{part}" if name else part
+        yield path, part in schema.get("required", ()), below
+        yield from members(below, whole, path, seen)
+    for key, mark in (("items", "[]"), ("additionalProperties", ".*")):
+        if isinstance(below := schema.get(key), Mapping):
+            path = f"{name}{mark}".lstrip(".")
+            if key == "additionalProperties":
+                yield path, False, below
+            yield from members(below, whole, path, seen)
+    for branch in (*schema.get("oneOf", ()), *schema.get("anyOf", ())):
+        yield from members(branch, whole, name, seen)
+
+
+def kind(schema: Schema) -> str:
+    """Return what a member may be, in words."""
+    if "const" in schema:
+        return _code(schema["const"])
+    if "enum" in schema:
+        return ", ".join(map(_code, schema["enum"]))
+    branches = (*schema.get("oneOf", ()), *schema.get("anyOf", ()))
+    if found := [kind(branch) for branch in branches if set(branch) != {"required"}]:
+        return " or ".join(found)
+    if reference := schema.get("$ref"):
+        return f"a *{reference.rpartition('/')[2]}*"
+    types = schema.get("type", "anything")
+    told = types if isinstance(types, str) else " or ".join(types)
+    if told == "array" and isinstance(items := schema.get("items"), Mapping):
+        told = f"array of {kind(items)}"
+    limits = [f"{words} {_code(schema[key])}" for key, words in _LIMITS.items() if key in schema]
+    free = ["with other members too"] if told == "object" and schema.get("additionalProperties", True) is True else []
+    return ", ".join([told, *limits, *free])
+
+
+def _code(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return "<code>" + escaped(text).replace("|", "&#124;") + "</code>"
