@@ -121,7 +121,7 @@ def test_an_id_never_vanishes(lost: set[str]) -> None:
         history.renewed(begun(), text({id: said for id, said in SAID.items() if id not in lost}))
 
 
-def test_what_the_message_says_to_write_withdraws_a_clause(tmp_path: Path) -> None:
+def test_what_the_message_says_to_write_withdraws_a_clause(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for book, at in ((begun({"AAA-01": SAID["AAA-01"], "BBB-01": "A MAY d."}), "0.1.0"), (_sealed(), "0.2.0")):
         now = text({id: SAID[id] for id in book.clauses if id != "BBB-01"}, at)
         with pytest.raises(HistoryError) as told:
@@ -131,12 +131,18 @@ def test_what_the_message_says_to_write_withdraws_a_clause(tmp_path: Path) -> No
         (line,) = (row for row in history.written(book).splitlines() if row.startswith("BBB-01"))
         old = line.removeprefix("BBB-01 = [").removesuffix("]")
         states = f"{old}, {found[1]}" if found[2] == "behind" else found[1]
-        opened = history.written(replace(book, versions=history.opened(book, at).versions))
-        (tmp_path / history.FILE).write_text(opened.replace(line, f"BBB-01 = [{states}]"), encoding="utf-8")
+        whole = history.written(book).replace(line, f"BBB-01 = [{states}]")
+        (tmp_path / history.FILE).write_text(whole, encoding="utf-8")
+        monkeypatch.setattr(history, "__version__", at)
         ended = history.renewed(history.read(tmp_path / history.FILE), now)
         assert ended.withdrawn() == {"BBB-01": State(at, "one.md", withdrawn="why")}
         assert history.changes(ended, ended.present, now).withdrawn == ["BBB-01"]
         assert list(history.faults(again(ended, tmp_path), now)) == []
+
+
+def test_an_id_that_vanishes_after_the_release_asks_for_another_version() -> None:
+    with pytest.raises(HistoryError, match=r"the text changed after 0\.1\.0 was released: raise the version"):
+        history.renewed(_sealed(), text({id: said for id, said in SAID.items() if id != "BBB-01"}))
 
 
 def _ended(book: History, number: str, id: str = "BBB-01", *instead: str) -> History:
@@ -213,7 +219,7 @@ def test_a_version_without_a_change_is_noted_too() -> None:
 
 
 def test_versions_follow_each_other() -> None:
-    with pytest.raises(HistoryError, match=r"0\.1\.0 has no seal: release it first, or name it 0\.2\.0"):
+    with pytest.raises(HistoryError, match=r"0\.1\.0 has no seal: set the version back and release it first, or"):
         history.renewed(begun(), text(SAID, "0.2.0"))
     book = history.renewed(_sealed(), text(SAID, "0.10.0"))
     with pytest.raises(HistoryError, match=r"the text has version 0\.9\.0, and history\.toml has 0\.10\.0 already"):
@@ -239,6 +245,17 @@ def _planted(book: History, old: str, new: str, folder: Path) -> Path:
     path = folder / history.FILE
     path.write_text(whole.replace(old, new, 1), encoding="utf-8")
     return path
+
+
+def test_what_is_sealed_of_a_withdrawal_stays() -> None:
+    now = text({id: said for id, said in SAID.items() if id != "BBB-01"}, "0.2.0")
+    book = history.renewed(_ended(_sealed(), "0.2.0", "BBB-01", "AAA-01"), now)
+    sealed = released(book, now, "2030-05-01")
+    end = sealed.clauses["BBB-01"][-1]
+    for other in (replace(end, withdrawn="it says too much"), replace(end, instead=())):
+        changed = replace(sealed, clauses={**sealed.clauses, "BBB-01": (*sealed.clauses["BBB-01"][:-1], other)})
+        assert history.seal(changed, sealed.present) != sealed.present.seal
+    assert history.seal(sealed, replace(sealed.present, text="0" * 64)) != sealed.present.seal
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,15 @@ PAGES = {"basa": "explanation/basa-costs.md", "heterosag": "explanation/heterosa
 """Pages that say more on the figures of a group."""
 BADGES = {True: "confirmed", False: "refuted"}
 INTRODUCTION = """\
-What the reference costs, always as a ratio: two programs do the same work in one run and take turns, and a figure is
+What the reference costs, always as a ratio: two pieces of work, mostly the same one done in two
+ways, are done in one run and take turns, and a figure is
 how many times as much the first costs as the second. Below 1 the first is the cheaper one.
 
 **What these figures are worth.** They are of one machine, which other programs used as well. A ratio of processor times
 depends on that far less than a time does, and carries over to other machines roughly; seconds stand in small print
 alone, and the elapsed times of the kit suffer most. Each ratio is the median of the turns, followed by the least and
-the greatest of them: where these lie far apart, trust it less. The picture below it shows the three on a logarithmic
+the greatest of them: where these lie far apart, trust it less. The small print has the median of each side by itself,
+so that their quotient may be another one. The picture below it shows the three on a logarithmic
 scale: a dot for the median, a bar from the least to the greatest, and a stroke where an aim is. Bits and masks are
 counted, and come out the same everywhere. An aim is what the project had wanted before it measured; it is judged by the
 median, and it may be missed. The reference is written to be read, and none of this is a test.
@@ -107,9 +109,8 @@ def _group(name: str, records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if name in PAGES:
         yield f"<p>{link(PAGES[name], BENCHMARKS, 'What these costs are made of.')}</p>\n"
     scale = Scale.of(records)
-    head = "".join(f'<th scope="col">{column}</th>' for column in COLUMNS)
     rows = "\n".join(_row(record, scale) for record in records)
-    yield f'<div class="benchmarks">\n{stacked(head, rows)}\n</div>\n'
+    yield f'<div class="benchmarks">\n{stacked(COLUMNS, rows)}\n</div>\n'
 
 
 def _row(record: Mapping[str, Any], scale: Scale) -> str:

@@ -161,7 +161,7 @@ def parameters_of(p: Any) -> str:
     """Return the numbers of a session but for d: users, colluders, thresholds, buffers, groups."""
     if hasattr(p, "selection"):
         chosen = p.selection
-        return f"{chosen.K} of {chosen.N} users in batches of {chosen.T}; {parameters_of(p.round)}"
+        return f"N = {chosen.N}, K = {chosen.K}, T = {chosen.T}; each round: {parameters_of(p.round)}"
     names = [name for name in ("N", "K", "S", "D", "U", "T", "t", "k", "W") if getattr(p, name, None) is not None]
     groups = f", groups of {', '.join(map(str, p.sizes))}" if hasattr(p, "sizes") else ""
     return ", ".join(f"{name} = {getattr(p, name)}" for name in names) + groups
@@ -268,16 +268,17 @@ def costs() -> Sheet:
 def endurance() -> Sheet:
     """Return how many dropouts a round survives, and what many rounds tell."""
     columns = (
-        Column("promised", "D of the parameters, in BASA the spare positions"),
+        Column("D, or S", "D of the parameters, in BASA the spare positions"),
         Column("before the upload", "the most with which rounds still gave a sum, found by running them (below)"),
         Column("before the last answer", "the same, for users that go after they uploaded"),
-        Column("in the sum at least", "the fewest contributors that such a round had"),
+        Column("in the sum then", "how many contribute to the sum with that many dropouts before the upload"),
         Column("always together", "the smallest set of users that two sums do not tell apart, one of all users and one "
                "in which user 1 dropped out"),
     )  # fmt: skip
     text = (
         "How many users may go: they go in an order that is bad for the protocol where the order matters (the smallest "
         "group first in HeteroSAg, one of each batch in Multi-RoundSecAgg, a fixed one on the graph of SecAgg+). "
+        "Where fewer can go than the parameters say, those that go leave a group too small, or break up batches. "
         "In BASA those that go time out with their keys. Users that are always together cannot be told apart by any "
         "number of such sums; where this is 1, it depends on who is chosen whether "
         f"[models come out of many sums]({relative('explanation/reconstruction.md', PAGE)})."

@@ -22,6 +22,10 @@ _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 SERIOUS = ("privacy", "algorithm", "bound", "parameters", "identity", "derivation", "number", "definition")
 """The kinds of claims, those first whose fault costs most."""
 
+OPEN = "what-the-papers-leave-open-or-get-wrong"
+OWN = (("lightsecagg", 8), ("secagg", 11))
+"""The sections of the text on papers that are not in the ledger."""
+
 
 def write_errata(out: Path) -> None:
     """Write the page of errata, by paper."""
@@ -41,6 +45,7 @@ def wrong(book: Ledger, paper: str) -> Sequence[Claim]:
 
 def _head(book: Ledger, papers: Mapping[str, str]) -> str:
     judged = sum(len(book.of(paper)) for paper in papers)
+    light, pairs = (relative(f"spec/{page}.md", ERRATA) + f"#{part}-{OPEN}" for page, part in OWN)
     return (
         f"# Errata of the papers\n\nOf the {judged} claims of the papers that are judged here, {len(book.errata())} do "
         "not hold as they stand. Of each paper those that fail come first (refuted), then those that hold only under a "
@@ -49,6 +54,8 @@ def _head(book: Ledger, papers: Mapping[str, str]) -> str:
         "that the program finds in which it fails; what holds instead; and what changes for somebody who has built on "
         f"it, with the clauses in which the standard has it right. The command in an entry runs its program, and "
         f"`secagg-spec claims --errata` lists them all. "
+        f"What the papers of [LightSecAgg]({light}) and of [SecAgg]({pairs}) leave open, or get wrong, stands on the "
+        "pages of these protocols. "
         f"[All claims]({relative(CLAIMS, ERRATA)}), [what a verdict is]({relative('spec/ledger.md', ERRATA)}).\n"
     )
 

@@ -100,7 +100,7 @@ def heads(columns: Iterable[str]) -> str:
     return "".join(f'<th scope="col">{words}</th>' for words in columns)
 
 
-def stacked(columns: Iterable[str], rows: str) -> str:
+def stacked(columns: tuple[str, ...], rows: str) -> str:
     """Return a table whose cells stand below each other on a phone."""
     body = f"<thead><tr>{heads(columns)}</tr></thead>\n<tbody>\n{rows}\n</tbody>"
     return f'<div class="stacked">\n<table>\n{body}\n</table>\n</div>'

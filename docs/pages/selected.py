@@ -44,11 +44,12 @@ def measured(selection: batches.Parameters) -> Cells:
     """Return what is told of sessions with such a selection."""
     chosen = next(batches.family(selection))
     summed = run(selection, chosen, LOST).contributors
+    sent = tally(run(selection, chosen, {}).transcript)
     return {
         "sets of users that may be chosen": (str(batches.family_size(selection)),),
         "users that no combination of all these sums parts": (str(together(selection)),),
         "users in the sum when the last one drops out before its input": (str(len(summed)),),
-        **told(tally(run(selection, chosen, {}).transcript)),
+        **{f"messages and bytes in {name}": cells for name, cells in told(sent).items()},
     }
 
 

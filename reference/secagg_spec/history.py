@@ -24,7 +24,8 @@ FILE = "history.toml"
 COMMAND = "secagg-spec text --regenerate"
 _HEAD = f"""# The versions of the text, and what became of each id that was ever given out: `{COMMAND}` writes this
 # file. By hand come the day of a release, `released = "2000-12-31"`, which that command then seals, and the end of a
-# clause, {{ since = "0.0.0", page = "page.md", withdrawn = "why", instead = ["ID-00"] }}, behind what it was before.
+# clause, {{ since = "0.0.0", page = "page.md", withdrawn = "why", instead = ["ID-00"] }}, behind what it was in an
+# earlier version, or in place of what it is in this one.
 """
 
 
@@ -183,7 +184,7 @@ def _contradictions(book: History) -> Iterator[str]:
         if not version.seal:
             yield f"{version.number} is not the last version, and was never released"
     for id, states in book.clauses.items():
-        yield from (f"{id}: {fault}" for fault in _broken(id, states, numbers, book.clauses))
+        yield from (f"{id}: {fault}" for fault in _broken(id, states, [*numbers, __version__], book.clauses))
     for version in book.versions:
         if version.seal and version.seal != seal(book, version):
             yield f"what is said of {version.number} was altered after its release: put back what the release sealed"
@@ -259,7 +260,7 @@ def renewed(book: History, now: Text) -> History:
     """
     book = opened(book, now.number)
     for fault in _lost(book, now):
-        raise HistoryError(fault)
+        raise HistoryError(_late(book.present) if book.present.seal else fault)
     clauses = {id: _states(states, now.clauses.get(id)) for id, states in book.clauses.items()}
     clauses |= {id: (state,) for id, state in now.clauses.items() if id not in book.clauses}
     new = replace(book, clauses=clauses)
@@ -280,8 +281,8 @@ def opened(book: History, number: str) -> History:
         raise HistoryError(f"the text has version {number}, and {FILE} has {book.present.number} already")
     if not book.present.seal:
         raise HistoryError(
-            f"the text has version {number}, and {book.present.number} has no seal: release it first, "
-            f"or name it {number} in {FILE}"
+            f"the text has version {number}, and {book.present.number} has no seal: set the version back "
+            f"and release it first, or write {number} for {book.present.number} throughout {FILE}"
         )
     return replace(book, versions=(*book.versions, Version(number)))
 
@@ -309,11 +310,15 @@ def _sealed(book: History, now: Text) -> History:
     last = replace(book.present, text=now.digest, pages=dict(now.pages))
     last = replace(last, seal=seal(book, last))
     if book.present.seal and last != book.present:
-        raise HistoryError(
-            f"the text changed after {last.number} was released: raise the version in "
-            f"reference/secagg_spec/__init__.py, then run {COMMAND}"
-        )
+        raise HistoryError(_late(last))
     return replace(book, versions=(*book.versions[:-1], last))
+
+
+def _late(last: Version) -> str:
+    return (
+        f"the text changed after {last.number} was released: raise the version in "
+        f"reference/secagg_spec/__init__.py, then run {COMMAND}"
+    )
 
 
 def faults(book: History, now: Text) -> Iterator[str]:

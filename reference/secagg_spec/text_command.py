@@ -67,6 +67,8 @@ def _regenerate(path: Path) -> Iterator[str]:
 
 def _shown(book: History, number: str | None) -> Iterator[str]:
     now = history.text()
+    for fault in history.faults(book, now):
+        raise HistoryError(fault)
     if number is None:
         yield f"the text, version {now.number}, {book.present.standing}: {len(now.clauses)} requirements"
         yield f"digest {now.digest}"

@@ -7,6 +7,7 @@ machine in one state.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refused(str(error))
     if options.json and options.name:
         return _refused("--json stores all benchmarks of one run together: leave out the names")
+    if options.json and os.environ.get("OPENBLAS_NUM_THREADS") != "1":
+        return _refused("--json stores figures of BLAS on one thread: run make bench")
     if options.list:
         print("\n".join(one.id for one in benchmarks))
         return 0

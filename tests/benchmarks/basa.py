@@ -150,7 +150,6 @@ def _timed(right: Callable[..., Any], times: list[float]) -> Callable[..., Any]:
         times.append(time.process_time() - start)
         return result
 
-    timed.cache_clear = getattr(right, "cache_clear", None)  # type: ignore[attr-defined]
     return timed
 
 

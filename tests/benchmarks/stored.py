@@ -71,7 +71,10 @@ def load(path: Path = FILE, known: Mapping[str, Benchmark] = BENCHMARKS) -> dict
     """
     if not path.is_file():
         raise OutOfDate(f"{path.name} is missing: make bench stores it")
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise OutOfDate(f"{path.name} is no JSON: {error}") from None
     _demand_form(content, path)
     if content["version"] != __version__:
         raise OutOfDate(f"{path.name} tells of version {content['version']}, and this is {__version__}: make bench")

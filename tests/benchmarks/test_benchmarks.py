@@ -148,9 +148,25 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let the runner know some benchmarks alone."""
 
     def known(*benchmarks: Benchmark) -> None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
         monkeypatch.setattr(runner, "chosen", lambda names: list(benchmarks))
 
     return known
+
+
+def test_figures_of_blas_on_all_cores_are_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    assert runner.main(["--json", str(tmp_path / "records.json")]) == 2
+    assert capsys.readouterr().err == "benchmarks: --json stores figures of BLAS on one thread: run make bench\n"
+    assert not (tmp_path / "records.json").exists()
+
+
+def test_a_file_that_is_no_json_is_out_of_date(tmp_path: Path) -> None:
+    (tmp_path / "records.json").write_text("<<<<<<<", encoding="utf-8")
+    with pytest.raises(stored.OutOfDate, match=r"records\.json is no JSON"):
+        stored.load(tmp_path / "records.json")
 
 
 def test_an_unknown_name_is_refused_with_those_that_there_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pkgutil
 from importlib import import_module
 
-from secagg_spec import crypto
+from secagg_spec import arithmetic, crypto
 from secagg_spec.crypto import kept, keys
 
 
 def test_all_that_is_kept_can_be_forgotten_or_is_a_table() -> None:
-    modules = [import_module(f"{crypto.__name__}.{found.name}") for found in pkgutil.iter_modules(crypto.__path__)]
+    names = [f"{one.__name__}.{at.name}" for one in (arithmetic, crypto) for at in pkgutil.iter_modules(one.__path__)]
+    modules = [import_module(name) for name in names]
     caches = {id(value) for module in modules for value in vars(module).values() if hasattr(value, "cache_clear")}
     assert caches == {id(one) for one in (*kept.SHARED, *kept.OWN, *kept.TABLES)}
 

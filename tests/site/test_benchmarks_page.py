@@ -128,3 +128,9 @@ def test_the_page_says_what_it_was_measured_with() -> None:
     for name, value in content["environment"].items():
         assert f"{name} {value}" in told
     assert f"secagg-spec {content['version']}" in told
+
+
+def test_each_table_has_the_head_of_its_columns() -> None:
+    found = re.findall(r'<th scope="col">(.*?)</th>', text())
+    assert found == list(page.COLUMNS) * (len(found) // len(page.COLUMNS))
+    assert len(found) == len(page.COLUMNS) * text().count("<table>")
