@@ -133,6 +133,10 @@ def test_a_wide_table_fits_a_desk_and_keeps_the_names_of_its_rows_on_a_phone(add
     window.show(390, 900, "dark")
     window.open(f"{address}/reference/comparison/")
     window.run(f"{boxes}.forEach((box) => {{ box.scrollLeft = 50; }})")
-    lefts = f"{boxes}.map((box) => [box.scrollLeft, box.querySelector('tbody th').getBoundingClientRect().left])"
-    assert {scrolled for scrolled, _ in window.run(lefts)} == {50}
-    assert min(left for _, left in window.run(lefts)) >= 0
+    seen = window.run(
+        f"{boxes}.map((box) => [box.scrollLeft, box.scrollWidth - box.clientWidth,"
+        " box.querySelector('tbody th').getBoundingClientRect().left - box.getBoundingClientRect().left])"
+    )
+    assert [moved for moved, _, _ in seen] == [min(50, room) for _, room, _ in seen]
+    assert max(moved for moved, _, _ in seen) == 50
+    assert all(left >= 0 for _, _, left in seen)
