@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,16 @@ for _name, _count in EXAMPLES.items():
         suppress_health_check=[HealthCheck.too_slow],
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure() -> None:
+    """Heed interrupts, and let the programs that tests start heed them, where this run was started to ignore them.
+
+    A shell without job control starts what runs in its background so; what a handler was set for begins as usual in
+    programs that are started from here.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -459,10 +459,12 @@ def properties() -> Sheet:
         Column("users sign", "whether a user signed anything in the round that was run"),
         Column("keeps users together", "whether the smallest set always together has T + 2 users or more"),
     )
+    here, default = ENTRANTS["heterosag"].parameters(COMMON), heterosag_plan.PRESETS["default"]
     text = (
-        "No protocol here checks that an update is honest: whatever a user masks is in the sum. With sums over three "
-        "groups or more the server can take a median instead, against Byzantine users: with groups of T + 2 users that "
-        f"takes more users than here; HeteroSAg has {_groups(heterosag_plan.PRESETS['default'])} at its preset default."
+        "No protocol here checks that an update is honest: whatever a user masks is in the sum. With three sums or "
+        "more of each element the server can take a median instead, against Byzantine users. Groups of HeteroSAg that "
+        f"share a cell share its sum: its {len(here.sizes)} groups here leave the server {_groups(here)} sums of each "
+        f"element; {len(default.sizes)} groups, at its preset default, leave {_groups(default)}."
     )
     return Sheet("Byzantine users, quantisation, many rounds", text, columns, _named(_properties))
 

@@ -50,13 +50,13 @@ def write_formats(out: Path) -> None:
 
 def _section(path: str, schema: Schema) -> str:
     head = f"\n## {escaped(schema['title'])}\n\n`{path}`. {escaped(schema.get('description', ''))}".rstrip()
-    rows = [_row(*one) for one in members(schema, schema, "", frozenset())]
+    rows = [_row(*one, schema) for one in members(schema, schema, "", frozenset())]
     return "\n".join([head, "", "| member | required | what it may be | meaning |", "| --- | --- | --- | --- |", *rows])
 
 
-def _row(name: str, required: bool, schema: Schema) -> str:
-    said = escaped(schema.get("description", ""))
-    return f"| `{name}` | {'yes' if required else 'no'} | {kind(schema)} | {said} |"
+def _row(name: str, required: bool, schema: Schema, whole: Schema) -> str:
+    said = escaped(schema.get("description", referred(schema, whole).get("description", "")))
+    return f"| `{name}` | {'yes' if required else 'no'} | {kind(schema, whole)} | {said} |"
 
 
 def members(schema: Schema, whole: Schema, name: str, seen: frozenset[str]) -> Iterator[tuple[str, bool, Schema]]:
@@ -66,8 +66,7 @@ def members(schema: Schema, whole: Schema, name: str, seen: frozenset[str]) -> I
     """
     if reference := schema.get("$ref"):
         if reference not in seen:
-            target = whole["$defs"][reference.rpartition("/")[2]]
-            yield from members(target, whole, name, seen | {reference})
+            yield from members(referred(schema, whole), whole, name, seen | {reference})
         return
     for part, below in schema.get("properties", {}).items():
         path = f"{name}.{part}" if name else part
@@ -83,21 +82,27 @@ def members(schema: Schema, whole: Schema, name: str, seen: frozenset[str]) -> I
         yield from members(branch, whole, name, seen)
 
 
-def kind(schema: Schema) -> str:
-    """Return what a member may be, in words."""
+def referred(schema: Schema, whole: Schema) -> Schema:
+    """Return the definition that a schema refers to; the schema itself where it refers to none."""
+    reference = schema.get("$ref")
+    found: Schema = whole["$defs"][reference.rpartition("/")[2]] if reference else schema
+    return found
+
+
+def kind(schema: Schema, whole: Schema) -> str:
+    """Return what a member may be, in words; what it refers to is told as if it stood there."""
+    schema = referred(schema, whole)
     if "const" in schema:
         return _code(schema["const"])
     if "enum" in schema:
         return ", ".join(map(_code, schema["enum"]))
     branches = (*schema.get("oneOf", ()), *schema.get("anyOf", ()))
-    if found := [kind(branch) for branch in branches if set(branch) != {"required"}]:
+    if found := [kind(branch, whole) for branch in branches if set(branch) != {"required"}]:
         return " or ".join(found)
-    if reference := schema.get("$ref"):
-        return f"a *{reference.rpartition('/')[2]}*"
     types = schema.get("type", "anything")
     told = types if isinstance(types, str) else " or ".join(types)
     if told == "array" and isinstance(items := schema.get("items"), Mapping):
-        told = f"array of {kind(items)}"
+        told = f"array of {kind(items, whole)}"
     limits = [f"{words} {_code(schema[key])}" for key, words in _LIMITS.items() if key in schema]
     free = ["with other members too"] if told == "object" and schema.get("additionalProperties", True) is True else []
     return ", ".join([told, *limits, *free])

@@ -95,7 +95,7 @@ def _coalition(
     name: str, what: str, beside: str, sides: Callable[..., Sides], aim: Aim | None, **sizes: int
 ) -> Benchmark:
     tiny = {"N": 6, "D": 1, "d": 2} | ({"U": 4, "T": 2} if "U" in sizes else {"T": 2, "t": 4, "k": 5})
-    return Benchmark(f"privacy-{name}", what, beside, sizes, tiny, sides, aim=aim, turns=3, warm=False)
+    return Benchmark(f"privacy-{name}", what, beside, sizes, tiny, sides, aim=aim, turns=3)
 
 
 SECOND, TEN = Aim("at most", 2, of="what"), Aim("at most", 10, of="what")

@@ -44,16 +44,26 @@ class Program:
             python, adapter = TARGETS[target].command()[:2]
         except TargetAbsent as absent:
             raise Absent(f"{target}: {absent}") from None
+        self._target = target
         command = [python, "-c", PREAMBLE + source, adapter, *map(str, sizes)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def seconds(self, action: str) -> float:
-        """Let the program do something once, and return the seconds of the processor that it took."""
+        """Let the program do something once, and return the seconds of the processor that it took.
+
+        Raises
+        ------
+        RuntimeError
+            The program ended; what it said stands on standard error.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(action + "\n")
         self._process.stdin.flush()
-        return float(json.loads(self._process.stdout.readline()))
+        told = self._process.stdout.readline()
+        if not told:
+            raise RuntimeError(f"the program of {self._target} ended with {self._process.wait()} at {action!r}")
+        return float(json.loads(told))
 
     def close(self) -> None:
         """End the program."""

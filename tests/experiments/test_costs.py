@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import json
 import math
@@ -16,7 +17,7 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import costs
 from secagg_spec.experiments.costs import PROTOCOLS, Setting, measure
 from secagg_spec.learning.clock import Buffered, Costs, Work, buffered
-from secagg_spec.protocols.shape import Network
+from secagg_spec.protocols.shape import Network, Role
 
 K, N = 5, 7
 
@@ -106,6 +107,36 @@ def test_a_step_finds_nothing_of_another_party(protocol: str, monkeypatch: pytes
     PROTOCOLS[protocol](Setting(protocol, N, K, 5))
     assert found == [[0] * len(kept.SHARED)] * len(found)
     assert len(found) > K
+
+
+@pytest.mark.requirement("EXP-32")
+@pytest.mark.parametrize("protocol", [protocol for protocol in PROTOCOLS if protocol != "none"])
+def test_what_a_party_keeps_of_its_own_is_asked_for_by_no_other(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[tuple[Any, ...], set[tuple[Role, int]]] = {}
+    right = Network.take_on
+    now: list[tuple[Role, int]] = []
+
+    def looked(self: Network, received: Any, step: Any, party: int, *given: Any) -> Any:
+        now.append((step.role, party))
+        event = right(self, received, step, party, *given)
+        now.clear()
+        return event
+
+    def asking(cache: Any) -> Any:
+        def called(*arguments: Any) -> Any:
+            for one in now:
+                asked.setdefault((cache.__name__, *arguments), set()).add(one)
+            return cache(*arguments)
+
+        return called
+
+    kept.forget()
+    monkeypatch.setattr(Network, "take_on", looked)
+    for cache in kept.OWN:
+        monkeypatch.setattr(importlib.import_module(cache.__module__), cache.__name__, asking(cache))
+    PROTOCOLS[protocol](Setting(protocol, N, K, 5))
+    assert asked
+    assert {what: parties for what, parties in asked.items() if len(parties) > 1} == {}
 
 
 def test_one_process_measures_a_setting_once() -> None:

@@ -84,20 +84,28 @@ def test_each_member_of_each_schema_stands_on_the_page(path: str, tables: str) -
 
 def test_members_are_told_as_their_schema_has_them() -> None:
     schema = {
-        "$defs": {"tree": {"type": "object", "properties": {"below": {"$ref": "#/$defs/tree"}}}},
+        "$defs": {
+            "part": {"type": "integer", "minimum": 2},
+            "tree": {"type": "object", "properties": {"below": {"$ref": "#/$defs/tree"}}},
+        },
         "required": ["a"],
         "properties": {
             "a": {"type": "array", "minItems": 1, "items": {"type": "object", "properties": {"b": {"const": 3}}}},
             "c": {"additionalProperties": {"enum": ["x", "y"]}, "type": "object"},
             "d": {"$ref": "#/$defs/tree"},
+            "e": {"type": "array", "items": {"$ref": "#/$defs/part"}},
         },
     }
-    told = [(name, needed, formats.kind(one)) for name, needed, one in formats.members(schema, schema, "", frozenset())]
+    told = [
+        (name, needed, formats.kind(one, schema))
+        for name, needed, one in formats.members(schema, schema, "", frozenset())
+    ]
     assert told == [
         ("a", True, "array of object, with other members too, at least so many items: <code>1</code>"),
         ("a[].b", False, "<code>3</code>"),
         ("c", False, "object"),
         ("c.*", False, "<code>x</code>, <code>y</code>"),
-        ("d", False, "a *tree*"),
-        ("d.below", False, "a *tree*"),
+        ("d", False, "object, with other members too"),
+        ("d.below", False, "object, with other members too"),
+        ("e", False, "array of integer, at least <code>2</code>"),
     ]

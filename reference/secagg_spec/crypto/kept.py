@@ -12,13 +12,14 @@ SHARED = (
     attribute_boxes._secret,
     keys._derived,
     keys._private_key,
+    keys._public_bytes,
     masks._bound,
     pairing.hash_attribute,
     scalars.weights,
     shamir._weights,
 )
 """What one party of a process finds where another has computed it."""
-OWN = (keys._agreed, keys._public_bytes, signatures._signing_key)
+OWN = (keys._agreed, signatures._signing_key)
 """What a party finds that it has computed itself, in this round or in one before with the same keys."""
 TABLES = (attribute_boxes._public, pairing.base_1, pairing.base_2)
 """Tables for powers of what never changes, or not in an epoch: made once by everybody."""
