@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,13 +65,19 @@ def test_what_pages_say_in_words_is_what_is_stored() -> None:
 
 def test_figures_of_decisions_still_hold() -> None:
     product = page("decisions/0003-exact-matrix-product.md")
-    assert "took a tenth to a twelfth of the time" in product
-    assert 10 <= median("encoding-time") <= 12
+    assert "took a ninth to a twelfth of the time" in product
+    assert 9 <= median("encoding-time") <= 12
     assert "and 1.8 masks of memory above inputs and output" in product
     assert round(median("encoding-memory"), 1) == 1.8
     training = page("decisions/0014-training-and-experiments.md")
     assert "Gradients of dense layers, written out for all users together, are faster again" in training
-    for model, batch in (
-        (model, batch) for model in ("logistic-8", "mlp-8", "logistic-28", "mlp-28") for batch in (10, 50)
-    ):
-        assert median(f"training-{model}-{batch}-stacked") > median(f"training-{model}-{batch}-vmap") >= 1
+    most = {"vmap": 0.0, "stacked": 0.0}
+    for model, batch in itertools.product(("logistic-8", "mlp-8", "logistic-28", "mlp-28"), (10, 50)):
+        ratios = {way: median(f"training-{model}-{batch}-{way}") for way in most}
+        assert ratios["stacked"] > ratios["vmap"]
+        most = {way: max(ratios[way], ratio) for way, ratio in most.items()}
+    [vmap] = re.findall(r"`torch.func.vmap` is up to (\d+) times as fast as a loop for dense networks", training)
+    [stacked] = re.findall(r"are faster again \(up to (\d+) times\)", training)
+    assert (int(vmap), int(stacked)) == (round(most["vmap"]), round(most["stacked"]))
+    assert "no faster for the widest of them at batches of 50, and slower for LeNet-5 there" in training
+    assert median("training-lenet5-28-50-vmap") < 0.9 < median("training-mlp-28-50-vmap") < 1.2
