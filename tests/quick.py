@@ -26,18 +26,16 @@ def some(step: int, cases: Iterable[X]) -> list[X]:
     return list(cases)[:: step if QUICK else 1]
 
 
-def first_of_each(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the cases of a parametrized test; all but the first of each name, their first member, are left out."""
-    names = [case[0] for case in cases]
-    late = [case[0] in names[:at] for at, case in enumerate(cases)]
-    return [
-        pytest.param(*case, marks=[pytest.mark.slow] if again else []) for case, again in zip(cases, late, strict=True)
-    ]
-
-
 def first_of_each_proof(cases: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """Return the cases of a parametrized test; all but the first of each proof, their first member, are long."""
+    """Return the cases of a parametrized test; all but the first of each proof, their first member, are long.
+
+    ``make quick`` takes the first of each sixth proof.
+    """
     names = [case[0] for case in cases]
+    proofs = list(dict.fromkeys(names))
     long = pytest.mark.skipif(not PROOFS, reason="one of each proof is enough here; make proofs runs all")
     late = [case[0] in names[:at] for at, case in enumerate(cases)]
-    return [pytest.param(*case, marks=[long] if again else []) for case, again in zip(cases, late, strict=True)]
+    return [
+        pytest.param(*case, marks=([long] if again else []) + ([pytest.mark.slow] if proofs.index(case[0]) % 6 else []))
+        for case, again in zip(cases, late, strict=True)
+    ]

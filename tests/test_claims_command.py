@@ -21,6 +21,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, out, err
 
 
+@pytest.mark.slow
 def test_the_table_names_every_claim(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--all")
     assert code == 0
@@ -45,6 +46,7 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
     assert max(map(len, out.splitlines())) <= 110
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "chosen"),
     [
@@ -67,6 +69,7 @@ def test_only_the_claims_that_are_asked_for(
     }
 
 
+@pytest.mark.slow
 def test_none_as_asked_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--paper", "derived", "--verdict", "open")
     assert (code, out.splitlines()[0]) == (0, "no claim is as asked")
@@ -111,19 +114,20 @@ def test_the_index_is_shown_and_compared_with_texts(capsys: pytest.CaptureFixtur
     assert out.endswith("compared with the texts: 2 differences\n")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CLM-12")
 def test_the_index_of_one_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "--index", "--paper", "basa")
     assert code == 0
-    assert [line for line in out.splitlines() if line.startswith(tuple(ledger.load().papers))] == [
-        f"basa: {ledger.load().papers['basa']}"
-    ]
+    papers = ledger.load().papers
+    assert [line for line in out.splitlines() if line.startswith(tuple(papers))] == [f"basa: {papers['basa']}"]
     (tmp_path / "basa.txt").write_text("Theorem 1.1. It holds.", encoding="utf-8")
     code, out, _ = call(capsys, "--index", "--paper", "basa", "--texts", str(tmp_path))
     assert code == 1
     assert "DIFFERS: basa: theorem 1.1 is in the text, and not in the index\n" in out
 
 
+@pytest.mark.slow
 def test_one_paper_and_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--paper", "derived", "--list")
     assert code == 0
@@ -141,6 +145,7 @@ def test_a_claim_in_full(capsys: pytest.CaptureFixture[str]) -> None:
         assert part in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("BAS-Q", "--verify"), ("--verify", "BAS-Q")])
 def test_a_claim_is_verified(capsys: pytest.CaptureFixture[str], arguments: tuple[str, str]) -> None:
     code, out, _ = call(capsys, *arguments)
@@ -227,6 +232,7 @@ def test_claims_without_a_proof_are_counted_apart(capsys: pytest.CaptureFixture[
     assert out.endswith("1 of 1 verdicts stand; 1 without a proof\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

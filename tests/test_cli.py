@@ -241,6 +241,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixtu
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_files_of_earlier_runs_are_removed_and_no_others(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     def conform(fault: str, check: str) -> int:
         return call(capsys, "conform", "--repro", str(tmp_path), "-k", check, "--", sys.executable, FAKE, fault)[0]
@@ -265,6 +266,7 @@ def test_the_run_ends_with_a_sentence_and_says_on_the_way_what_is_judged(capsys:
     assert re.fullmatch(r"adapter: judging \.\.\.\nadapter: done after \d+ s\n", err)
 
 
+@pytest.mark.slow
 def test_a_run_that_gives_up_ends_with_the_code_of_the_failures(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -338,6 +340,7 @@ def test_junit_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert call(capsys, "conform", "--junit", "/nowhere/x.xml", *options[2:])[0] == 2
 
 
+@pytest.mark.slow
 def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> None:
     def judged(jobs: str) -> dict[str, object]:
         report = tmp_path / f"report-{jobs}.json"
@@ -349,6 +352,7 @@ def test_implementations_judged_at_once_get_the_same_report(tmp_path: Path) -> N
     assert judged("2") == judged("1")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 @pytest.mark.parametrize(
     "command", ["simulate multiround --rounds 1", "reconstruct --rounds 1", "selection --rounds 1"]
@@ -368,6 +372,7 @@ def test_output_that_cannot_be_written_is_one_line(command: str) -> None:
     assert "Exception ignored" not in ended.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="closes a descriptor by the shell")
 @pytest.mark.parametrize("closed", ["1", "2"])
 def test_a_stream_that_is_closed_before_the_start_takes_nothing_down(closed: str) -> None:

@@ -81,6 +81,7 @@ def test_everything_that_is_shown_somewhere_is_known() -> None:
     assert [set(kind) - names for kind in shown] == [set()] * len(shown)
 
 
+@pytest.mark.slow
 def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
     known = explain_command.names()
     for id in [*known[::61], *list(resources.clauses())[::7], *VERDICTS, *ALL_CODES]:

@@ -40,6 +40,7 @@ def default() -> tuple[int, str, str]:
     return code, out.getvalue(), err.getvalue()
 
 
+@pytest.mark.slow
 def test_models_come_out_exactly_under_random_selection() -> None:
     code, out, err = default()
     assert code == 0
@@ -89,6 +90,7 @@ def test_the_sum_over_a_batch_is_right() -> None:
     assert told == tuple(np.sum([models[user] for user in members], axis=0).tolist())
 
 
+@pytest.mark.slow
 def test_with_drift_models_come_out_nearly(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--drift", "2", "--seed", "3")
     assert "in each round, each number is off by up to 2" in out
@@ -112,6 +114,7 @@ def test_a_user_that_is_in_no_round_is_said_to_be_so() -> None:
     assert line == "  user 4 is in none of the rounds, so the sums say nothing of it"
 
 
+@pytest.mark.slow
 def test_many_users_are_cut(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--users", "20", "--per-round", "8", "--privacy", "4", "--rounds", "30")
     assert len(LINE.findall(out)) == 16
@@ -208,6 +211,7 @@ def test_bad_input_beside_images_is_one_line(
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_images_are_told_and_drawn(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -227,6 +227,7 @@ def test_any_round_of_secagg_is_recorded_as_it_runs(seed: bytes, fate: Fate) -> 
     assert made.moments[-1].server.functionals == (sums,)
 
 
+@pytest.mark.slow
 @fewer(6)
 @given(seeds, fates(lightsecagg.PHASES, 5))
 def test_any_round_of_lightsecagg_is_recorded_as_it_runs(seed: bytes, fate: Fate) -> None:
@@ -242,6 +243,7 @@ def test_any_round_of_lightsecagg_is_recorded_as_it_runs(seed: bytes, fate: Fate
     assert all(moment.server.exposed == () for moment in made.moments)
 
 
+@pytest.mark.slow
 @fewer(6)
 @given(st.integers(0, 2**64 - 1), st.sampled_from([r for r in RUNS if r[0] in ("basa", "basecagg", "multi-round")]))
 def test_any_seed_gives_right_sums_where_users_come_one_by_one(seed: int, chosen: tuple[str, str]) -> None:

@@ -109,6 +109,7 @@ def test_fewer_seeds_decide_nothing_and_it_is_said_before(capsys: pytest.Capture
     assert "CONFIRMED: BAS-FIG1" in out
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-25")
 def test_kept_cells_are_used_unless_anew(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     first = toys(capsys, tmp_path, "--preset", "tiny")[1]
@@ -161,6 +162,7 @@ def test_all_stands_for_every_experiment(
     assert "toy-fails: 1 of 6" in err
 
 
+@pytest.mark.slow
 def test_all_leaves_out_what_has_no_such_preset_and_says_so(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def test_values_are_those_of_the_definition(capsys: pytest.CaptureFixture[str], 
     assert ("an odd number" in out) == (Z % 2 == 0)
 
 
+@pytest.mark.slow
 def test_a_witness_is_known_where_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     for Z in range(2, 13):
         _, out, _ = call(capsys, "--groups", str(Z))

@@ -87,6 +87,7 @@ def test_json_holds_all_numbers_of_all_rounds(capsys: pytest.CaptureFixture[str]
         assert high >= least_weight(log).low
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_with_the_names_of_the_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     code, out, _ = call(capsys, *SMALL, "--out", str(tmp_path / "new"))

@@ -24,6 +24,7 @@ def test_the_page_shows_what_the_command_prints(capsys: pytest.CaptureFixture[st
     assert f"```text\n$ secagg-spec selection\n{capsys.readouterr().out}```\n" in PAGE
 
 
+@pytest.mark.slow
 def test_the_table_of_expected_cardinalities() -> None:
     rates = [rates_of_users(Settings(seed=seed)) for seed in range(100)]
     for T, *shown in re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.M):

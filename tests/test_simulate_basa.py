@@ -75,6 +75,7 @@ def test_one_of_a_thing_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> No
     assert "without a sum: the update that waited is lost" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--buffer", "11", "--length", "1"], ["--buffer", "3", "--users", "12345"]])
 def test_columns_stay_in_line(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
     _, out, _ = call(capsys, *options)

@@ -154,6 +154,7 @@ def test_errors_are_those_of_the_round(capsys: pytest.CaptureFixture[str], attac
         assert f"  {name:33}  ({found[0]:.4f}, {found[1]:.4f}, " in out
 
 
+@pytest.mark.slow
 def test_the_median_is_moved_less_than_the_mean_by_many_seeds() -> None:
     p = PRESETS["large"]
     byzantine = byzantine_users(p, 4)
@@ -198,12 +199,14 @@ def test_attacks_act_on_inputs_and_are_clipped(attack: str) -> None:
     assert attacks.GAUSSIAN_DEVIATION == attacks.SIGN_FLIP_SCALE == 5
 
 
+@pytest.mark.slow
 def test_a_seed_decides_everything(capsys: pytest.CaptureFixture[str]) -> None:
     first, again, other = (call(capsys, "--byzantine", "2", "--seed", seed)[1] for seed in ("5", "5", "6"))
     assert first == again
     assert block(first, "the aggregate") != block(other, "the aggregate")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -231,6 +234,7 @@ def test_these_rounds_end_well(capsys: pytest.CaptureFixture[str], options: list
     assert said in out
 
 
+@pytest.mark.slow
 def test_a_wrong_sum_is_not_passed_over(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     right = secagg.unmask
 

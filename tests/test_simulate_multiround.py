@@ -56,6 +56,7 @@ def test_it_shows_a_whole_session(capsys: pytest.CaptureFixture[str], base: str,
     assert all(len(line) <= 120 for line in out.splitlines())
 
 
+@pytest.mark.slow
 def test_a_seed_is_a_session(capsys: pytest.CaptureFixture[str]) -> None:
     outs = [call(capsys, "--seed", seed)[1] for seed in ("1", "1", "2")]
     assert outs[0] == outs[1] != outs[2]

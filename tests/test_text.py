@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -150,6 +151,7 @@ def marked_in(source: str) -> set[str]:
     return {str(ast.literal_eval(argument)) for mark in marks for argument in mark.args}
 
 
+@cache
 def marked() -> set[str]:
     """The ids that tests are marked with."""
     return {name for path in TESTS.rglob("test_*.py") for name in marked_in(path.read_text(encoding="utf-8"))}
@@ -309,6 +311,7 @@ def corrections() -> Iterator[tuple[str, list[str]]]:
                 yield f"{path.name}: {line.split('|')[1].strip()}", sorted(named)
 
 
+@pytest.mark.slow
 def test_what_the_text_calls_open_or_wrong_is_so_by_the_ledger() -> None:
     rows = dict(corrections())
     errata = {claim.id for claim in ledger.load().errata()}

@@ -28,6 +28,7 @@ PAGES = (
 """The pages of the text, in reading order."""
 
 
+@cache
 def root(part: str) -> Path:
     """Return the folder `part`, which is ``"spec"`` or ``"proofs"``.
 

@@ -214,6 +214,7 @@ def test_the_robustness_of_cyclic_is_by_the_smallest_prime_factor(count: int) ->
         assert dropped == 1 - share
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-11")
 @pytest.mark.parametrize("count", [count for count in PERFECT if count <= 32])
 def test_the_robustness_of_perfect_is_the_largest_that_there_is(count: int) -> None:

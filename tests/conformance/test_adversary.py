@@ -55,6 +55,7 @@ def test_the_reference_plays_every_party_without_an_alarm(id: str) -> None:
     assert (found.verdict, found.failure) == ("pass", None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_an_independent_implementation_plays_every_party_without_an_alarm() -> None:
     connection = TARGETS["node"].connect(60)
@@ -70,6 +71,7 @@ def own_values(request: dict[str, Any], number: int) -> dict[str, Any]:
     return {**request, "rand": secagg_values(f"own {number}", request["params"]["numbers"]["t"])}
 
 
+@pytest.mark.slow
 def test_a_user_that_draws_by_itself_is_judged_by_a_round_that_goes_along() -> None:
     own, explicit, numbers = reference.build(), reference.build(), Counter[str]()
     own.hello["randomness"] = "none"
@@ -95,6 +97,7 @@ def test_a_user_that_draws_by_itself_is_judged_by_a_round_that_goes_along() -> N
 # ---------------------------------------------------------------------------------------------- what the network does
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-20")
 def test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_their_end(
     monkeypatch: pytest.MonkeyPatch,
@@ -178,6 +181,7 @@ def test_a_difference_is_named_by_act_party_step_message_and_element() -> None:
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-21")
 def test_a_failure_shrinks_to_few_acts_and_is_replayed_without_a_tool(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

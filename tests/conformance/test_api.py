@@ -77,8 +77,9 @@ def came_out(test: api.AdapterTest) -> str:
     return "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-49")
-@pytest.mark.parametrize("fault", ["none", "wrong-value", pytest.param("crash", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("fault", ["none", "wrong-value", "crash"])
 def test_tests_pass_where_the_run_of_the_kit_does(fault: str) -> None:
     report = api.judge([*FAKE, fault], cases=12, pattern="field.add/")
     judged = {found.outcome.check.id: found for found in report.judged}
@@ -91,6 +92,7 @@ def test_tests_pass_where_the_run_of_the_kit_does(fault: str) -> None:
     tests[0].of.close()
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-49")
 def test_a_check_that_the_kit_gives_up_does_not_pass() -> None:
     tests = adapter_tests([*HOSTILE, "hang"], cases=2, pattern="field.*/exact", timeout=0.2)
@@ -112,6 +114,7 @@ def test_an_expectation_that_is_not_true_fails(tmp_path: Path) -> None:
         test.of.close()
 
 
+@pytest.mark.slow
 def test_a_failure_is_written_and_says_how_it_is_judged_again(tmp_path: Path) -> None:
     [test] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=tmp_path / "repro")
     with pytest.raises(AdapterFailed, match="secagg-spec replay") as raised:
@@ -154,6 +157,7 @@ def adapter(fault: str) -> list[str]:
     return ["--secagg-adapter", " ".join([*FAKE, fault]), "--secagg-fuzz", "20", "--secagg-k", "field.add/"]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-49")
 def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
     code, out = with_plugin(tmp_path, *adapter("wrong-value"))
@@ -188,9 +192,8 @@ def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
     assert (code, "ERROR: --secagg-adapter: cannot start" in out) == (4, True)
 
 
-@pytest.mark.parametrize(
-    "command", ["/nowhere/adapter", pytest.param(" ".join([*HOSTILE, "hello-die"]), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["/nowhere/adapter", " ".join([*HOSTILE, "hello-die"])])
 def test_an_adapter_that_cannot_be_used_ends_pytest_in_one_line(tmp_path: Path, command: str) -> None:
     code, out = with_plugin(tmp_path, "--secagg-adapter", command)
     assert code == 4

@@ -49,6 +49,7 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 # ----------------------------------------------------------------------------------------------------- declarations
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-06", "ADP-36", "ADP-37")
 @settings(max_examples=3, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
@@ -62,6 +63,7 @@ def test_no_declaration_of_the_reference_gives_an_alarm(seed: int, grade: str, s
     assert alarms(judged(narrow.adapter(declared), cases=3, seed=seed)) == []
 
 
+@pytest.mark.slow
 def test_every_check_of_the_operations_runs_on_the_reference() -> None:
     assert set(MINE) <= set(judged(reference.build().answer, cases=1))
 
@@ -116,6 +118,7 @@ def test_drawn_schedules_are_taken_and_close_when_they_may(data: Any) -> None:
         assert not epoch.closed or made.plan.parameters.T + 2 <= len(places) <= made.plan.parameters.K
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-36")
 def test_all_kinds_of_ends_are_drawn() -> None:
     seen: set[str] = set()
@@ -208,6 +211,7 @@ class Everybody(Wrong):
         return result
 
 
+@pytest.mark.slow
 def test_an_implementation_that_draws_otherwise_passes_by_relation() -> None:
     outcomes = judged(Wrong().adapter().answer, cases=10)
     assert alarms(outcomes) == []
@@ -215,6 +219,7 @@ def test_an_implementation_that_draws_otherwise_passes_by_relation() -> None:
     assert not {"basa.mask/exact", "basa.seal/exact", "basa.recover/exact"} & set(outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-03", "BAA-05", "BAA-26", "BAA-43")
 @pytest.mark.parametrize(
     ("bug", "id"),

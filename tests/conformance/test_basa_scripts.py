@@ -19,8 +19,9 @@ from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks import REGISTRY, basa_visits
 from secagg_spec.conformance.checks.basa_faults import FAULTS
 from secagg_spec.conformance.checks.basa_parties import PARTIES, PARTS
-from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
+from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.gather import PlantedConnection
 from secagg_spec.conformance.mixed import Difference, Player
 from secagg_spec.conformance.runner import Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
@@ -29,7 +30,6 @@ from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.wire import Answer, Request, pack, pack_reals, unpack
 from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role, role_of
-from tests.conformance.test_mutants import REFERENCE
 from tests.quick import QUICK
 
 FIRST = 9
@@ -295,6 +295,7 @@ def test_a_sum_that_is_not_that_of_the_accepted_updates_is_seen() -> None:
 # -------------------------------------------------------------------------------------------------------------- checks
 
 
+@pytest.mark.slow
 @settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_drawn_session_can_be_gone_through_again(data: st.DataObject) -> None:
@@ -307,6 +308,7 @@ def test_a_drawn_session_can_be_gone_through_again(data: st.DataObject) -> None:
         assert len(moments) == len([turn for turn in stage.turns if turn.party == party])
 
 
+@pytest.mark.slow
 @settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.sampled_from(PARTIES))
 def test_most_faults_can_be_put_into_any_session(data: st.DataObject, party: str) -> None:
@@ -315,6 +317,7 @@ def test_most_faults_can_be_put_into_any_session(data: st.DataObject, party: str
     assert sum(fault is not None for fault in built) >= 0.6 * len(built)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "check"),
     [
@@ -333,7 +336,7 @@ def test_most_faults_can_be_put_into_any_session(data: st.DataObject, party: str
 )
 def test_a_check_finds_the_bug_that_it_is_for(name: str, check: str) -> None:
     assert name in mutants.load()
-    connection = ProcessConnection([*REFERENCE, "--mutant", name], timeout=20)
+    connection = PlantedConnection(name)
     try:
         caps, _ = run(connection, Settings(pattern="no such check"))
         outcome = run_check(connection, caps, REGISTRY[check], Settings(cases=60))

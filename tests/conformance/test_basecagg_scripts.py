@@ -301,6 +301,7 @@ def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data
     assert 1 <= len(again.aggregates) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grade", ["seeded", "none"])
 def test_sessions_of_an_implementation_that_draws_by_itself_pass_by_relation(grade: str) -> None:
     hello = {**reference.build().hello, "randomness": grade}

@@ -54,6 +54,7 @@ def test_what_explicit_noise_gives_is_decided_exactly() -> None:
     assert not REGISTRY["mds.encode/hides"].runs_on(caps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -83,6 +84,7 @@ def first(connection: Any, caps: Any, check: Any) -> Failure | None:
     return met.first
 
 
+@pytest.mark.slow
 def test_every_failing_case_of_every_check_is_written_and_judged_again(tmp_path: Path) -> None:
     connection = DirectConnection(empty_results)
     caps, found = greet(connection.ask), 0
@@ -118,6 +120,7 @@ for line in sys.stdin.buffer:
 """
 
 
+@pytest.mark.slow
 def test_a_line_that_is_not_a_request_is_written_and_judged_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,6 @@ import pytest
 from secagg_spec import cli
 from secagg_spec.conformance import check_command
 from secagg_spec.conformance.check_command import FAIL, OK, SKIP, Step
-from tests.quick import one_in
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
@@ -65,8 +64,9 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-44")
-@pytest.mark.parametrize("case", one_in(3, FAULTS))
+@pytest.mark.parametrize("case", FAULTS)
 def test_each_fault_fails_its_step_with_what_to_do(case: tuple[str, str, str, str]) -> None:
     fault, step, said, hint = case
     steps = fake(fault, timeout=1.0 if fault == "hang" else SECONDS)
@@ -76,6 +76,7 @@ def test_each_fault_fails_its_step_with_what_to_do(case: tuple[str, str, str, st
     assert check_command.exit_code(list(steps.values())) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-44")
 def test_nothing_is_asked_after_a_time_out_and_nothing_of_it_passes() -> None:
     steps = taken(sys.executable, HOSTILE, "hang", timeout=0.5)
@@ -85,6 +86,7 @@ def test_nothing_is_asked_after_a_time_out_and_nothing_of_it_passes() -> None:
     assert later == {SKIP}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["twice", "evil-text"])
 def test_text_of_an_adapter_is_printed_without_what_a_terminal_obeys(fault: str) -> None:
     steps = taken(sys.executable, HOSTILE, fault)
@@ -163,6 +165,7 @@ def test_a_program_that_ends_at_once_shows_the_end_of_its_standard_error(tmp_pat
     assert "run it by hand: echo '" in step.hint
 
 
+@pytest.mark.slow
 def test_output_that_is_kept_back_is_told_from_silence(tmp_path: Path) -> None:
     kept = "kept = open(1, 'w', 65536, closefd=False)\n"
     kept += ANSWERING.replace("WRITE", "kept.write(json.dumps(answer) + chr(10))")
@@ -185,6 +188,7 @@ def test_a_banner_after_hello_is_named(tmp_path: Path) -> None:
     assert "print to standard error instead" in steps["unknown"].hint
 
 
+@pytest.mark.slow
 def test_an_adapter_that_declares_nothing_and_runs_on_is_told_so(tmp_path: Path) -> None:
     staying = ANSWERING.replace("WRITE", "print(json.dumps(answer), flush=True)") + "import time\ntime.sleep(60)\n"
     steps = taken(sys.executable, script(tmp_path, staying))

@@ -43,6 +43,7 @@ def test_there_are_ten_composites_over_the_protocols() -> None:
     assert set(COMPOSITES) == {*ROUNDS, *WRITTEN}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROUNDS)
 def test_a_whole_round_alone_does_not_find_a_composite_and_finds_each_half(name: str) -> None:
     assert verdict(name, ROUNDS[name]) == "pass"
@@ -67,6 +68,7 @@ def test_a_message_is_read_as_it_was_written_with_both_halves_and_with_neither_a
     assert all(read_back(half) != right for half in COMPOSITES[name].parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_vectors_find_a_composite_through_each_of_its_clauses(name: str) -> None:
     clauses = set(COMPOSITES[name].clauses)

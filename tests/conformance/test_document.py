@@ -35,6 +35,7 @@ def report(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-04", "CNF-07", "CNF-08")
 @pytest.mark.parametrize("fault", ["none", "wrong-value", "crash", "reject-everything"])
 def test_a_report_keeps_its_schema_and_says_what_judged(tmp_path: Path, fault: str) -> None:
@@ -54,6 +55,7 @@ def test_a_report_keeps_its_schema_and_says_what_judged(tmp_path: Path, fault: s
         assert failure is None or len(failure["requests"]) == len(failure["answers"]) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-02")
 def test_equal_runs_give_equal_reports_however_many_processes_judge(tmp_path: Path) -> None:
     bodies = []
@@ -101,6 +103,7 @@ def test_a_verdict_that_was_altered_changes_the_digest(tmp_path: Path) -> None:
         document.load(tmp_path / "report.json")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-09")
 def test_a_run_that_is_ended_leaves_what_was_judged_without_a_footer(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
@@ -152,6 +155,7 @@ def test_what_was_not_run_is_no_pass_and_a_run_of_nothing_no_success(tmp_path: P
     assert cli.main([*arguments, "--", sys.executable, FAKE, "none"]) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-03", "CNF-10")
 def test_a_vector_that_fails_says_which_bug_it_suggests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["conform", "-k", "field.add", "--repro", str(tmp_path), "--json", str(tmp_path / "report.json")]
@@ -171,6 +175,7 @@ def test_a_vector_that_fails_says_which_bug_it_suggests(tmp_path: Path, capsys: 
     assert cli.main(["replay", str(repro), "--", sys.executable, FAKE, "none"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-01")
 def test_a_process_that_judges_and_ends_leaves_checks_that_were_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -200,6 +205,7 @@ fake_adapter.main("none")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-06", "CNF-07")
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_process_that_declares_something_else_is_refused(tmp_path: Path, jobs: str) -> None:
@@ -217,6 +223,7 @@ def test_a_process_that_declares_something_else_is_refused(tmp_path: Path, jobs:
     assert "its hello does not declare what that of an earlier process did" in messages[0]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-09")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
 def test_the_files_are_written_also_when_standard_output_is_full(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_an_entry_with_something_else_than_text_is_refused(tmp_path: Path, chang
         entries(tmp_path, **changes)
 
 
+@pytest.mark.slow
 def test_every_shipped_entry_names_a_check_and_a_target() -> None:
     for target in TARGETS.values():
         for entry in expectations.load(target.expectations) if target.expectations else []:
@@ -108,6 +109,7 @@ def test_every_shipped_entry_names_a_check_and_a_target() -> None:
             ), entry
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-05")
 def test_an_entry_that_is_not_true_fails_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, fake = tmp_path / "expectations.toml", Path(__file__).with_name("fake_adapter.py")

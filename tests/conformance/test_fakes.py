@@ -12,7 +12,6 @@ import pytest
 
 from secagg_spec import cli, resources
 from secagg_spec.conformance.runner import Settings
-from tests.quick import one_in
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 ROW = re.compile(r"^\| `(?P<fault>[a-z0-9-]+)` \| (?P<about>[^|]+) \| (?P<verdict>[^|]+) \|$", re.MULTILINE)
@@ -49,8 +48,9 @@ def judged(target: dict[str, Any]) -> str:
     return " and ".join(sorted(verdicts)) or "pass"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-54", "CNF-06")
-@pytest.mark.parametrize("fault", one_in(3, table()))
+@pytest.mark.parametrize("fault", table())
 def test_a_fake_has_the_verdict_of_the_table(fault: str, tmp_path: Path) -> None:
     code, target = conform(tmp_path, fault)
     assert judged(target) == table()[fault]
@@ -58,7 +58,8 @@ def test_a_fake_has_the_verdict_of_the_table(fault: str, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("CNF-54", "CNF-02")
-@pytest.mark.parametrize("fault", one_in(4, ["wrong-value", "crash", "hang-at-exit", "two-answers"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", ["wrong-value", "crash", "hang-at-exit", "two-answers"])
 def test_several_jobs_judge_a_fake_alike(fault: str, tmp_path: Path) -> None:
     code, target = conform(tmp_path, fault, jobs=2)
     assert judged(target) == table()[fault]

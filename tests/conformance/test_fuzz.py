@@ -93,6 +93,7 @@ def test_a_failure_that_was_not_yet_made_smaller_is_kept_when_the_run_is_ended(f
     assert outcome.failure.transcript
 
 
+@pytest.mark.slow
 def test_a_check_that_failed_is_left_out_of_later_rounds() -> None:
     connection = Recorded(10**9)
     found = fuzzed(connection, Plan(0, "field.add/", 6))
@@ -195,6 +196,7 @@ def test_what_is_no_duration(text: str) -> None:
         fuzz.duration(text)
 
 
+@pytest.mark.slow
 def test_a_time_that_is_over_in_the_middle_of_a_check_is_no_failure(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -222,9 +224,10 @@ def test_a_budget_that_is_spent_in_the_middle_of_a_check_is_no_fault_of_the_kit(
     [
         (signal.SIGTERM, "wrong-value", 1),
         (signal.SIGTERM, "none", 143),
-        pytest.param(signal.SIGINT, "none", 130, marks=pytest.mark.slow),
+        (signal.SIGINT, "none", 130),
     ],
 )
+@pytest.mark.slow
 def test_a_signal_ends_with_the_summary(tmp_path: Path, number: signal.Signals, fault: str, code: int) -> None:
     command = [sys.executable, "-m", "secagg_spec.cli", "fuzz", "--time", "10m", "-k", "field.add"]
     adapter = ["--repro", str(tmp_path), "--", sys.executable, FAKE, fault]

@@ -59,6 +59,7 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 # ----------------------------------------------------------------------------------------------------- declarations
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-07", "HSA-08", "HSA-23", "HSA-27")
 @settings(max_examples=2, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.sampled_from(("explicit", "seeded", "none")))
@@ -68,6 +69,7 @@ def test_no_grade_of_the_reference_gives_an_alarm(seed: int, grade: str) -> None
         assert alarms(judged(answer, f"{name}*", cases=3, seed=seed)) == []
 
 
+@pytest.mark.slow
 def test_every_check_of_the_operations_runs_on_the_reference() -> None:
     ran = {id for name in NAMES for id in judged(reference.build().answer, f"{name}/*", cases=1)}
     assert set(MINE) - ran == {"quantize.levels/rate"}
@@ -114,6 +116,7 @@ def test_every_wrong_number_is_wrong_and_every_other_one_right(data: Any) -> Non
         read_parameters(**heterosag_scenes.without_construction(data.draw))
 
 
+@pytest.mark.slow
 def test_all_kinds_of_numbers_are_drawn() -> None:
     seen: set[object] = set()
 
@@ -237,6 +240,7 @@ def drawing(share: float) -> Any:
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-08")
 @pytest.mark.parametrize("share", [0.0, 1.0, 0.5, 0.05])
 def test_a_quantiser_that_draws_with_another_rate_is_found(share: float) -> None:

@@ -27,7 +27,6 @@ from secagg_spec.conformance.wire import (
     parse_answer,
     unpack,
 )
-from tests.quick import one_in
 
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
 ASK = Request("echo", {"data": 1})
@@ -86,6 +85,7 @@ def test_an_attack_has_a_verdict_and_leaves_nothing_behind(fault: str, verdict: 
     assert not any(thread.is_alive() for thread in threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -130,6 +130,7 @@ def test_fifty_lines_of_noise_are_tolerated(lines: int, good: bool) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_line_of_the_largest_size_is_read() -> None:
     size = 67_108_864 - len('{"id": 2, "result": {"data": ""}}\n')
     program = (
@@ -147,6 +148,7 @@ def test_a_line_of_the_largest_size_is_read() -> None:
         connection.close()
 
 
+@pytest.mark.slow
 def test_an_adapter_that_does_not_read_is_a_timeout() -> None:
     program = 'import time; input(); print(\'{"id": 1, "unsupported": true}\', flush=True); time.sleep(600)'
     connection = ProcessConnection([sys.executable, "-c", program], 0.5)
@@ -157,6 +159,7 @@ def test_an_adapter_that_does_not_read_is_a_timeout() -> None:
     assert raised.value.verdict == "timeout"
 
 
+@pytest.mark.slow
 def test_what_waits_to_be_read_is_bounded() -> None:
     connection = hostile("blind")
     connection.ask(HELLO)
@@ -169,6 +172,7 @@ def test_what_waits_to_be_read_is_bounded() -> None:
     assert waiting == 2
 
 
+@pytest.mark.slow
 def test_only_the_end_of_standard_error_is_kept() -> None:
     connection = hostile("flood-stderr", 0.5)
     connection.ask(HELLO)
@@ -201,6 +205,7 @@ def test_after_three_hanging_checks_the_rest_is_not_run() -> None:
     assert "3 checks had ended in a time-out" in ran[-1].failure.message
 
 
+@pytest.mark.slow
 def test_when_the_budget_is_spent_the_rest_is_not_run() -> None:
     outcomes = judged("hang", budget=0.2, deadline=time.monotonic() + 0.2, pattern="field")
     ran = [outcome for outcome in outcomes.values() if outcome.verdict != "unsupported"]
@@ -209,6 +214,7 @@ def test_when_the_budget_is_spent_the_rest_is_not_run() -> None:
     assert "budget of 0.2 s" in ran[-1].failure.message
 
 
+@pytest.mark.slow
 def test_a_process_that_is_started_again_is_greeted_first() -> None:
     program = (
         "import sys, time, json; time.sleep(1.0)\n"
@@ -223,7 +229,8 @@ def test_a_process_that_is_started_again_is_greeted_first() -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("number", one_in(2, [signal.SIGTERM, signal.SIGHUP]))
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_adapter_as_well(tmp_path: Path, number: signal.Signals) -> None:
     if signal.getsignal(number) is signal.SIG_IGN:
         pytest.skip(f"{number.name} is ignored here, as under nohup, and a program inherits that")
@@ -244,6 +251,7 @@ def test_a_signal_ends_the_adapter_as_well(tmp_path: Path, number: signal.Signal
         os.kill(int(pid.read_text()), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found through /proc")
 def test_a_signal_ends_all_that_judge_at_once(tmp_path: Path) -> None:
     mark = f"SECAGG_SPEC_TEST={tmp_path}"
@@ -277,7 +285,8 @@ def marked(mark: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("encoding", one_in(3, ["ascii", "utf-8", "latin-1"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8", "latin-1"])
 @pytest.mark.parametrize("fault", ["evil-text", "hello-evil-text"])
 def test_what_is_printed_is_harmless_in_every_encoding(tmp_path: Path, encoding: str, fault: str) -> None:
     report, junit = tmp_path / "report.json", tmp_path / "junit.xml"

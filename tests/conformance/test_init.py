@@ -237,6 +237,7 @@ def test_the_command_of_the_job_fails_as_the_run_does_and_leaves_reports(tmp_pat
 # ------------------------------------------------------------------------------------------------------------- adapters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = started(language, tmp_path)
@@ -250,6 +251,7 @@ def test_the_hello_names_the_language(language: str, tmp_path: Path, monkeypatch
     assert set(caps.operations) == {"echo", "lightsecagg.mask"}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-42")
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_an_operation_that_is_not_written_breaks_and_says_so(
@@ -405,12 +407,14 @@ def differences(language: str, folder: Path, count: int) -> list[Any]:
     return [pair for pair in pairs if not never_asked(pair[1]) and not holds_half_a_pair(pair[0])]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-10", "ADP-11", "ADP-12", "ADP-13", "ADP-14")
 @pytest.mark.parametrize("language", [name for name in LANGUAGES if name != "python"])
 def test_the_helpers_answer_odd_lines_alike(language: str, tmp_path: Path) -> None:
     assert differences(language, tmp_path, 3000) == []
 
 
+@pytest.mark.slow
 def test_the_helper_in_c_is_clean_under_the_sanitizers(tmp_path: Path) -> None:
     chosen = started("c", tmp_path)
     fill_in(chosen, tmp_path, right_handler("c"))
@@ -433,6 +437,7 @@ FORMS = {path.stem: path for path in Path(__file__).with_name("starters_forms").
 OF_FORM = ("types", "hex", "decimal", "members", "randomness", "result")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-05", "ADP-08", "ADP-12", "ADP-13", "ADP-14", "ADP-15", "RND-04")
 @pytest.mark.parametrize("language", sorted(FORMS))
 def test_members_of_every_form_are_read_and_written(

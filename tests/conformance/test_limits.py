@@ -251,6 +251,7 @@ def objects(seed: int) -> int:
     return len(gc.get_objects())
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-55")
 def test_what_is_kept_does_not_grow_with_the_cases() -> None:
     counts = [objects(seed) for seed in range(10)]

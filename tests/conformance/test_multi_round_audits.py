@@ -83,6 +83,7 @@ def test_weak_privacy_is_never_less_than_strong_in_large_logs_of_few_classes(dat
     assert len(log.classes()) <= 9
 
 
+@pytest.mark.slow
 def test_all_kinds_of_logs_are_drawn() -> None:
     seen: set[object] = set()
 
@@ -153,6 +154,7 @@ def test_results_of_another_form_are_faults_of_form(change: Any) -> None:
     assert outcome.failure.verdict == "protocol"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-13", "MRA-14")
 def test_two_numbers_that_differ_are_right_for_many_users_only() -> None:
     def open_ended(result: Any) -> Any:

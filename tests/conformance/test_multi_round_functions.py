@@ -50,6 +50,7 @@ def asked(op: str, params: dict[str, Any], rand: dict[str, Any] | None = None) -
 # ----------------------------------------------------------------------------------------------------- declarations
 
 
+@pytest.mark.slow
 @pytest.mark.requirement(
     "MRA-01",
     "MRA-02",
@@ -81,6 +82,7 @@ def test_no_grade_of_the_reference_gives_an_alarm(seed: int, grade: str) -> None
         assert alarms(judged(answer, f"{name}*", cases=3, seed=seed)) == []
 
 
+@pytest.mark.slow
 def test_every_check_of_the_operations_runs_on_the_reference() -> None:
     ran = {id for name in NAMES for id in judged(reference.build().answer, f"{name}/*", cases=1)}
     assert set(MINE) - ran == OFTEN | {"privacy/select.batch/seeds"}
@@ -127,6 +129,7 @@ def test_a_drawn_choice_has_a_round_exactly_where_it_says(data: Any) -> None:
     assert made.draws == () or not lack
 
 
+@pytest.mark.slow
 def test_all_kinds_of_choices_are_drawn() -> None:
     seen: set[object] = set()
 
@@ -222,6 +225,7 @@ def often(answer: Any, strategy: str) -> Outcome:
     return run_check(connection, caps, REGISTRY[f"select.batch/often-{strategy}"], Settings(cases=3, seed=1))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-07")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_sampler_that_is_right_passes(strategy: str) -> None:
@@ -237,6 +241,7 @@ def in_turn(source: random.Random, bound: int) -> int:
     return TURN[0] % bound
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-07")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize(

@@ -170,6 +170,7 @@ def test_each_subgroup_is_alone_once_and_each_two_are_together_once(node: Node, 
         assert sorted(map(sorted, itertools.chain(*rows))) == sorted(map(list, expected))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-11")
 def test_two_rows_of_the_perfect_matrix_make_one_circle(node: Node) -> None:
     for count in range(3, 33):
@@ -689,6 +690,7 @@ def values(numbers: Answer) -> list[list[float]]:
     return [[high if bit else low for bit in row] for row in bits(numbers)]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-19", "HSA-21", "HSA-24")
 @pytest.mark.parametrize(
     ("numbers", "drop"),
@@ -714,6 +716,7 @@ def test_a_round_ends_with_the_mean_of_the_survivors(node: Node, numbers: Answer
         assert len(found["sums"]) == len(cells)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-25", "HSA-26")
 def test_a_round_with_an_outlier_ends_with_the_median(node: Node) -> None:
     x = [[1.0 if user == 7 else 0.0] * 20 for user in range(25)]
@@ -725,6 +728,7 @@ def test_a_round_with_an_outlier_ends_with_the_median(node: Node) -> None:
     assert node.code("heterosag.round", round_params(numbers, x, method="trimmed", trim=2), rand) == "bad_param"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-07", "HSA-09", "HSA-21", "ADP-16", "ADP-17", "ADP-39")
 def test_rounds_that_do_not_end_are_refused(node: Node) -> None:
     x = values(TINY)
@@ -812,6 +816,7 @@ def answered(node: Node, sampled: Mapping[int, Randomness], party: int, asked: A
     return steps
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-14", "HSA-15", "HSA-19", "HSA-21", "HSA-22")
 @given(
     numbers=st.sampled_from([TINY, {**TINY, "matrix": "cyclic", "D": 5}, {**UNEVEN, "t": 4, "D": 9}]),

@@ -676,6 +676,7 @@ def test_any_vector_is_of_sets_that_overlap(node: Node, T: int) -> None:
     assert found["recoverable"][0] == {"user": 0, "round": T + 1, "combination": shares}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-10", "MRA-11")
 def test_combinations_may_take_large_numbers(node: Node) -> None:
     """They are quotients of minors of the log, beyond what binary64 holds exactly."""

@@ -179,6 +179,7 @@ def steps(events: Sequence[Event]) -> list[tuple[str, list[bytes]]]:
     return [(event.step.phase, octets(event.received)) for event in events]
 
 
+@pytest.mark.slow
 @given(case=cases())
 def test_every_party_sends_the_same_bytes(twin: Twin, case: Case) -> None:
     """Replay all parties of a round, whoever drops out."""

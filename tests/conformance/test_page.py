@@ -68,6 +68,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return judged(tmp_path_factory.mktemp("report"))
 
 
+@pytest.mark.slow
 def test_the_page_is_balanced_needs_nothing_else_and_says_what_failed(report: dict[str, Any]) -> None:
     text = page.html(report)
     structure = Structure(text)
@@ -85,6 +86,7 @@ def test_the_page_is_balanced_needs_nothing_else_and_says_what_failed(report: di
     assert report["footer"]["digest"] in said
 
 
+@pytest.mark.slow
 def test_marks_have_words_and_tables_have_headers(report: dict[str, Any]) -> None:
     tags = Structure(page.html(report)).tags
     images = [attributes for tag, attributes in tags if tag == "span" and attributes.get("role") == "img"]
@@ -95,6 +97,7 @@ def test_marks_have_words_and_tables_have_headers(report: dict[str, Any]) -> Non
     assert any(attributes.get("name") == "viewport" for _, attributes in tags)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_ended_says_so_everywhere(report: dict[str, Any]) -> None:
     cut = {name: value for name, value in report.items() if name != "footer"}
     assert "ended before it was complete" in page.html(cut)
@@ -116,6 +119,7 @@ def planted(report: dict[str, Any], text: str) -> dict[str, Any]:
     return body
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-06")
 @given(st.just(EVIL) | st.text(max_size=40))
 def test_what_an_adapter_wrote_is_never_markup(report: dict[str, Any], text: str) -> None:
@@ -151,6 +155,7 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_runs(
     assert f"{option} {tmp_path / 'no' / 'file'}: there is no folder" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-06")
 @pytest.mark.parametrize("fault", ["evil-text", "hang", "hello-evil-text"])
 def test_a_hostile_adapter_has_a_page_as_well(tmp_path: Path, fault: str) -> None:

@@ -61,6 +61,7 @@ def test_a_bug_without_a_row_and_a_row_without_a_bug_end_with_1(
     assert "power --regenerate" in err
 
 
+@pytest.mark.slow
 def test_an_adapter_is_told_what_a_run_could_have_caught(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = said(capsys, "--json", str(tmp_path / "reach.json"), "--", *REFERENCE)
     found = reach.could_have_caught(greet(DirectConnection(reference.build().answer).ask))

@@ -44,15 +44,13 @@ def promote(capsys: pytest.CaptureFixture[str], path: Path, *arguments: str) -> 
     return code, said.out, said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "check", "clause", "kind"),
     [
-        pytest.param(
-            *("small-set-accepted", "lightsecagg.aggregate_shares/small-set", "LSA-09", "reject"),
-            marks=pytest.mark.slow,
-        ),
+        ("small-set-accepted", "lightsecagg.aggregate_shares/small-set", "LSA-09", "reject"),
         ("mask-is-subtracted", "lightsecagg.mask/exact", "LSA-02", "result"),
-        pytest.param("noise-first", "mds.encode/exact", "MDS-04", "result", marks=pytest.mark.slow),
+        ("noise-first", "mds.encode/exact", "MDS-04", "result"),
     ],
 )
 def test_a_failure_becomes_a_vector_that_finds_the_bug(
@@ -72,6 +70,7 @@ def test_a_failure_becomes_a_vector_that_finds_the_bug(
     assert len(store.load(into).vectors) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -99,6 +98,7 @@ def test_several_requests_are_refused(capsys: pytest.CaptureFixture[str], tmp_pa
     assert "2 requests" in err
 
 
+@pytest.mark.slow
 def test_what_has_no_explicit_randomness_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = failure(tmp_path / "repro", "noise-first", "mds.encode/exact")
     hello, request = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
@@ -110,6 +110,7 @@ def test_what_has_no_explicit_randomness_is_refused(capsys: pytest.CaptureFixtur
         assert "without explicit randomness" in err
 
 
+@pytest.mark.slow
 def test_an_expectation_that_the_reference_does_not_share_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

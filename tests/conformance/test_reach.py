@@ -50,6 +50,7 @@ NARROW = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 @pytest.mark.parametrize("name", NARROW)
 def test_each_bug_that_counts_is_caught_by_a_run_inside_what_is_declared(name: str) -> None:
@@ -71,6 +72,7 @@ def test_a_bug_that_counts_by_a_stored_case_is_caught_by_the_checks_of_a_run() -
             assert hunting.killing_checks(mutants.REGISTRY[bug], 200, 2, caps)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 def test_a_bug_that_shows_outside_the_declared_range_does_not_count() -> None:
     small = declaring(field_multiply={"ranges": {"q": {"max": 1000}}})
@@ -80,6 +82,7 @@ def test_a_bug_that_shows_outside_the_declared_range_does_not_count() -> None:
     assert caught(small) - needs_a_range < caught(declaring("field.multiply"))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 def test_a_bug_counts_outside_the_range_only_where_a_range_is_declared() -> None:
     ranged = declaring(field_multiply={"ranges": {"q": {"max": 2**31 - 1}}})
@@ -87,6 +90,7 @@ def test_a_bug_counts_outside_the_range_only_where_a_range_is_declared() -> None
     assert "wrong-outside-its-range" not in caught(declaring("field.multiply"))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 def test_grades_and_policies_decide_as_well() -> None:
     seeded = declaring(mds_encode={"randomness": "seeded"})
@@ -99,6 +103,7 @@ def test_grades_and_policies_decide_as_well() -> None:
 OPERATIONS = st.sets(st.sampled_from(sorted(CAPS.operations)), max_size=12)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 @given(few=OPERATIONS, more=OPERATIONS)
 @settings(max_examples=15, deadline=None)
@@ -106,6 +111,7 @@ def test_more_operations_never_catch_less(few: set[str], more: set[str]) -> None
     assert caught(declaring(*sorted(few))) <= caught(declaring(*sorted(few | more)))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-12")
 @given(
     names=OPERATIONS,
@@ -147,6 +153,7 @@ def test_only_what_the_run_asks_counts() -> None:
     assert caught(CAPS, chosen_checks=[]) == set()
 
 
+@pytest.mark.slow
 def test_advice_that_is_followed_adds_what_it_says() -> None:
     caps, before = declaring("field.add"), caught(declaring("field.add"))
     found = reach.could_have_caught(caps)
@@ -159,6 +166,7 @@ def test_advice_that_is_followed_adds_what_it_says() -> None:
             before = now
 
 
+@pytest.mark.slow
 def test_advice_names_ranges_grades_policies_and_parties() -> None:
     def advised(caps: Capabilities) -> str:
         return " ".join(advice.declare for advice in reach.could_have_caught(caps, most=200).declare)

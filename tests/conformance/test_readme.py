@@ -7,6 +7,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from secagg_spec.conformance import api
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,7 @@ def told(words: str) -> list[int]:
     return [int(number) for number in found.groups()]
 
 
+@pytest.mark.slow
 def test_the_reference_passes_as_much_as_the_readme_says() -> None:
     report = api.judge(REFERENCE, cases=1, pattern="mds.")
     verdicts = [str(one.outcome.verdict) for one in report.judged]

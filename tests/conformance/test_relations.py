@@ -60,6 +60,7 @@ def found(answer: Any) -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------------- generators
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PRG-03", "PRG-04", "PRG-05", "PRG-06")
 def test_another_generator_passes_by_relation() -> None:
     assert found(offering(shake)) == {}
@@ -68,6 +69,7 @@ def test_another_generator_passes_by_relation() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_stream_of_the_text_passes_as_another_one() -> None:
     hello = {**reference.build().hello, "operations": {"prg.expand": {}}, "policy": {"prg.stream": "other"}}
     assert found(narrow.adapter(hello)) == {}
@@ -91,6 +93,7 @@ def folded(key: bytes, q: int, n: int) -> list[int]:
     return shake(fold.to_bytes(4, "little"), q, n)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PRG-02", "PRG-05")
 def test_a_folded_key_and_an_assertion_are_found() -> None:
     assert found(offering(folded)) == {
@@ -100,6 +103,7 @@ def test_a_folded_key_and_an_assertion_are_found() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PRG-03")
 def test_a_stream_that_depends_on_its_length_is_found() -> None:
     whole = offering(lambda key, q, n: shake(key + n.to_bytes(4, "little"), q, n))

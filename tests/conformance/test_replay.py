@@ -69,6 +69,7 @@ def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest
     assert capsys.readouterr().out.startswith("ERROR")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -29,8 +29,9 @@ def play(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -> t
     return code, said.out, said.err
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("CNF-40")
-@pytest.mark.parametrize("side", ["user", pytest.param("form", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("side", ["user", "form"])
 def test_a_fault_is_located_at_its_party_phase_message_field_and_element(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, side: str
 ) -> None:

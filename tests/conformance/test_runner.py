@@ -51,30 +51,36 @@ def test_a_right_adapter_passes_everything(judge: Judge) -> None:
     assert outcomes["mds.encode/exact"].verdict == "unsupported"
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-01")
 @pytest.mark.parametrize(
     ("fault", "verdict"),
     [
         ("crash", "crash"),
         ("early-exit", "inconsistent"),
-        pytest.param("nth-crash", "inconsistent", marks=pytest.mark.slow),
-        pytest.param("echo", "protocol", marks=pytest.mark.slow),
-        pytest.param("deep", "protocol", marks=pytest.mark.slow),
-        pytest.param("binary", "protocol", marks=pytest.mark.slow),
-        pytest.param("noise", "protocol", marks=pytest.mark.slow),
-        pytest.param("wrong-id", "protocol", marks=pytest.mark.slow),
-        pytest.param("two-answers", "protocol", marks=pytest.mark.slow),
-        pytest.param("truncated", "protocol", marks=pytest.mark.slow),
+        ("nth-crash", "inconsistent"),
+        ("echo", "protocol"),
+        ("deep", "protocol"),
+        ("binary", "protocol"),
+        ("noise", "protocol"),
+        ("wrong-id", "protocol"),
+        ("two-answers", "protocol"),
+        ("truncated", "protocol"),
         ("wrong-value", "wrong_value"),
-        pytest.param("unknown-code", "protocol", marks=pytest.mark.slow),
+        ("unknown-code", "protocol"),
         ("reject-everything", "rejected_valid"),
-        ("state-leak", "inconsistent"),
     ],
 )
 def test_each_fault_has_its_verdict(judge: Judge, fault: str, verdict: str) -> None:
     assert verdict in verdicts(judge(fault))
 
 
+@pytest.mark.requirement("CNF-54")
+def test_a_failure_that_no_fresh_process_gives_is_inconsistent(judge: Judge) -> None:
+    assert "inconsistent" in verdicts(judge("state-leak"))
+
+
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-01")
 def test_a_hang_is_a_timeout_and_is_shrunk_through_restarts(judge: Judge) -> None:
     failure = judge("hang", "field.add/exact", 0.5)["field.add/exact"].failure
@@ -117,6 +123,7 @@ def _replay(path: Path, fault: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -158,6 +165,7 @@ def drawn_cases() -> list[str]:
     return seen
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_cases_whatever_else_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = drawn_cases()
     path = tmp_path / "constants_of_somebody_else.py"

@@ -273,7 +273,8 @@ def _drawing(explicit: Adapter, name: str) -> Callable[..., dict[str, Any]]:
     return call
 
 
-@pytest.mark.parametrize("grade", one_in(2, ["seeded", "none"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("grade", ["seeded", "none"])
 def test_a_user_that_draws_by_itself_passes_by_relation(grade: str) -> None:
     pattern, cases = ("lightsecagg*.user", 3) if QUICK else (None, 12)
     settings = Settings(cases=cases, seed=5, pattern=pattern)

@@ -444,6 +444,7 @@ def test_a_user_that_draws_by_itself_and_is_wrong_is_not_called_inconsistent() -
     assert outcome.by_relation
 
 
+@pytest.mark.slow
 def test_the_checks_of_secagg_pass_on_the_reference() -> None:
     _, outcomes = run(DirectConnection(reference.build().answer), Settings(cases=1 if QUICK else 3, pattern="SAG-"))
     assert len(outcomes) > 30

@@ -127,6 +127,7 @@ RELATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grade", ["none", "seeded"])
 @pytest.mark.parametrize("ranges", [{}, {"t": {"min": 4, "max": 5}, "n": {"values": [6, 30]}}], ids=["all", "narrow"])
 def test_an_implementation_with_another_field_passes_by_relation(grade: str, ranges: dict[str, Any]) -> None:
@@ -205,6 +206,7 @@ def test_relations_find_bugs_in_another_field(bug: type[Sharing], check: str) ->
     assert outcome.verdict in ("wrong_value", "accepted_invalid", "wrong_reason"), outcome
 
 
+@pytest.mark.slow
 def test_the_reference_that_draws_by_itself_passes_by_relation() -> None:
     made = reference.build()
     explicit = made._handlers["shamir.share"]
@@ -219,6 +221,7 @@ def test_the_reference_that_draws_by_itself_passes_by_relation() -> None:
     assert {"shamir.share/hides", "shamir/one-fewer", "shamir.reconstruct/exact"} <= {o.check.id for o in outcomes}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ADP-06")
 @settings(
     max_examples=3 if QUICK else 8, phases=(Phase.generate,), deadline=None, suppress_health_check=list(HealthCheck)

@@ -40,6 +40,7 @@ def generated() -> list[Book]:
 # --------------------------------------------------------------------------------------------------------- files
 
 
+@pytest.mark.slow
 def test_the_files_are_those_that_the_generator_writes(tmp_path: Path) -> None:
     shutil.copytree(store.folder(), tmp_path / "vectors")
     for book in generated():
@@ -70,6 +71,7 @@ def test_no_id_disappears_or_changes_its_meaning() -> None:
     assert set(index) >= set(VECTORS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("index", "said"),
     [
@@ -285,6 +287,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, said.out, said.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["reference", "node"])
 def test_independent_implementations_pass_every_vector(target: str, capsys: pytest.CaptureFixture[str]) -> None:
     if target == "node" and shutil.which("node") is None:
@@ -294,6 +297,7 @@ def test_independent_implementations_pass_every_vector(target: str, capsys: pyte
     assert f"{len(VECTORS)} vectors: {len(VECTORS)} passed, 0 failed, 0 not declared" in out
 
 
+@pytest.mark.slow
 def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys)
     assert code == 0
@@ -301,6 +305,7 @@ def test_the_files_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{len(VECTORS)} vectors for" in out
 
 
+@pytest.mark.slow
 def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     with planted("small-set-accepted"):
         wrong = {id: ask(VECTORS[id].operation, VECTORS[id].params) for id in ("aggregate-small-set",)}
@@ -318,6 +323,7 @@ def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str],
         assert said in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "verdict"), [("crash", "crash"), ("hang", "timeout"), ("wrong-value", "wrong_value")]
 )
@@ -340,6 +346,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_what_an_adapter_says_is_printed_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "-k", "field-add-7", "--", sys.executable, "-c", HOSTILE)
     assert code == 1
@@ -437,6 +444,7 @@ def test_a_file_that_is_absent_or_no_json_is_one_line(
     assert len(err.strip().splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_another_file_is_used(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(body()), encoding="utf-8")

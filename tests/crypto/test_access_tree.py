@@ -133,6 +133,7 @@ def test_the_bytes_are_those_of_the_text() -> None:
     assert read(EXAMPLE_BYTES) == EXAMPLE
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ABE-05")
 @given(drawn_trees)
 def test_a_tree_is_read_as_it_was_written(tree: Tree) -> None:

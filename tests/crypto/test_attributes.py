@@ -176,6 +176,7 @@ def test_one_set_of_numbers_for_two_plaintexts_shows_their_difference() -> None:
 WIDE = any_of(all_of(b"A", b"B"), b"C")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ABE-17")
 def test_no_altered_byte_of_a_ciphertext_opens() -> None:
     ciphertext, holder = sealed(WIDE), key([b"C", b"B"])

@@ -94,6 +94,7 @@ def header() -> bytes:
     return tree_bytes(TREE) + one(multiply(G1, BETA * SECRET % R)) + b"".join(parts)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("ABE-12", "ABE-13", "ABE-06")
 def test_a_ciphertext_is_that_of_the_text() -> None:
     public, _ = setup(alpha=ALPHA, beta=BETA)
@@ -113,6 +114,7 @@ def sha256(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
+@pytest.mark.slow
 def test_the_pairing_is_the_reduced_one_to_the_power_minus_three() -> None:
     left, right = pairing.base_1().power(6), pairing.base_2().power(7)
     element = reduced_pairing(multiply(G2, 7), multiply(G1, 6)) ** (R - 3)

@@ -14,6 +14,8 @@ from secagg_spec.experiments.costs import attribute_ring, buffered_parameters, p
 from secagg_spec.experiments.experiment import Context, Result
 from secagg_spec.experiments.one_user import UserOfBASecAgg, user_of_basa
 
+pytestmark = pytest.mark.slow
+
 [FIGURE] = EXPERIMENTS
 TINY = FIGURE.presets["tiny"]
 

@@ -17,6 +17,8 @@ from secagg_spec.experiments.aggregates import weighted_mean
 from secagg_spec.experiments.basecagg_fig2 import FIELD, Wrapping, wrapped_sum
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result
 
+pytestmark = pytest.mark.slow
+
 FIGURE_1, FIGURE_2 = basecagg_fig1.EXPERIMENTS[0], basecagg_fig2.EXPERIMENTS[0]
 
 

@@ -30,6 +30,8 @@ from secagg_spec.learning.problems import Points, build
 from secagg_spec.learning.streams import BATCHES, stream
 from secagg_spec.selection.batches import Parameters
 
+pytestmark = pytest.mark.slow
+
 THEOREMS = (basecagg_theorem1.THEOREM, heterosag_theorem2.THEOREM, multi_round_theorem2.THEOREM)
 
 

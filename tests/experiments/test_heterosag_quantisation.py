@@ -9,6 +9,8 @@ import pytest
 from secagg_spec.experiments import heterosag_quantisation as figures
 from secagg_spec.experiments.experiment import Context, Experiment, Result
 
+pytestmark = pytest.mark.slow
+
 MNIST = {"users": 25}
 D = 79_510
 

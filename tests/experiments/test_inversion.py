@@ -19,6 +19,8 @@ from secagg_spec.learning import digits  # noqa: E402
 from secagg_spec.protocols import secagg  # noqa: E402
 from secagg_spec.selection.batches import Parameters  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 SMALL = Settings(Parameters(6, 4, 2), rounds=16, shown=1, width=4, starts=1, steps=40)
 DENSE = replace(SMALL, net="dense", shown=2)
 

@@ -14,6 +14,8 @@ from secagg_spec.experiments import multi_round_accuracy, runs, selection
 from secagg_spec.experiments.experiment import Context, Data, Result
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 
+pytestmark = pytest.mark.slow
+
 (EXPERIMENT,) = multi_round_accuracy.EXPERIMENTS
 TINY = EXPERIMENT.presets["tiny"]
 

@@ -20,6 +20,8 @@ from secagg_spec.learning import digits, files
 from secagg_spec.selection.batches import Parameters
 from tests.learning.test_datasets import contents, put
 
+pytestmark = pytest.mark.slow
+
 (EXPERIMENT,) = multi_round_inversion.EXPERIMENTS
 TINY = EXPERIMENT.presets["tiny"]
 

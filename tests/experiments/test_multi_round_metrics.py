@@ -14,6 +14,8 @@ from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 from secagg_spec.selection import metrics
 from secagg_spec.selection.batches import Parameters
 
+pytestmark = pytest.mark.slow
+
 NAMED = {one.name: one for one in multi_round_metrics.EXPERIMENTS}
 
 

@@ -46,6 +46,7 @@ def test_a_rule_that_is_none_is_refused() -> None:
         Settings(rule="most")
 
 
+@pytest.mark.slow
 def test_the_least_frequencies_make_the_gap_smaller() -> None:
     """In this run; that they make it least in the long run is UNI-LEAST."""
     gaps = {rule: selection.run(Settings(24, 12, (4,), 400, rule=rule))[-1].gaps[-1] for rule in ("fair", "least")}

@@ -63,6 +63,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Swept:
     return swept(tmp_path_factory.mktemp("expected"))[0]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-26")
 def test_two_processes_give_what_one_gives(tmp_path: Path, expected: Swept) -> None:
     assert swept(tmp_path, jobs=2)[0].results == expected.results
@@ -74,6 +75,7 @@ def test_the_order_of_cells_makes_no_difference(tmp_path: Path, expected: Swept)
     assert found.results == expected.results[::-1]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-26")
 def test_a_cluster_gives_what_one_process_gives(tmp_path: Path, expected: Swept) -> None:
     from distributed import LocalCluster
@@ -225,6 +227,7 @@ def test_a_scheduler_that_is_lost_is_an_error_of_the_cells_that_are_left(
     assert [one.error.partition(" (")[0] for one in found.failures] == ["TimeoutError: connection lost"] * 6
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "_CONNECT_SECONDS", 1)
     for address in ("tcp://127.0.0.1:1", "nonsense://1", "127.0.0.1"):

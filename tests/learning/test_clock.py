@@ -53,6 +53,7 @@ def test_a_round_lasts_as_long_as_its_slowest_user_and_the_protocol(
     assert all(step.staleness(number) == (0,) * K for number, step in enumerate(steps))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-17")
 @pytest.mark.parametrize("K", [1, 10, 32])
 def test_the_mean_of_a_round_is_the_fixed_time_and_beta_times_the_harmonic_number(K: int) -> None:
@@ -107,6 +108,7 @@ def test_users_side_by_side_come_and_go_as_by_hand(
         assert [update.model for update in step.updates] == [model for _, model in entries]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-18")
 def test_M_users_send_M_updates_in_the_time_that_one_takes() -> None:
     work, costs, plan, count = Work(0.75, 3.0), Costs(0.25, 1.0), Buffered(1000, 32, 10), 1500
@@ -185,6 +187,7 @@ def test_visits_are_one_at_a_time_in_the_order_of_arrival(
         assert step.time == pytest.approx(free)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-19")
 def test_the_server_is_busy_as_theory_says_for_two_users() -> None:
     """With two users, training of beta in the mean and visits of D, it is busy the share D / (D + p beta / 2).

@@ -73,6 +73,7 @@ def test_training_takes_the_steps_of_the_text(sgd: LocalSGD, sizes: list[int], e
     assert same(found, wanted, starts)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("EXP-07")
 @given(SETTINGS, SIZES, st.sampled_from(["vmap", "auto"]))
 @settings(max_examples=30)

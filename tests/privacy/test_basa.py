@@ -107,6 +107,7 @@ def test_six_positions() -> None:
                 assert all(exactly(epoch.view(coalition), epoch.allowed(coalition)) for epoch in epochs[: 2 - size])
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_drawn_epochs_tell_the_weighted_sum(data: st.DataObject) -> None:
     ring = data.draw(st.sampled_from([Ring(8), Ring(9), Ring(16), Ring(2**32), FIELD]))

@@ -58,6 +58,7 @@ def test_one_colluder_that_left_breaks_it_too(capsys: pytest.CaptureFixture[str]
     assert "closed epochs: the sum and no more in 1 of 1 cases\n" in out
 
 
+@pytest.mark.slow
 def test_all_of_the_paper_at_tiny(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--rule", "paper")
     assert code == 1

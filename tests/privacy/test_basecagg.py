@@ -72,6 +72,7 @@ def whole_audit() -> tuple[Case, ...]:
 # ------------------------------------------------------------------------------------------------ what is learned
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BSA-24", "BSA-27", "MDS-10")
 def test_at_tiny_up_to_T_users_learn_exactly_the_weighted_sum() -> None:
     buffers = [buffer(weights, users) for users in SETS for weights in SOME_WEIGHTS]
@@ -105,6 +106,7 @@ def test_answers_are_shares_times_weights_for_all_stamps_and_weights(users: User
     assert all(model.scales(TINY, chosen) for chosen in buffers)
 
 
+@pytest.mark.slow
 def test_T_plus_1_users_learn_more_exactly_where_two_honest_users_contribute() -> None:
     larger = [case for case in whole_audit() if len(case.coalition) == TINY.T + 1]
     assert len(larger) == 10 * 10 * 2
@@ -114,6 +116,7 @@ def test_T_plus_1_users_learn_more_exactly_where_two_honest_users_contribute() -
         assert case.verdict.dimension == case.excess + case.besides
 
 
+@pytest.mark.slow
 def test_in_a_full_column_larger_coalitions_learn_what_the_figure_says() -> None:
     full = [case for case in whole_audit() if case.elements == FULL and len(case.coalition) > TINY.T]
     over = {case: min(len(case.coalition) - TINY.T, TINY.U - TINY.T) for case in full}
@@ -121,6 +124,7 @@ def test_in_a_full_column_larger_coalitions_learn_what_the_figure_says() -> None
     assert all(case.verdict.dimension == case.excess + over[case] * case.besides for case in full)
 
 
+@pytest.mark.slow
 def test_a_column_that_ends_in_padding_holds_less() -> None:
     """Three users would learn two dimensions of each honest update, and there is one element to learn."""
     short = [case for case in whole_audit() if case.elements == SHORT and len(case.coalition) == 3]
@@ -194,6 +198,7 @@ def drawn_parameters(draw: st.DrawFn) -> Parameters:
     return parameters(q, N, U, T, K, c_g, d=draw(st.integers(1, 5)))
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_drawn_parameters_keep_T_users_out(data: st.DataObject) -> None:
     p = data.draw(drawn_parameters())
@@ -264,6 +269,7 @@ def test_the_range_check_changes_no_update() -> None:
 # ------------------------------------------------------------------------------- the sum of the paper's definition
 
 
+@pytest.mark.slow
 def test_the_papers_definition_does_not_hold_with_weights_that_differ() -> None:
     """Given the sum without weights, the weighted sum is news exactly when two honest users have two weights."""
     for elements in (FULL, SHORT):

@@ -39,6 +39,7 @@ def test_tiny_names_every_coalition_and_what_it_learns(capsys: pytest.CaptureFix
     assert "(2)" not in out
 
 
+@pytest.mark.slow
 def test_weights_that_users_accept_change_the_functionals_and_no_dimension(capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for weights in ("3,1,1", "3,2,3"):

@@ -40,6 +40,7 @@ def line_of(report: str, coalition: str) -> str:
     return line.strip()
 
 
+@pytest.mark.slow
 def test_tiny_names_every_coalition_and_what_it_learns(tiny: str) -> None:
     assert "coalitions: all 32" in tiny
     assert "surviving sets: all 16" in tiny
@@ -53,6 +54,7 @@ def test_tiny_names_every_coalition_and_what_it_learns(tiny: str) -> None:
     assert len([line for line in tiny.splitlines() if line.startswith(("  user", "  the server"))]) == 32
 
 
+@pytest.mark.slow
 def test_tiny_concludes(tiny: str) -> None:
     assert "up to T = 1: exactly the sum over the survivors and the coalition's own data\n" in tiny
     assert "smallest coalition that learns more: users 0, 1 (T + 1 = 2 users)" in tiny
@@ -71,6 +73,7 @@ def test_with_the_point_0_the_user_whose_share_is_in_clear_is_named(capsys: pyte
     assert line_of(out, "user 0").endswith("x_1[0]; x_2[0]; x_3[0]")
 
 
+@pytest.mark.slow
 def test_one_coalition_only(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--coalition", "3, 0")
     assert code == 0

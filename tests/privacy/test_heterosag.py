@@ -121,6 +121,7 @@ def test_every_case_of_a_kind_is_one_of_each_class() -> None:
     assert classes == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-14", "HSA-19")
 @pytest.mark.parametrize("parameters", [TINY, FOUR, replace(FOUR, matrix="cyclic")])
 def test_each_kind_tells_its_sum_and_nothing_more(parameters: Parameters) -> None:
@@ -291,6 +292,7 @@ def test_a_combination_is_about_the_fewest_users_there_are(drawn: list[set[int]]
     assert {u for u, t in left.items() if t} == set(found.users)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-27")
 @given(st.lists(st.sets(st.integers(0, 11), min_size=3), min_size=2, max_size=3))
 def test_whatever_is_answered_isolates_nobody(drawn: list[set[int]]) -> None:

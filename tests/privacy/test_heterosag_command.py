@@ -14,6 +14,7 @@ from tests.privacy.test_command import line_of, privacy
 call = partial(privacy, "heterosag")
 
 
+@pytest.mark.slow
 def test_tiny_decides_each_kind_of_cell(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys)
     assert code == 0
@@ -54,6 +55,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert "in any of the 20 subgroups: 0.00896" in out
 
 
+@pytest.mark.slow
 def test_without_the_rule_one_survivor_shows_a_segment(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--rule", "none")
     assert code == 1
@@ -82,6 +84,7 @@ def test_a_situation_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert line_of(out, "user 8").endswith("  nothing, of all 6 cells")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("HSA-14")
 def test_one_stream_for_all_segments(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--rule", "one-stream")
@@ -127,6 +130,7 @@ def test_companions_that_are_too_few_without_a_combination(
     assert "  no combination of these sums is about fewer than T + 2 users; inputs of few levels" in out
 
 
+@pytest.mark.slow
 def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: the self mask is forgotten."""
 

@@ -50,6 +50,7 @@ def whole_audit(p: Parameters) -> tuple[Case, ...]:
 # ------------------------------------------------------------------------------------------------ what is learned
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MDS-10")
 def test_at_tiny_up_to_T_users_learn_exactly_the_sum() -> None:
     cases = [case for case in whole_audit(TINY) if len(case.coalition) <= TINY.T]
@@ -65,6 +66,7 @@ def test_up_to_T_users_learn_exactly_the_sum(q: int, N: int, U: int, T: int) -> 
     assert all(case.verdict.private and case.verdict.withheld == 1 for case in cases)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [TINY, *(parameters(*numbers) for numbers in CLAIMED)], ids=repr)
 def test_in_a_full_column_larger_coalitions_learn_what_the_figure_says(p: Parameters) -> None:
     full = [case for case in whole_audit(p) if len(case.elements) == p.U - p.T]
@@ -74,6 +76,7 @@ def test_in_a_full_column_larger_coalitions_learn_what_the_figure_says(p: Parame
     assert all(case.verdict.dimension == case.excess + over[case] * case.late(p.N) for case in larger)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [TINY, *(parameters(*numbers) for numbers in CLAIMED)], ids=repr)
 def test_one_user_more_than_T_learns_more_where_two_honest_users_contribute(p: Parameters) -> None:
     full = [case for case in whole_audit(p) if len(case.elements) == p.U - p.T and len(case.coalition) == p.T + 1]
@@ -206,6 +209,7 @@ def test_over_F_5_all_values_of_all_users_are_counted(coalition: Users) -> None:
     assert isclose(counted, 0.0, abs_tol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MDS-10")
 @pytest.mark.parametrize("fixed", [0, 3])
 @pytest.mark.parametrize(
@@ -274,6 +278,7 @@ def messages(transcript: Any) -> tuple[dict[int, Any], dict[int, Any], dict[int,
     return uploads, shares, answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("N", "U", "T", "d"), [(4, 3, 1, 3), (4, 3, 1, 4), (4, 3, 1, 1), (5, 4, 2, 5), (6, 5, 1, 5)])
 def test_columns_one_at_a_time_say_what_the_whole_round_says(N: int, U: int, T: int, d: int) -> None:
     p = parameters(7, N, U, T, d)
@@ -469,6 +474,7 @@ def multiples(name: str) -> set[str]:
     return {f"{factor}*{name}" for factor in range(2, 7)}
 
 
+@pytest.mark.slow
 def test_a_set_that_users_accept_but_is_too_small_to_recover_tells_T_users_nothing_more() -> None:
     """A lying server may announce any one set of T + 2 users; what it learns lies in the sum over that set."""
     sets = list(model.every_surviving_set(SIX, SIX.T + 2))

@@ -54,6 +54,7 @@ def test_the_attack_on_the_semi_honest_profile_gets_nothing_from_the_active_one(
     assert verdict.private
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LSA-19", "LSA-26", "LSA-22", "LSA-28")
 @pytest.mark.parametrize("p", [TINY, SIX], ids=["tiny", "six"])
 def test_no_lie_gets_shares_for_two_sets(p: Parameters) -> None:
@@ -66,6 +67,7 @@ def test_no_lie_gets_shares_for_two_sets(p: Parameters) -> None:
     assert single > 0
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LSA-26")
 def test_where_the_semi_honest_profile_leaks_at_tiny_the_active_one_does_not() -> None:
     """One colluder and two sets: each of the 14 ways to tell both leaks, and in the active profile none does."""

@@ -200,6 +200,7 @@ def test_users_are_certified_beside_others_who_stay_hidden(extra: int) -> None:
     assert not any(weighed(log[:-1], found.witness))
 
 
+@pytest.mark.slow
 def test_a_claim_that_holds_modulo_the_prime_alone_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 7 for a prime, users of a component that is not whole seem recoverable, and are not."""
     monkeypatch.setattr(multiround, "_small", lambda *_: None)

@@ -56,12 +56,14 @@ def whole_audit(p: Parameters) -> tuple[Case, ...]:
 # ------------------------------------------------------------------------------------------------ what is learned
 
 
+@pytest.mark.slow
 def test_at_tiny_up_to_T_users_learn_exactly_the_sum() -> None:
     cases = [case for case in whole_audit(TINY) if len(case.coalition) <= TINY.T]
     assert len(cases) == 6 * (16 + 5 * 5 + 10)
     assert all(case.verdict.private and case.verdict.withheld == 1 and case.exact for case in cases)
 
 
+@pytest.mark.slow
 def test_at_tiny_the_bound_is_t_and_not_T_plus_1() -> None:
     """Fewer than t users learn nothing more; t users learn each honest input, however it came."""
     for case in whole_audit(TINY):
@@ -95,6 +97,7 @@ def check(case: Case, graph: Graph, t: int) -> None:
     assert case.verdict.private or bare
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", SPARSE, ids=repr)
 def test_on_small_sparse_graphs_the_sums_over_components_are_learned(p: Parameters) -> None:
     cases = whole_audit(p)
@@ -130,6 +133,7 @@ def drawn_rounds(draw: st.DrawFn) -> tuple[Parameters, Graph, Users, Users, User
     return p, graph, tuple(sorted(draw(st.sets(st.sampled_from(range(N)))))), sharers, survivors
 
 
+@pytest.mark.slow
 @given(drawn_rounds())
 def test_drawn_orders_and_dropouts(drawn: tuple[Parameters, Graph, Users, Users, Users]) -> None:
     p, graph, coalition, sharers, survivors = drawn
@@ -222,6 +226,7 @@ def excess_by_counting(graph: Graph, R: int, coalition: Users, survivors: Users)
     return conditional_information(codes(R, secrets), codes(R, [*seen, *own]), codes(R, allowed))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("N", "k", "R", "t"), [(3, 2, 4, 2), (4, 2, 2, 2), (4, 2, 2, 3), (4, 3, 2, 3)])
 def test_all_values_of_all_users_are_counted(N: int, k: int, R: int, t: int) -> None:
     """With fewer than t colluding neighbours, what is counted is what the program says: nothing beyond."""
@@ -246,6 +251,7 @@ SHELL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("p", "order", "gone"), SHELL)
 def test_the_forms_are_the_messages_of_a_round(p: Parameters, order: Users | None, gone: Users) -> None:
     """Shell and core: with the same inputs and seeds, the messages have the values of their forms."""

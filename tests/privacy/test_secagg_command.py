@@ -16,6 +16,7 @@ from tests.privacy.test_command import line_of, privacy
 call = partial(privacy, "secagg")
 
 
+@pytest.mark.slow
 def test_tiny_names_every_coalition_and_what_it_learns(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys)
     assert code == 0

@@ -52,6 +52,7 @@ def test_over_a_field_ranks_give_the_exact_information(system: System) -> None:
     compare_with_enumeration(decide(PrimeField(R), A, B, allowed), system)
 
 
+@pytest.mark.slow
 @given(systems((2, 3, 4, 6)))
 def test_over_a_ring_howell_gives_the_exact_information(system: System) -> None:
     R, A, B, allowed = system

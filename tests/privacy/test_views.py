@@ -167,6 +167,7 @@ def total(view: View, name: str, users: range) -> Forms:
     return adding(view.space.ring, *parts, space=view.space)
 
 
+@pytest.mark.slow
 @RINGS
 def test_pairwise_masks_on_the_complete_graph_leave_the_sum(ring: Ring) -> None:
     edges = list(combinations(range(4), 2))

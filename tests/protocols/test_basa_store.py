@@ -58,6 +58,7 @@ class Mortal(Scene):
         return event
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BAA-44")
 @pytest.mark.parametrize("parameters", PROFILES)
 def test_parties_that_die_between_all_steps_go_on_as_if_they_had_not(parameters: Parameters) -> None:

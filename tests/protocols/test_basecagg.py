@@ -931,6 +931,7 @@ def test_users_that_round_for_themselves_never_recover(seed: int, data: st.DataO
 FATES = ("stays", "unanswered", "unheld", "unsent")
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BSA-34", "BSA-29", "BSA-30")
 def test_every_schedule_of_one_buffer_at_tiny_succeeds_exactly_when_enough_are_left() -> None:
     started, successes = Scene(TINY), 0
@@ -1040,6 +1041,7 @@ def test_schedules_give_the_weighted_sum_of_every_buffer(p: Parameters, sealed: 
         assert integers_of(buffer.sum) == [sum(column) % p.q for column in zip(*columns, strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BSA-35")
 @given(sessions(), st.data())
 def test_a_server_that_is_killed_and_restored_at_every_step_goes_on(p: Parameters, data: st.DataObject) -> None:

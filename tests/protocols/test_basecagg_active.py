@@ -461,6 +461,7 @@ def test_a_server_that_tells_the_truth_is_answered() -> None:
     assert server.released == {(user, 0) for user in USERS[1:]}
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("BSA-37", "BSA-39")
 @pytest.mark.parametrize(("first", "second"), [(0, 1), (0, 2), (2, 3), (0, 5), (2, 6)])
 def test_no_split_of_the_users_gives_two_answered_buffers(first: int, second: int) -> None:

@@ -191,6 +191,7 @@ def squared_error(p: Parameters, x: Any, draw: float) -> float:
     return error / p.N**2
 
 
+@pytest.mark.slow
 @given(sessions(), st.integers(0, 2**32 - 1))
 def test_the_error_bound_is_attained_at_midpoints_and_holds_elsewhere(p: Parameters, seed: int) -> None:
     bound, at = float(heterosag_costs.error_bound(p)), np.empty((p.N, p.d))

@@ -144,6 +144,7 @@ def test_a_round_gives_the_plain_sum_over_the_surviving_set(case: Round, data: s
             run(case, schedule)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LSA-07", "LSA-13", "LSA-14", "LSA-17")
 def test_every_schedule_at_tiny_succeeds_exactly_when_enough_are_left() -> None:
     case, successes = fixed_round(TINY), 0

@@ -46,7 +46,7 @@ from secagg_spec.protocols.lightsecagg_active import (
 )
 from secagg_spec.protocols.shape import SERVER, Network, Role, RoundResult, run_synchronous, sizes
 from tests.protocols.test_lightsecagg import cost_table, evaluated, party_of, plain_sum
-from tests.quick import one_in, some
+from tests.quick import some
 from tests.strategies import Round, fewer, fixed_round, integers_of, rounds, sessions, snapshot
 from tests.test_text import FIELD_TYPES, code, own_fields, page, rows
 
@@ -190,6 +190,7 @@ def succeeds(p: Parameters, schedule: Sequence[str]) -> bool:
     return surviving >= max(p.U, p.T + 2) and confirming >= p.W and schedule.count("stays") >= p.U
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("LSA-30", "LSA-23", "LSA-13", "LSA-17")
 def test_every_schedule_at_tiny_succeeds_exactly_when_the_text_says_so() -> None:
     case, successes = fixed_round(TINY), 0
@@ -791,7 +792,8 @@ PLANTED: dict[str, Callable[[], None]] = {
 """The property that finds a bug, without the kit."""
 
 
-@pytest.mark.parametrize("name", one_in(3, PLANTED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANTED)
 def test_the_property_that_belongs_to_a_mutant_finds_it(name: str) -> None:
     test = PLANTED[name]
     assert mutants.load()[name].clause in {argument for mark in marks(test) for argument in mark.args}

@@ -737,6 +737,7 @@ def strong_privacy(log: Sequence[frozenset[int]]) -> int | None:
 SMALL = batches.Parameters(20, 8, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-18", "MRA-21", "MRA-22", "MRA-23", "MRA-03", "MRA-04")
 @pytest.mark.parametrize("strategy", ["uniform", "fair", "least", "partition"])
 @pytest.mark.parametrize("base", BOTH, ids=NAMES)
@@ -762,6 +763,7 @@ def test_sessions_of_any_numbers(p: Parameters, seed: int, strategy: str, data: 
     assert strong_privacy(log) in (None, *range(p.selection.T, p.selection.N + 1))
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("MRA-17", "MRA-21")
 @pytest.mark.parametrize("c", [1, 2])
 def test_colluders_in_a_batch_leave_the_others_together(c: int) -> None:

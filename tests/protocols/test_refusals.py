@@ -93,6 +93,7 @@ from tests.protocols import (
     test_secagg,
     test_secagg_active,
 )
+from tests.quick import one_in
 from tests.strategies import fewer, fixed_round, snapshot, vector
 
 TINY = PRESETS["tiny"]
@@ -1027,7 +1028,7 @@ def judge(error: Exception, call: Call) -> None:
 
 
 @pytest.mark.requirement("ERR-02", "MOD-06", "MOD-07")
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", one_in(4, CALLS))
 @given(data=st.data())
 def test_only_errors_of_the_library_come_out(name: str, data: st.DataObject) -> None:
     chosen = sorted(data.draw(some_arguments(name)))
@@ -1036,7 +1037,7 @@ def test_only_errors_of_the_library_come_out(name: str, data: st.DataObject) -> 
 
 @pytest.mark.requirement("ERR-01")
 @fewer(3)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", one_in(4, CALLS))
 @given(data=st.data())
 def test_refused_calls_leave_their_arguments_alone(name: str, data: st.DataObject) -> None:
     call = called(name)
@@ -1055,7 +1056,7 @@ def sweep(call: Call) -> Iterator[tuple[str, Any]]:
 
 
 @pytest.mark.requirement("ERR-02")
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", one_in(2, CALLS))
 def test_every_argument_with_every_nonsense(name: str) -> None:
     for argument, value in sweep(CALLS[name]):
         refuse_or_return(CALLS[name], {argument: value})

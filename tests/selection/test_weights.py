@@ -183,6 +183,7 @@ def test_a_light_word_that_is_hidden_is_not_passed_over(size: int, rounds: int) 
     assert found.high >= found.low
 
 
+@pytest.mark.slow
 def test_bounds_of_rounds_never_increase() -> None:
     log = np.concatenate([np.zeros((2, 40), dtype=bool), drawn(3, 50, 40, 8)])
     found = least_weights(log, effort=20_000)

@@ -68,6 +68,7 @@ def test_each_step_of_a_protocol_stands_on_its_page(name: str) -> None:
     assert set(steps(tables)) <= shown
 
 
+@pytest.mark.slow
 def test_each_excerpt_is_the_code_of_the_reference(written: Path) -> None:
     for name, places in excerpts.places().items():
         page = re.sub(r"^ +", "", page_of(written, name), flags=re.MULTILINE)
@@ -117,6 +118,7 @@ def test_a_place_that_the_text_does_not_have_once_stops_the_build(start: str, fo
         small().only(start)
 
 
+@pytest.mark.slow
 def test_a_place_that_is_gone_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copies.write_copies(tmp_path)
     places = MappingProxyType({"lightsecagg.md": {"9. **no such step**": ["protocols.lightsecagg:user_share"]}})
@@ -128,6 +130,7 @@ def test_a_place_that_is_gone_stops_the_build(tmp_path: Path, monkeypatch: pytes
 # -------------------------------------------------------------------------------------------------- where it goes
 
 
+@pytest.mark.slow
 def test_additions_stand_behind_their_place_and_change_nothing_else(written: Path) -> None:
     """Every line of the text is there, in its order, and nothing between two lines of a paragraph or table."""
     for name in PAGES:
@@ -149,6 +152,7 @@ def test_a_list_whose_numbers_jump_begins_anew() -> None:
     assert "<!-- -->\n\n5. five" in text.joined()
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_messages_stands_on_each_page_of_a_protocol(written: Path) -> None:
     for name in (*MODULES, "multi-round.md"):
         assert page_of(written, name).count('<figure class="flow">') == (2 if name == "secagg.md" else 1)
@@ -310,7 +314,7 @@ def test_batches_are_compared_with_users_drawn_one_by_one_by_rounds_of_each() ->
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1280, "light"), (1280, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_opened_blocks_do_not_widen_a_page(address: str, window: Browser, width: int, scheme: str) -> None:
     for name in (*MODULES, "multi-round.md"):
         window.show(width, 900, scheme)

@@ -70,6 +70,18 @@ CODES: Mapping[str, int] = MappingProxyType(
 """The exit codes that are not 0, by how a command begins."""
 
 
+LONG = {
+    *("check", "conform", "diff", "fuzz", "privacy", "reconstruct", "replay", "reproduce", "round", "selection"),
+    *("vectors", "--verify"),
+}
+"""What commands that are left out of ``make quick`` say."""
+COMMANDS = [
+    pytest.param(one, id=f"{one.page}:{one.line}", marks=[pytest.mark.slow] if LONG & {*one.words} else [])
+    for one in ALL
+    if one.words[0] == "secagg-spec"
+]
+
+
 QUIET = """import json, sys
 for line in sys.stdin.readlines():
     print(json.dumps({"id": json.loads(line)["id"], "result": {}}))
@@ -141,9 +153,7 @@ def test_every_make_target_on_a_page_is_there(command: Shown) -> None:
     assert re.search(rf"^{re.escape(command.words[1])}:.*## ", makefile, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "command", [one for one in ALL if one.words[0] == "secagg-spec"], ids=lambda one: f"{one.page}:{one.line}"
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_on_a_page_runs_and_prints_what_is_shown(
     command: Shown, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def test_masks_of_heterosag_are_those_of_its_cost_formulas() -> None:
     assert work("heterosag", COMMON, "mask_elements") == (users, server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ENTRANTS)
 def test_as_many_as_the_page_says_may_go_and_not_one_more(key: str) -> None:
     entrant = ENTRANTS[key]
@@ -66,12 +67,14 @@ def test_as_many_as_the_page_says_may_go_and_not_one_more(key: str) -> None:
         assert comparison_runs.tolerated(entrant, phase, max(most - 1, 1)) == most
 
 
+@pytest.mark.slow
 def test_the_promise_is_kept_where_the_order_does_not_matter() -> None:
     for key, entrant in ENTRANTS.items():
         tolerated = comparison_runs.tolerated(entrant, entrant.uploads)
         assert (tolerated >= COMMON.D) == (key not in ("heterosag", "multi-round")), key
 
 
+@pytest.mark.slow
 def test_everybody_left_is_in_the_sum_but_for_batches_that_are_not_whole() -> None:
     for key, entrant in ENTRANTS.items():
         batch = COMMON.T + 2
@@ -79,11 +82,13 @@ def test_everybody_left_is_in_the_sum_but_for_batches_that_are_not_whole() -> No
         assert len(counted(entrant).played.contributors) == expected, key
 
 
+@pytest.mark.slow
 def test_only_whole_batches_keep_users_together() -> None:
     sizes = {key: comparison.together(entrant) for key, entrant in ENTRANTS.items()}
     assert sizes == {**dict.fromkeys(ENTRANTS, 1), "multi-round": COMMON.T + 2}
 
 
+@pytest.mark.slow
 def test_up_to_T_colluders_learn_nothing_and_the_verdicts_are_those_of_the_page() -> None:
     found = comparison.decided()
     assert found.keys() == {entrant.key for entrant in ENTRANTS.values() if not entrant.active} - {"multi-round"}
@@ -95,6 +100,7 @@ def test_up_to_T_colluders_learn_nothing_and_the_verdicts_are_those_of_the_page(
     assert [found[key].first for key in ("secagg", "lightsecagg", "basa")] == [3, 2, None]
 
 
+@pytest.mark.slow
 def test_a_phase_that_is_planted_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
     before = comparison.messages()
     entrant = ENTRANTS["secagg"]
@@ -115,6 +121,7 @@ def test_a_message_that_grows_is_on_the_page(monkeypatch: pytest.MonkeyPatch) ->
     assert after.sent[0] != before.sent[0]
 
 
+@pytest.mark.slow
 def test_every_cell_has_a_column_that_says_where_it_comes_from() -> None:
     text = comparison.page()
     assert len(text.encode()) < 500_000

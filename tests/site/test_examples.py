@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -14,6 +16,7 @@ def test_the_examples_on_the_errors_of_heterosag_run() -> None:
     assert (failed, tried) == (0, 16)
 
 
+@pytest.mark.slow
 def test_the_way_from_updates_to_a_model_runs() -> None:
     failed, tried = doctest.testfile(str(DOCS / "tutorials" / "from-updates-to-a-model.md"), module_relative=False)
     assert failed == 0

@@ -119,6 +119,7 @@ def test_the_summary_counts_the_claims(tmp_path: Path) -> None:
         assert counts == [*expected, len(mine)]
 
 
+@pytest.mark.slow
 def test_each_erratum_leads_to_the_clauses_and_to_what_explains_it(tmp_path: Path) -> None:
     page = Articles(written(errata.write_errata, tmp_path, common.ERRATA))
     explained = 0
@@ -177,6 +178,7 @@ def test_the_indices_show_each_item_with_its_claims_or_the_reason(tmp_path: Path
             assert item.claims or shown.endswith(escape(item.reason, quote=False))
 
 
+@pytest.mark.slow
 def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(tmp_path: Path) -> None:
     proofs.write_proofs(tmp_path)
     for name in ledger.proof_names():
@@ -201,6 +203,7 @@ def with_markup(claim: Claim) -> Claim:
     return replace(claim, **words, counterexample=data, numbers=data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "page"), [(claims.write_claims, common.CLAIMS), (errata.write_errata, common.ERRATA)]
 )

@@ -36,6 +36,7 @@ def reproduced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "reproduced"
 
 
+@pytest.mark.slow
 def test_statements_and_pictures_are_stored(script: Any, reproduced: Path, tmp_path: Path) -> None:
     assets = tmp_path / "docs" / "assets" / "experiments"
     assets.mkdir(parents=True)
@@ -54,6 +55,7 @@ def test_the_preset_is_in_the_name_unless_it_is_the_default(script: Any) -> None
     assert names == ["toy", "toy-paper"]
 
 
+@pytest.mark.slow
 def test_nothing_is_stored_when_a_verdict_does_not_follow(
     script: Any, reproduced: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

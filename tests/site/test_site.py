@@ -288,6 +288,7 @@ def test_a_missing_npm_is_one_line(tmp_path: Path) -> None:
     assert re.fullmatch(r"build_site: npm is missing: .*\n", done.stderr)
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_katex_is_refused(tmp_path: Path) -> None:
     done = run(sys.executable, "docs/build_site.py", "--katex-from", tmp_path, "--out", tmp_path / "out")
     assert done.returncode == 2

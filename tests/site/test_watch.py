@@ -85,6 +85,7 @@ def test_the_end_without_a_sum_has_words_of_its_own() -> None:
             assert "ended" in watch.texts()[protocol]["moments"][made.moments[-1].key]
 
 
+@pytest.mark.slow
 def test_the_page_has_every_step_of_one_run_of_each_protocol_as_text(written: Path) -> None:
     text = (written / watch.PAGE).read_text(encoding="utf-8")
     sections = dict(re.findall(r'<section class="watch-static" id="watch-([a-z-]+)">(.*?)</section>', text, re.DOTALL))
@@ -141,6 +142,7 @@ def plain(text: str) -> str:
     return text.replace("*", "·").replace("_", "").replace("-", MINUS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme", "runs"), [(390, "dark", RUNS), (1280, "light", [RUNS[0], RUNS[-1]])])
 def test_the_stepper_goes_to_the_end_of_every_run_by_keys(
     page: str, window: Browser, width: int, scheme: str, runs: list[tuple[str, str]]
@@ -162,6 +164,7 @@ def test_the_stepper_goes_to_the_end_of_every_run_by_keys(
         assert window.run(f"({CONTRAST})('#watch *')") == []
 
 
+@pytest.mark.slow
 def test_the_writing_in_pictures_is_large_enough_on_a_phone(page: str, window: Browser) -> None:
     window.show(390, 900, "dark")
     for protocol in PROTOCOLS:
@@ -169,6 +172,7 @@ def test_the_writing_in_pictures_is_large_enough_on_a_phone(page: str, window: B
         assert_written_large(window, "#watch svg", 1)
 
 
+@pytest.mark.slow
 def test_an_update_that_is_known_is_said_to_be(page: str, window: Browser) -> None:
     window.open(f"{page}#watch-multi-round.without.4")
     said = window.run("document.querySelector('#watch .watch-known').textContent")
@@ -184,6 +188,7 @@ def choose(window: Browser, at: int, value: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_stepper_is_used_by_buttons_and_selects_and_tells_what_changed(page: str, window: Browser) -> None:
     window.open(page)
     assert window.run("document.querySelectorAll('#watch button')[0].disabled") is True
@@ -200,6 +205,7 @@ def test_the_stepper_is_used_by_buttons_and_selects_and_tells_what_changed(page:
     assert window.run(SEEN)["gone"] == ["2"]
 
 
+@pytest.mark.slow
 def test_a_wrong_address_shows_the_first_run(page: str, window: Browser) -> None:
     for wrong in ("#watch-none.nobody.1", "#watch-secagg.none.99", "#other"):
         window.open(page + wrong)
@@ -207,6 +213,7 @@ def test_a_wrong_address_shows_the_first_run(page: str, window: Browser) -> None
     assert window.run(SEEN)["count"] == "Step 1 of 8"
 
 
+@pytest.mark.slow
 def test_without_a_script_the_text_is_there(page: str, window: Browser) -> None:
     window.scripts(False)
     window.open(page)

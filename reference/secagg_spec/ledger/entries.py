@@ -197,9 +197,11 @@ def _texts(value: object) -> Iterator[str]:
 
 def _dead(text: str, claims: Collection[str]) -> Iterator[str]:
     """Yield what a text names and is not there: claims, clauses, and files of the project."""
-    known = {*claims, *resources.clauses()}
     for name in _NAME.findall(text):
-        if name not in known and _meant(name, known):
+        if name in claims or name in resources.clauses():
+            continue
+        known = {*claims, *resources.clauses()}
+        if _meant(name, known):
             yield f"claim or clause {name}; {close_to(name, known)}"
     project = resources.root("spec").parent
     for name in _FILE.findall(text):

@@ -127,7 +127,7 @@ def _leak() -> str:
     "refusal: a failure is reported without a look at whether it comes again",
     f"{_RUNNER}:_confirm",
     _leak,
-    reach="tests/conformance/test_fakes.py::test_a_fake_has_the_verdict_of_the_table",
+    reach="tests/conformance/test_runner.py::test_a_failure_that_no_fresh_process_gives_is_inconsistent",
     kind="refusal",
     source="clause left out",
 )
