@@ -36,9 +36,10 @@ What the reference costs, always as a ratio: two pieces of work, mostly the same
 ways, are done in one run and take turns, and a figure is
 how many times as much the first costs as the second. Below 1 the first is the cheaper one.
 
-**What these figures are worth.** They are of one machine, which other programs used as well. A ratio of processor times
-depends on that far less than a time does, and carries over to other machines roughly; seconds stand in small print
-alone, and the elapsed times of the kit suffer most. Each ratio is the median of the turns, followed by the least and
+**What these figures are worth.** They are of one machine with two cores and little else to do. When the same machine was
+busy, two medians in five lay more than a tenth from these, and one in five more than a quarter, elapsed times of the kit
+most of all. So a ratio carries over to other machines roughly, and seconds do not: they stand in small print
+alone. Each ratio is the median of the turns, followed by the least and
 the greatest of them: where these lie far apart, trust it less. The small print has the median of each side by itself,
 so that their quotient may be another one. The picture below it shows the three on a logarithmic
 scale: a dot for the median, a bar from the least to the greatest, and a stroke where an aim is. Bits and masks are
