@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick check claims pages proofs docs docs-serve vectors targets reproduce power soak bench clean
+.PHONY: help setup demo test quick check claims pages proofs docs docs-serve vectors targets reproduce power soak bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -28,6 +28,8 @@ $(VENV)/test: pyproject.toml constraints.txt Makefile | $(BIN)/python
 $(VENV)/docs: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(PIP) -e '.[docs]'
 	@touch $@ $(VENV)/core
+
+setup: $(VENV)/core  ## install the command secagg-spec into .venv, and nothing else
 
 demo: $(VENV)/core  ## judge FedML 0.9.6 and Flower 1.41.0 beside the reference and the Node implementation
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --target fedml --target fedml-any \

@@ -191,6 +191,12 @@ def test_a_clause_is_one_sentence_with_a_normative_word(name: str) -> None:
     assert not re.search(r"[a-z)]\. [A-Z]", sentence)
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_capitals_of_bcp_14_stand_in_clauses_alone(path: Path) -> None:
+    text = re.sub(r"^- \[[A-Z]+-\d\d\] .*?(?=^- \[|^$|\Z)", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert re.findall(r"(?<!\*)\b(?:MUST|SHOULD|MAY)\b(?! NOT\*|\*)", text) == []
+
+
 def test_every_id_in_the_text_is_a_clause_once() -> None:
     defined = [
         name for path in PAGES for name in re.findall(r"^- \[([A-Z]+-\d+)\]", path.read_text(encoding="utf-8"), re.M)

@@ -379,12 +379,18 @@ def decided() -> Mapping[str, Verdicts]:
     pieces, least = max(map(len, few)), min(len(part) for found in few for part in found)
     return {
         "secagg": _verdicts(tiny, "one", _verdict_of_secagg(tiny)),
-        "secagg-plus": _verdicts(sparse, f"one, in up to {pieces} parts of {least} or more users", iter(parts)),
+        "secagg-plus": _verdicts(sparse, _in_parts(pieces, least), iter(parts)),
         "lightsecagg": _verdicts(coded, "one", _verdict_of_lightsecagg()),
         "basecagg": _verdicts(buffered, "one, weighted", _verdict_of_basecagg()),
         "basa": _verdicts(queued, "one, weighted", _verdict_of_basa()),
         "heterosag": _verdicts(cells, f"{len(cells.parts)}, each of a segment and a cell", _verdict_of_heterosag()),
     }
+
+
+def _in_parts(pieces: int, least: int) -> str:
+    """Say into what the sum of a sparse graph may fall."""
+    alone = ": the sum of a part of one user is that user's update" if least == 1 else ""
+    return f"one, in up to {pieces} parts of {least} or more users{alone}"
 
 
 def _sparse() -> secagg_protocol.Parameters:

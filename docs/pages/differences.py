@@ -135,7 +135,8 @@ def _meaning(name: str, meaning: Mapping[str, str]) -> Iterator[str]:
     symbol = _told()["symbols"].get(name, name)
     if meaning and symbol not in meaning:
         raise SiteError(f"no table of symbols says what the parameter {name} means")
-    yield from (meaning[symbol],) if meaning else ()
+    if meaning:
+        yield meaning[symbol] if symbol == name else f"`{symbol.strip('$')}`: {meaning[symbol]}"
 
 
 @functools.cache
@@ -226,4 +227,9 @@ def _cell(pieces: Sequence[str], others: Sequence[str], kind: str) -> str:
     """Return the pieces of one side; those that the other side does not have bear a sign."""
     if not pieces:
         return "\N{EN DASH}"
-    return "<br>".join(f"{'' if piece in others else SIGNS[kind] + ' '}{escape(piece)}" for piece in pieces)
+    return "<br>".join(f"{'' if piece in others else SIGNS[kind] + ' '}{_coded(piece)}" for piece in pieces)
+
+
+def _coded(text: str) -> str:
+    """Return a text with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))

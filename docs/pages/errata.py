@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 
 from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, claims_book, heading, names, relative, slug, write
-from docs.pages.markup import badge, evidence, fields, headline, heads, link, mentioned, paper_name, plain, table
+from docs.pages.markup import badge, codes, evidence, fields, headline, heads, link, mentioned, paper_name, plain, table
 from secagg_spec import ledger
 from secagg_spec.ledger import Claim, Ledger
 from secagg_spec.resources import PAGES
@@ -83,6 +83,7 @@ def erratum(claim: Claim) -> str:
         "claimed": f'{plain(claim.statement, ERRATA)} <span class="place">({plain(claim.place, ERRATA)})</span>',
         "holds if": plain(claim.condition, ERRATA),
         "fails for": table(claim.counterexample) if claim.counterexample else "",
+        "numbers": codes(claim.numbers),
         "repair": plain(claim.repair, ERRATA),
         "what changes": plain(claim.matters, ERRATA),
         "note": plain(claim.note, ERRATA),

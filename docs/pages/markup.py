@@ -89,7 +89,9 @@ def value(found: object) -> str:
 def _cell(found: object) -> str:
     if isinstance(found, dict):
         return table(found)
-    if isinstance(found, list) and found and all(isinstance(row, list) for row in found):
+    if found in ([], {}):
+        return "none"
+    if isinstance(found, list) and all(isinstance(row, list) for row in found):
         rows = ("".join(f"<td>{escape(value(one))}</td>" for one in row) for row in found)
         return f'<table class="data"><tbody>{"".join(f"<tr>{row}</tr>" for row in rows)}</tbody></table>'
     return escape(", ".join(map(value, found)) if isinstance(found, list) else value(found))

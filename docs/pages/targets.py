@@ -65,9 +65,16 @@ def in_words(known: Mapping[str, Mapping[str, Any]]) -> str:
     told = [f"in {kinds[one]} {words}" for one, (_, words) in KINDS.items() if kinds[one]]
     return (
         f"**How do real frameworks fare?** {_listed(_frameworks(known))} were asked in {len(known)} configurations. "
-        f"Every check that fits is passed by {_listed(_linked(clean)) or 'none of them'}. Of {len(checks)} checks "
+        f"{_passing(clean)} Of {len(checks)} checks "
         f"{kinds['']} pass; {_listed(told)}. {_sums(known)}"
     )
+
+
+def _passing(clean: Sequence[str]) -> str:
+    """Say which frameworks pass all that they were asked."""
+    if not clean:
+        return "None of them passes every check that fits."
+    return f"Every check that fits is passed by {_listed(_linked(clean))}."
 
 
 def _sums(known: Mapping[str, Mapping[str, Any]]) -> str:
