@@ -1,9 +1,9 @@
-"""The page of the command line: what each command says of itself."""
+"""The page of the command line: what each command says of itself, and each command below one."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
-import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,24 +22,31 @@ def write_command_line(out: Path) -> None:
         "# Command line\n",
         (
             f"What `secagg-spec` and each of its {len(cli.COMMANDS)} commands say when they are asked with `--help`. "
+            "Where a command has commands of its own, one for each protocol, what these say stands below it. "
             f"[How they are used beside each other]({guide})."
         ),
-        _section("secagg-spec", told()),
-        *(_section(f"secagg-spec {name}", told(name)) for name in cli.COMMANDS),
+        *sections(),
     ]
     write(out / COMMAND_LINE, "\n".join([*lines, ""]))
 
 
-def _section(title: str, text: str) -> str:
-    return f"\n## {title}\n\n```text\n{text.rstrip()}\n```"
+def sections() -> list[str]:
+    """Return the section of each parser, below that of the command that it belongs to."""
+    with _columns():
+        return [_section(depth, parser) for depth, parser in _reached(cli.parser())]
 
 
-def told(*command: str) -> str:
-    """Return the help of a command, or that of the whole program."""
-    said = io.StringIO()
-    with _columns(), contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
-        cli.parser(command or tuple(cli.COMMANDS)).parse_args([*command, "--help"])
-    return said.getvalue()
+def _section(depth: int, parser: argparse.ArgumentParser) -> str:
+    return f"\n{'#' * max(depth, 2)} {parser.prog}\n\n```text\n{parser.format_help().rstrip()}\n```"
+
+
+def _reached(parser: argparse.ArgumentParser, depth: int = 1) -> Iterator[tuple[int, argparse.ArgumentParser]]:
+    """Yield a parser and all below it, each with how deep it stands."""
+    yield depth, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _reached(below, depth + 1)
 
 
 @contextlib.contextmanager

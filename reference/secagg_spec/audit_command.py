@@ -47,7 +47,6 @@ def add_parser(commands: Any) -> None:
         description="Read who was in the sum of each round, and say exactly whose model can be worked out from the\n"
         "sums together if models do not change, after which round, by which combination, and how many stay together.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("log", type=Path, metavar="LOG", help="the log, a table or JSON")

@@ -17,15 +17,20 @@ from secagg_spec.ledger.papers import Index
 _WIDTH = 110
 _EPILOG = """verdicts:
   confirmed    it holds as it stands
-  conditional  it fails as it stands, and holds under a condition that the paper does not state
+  conditional  it fails as it stands, and holds under a condition that the
+               paper does not state
   refuted      it fails as it stands: there is a counterexample, and a repair
-  imprecise    what is written has no single meaning, or not the one that holds, which the repair gives
-  unconfirmed  experiments did not confirm all of it at the scale at which they were run
+  imprecise    what is written has no single meaning, or not the one that holds,
+               which the repair gives
+  unconfirmed  experiments did not confirm all of it at the scale at which they
+               were run
   open         not decided
 
 exit codes:
-  0  done; with --verify: every proof finds what the ledger says, where there is one; with --texts: no difference
-  1  a proof fails, or finds something else, or a text has other items than the index
+  0  done; with --verify: every proof finds what the ledger says, where there is
+     one; with --texts: no difference
+  1  a proof fails, or finds something else, or a text has other items than the
+     index
   2  wrong usage, or a ledger or proof that cannot be used"""
 
 
@@ -36,7 +41,6 @@ def add_parser(commands: Any) -> None:
         help="list what the papers claim, and run the proofs behind the verdicts",
         description="Without an ID, print a summary of the ledger; with one, that claim in full.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", nargs="?", metavar="ID", help="a claim, such as BAS-EQ6")
     parser.add_argument(

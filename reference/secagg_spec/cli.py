@@ -8,9 +8,11 @@ import io
 import os
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import groupby
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -67,11 +69,25 @@ class _Once(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+class _Help(argparse.HelpFormatter):
+    """Fills texts to the width of the terminal; lines that are indented, rows and examples, stand as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for prose, group in groupby(text.splitlines(), lambda line: bool(line[:1].strip())):
+            block = list(group)
+            lines += self._split_lines(" ".join(block), width) if prose else block
+        return "\n".join(f"{indent}{line}".rstrip() for line in lines)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, whose options are written out, and given once."""
+    """A parser whose errors are one line, whose options are written out, and given once, and whose help is filled."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{"allow_abbrev": False, **options})
+        super().__init__(*arguments, **{"allow_abbrev": False, "formatter_class": _Help, **options})
         for name in (None, "store"):
             self.register("action", name, _Once)
 

@@ -45,7 +45,6 @@ def add_parser(commands: Any) -> None:
         help="say what a clause, a check, a vector, a planted bug or a verdict is, and why it matters",
         description="Say what an id means, where it stands, what decides it, and which bugs break it.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", metavar="ID", help="what stands in a report, a table or the text")
     parser.set_defaults(run=main)

@@ -58,7 +58,6 @@ def add_parser(commands: Any) -> None:
         description="Play rounds of SecAgg among users that are selected at random, and among whole batches of users,\n"
         "and recover from the sums of all rounds what can be recovered.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--users", type=int, default=12, metavar="N", help="users (12)")

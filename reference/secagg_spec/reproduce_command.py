@@ -31,14 +31,16 @@ _EPILOG = """Each finished cell is kept at once in DIR/NAME/cells. A run that wa
 started again.
 
 verdicts, on the mean over seeds and its 95 % interval (spec/experiments.md, section 6):
-  confirmed                   the whole interval is on the side of the bound that the paper claims
+  confirmed                   the whole interval is on the side of the bound
+                              that the paper claims
   refuted                     none of it is
   not confirmed at this scale everything else, and too few seeds
 
 exit codes:
   0    done, whatever the verdicts are
   1    a cell ended with an error; the others are kept
-  2    wrong usage, data or a package that is missing, or a file that cannot be written
+  2    wrong usage, data or a package that is missing, or a file that cannot be
+       written
   130  interrupted; 143 terminated: what was finished is kept"""
 
 
@@ -50,7 +52,6 @@ def add_parser(commands: Any) -> None:
         description="Run experiments of the papers, and write their numbers and pictures. Statements with their\n"
         "bounds are said before anything is run.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all that have the preset")

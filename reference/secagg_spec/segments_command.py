@@ -37,7 +37,8 @@ known, over all sets that are neither empty nor all (spec/heterosag.md, section 
 
 exit codes:
   0  done
-  2  wrong usage, a number of groups that is not allowed, or a file that cannot be written"""
+  2  wrong usage, a number of groups that is not allowed, or a file that cannot
+     be written"""
 
 
 def add_parser(commands: Any) -> None:
@@ -48,7 +49,6 @@ def add_parser(commands: Any) -> None:
         description="Draw the segment selection matrices of HeteroSAg, decide exactly what each gives away, and what\n"
         "becomes of it when a whole group drops out.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--groups", metavar="G", help="how many groups (5, or as many as --subgroups names)")

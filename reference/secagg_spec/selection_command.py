@@ -41,7 +41,6 @@ def add_parser(commands: Any) -> None:
         description="Choose users round by round as Multi-RoundSecAgg does, and as its paper's other schemes do, and\n"
         "show what the server can tell from all the sums, how fair the choice is, and how many users take part.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--users", metavar="N", default="120", help="users on the roster (120)")

@@ -14,13 +14,16 @@ from secagg_spec.history import Changes, History, HistoryError, Text, Version
 
 _WIDTH = 100
 _EPILOG = """examples:
-  secagg-spec text                    the version, its digest as a report names it, and how much each version changed
-  secagg-spec text 0.1.0              which requirements a version added, changed, moved and withdrew
-  secagg-spec text --regenerate       write spec/history.toml again, in a checkout
+  secagg-spec text               the version, its digest as a report names it,
+                                 and how much each version changed
+  secagg-spec text 0.1.0         which requirements a version added, changed,
+                                 moved and withdrew
+  secagg-spec text --regenerate  write spec/history.toml again, in a checkout
 
 exit codes:
   0  done
-  2  wrong usage, or the history of the text cannot be used or would lose an id"""
+  2  wrong usage, or the history of the text cannot be used or would lose
+     an id"""
 
 
 def add_parser(commands: Any) -> None:
@@ -30,7 +33,6 @@ def add_parser(commands: Any) -> None:
         help="say which version of the text this is, and what each version changed",
         description="Say which version of the text this is, and what each version changed.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("version", nargs="?", metavar="VERSION", help="list the changes of one version")
     parser.add_argument("--regenerate", action="store_true", help="write spec/history.toml again, and end")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,18 @@ import pytest
 from docs.pages import command_line, common, formats
 
 from secagg_spec import cli
+
+
+def calls(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """What is given to reach a parser, and each one below it."""
+    yield parser.prog
+    for names in (action.choices for action in parser._actions if isinstance(action.choices, Mapping)):
+        for below in names.values():
+            yield from calls(below)
+
+
+CALLS = list(calls(cli.parser()))
+WIDTHS = ["80", command_line.WIDTH]
 
 
 @pytest.fixture(scope="module")
@@ -28,21 +41,57 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def section(page: str, title: str) -> str:
-    """The part of a page below a title."""
-    return page.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+    """The part of a page below a title, up to the next title."""
+    _, below = re.split(rf"^##+ {re.escape(title)}\n", page, flags=re.MULTILINE)
+    return re.split(r"^##+ ", below, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
-def test_each_command_stands_with_all_its_options(
-    name: str, helps: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", command_line.WIDTH)
+@pytest.fixture
+def said(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a call answers to ``--help`` in a terminal of some columns."""
+    call, columns = request.param
+    monkeypatch.setenv("COLUMNS", columns)
     with pytest.raises(SystemExit) as end:
-        cli.main([name, "--help"])
-    said = capsys.readouterr().out
+        cli.main([*call.split()[1:], "--help"])
     assert end.value.code == 0
+    return capsys.readouterr().out
+
+
+ON_THE_PAGE = [(call, command_line.WIDTH) for call in CALLS]
+IN_A_TERMINAL = [(call, columns) for call in CALLS for columns in WIDTHS]
+
+
+@pytest.mark.parametrize(("said", "call"), [*zip(ON_THE_PAGE, CALLS, strict=True)], indirect=["said"], ids=CALLS)
+def test_each_parser_stands_with_all_its_options(call: str, said: str, helps: str) -> None:
     assert "--help" in said
-    assert section(helps, f"secagg-spec {name}").strip() == f"```text\n{said.rstrip()}\n```"
+    assert section(helps, call).strip() == f"```text\n{said.rstrip()}\n```"
+
+
+def test_each_command_below_a_command_is_found() -> None:
+    assert {f"secagg-spec {name}" for name in cli.COMMANDS} < set(CALLS)
+    assert {"secagg-spec simulate secagg", "secagg-spec privacy heterosag"} <= set(CALLS)
+
+
+def test_each_command_below_a_command_stands_below_it(helps: str) -> None:
+    titles = re.findall(r"^(##+) (.+)$", helps, re.MULTILINE)
+    assert [title for _, title in titles] == CALLS
+    assert [len(marks) for marks, _ in titles] == [max(len(call.split()), 2) for call in CALLS]
+
+
+@pytest.mark.parametrize("said", IN_A_TERMINAL, indirect=True, ids=" ".join)
+def test_no_line_of_a_help_is_longer_than_the_terminal(said: str) -> None:
+    assert [line for line in said.splitlines() if len(line) > int(os.environ["COLUMNS"])] == []
+
+
+@pytest.mark.parametrize("said", IN_A_TERMINAL, indirect=True, ids=" ".join)
+def test_no_word_of_a_help_is_broken(said: str) -> None:
+    assert re.findall(r"^.*\w-$", said, re.MULTILINE) == []
+
+
+@pytest.mark.parametrize("said", [("secagg-spec audit-participation", "40")], indirect=True)
+def test_sentences_are_filled_and_rows_stand_as_they_are(said: str) -> None:
+    assert "\nThe log is a table of comma-separated\nvalues with one of the headers\n\n  round,users    " in said
+    assert "\n  round,segment,users    a cell of a segment of a round, of HeteroSAg\n" in said
 
 
 def test_all_commands_stand_in_the_help_of_the_program(helps: str) -> None:
@@ -52,11 +101,11 @@ def test_all_commands_stand_in_the_help_of_the_program(helps: str) -> None:
 
 @pytest.mark.parametrize("given", [None, "40"])
 def test_the_width_of_the_terminal_is_as_before(given: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = command_line.told("text")
+    before = command_line.sections()
     monkeypatch.delenv("COLUMNS", raising=False)
     if given is not None:
         monkeypatch.setenv("COLUMNS", given)
-    assert command_line.told("text") == before
+    assert command_line.sections() == before
     assert os.environ.get("COLUMNS") == given
 
 

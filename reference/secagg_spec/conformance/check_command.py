@@ -137,7 +137,6 @@ def add_parser(commands: Any) -> None:
         description="Start an adapter, try its handshake, honesty, framing and determinism, and say what is wrong.",
         usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     options.add_timeouts(parser, answer=5.0, start=20.0)
     parser.add_argument("adapter", nargs="+", help="the command that starts your adapter, after --")

@@ -47,7 +47,6 @@ def add_parser(commands: Any) -> None:
         description="Judge implementations against the text, through their adapters (spec/adapter.md).",
         usage=_USAGE,
         epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")

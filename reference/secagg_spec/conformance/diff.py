@@ -51,7 +51,6 @@ def add_parser(commands: Any) -> None:
         description="Compare two reports that secagg-spec conform --json wrote.",
         usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("old", type=Path, metavar="OLD.json", help="the older report")
     parser.add_argument("new", type=Path, metavar="NEW.json", help="the newer report")

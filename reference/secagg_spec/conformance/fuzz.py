@@ -33,7 +33,8 @@ exit codes:
   0  no check failed, or all that failed was expected
   1  a check failed
   2  wrong usage, or a file that cannot be used or written
-  3  the adapter could not be used, or a check could not be run, and none failed
+  3  the adapter could not be used, or a check could not be run, and none
+     failed
   4  nothing ran
   130, 143  interrupted, and none had failed"""
 _TIME = re.compile(r"(\d+(?:\.\d+)?)(s|m|h)?")
@@ -52,7 +53,6 @@ def add_parser(commands: Any) -> None:
         description="Run the checks round after round, each with more and other cases, until the time is over.",
         usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--target", metavar="NAME", help="a known implementation")
     parser.add_argument("--time", type=duration, metavar="T", help="how long: 90s, 10m, 2h (60s, without --rounds)")

@@ -26,7 +26,8 @@ _EPILOG = """It writes nothing over: where a file is there already, none is writ
 
 exit codes:
   0  done
-  2  wrong usage, a file that is there already, or a folder that cannot be written"""
+  2  wrong usage, a file that is there already, or a folder that cannot be
+     written"""
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,6 @@ def add_parser(commands: Any) -> None:
         description="Write the start of an adapter into a folder: the adapter to edit, its helper in one file,\n"
         f"a file of expectations, and a job for continuous integration, {JOB}.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--lang", required=True, metavar="LANG", help=f"one of {', '.join(languages())}")
     parser.add_argument(

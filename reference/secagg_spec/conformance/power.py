@@ -25,19 +25,24 @@ from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _USAGE = """secagg-spec power [-k PATTERN] [--json FILE]
        secagg-spec power [--json FILE] -- ./adapter [arguments]
-       secagg-spec power --search [-k PATTERN] [--fuzz N] [--seeds N] [-- ./adapter [arguments]]
+       secagg-spec power --search [-k PATTERN] [--fuzz N] [--seeds N]
+                         [-- ./adapter [arguments]]
        secagg-spec power --regenerate [--anew] [-k PATTERN]"""
 _EPILOG = """A planted bug is the reference with one known fault, or with two that hide each other.
+
 Without an adapter: how many of them vectors, drawn cases and tests find, and with -k what finds each of those.
+
 With one: how many of them a run with the operations, ranges, grades and policies that it declares could have caught,
 and what to declare to reach more. The number is a lower bound: a bug counts only when a vector or a stored case that
 finds it lies inside what is declared.
+
 --search looks for what finds each bug anew, which takes long: vectors that decide a clause of a bug, or have a flag
 that names it, first, and all others when none of them finds it; so do 20 cases of each check, and then all.
 
 exit codes:
   0  every bug is found; with an adapter: the answer is given
-  1  a bug is found by nothing, or the table has no row for it, or one of a bug that there is not
+  1  a bug is found by nothing, or the table has no row for it, or one of a bug
+     that there is not
   2  wrong usage, or a file that cannot be used or written
   3  the adapter could not be used"""
 _COLUMNS = (VECTORS, DRAWN, TEST, NOTHING)
@@ -55,7 +60,6 @@ def add_parser(commands: Any) -> None:
         description="Say which known bugs the kit finds, and which of them a run on your adapter could have caught.",
         usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only bugs whose name, clauses or kind hold this")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")

@@ -18,7 +18,8 @@ from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 SCHEMA_NAME = "secagg-spec-repro/"
 SCHEMA = f"{SCHEMA_NAME}1"
-_USAGE = "secagg-spec replay FILE [--timeout S] [--start-timeout S] -- ./adapter [arguments]"
+_USAGE = """secagg-spec replay FILE [--timeout S] [--start-timeout S]
+                          -- ./adapter [arguments]"""
 _EXIT_CODES = """prints FIXED, FAILED or ERROR; exit codes:
   0  FIXED: the case passes now
   1  FAILED: it fails
@@ -34,7 +35,6 @@ def add_parser(commands: Any) -> None:
         description="Ask an adapter about a stored failing case, and judge its answers.",
         usage=_USAGE,
         epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, help="the .jsonl file of the failure, or the .expected.json beside it")
     options.add_timeouts(parser)

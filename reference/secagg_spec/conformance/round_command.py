@@ -34,8 +34,10 @@ REFERENCE = "reference"
 PROTOCOLS = tuple(NUMBERS)
 """The protocols that have sessions."""
 SCHEMA = "secagg-spec-round/1"
-_USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …] --user IMPL [--user IMPL …]
-       secagg-spec round [options] --server -- ./a [arguments] --user -- ./b [arguments]"""
+_USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …]
+                         --user IMPL [--user IMPL …]
+       secagg-spec round [options] --server -- ./a [arguments]
+                         --user -- ./b [arguments]"""
 _EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In
 the second form a command line stands behind `--` as it is, and ends where the next `--server --` or `--user --`
 begins; options come before. Each server plays with each of the users, and with all of them in turn where there
@@ -63,7 +65,6 @@ def add_parser(commands: Any) -> None:
         description="Play rounds with drawn inputs and dropouts between implementations (spec/adapter.md, sessions).",
         usage=_USAGE,
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--server", action="append", default=[], metavar="IMPL", help="who plays the server")
     parser.add_argument("--user", action="append", default=[], metavar="IMPL", help="who plays the users")

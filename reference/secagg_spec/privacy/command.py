@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from secagg_spec.privacy import (
@@ -35,7 +34,6 @@ def add_parser(commands: Any) -> None:
         "users learn beyond the sum and their own data. Small presets are decided exhaustively; for the others name a "
         "coalition, or let the command choose some. The options are those of the protocol: see PROTOCOL --help.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     protocols = parser.add_subparsers(dest="protocol", required=True, metavar="PROTOCOL")
     for name, add_arguments in _PROTOCOLS.items():
@@ -44,6 +42,5 @@ def add_parser(commands: Any) -> None:
                 name,
                 help=f"what is learned in a round of {name}",
                 epilog=_EPILOG,
-                formatter_class=argparse.RawDescriptionHelpFormatter,
             )
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,8 @@ _PROTOCOLS = {
 _DEFAULTS = {"users": "8", "length": "6"}
 _EXIT_CODES = """exit codes:
   0  each sum was the right one, and each model
-  1  there was no sum, of several rounds in none: too few users were left, or a timeout made the epoch void
+  1  there was no sum, of several rounds in none: too few users were
+     left, or a timeout made the epoch void
   2  wrong usage, or parameters that the text refuses"""
 
 
@@ -30,7 +30,6 @@ def add_parser(commands: Any) -> None:
         help="watch a protocol run, step by step",
         description="Run the reference and show what the parties do, what the server sees, and that the sum is right.",
         epilog=f"secagg-spec simulate PROTOCOL --help shows the options of a protocol\n\n{_EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     protocols = parser.add_subparsers(dest="protocol", metavar="PROTOCOL", required=True)
     for name, protocol in _PROTOCOLS.items():
@@ -39,7 +38,6 @@ def add_parser(commands: Any) -> None:
             name,
             help=described.split(": ", 1)[1].rstrip("."),
             epilog=_EXIT_CODES,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         _add_common(one, {**_DEFAULTS, **getattr(protocol, "DEFAULTS", {})})
         protocol.add_options(one)

@@ -42,7 +42,13 @@ def add_options(parser: Any) -> None:
     add("--batch", type=int, default=4, metavar="T", help="users of a batch (4)")
     add("--colluders", type=int, default=2, metavar="c", help="users that may collude with the server (2)")
     add("--rounds", type=int, default=6, metavar="J", help="rounds of the session (6)")
-    add("--strategy", choices=_STRATEGIES, default="fair", help="how users are chosen (fair)")
+    add(
+        "--strategy",
+        choices=_STRATEGIES,
+        default="fair",
+        metavar="NAME",
+        help=f"how users are chosen: {', '.join(_STRATEGIES)} (fair)",
+    )
     add("--protocol", dest="base", choices=[*_PROTOCOLS], default="secagg", help="the protocol of a round (secagg)")
     add("--away", type=float, default=0.03, metavar="p", help="how likely a user is not available in a round (0.03)")
     add("--lost", type=float, default=0.03, metavar="p", help="how likely a chosen user drops out in a round (0.03)")

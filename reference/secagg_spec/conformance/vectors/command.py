@@ -42,7 +42,6 @@ def add_parser(commands: Any) -> None:
         description="List the test vectors in spec/vectors, or run those that an adapter declares.",
         usage=_USAGE,
         epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")

@@ -19,7 +19,8 @@ from secagg_spec.conformance.vectors.entries import demanded as demanded_entries
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.schemas import shown
 
-_USAGE = "secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …] [--comment TEXT] [--into FILE]"
+_USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
+                           [--comment TEXT] [--into FILE]"""
 _EPILOG = """The outcome is what the reference answers. The vector goes into spec/vectors/findings.json, or into FILE.
 The steps of one session become the script of its party."""
 _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
