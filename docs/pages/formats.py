@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from docs.pages.common import FORMATS, ROOT, escaped, relative, write
+from docs.pages.markup import plain, stacked
 from secagg_spec import schemas
+from secagg_spec.conformance.plain import counted
 
 Schema: TypeAlias = Mapping[str, Any]
 _LIMITS = {
@@ -16,14 +19,12 @@ _LIMITS = {
     "maximum": "at most",
     "exclusiveMinimum": "above",
     "exclusiveMaximum": "below",
-    "minLength": "at least so many characters:",
-    "maxLength": "at most so many characters:",
-    "minItems": "at least so many items:",
-    "maxItems": "at most so many items:",
-    "minProperties": "at least so many members:",
     "pattern": "matches",
 }
-"""The words for each limit that the schemas set."""
+"""The words for each limit of a value that the schemas set."""
+_SIZES = {"Length": "character", "Items": "item", "Properties": "member"}
+"""What the limits of a size count, by the ends of their names."""
+_COLUMNS = ("member", "required", "what it may be", "meaning")
 
 
 def files() -> Mapping[str, Schema]:
@@ -50,13 +51,16 @@ def write_formats(out: Path) -> None:
 
 def _section(path: str, schema: Schema) -> str:
     head = f"\n## {escaped(schema['title'])}\n\n`{path}`. {escaped(schema.get('description', ''))}".rstrip()
-    rows = [_row(*one, schema) for one in members(schema, schema, "", frozenset())]
-    return "\n".join([head, "", "| member | required | what it may be | meaning |", "| --- | --- | --- | --- |", *rows])
+    rows = "\n".join(_row(*one, schema) for one in members(schema, schema, "", frozenset()))
+    return f'{head}\n\n<div class="format-members">\n{stacked(_COLUMNS, rows)}\n</div>'
 
 
 def _row(name: str, required: bool, schema: Schema, whole: Schema) -> str:
-    said = escaped(schema.get("description", referred(schema, whole).get("description", "")))
-    return f"| `{name}` | {'yes' if required else 'no'} | {kind(schema, whole)} | {said} |"
+    said = plain(schema.get("description", referred(schema, whole).get("description", "")), FORMATS)
+    told = ("yes" if required else "no", kind(schema, whole), said)
+    cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(_COLUMNS[1:], told, strict=True))
+    shown = _code(name).replace(".", "<wbr>.")
+    return f'<tr><th scope="row">{shown}</th>{"".join(cells)}</tr>'
 
 
 def members(schema: Schema, whole: Schema, name: str, seen: frozenset[str]) -> Iterator[tuple[str, bool, Schema]]:
@@ -101,13 +105,37 @@ def kind(schema: Schema, whole: Schema) -> str:
         return " or ".join(found)
     types = schema.get("type", "anything")
     told = types if isinstance(types, str) else " or ".join(types)
-    if told == "array" and isinstance(items := schema.get("items"), Mapping):
-        told = f"array of {kind(items, whole)}"
-    limits = [f"{words} {_code(schema[key])}" for key, words in _LIMITS.items() if key in schema]
     free = ["with other members too"] if told == "object" and schema.get("additionalProperties", True) is True else []
-    return ", ".join([told, *limits, *free])
+    told = ", ".join([told, *_sizes(schema)]) + _items(schema, whole)
+    return ", ".join([told, *_limits(schema), *free])
+
+
+def _sizes(schema: Schema) -> Iterator[str]:
+    """Yield how long or large a value must be, in words."""
+    for ending, unit in _SIZES.items():
+        least, most = schema.get(f"min{ending}", 0), schema.get(f"max{ending}")
+        if least and least == most:
+            yield f"exactly {counted(least, unit)}"
+            continue
+        if least:
+            yield "not empty" if least == 1 else f"at least {counted(least, unit)}"
+        if most is not None:
+            yield f"at most {counted(most, unit)}"
+
+
+def _items(schema: Schema, whole: Schema) -> str:
+    """Return what the items of an array are; the size of the array itself stands before."""
+    if schema.get("type") != "array" or not isinstance(items := schema.get("items"), Mapping):
+        return ""
+    return f"{',' if any(_sizes(schema)) else ''} of {kind(items, whole)}"
+
+
+def _limits(schema: Schema) -> Iterator[str]:
+    for key, words in _LIMITS.items():
+        if key in schema:
+            yield "not blank" if schema[key] == r"\S" else f"{words} {_code(schema[key])}"
 
 
 def _code(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    return "<code>" + escaped(text).replace("|", "&#124;") + "</code>"
+    return f"<code>{escape(text, quote=False)}</code>"

@@ -121,14 +121,56 @@ def properties(schema: Any) -> Iterator[str]:
             yield from properties(below)
 
 
+ROW = re.compile(r'^<tr><th scope="row"><code>(.+?)</code></th>(.+)</tr>$', re.MULTILINE)
+CELL = re.compile(r'<td data-of="([^"]+)">(.*?)</td>')
+
+
+def told(page: str, schema: formats.Schema) -> list[tuple[str, dict[str, str]]]:
+    """The rows of a schema on the page: the name of each member, and its cells by the heads of their columns."""
+    part = section(page, common.escaped(schema["title"]))
+    rows = ROW.findall(part)
+    assert part.count('<div class="stacked">') == 1
+    assert len(rows) == len(part.split("<tbody>")[1].split("<tr>")) - 1
+    return [(name.replace("<wbr>", ""), dict(CELL.findall(cells))) for name, cells in rows]
+
+
 @pytest.mark.parametrize("path", formats.files())
 def test_each_member_of_each_schema_stands_on_the_page(path: str, tables: str) -> None:
     schema = formats.files()[path]
-    part = section(tables, common.escaped(schema["title"]))
-    rows = [re.split(r"[.\[\]]+", name) for name in re.findall(r"^\| `([^`]+)` \|", part, re.MULTILINE)]
-    assert f"`{path}`" in part
+    rows = [re.split(r"[.\[\]]+", name) for name, _ in told(tables, schema)]
+    assert f"`{path}`" in section(tables, common.escaped(schema["title"]))
     assert {*properties(schema)} <= {piece for row in rows for piece in row}
     assert all(name in {row[0] for row in rows} for name in schema["properties"])
+
+
+@pytest.mark.parametrize("path", formats.files())
+def test_each_member_has_a_meaning_on_the_page(path: str, tables: str) -> None:
+    rows = told(tables, formats.files()[path])
+    assert {tuple(cells) for _, cells in rows} == {("required", "what it may be", "meaning")}
+    assert [name for name, cells in rows if not cells["meaning"].strip()] == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string", "minLength": 1}, "string, not empty"),
+        ({"type": "string", "pattern": r"\S"}, "string, not blank"),
+        ({"type": "string", "pattern": "^a&b$"}, "string, matches <code>^a&amp;b$</code>"),
+        ({"type": "string", "minLength": 2, "maxLength": 8}, "string, at least 2 characters, at most 8 characters"),
+        ({"type": "array", "minItems": 2}, "array, at least 2 items"),
+        ({"type": "array", "items": {"type": "string", "minLength": 1}}, "array of string, not empty"),
+        ({"type": "array", "minItems": 1, "items": {"type": "string"}}, "array, not empty, of string"),
+        ({"type": "array", "minItems": 2, "maxItems": 2, "items": {}}, "array, exactly 2 items, of anything"),
+        ({"type": "array", "maxItems": 1}, "array, at most 1 item"),
+        ({"type": "object", "minProperties": 1, "additionalProperties": False}, "object, not empty"),
+        (
+            {"type": "object", "minProperties": 1, "maxProperties": 1},
+            "object, exactly 1 member, with other members too",
+        ),
+    ],
+)
+def test_limits_are_told_in_words(schema: formats.Schema, words: str) -> None:
+    assert formats.kind(schema, {}) == words
 
 
 def test_members_are_told_as_their_schema_has_them() -> None:
@@ -145,12 +187,12 @@ def test_members_are_told_as_their_schema_has_them() -> None:
             "e": {"type": "array", "items": {"$ref": "#/$defs/part"}},
         },
     }
-    told = [
+    found = [
         (name, needed, formats.kind(one, schema))
         for name, needed, one in formats.members(schema, schema, "", frozenset())
     ]
-    assert told == [
-        ("a", True, "array of object, with other members too, at least so many items: <code>1</code>"),
+    assert found == [
+        ("a", True, "array, not empty, of object, with other members too"),
         ("a[].b", False, "<code>3</code>"),
         ("c", False, "object"),
         ("c.*", False, "<code>x</code>, <code>y</code>"),
