@@ -7,6 +7,7 @@ finds a bug is searched for by ``secagg-spec power --search`` and ``--regenerate
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -104,6 +105,12 @@ def test_equivalent_changes_agree_where_they_can_all_be_tried() -> None:
 
 def test_each_planted_bug_has_a_row_of_the_table_and_each_row_a_bug() -> None:
     assert list(TABLE) == list(REGISTRY)
+
+
+def test_the_order_of_the_bugs_does_not_depend_on_what_was_imported_before() -> None:
+    program = "from secagg_spec.conformance.mutants import vectored, careful, load; print(*load())"
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert told.split() == list(REGISTRY)
 
 
 @pytest.mark.requirement("CNF-10")

@@ -62,6 +62,8 @@ class Mutant:
 
 
 REGISTRY: dict[str, Mutant] = {}
+_REGISTERED_BY: dict[str, str] = {}
+"""The module that registered each mutant."""
 _CACHING = tuple(f"secagg_spec.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
 """The packages whose functions may keep results."""
 _Cached = type(cache(lambda: None))
@@ -82,10 +84,10 @@ def mutant(
     """Register a function that makes the wrong piece from the right one; the arguments are the fields of `Mutant`."""
 
     def register(build: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Any:
-        assert name not in REGISTRY, f"two mutants are called {name}"
-        REGISTRY[name] = Mutant(name, clause, effect, target, build, witness, reach, also, kind=kind, source=source)
+        _add(Mutant(name, clause, effect, target, build, witness, reach, also, kind=kind, source=source), module)
         return build
 
+    module = _registering()
     return register
 
 
@@ -100,10 +102,20 @@ def composite(
     source: str,
 ) -> None:
     """Register a bug that consists of others, which hide each other; the arguments are the fields of `Mutant`."""
-    assert name not in REGISTRY, f"two mutants are called {name}"
-    REGISTRY[name] = Mutant(
-        name, clause, effect, "", lambda right: right, witness, "", also, parts, kind=kind, source=source
-    )
+    made = Mutant(name, clause, effect, "", lambda right: right, witness, "", also, parts, kind=kind, source=source)
+    _add(made, _registering())
+
+
+def _registering() -> str:
+    """Return the name of the module that called the caller of this function."""
+    name: str = sys._getframe(2).f_globals["__name__"]
+    return name
+
+
+def _add(made: Mutant, module: str) -> None:
+    assert made.name not in REGISTRY, f"two mutants are called {made.name}"
+    REGISTRY[made.name] = made
+    _REGISTERED_BY[made.name] = module
 
 
 @contextmanager
@@ -153,9 +165,16 @@ def forget() -> None:
 
 @cache
 def load() -> dict[str, Mutant]:
-    """Import every module of this package and return the registry."""
-    for module in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{module.name}")
+    """Import every module of this package and return the registry, module after module.
+
+    So the order is the same where some of them were imported before.
+    """
+    modules = [f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)]
+    for module in modules:
+        import_module(module)
+    ordered = sorted(REGISTRY.items(), key=lambda entry: modules.index(_REGISTERED_BY[entry[0]]))
+    REGISTRY.clear()
+    REGISTRY.update(ordered)
     return REGISTRY
 
 
