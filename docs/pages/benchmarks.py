@@ -36,15 +36,14 @@ What the reference costs, always as a ratio: two pieces of work, mostly the same
 ways, are done in one run and take turns, and a figure is
 how many times as much the first costs as the second. Below 1 the first is the cheaper one.
 
-**What these figures are worth.** They are of one machine with two cores and little else to do. When that machine was
-busy, two medians in five lay more than a tenth from these, and one in five more than a quarter, elapsed times of the
-kit most of all. So a ratio carries over to other machines roughly, and seconds do not: they stand in small print
-alone. Each ratio is the median of the turns, followed by the least and the greatest of them:
-where these lie far apart, trust it less. The small print has the median of each side by itself, so that their quotient
-may be another one. The picture below it shows the three on a logarithmic
+**What these figures are worth.** They are of one machine with two cores and little else to do. On a busy one many
+medians come out more than a tenth away, elapsed times of the kit most of all. So a ratio carries over to other
+machines roughly, and seconds do not: they stand in small print alone. Each ratio is the median of the turns, followed
+by the least and the greatest of them: where these lie far apart, trust it less. The small print has the median of
+each side by itself, so that their quotient may be another one. The picture below it shows the three on a logarithmic
 scale: a dot for the median, a bar from the least to the greatest, and a stroke where an aim is. Bits and masks are
-counted, and come out the same everywhere. An aim is what the project had wanted before it measured; it is judged by the
-median, and it may be missed. The reference is written to be read, and none of this is a test.
+counted, and come out the same everywhere. An aim is what the project had wanted before it measured; it is judged by
+the median, and it may be missed. The reference is written to be read, and none of this is a test.
 """
 COLUMNS = ("compared", "work", "how many times as much", "aim")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 
-from docs.pages.common import CLAIMS, INDEX, claims_book, escaped, relative, write
+from docs.pages.common import CLAIMS, INDEX, claims_book, relative, write
 from docs.pages.markup import judgements, plain, stacked
 from secagg_spec.ledger import Ledger, papers
 from secagg_spec.ledger.papers import Index, Item
@@ -45,4 +46,4 @@ def _table(book: Ledger, index: Index) -> str:
 
 def _row(book: Ledger, item: Item) -> str:
     judged = judgements(item.claims, book, INDEX)
-    return f'<tr><th scope="row">{escaped(item.name)}</th><td>{judged or plain(item.reason, INDEX)}</td></tr>'
+    return f'<tr><th scope="row">{escape(item.name)}</th><td>{judged or plain(item.reason, INDEX)}</td></tr>'
