@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -210,21 +210,22 @@ def _seeded() -> bool:
 @mutant(
     "seed-is-ignored",
     "ADP-08",
-    "no reproduction: shares are declared as seeded, and their noise comes from the system all the same",
+    "no reproduction: shares are declared as seeded, and their noise does not come from the seed",
     _BUILD,
     _seeded,
     kind="form",
-    source="other rule: randomness of the system",
+    source="other rule: a source of its own",
 )
 def _ignored(right: Function) -> Function:
+    calls = count()  # in place of the system's randomness: no two calls in a row draw alike, by construction
+
     def wrong() -> Adapter:
         adapter: Adapter = right()
 
         @adapter.operation("mds.encode", randomness="seeded")
         def encode(q: str, N: int, U: int, T: int, mask: str, rand: dict[str, str]) -> dict[str, Any]:
             length = -(-len(unpack(mask)) // max(U - T, 1))
-            drawn = [secrets.randbelow(max(int(q), 1)) for _ in range(length * T)]
-            noise = pack(np.array(drawn, dtype=np.uint64))
+            noise = pack(np.full(length * T, next(calls) % max(int(q), 1), dtype=np.uint64))
             return _encode(q=q, N=N, U=U, T=T, mask=mask, rand={"noise": noise})
 
         return adapter
