@@ -34,6 +34,7 @@ PREFIXES = (
     "QNT",
     "MSG",
     "RND",
+    "SES",
     "ERR",
     "LSA",
     "BAA",

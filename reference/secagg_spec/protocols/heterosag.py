@@ -29,6 +29,7 @@ from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors, WrongPhase
 from secagg_spec.protocols import secagg
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.heterosag_averages import CellSum
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters, cells_of
@@ -235,7 +236,7 @@ def server_again(state: ServerState, number: int) -> ServerState:
 
 
 def _later(round: Round, number: int) -> int:
-    return validate.integer("number", number, round.number + 1)
+    return later_round(round.number, number)
 
 
 # ------------------------------------------------------------------------------------------------------- steps

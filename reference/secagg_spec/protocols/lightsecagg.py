@@ -42,6 +42,7 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
 from secagg_spec.protocols.shape import (
     SERVER,
@@ -300,6 +301,36 @@ def sealing_context(parameters: Parameters, session: bytes, round: int) -> Conte
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
     """Return the state of the server before its first step."""
     return ServerState(parameters, _session(session), _round(round))
+
+
+def user_again(state: UserState, round: int, update: UintArray, channel: Channel) -> UserState:
+    """Return the state of a user before another round of its session, with the same parameters (SES-01).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    round : int
+        The number of the round, above that of the last one that the user began.
+    update : array (d,)
+        The input of this round.
+    channel : Channel
+        The user's channel in this round.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one.
+    LengthMismatch, NonCanonical
+        The update is not d elements (LSA-03).
+    """
+    number = later_round(state.round, round, "round")
+    return user_start(state.parameters, state.session, number, state.user, update, channel)
+
+
+def server_again(state: ServerState, round: int) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
+    return server_start(state.parameters, state.session, later_round(state.round, round, "round"))
 
 
 # ------------------------------------------------------------------------------------------------------- steps

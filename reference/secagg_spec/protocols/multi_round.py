@@ -32,6 +32,7 @@ from secagg_spec.crypto.entropy import Source
 from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, fields, sha256
 from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError
 from secagg_spec.protocols import lightsecagg, secagg
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.shape import (
     SERVER,
@@ -359,7 +360,7 @@ def server_again(state: ServerState, number: int, chosen: Sequence[int]) -> Serv
 
 
 def _later(round: Round, number: int) -> int:
-    return validate.integer("number", number, round.number + 1)
+    return later_round(round.number, number)
 
 
 # ------------------------------------------------------------------------------------------------------- steps

@@ -45,6 +45,7 @@ from secagg_spec.errors import (
     WeakKey,
     WrongPhase,
 )
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector
 from secagg_spec.protocols.graph import Graph, check_degree
 from secagg_spec.protocols.shape import (
@@ -404,6 +405,40 @@ def user_start(round: Round, user: int, update: UintArray) -> UserState:
 def server_start(round: Round) -> ServerState:
     """Return the state of the server before its first step."""
     return ServerState(round)
+
+
+def user_again(state: UserState, number: int, update: UintArray, order: Sequence[int] | None = None) -> UserState:
+    """Return the state of a user before another round of its session, with the same parameters (SES-01).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    number : int
+        The number of the round, above that of the last one that the user began.
+    update : array (d,)
+        The input of this round.
+    order : sequence of int
+        The order of the users on the circle of the graph in this round; that of the roster when left out.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one, or the order is no permutation of the roster (SAG-04).
+    LengthMismatch, NonCanonical
+        The update is not d integers modulo R (SAG-14).
+    """
+    return user_start(_next_round(state.round, number, order), state.user, update)
+
+
+def server_again(state: ServerState, number: int, order: Sequence[int] | None = None) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
+    return server_start(_next_round(state.round, number, order))
+
+
+def _next_round(round: Round, number: int, order: Sequence[int] | None) -> Round:
+    number = later_round(round.number, number)
+    return replace(round, number=number, graph=round.parameters.graph(order))
 
 
 # ------------------------------------------------------------------------------------------- masks, part by part

@@ -199,6 +199,17 @@ def server_start(round: Round, roster: Roster) -> ServerState:
     return ServerState(secagg.server_start(round), _roster(round, roster))
 
 
+def user_again(state: UserState, number: int, update: UintArray) -> UserState:
+    """Return the state of a user before another round of its session; see `secagg.user_again` (SES-01)."""
+    base = secagg.user_again(state.base, number, update)
+    return user_start(base.round, base.user, update, state.signing, state.roster)
+
+
+def server_again(state: ServerState, number: int) -> ServerState:
+    """Return the state of the server before another round of its session; see `secagg.user_again` (SES-01)."""
+    return server_start(secagg.server_again(state.base, number).round, state.roster)
+
+
 def _roster(round: Round, roster: Roster) -> Roster:
     if len(roster.keys) != round.parameters.N:
         raise LengthMismatch("len(roster)", len(roster.keys), f"N = {round.parameters.N}")

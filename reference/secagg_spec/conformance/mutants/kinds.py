@@ -4,7 +4,7 @@ from __future__ import annotations
 
 PROTOCOLS = {
     **dict.fromkeys(
-        ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK"),
+        ("MOD", "MDS", "QNT", "MSG", "RND", "ERR", "PRG", "KEY", "SEA", "SHM", "SIG", "MSK", "SES"),
         "conventions",
     ),
     "LSA": "lightsecagg",

@@ -1,0 +1,274 @@
+"""Numbers that are used once: the memory of a party, going on to later rounds, and states that refuse a second message.
+
+The rows of the table of spec/conventions.md, section 13, are read from the text: what it lists is what is tried.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec import resources
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.errors import LengthMismatch, ParameterError, Replay, WrongPhase
+from secagg_spec.protocols import (
+    basa_store,
+    basecagg,
+    basecagg_active,
+    basecagg_store,
+    heterosag,
+    heterosag_plan,
+    lightsecagg,
+    lightsecagg_active,
+    secagg,
+    secagg_active,
+)
+from secagg_spec.protocols.basa_authority import AuthorityState
+from secagg_spec.protocols.basa_user import UserState
+from secagg_spec.protocols.begun import Begun, restore
+from secagg_spec.protocols.shape import SERVER, Event, Network, run_synchronous
+from tests.protocols import buffered, positions
+
+SESSIONS = st.binary(min_size=16, max_size=16)
+ROUNDS = st.integers(0, 2**32 - 1)
+SESSION = bytes(range(16))
+
+
+# ------------------------------------------------------------------------------------------------------ the memory
+
+
+@pytest.mark.requirement("SES-01", "SES-02")
+@given(st.lists(st.tuples(st.sampled_from([bytes([n]) * 16 for n in range(3)]), st.integers(0, 5)), max_size=12))
+def test_a_session_is_begun_once_and_its_rounds_in_ascending_order(calls: list[tuple[bytes, int]]) -> None:
+    memory, last = Begun(), dict[bytes, int]()
+    for session, round in calls:
+        before = dict(memory.last)
+        if session not in last:
+            with pytest.raises(ParameterError, match="a session that this party has begun"):
+                memory.go_on(session, round)
+            memory = memory.begin(session, round)
+        else:
+            with pytest.raises(ParameterError, match="never begun a session with"):
+                memory.begin(session, round)
+            if round <= last[session]:
+                with pytest.raises(ParameterError, match=f"round = {round}: must be an integer >= {last[session] + 1}"):
+                    memory.go_on(session, round)
+                assert memory.last == before
+                continue
+            memory = memory.go_on(session, round)
+        last[session] = round
+        assert memory.last == last
+
+
+@pytest.mark.requirement("SES-01", "SES-02")
+@given(st.dictionaries(SESSIONS, ROUNDS, max_size=4))
+def test_a_memory_that_was_stored_comes_back(last: dict[bytes, int]) -> None:
+    assert restore(json.loads(json.dumps(Begun(last).store()))) == Begun(last)
+
+
+@pytest.mark.parametrize("data", [None, {"zz": 0}, {"00": 0}, {"00" * 16: -1}, {"00" * 16: 2**32}, {1: 0}])
+def test_what_is_no_memory_is_refused(data: Any) -> None:
+    with pytest.raises(ParameterError):
+        restore(data)
+
+
+@pytest.mark.parametrize("session", [b"", bytes(15), bytes(17), "0" * 16])
+def test_a_session_id_has_sixteen_bytes(session: Any) -> None:
+    with pytest.raises(LengthMismatch, match="16 bytes"):
+        Begun().begin(session)
+    with pytest.raises(LengthMismatch, match="16 bytes"):
+        Begun().go_on(session, 1)
+
+
+# ---------------------------------------------------------------------------------------------------- whole rounds
+
+
+def _updates(modulus: int, users: int, d: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    return np.arange(users * d, dtype=np.uint64).reshape(users, d) % np.uint64(modulus)
+
+
+def _sources(users: int) -> dict[int, SeededSource]:
+    return {user: SeededSource(b"begun", f"user {user}") for user in range(users)}
+
+
+def _light(number: int) -> tuple[Network, Mapping[int, Any]]:
+    p = lightsecagg.PRESETS["tiny"]
+    network = lightsecagg.open_round(p, _updates(p.q, p.N, p.d), session=SESSION, round=number)
+    return network, lightsecagg.draw_randomness(p, _sources(p.N))
+
+
+def _pairwise(number: int) -> tuple[Network, Mapping[int, Any]]:
+    p = secagg.PRESETS["tiny"]
+    network = secagg.open_round(p, _updates(p.R, p.N, p.d), session=SESSION, round=number)
+    return network, secagg.draw_randomness(p, _sources(p.N))
+
+
+def _pairwise_active(number: int) -> tuple[Network, Mapping[int, Any]]:
+    p = secagg_active.PRESETS["tiny"]
+    signing = {user: bytes([user + 1]) * 32 for user in range(p.N)}
+    network = secagg_active.open_round(p, _updates(p.R, p.N, p.d), signing=signing, session=SESSION, round=number)
+    return network, secagg.draw_randomness(p, _sources(p.N))
+
+
+def _cells(number: int) -> tuple[Network, Mapping[int, Any]]:
+    p = heterosag_plan.PRESETS["tiny"]
+    network = heterosag.open_round(p, _updates(2, p.N, p.d), session=SESSION, round=number)
+    return network, secagg.draw_randomness(p, _sources(p.N))
+
+
+OPENED: dict[str, tuple[ModuleType, Callable[[int], tuple[Network, Mapping[int, Any]]]]] = {
+    "LightSecAgg": (lightsecagg, _light),
+    "SecAgg": (secagg, _pairwise),
+    "SecAgg, active": (secagg_active, _pairwise_active),
+    "HeteroSAg": (heterosag, _cells),
+}
+"""By protocol: its module, and the network of a round with that number and its sampled values."""
+
+
+def _input_of(state: Any) -> Any:
+    while hasattr(state, "base"):
+        state = state.base
+    return state.update
+
+
+@cache
+def _states(name: str, number: int) -> list[tuple[int, Any]]:
+    """Each party with each state that it has in an honest round, from its start on."""
+    network, randomness = OPENED[name][1](number)
+    found = list(network.states.items())
+    run_synchronous(network, {}, randomness)
+    return found + [(event.party, event.state) for event in network.transcript]
+
+
+@pytest.mark.requirement("SES-01")
+@pytest.mark.parametrize("name", OPENED)
+@given(st.data())
+def test_a_party_goes_on_to_later_rounds_only_wherever_it_left_the_last(name: str, data: st.DataObject) -> None:
+    module, last = OPENED[name][0], 5
+    party, state = data.draw(st.sampled_from(_states(name, last)))
+    number = data.draw(st.integers(0, 2 * last) | ROUNDS)
+    extra: tuple[Any, ...] = ()
+    if party != SERVER:
+        extra = (_input_of(_states(name, last)[0 if party == SERVER else 1 + party][1]),)
+        extra += (state.channel,) if name == "LightSecAgg" else ()
+    again = module.server_again if party == SERVER else module.user_again
+    if number <= last:
+        with pytest.raises(ParameterError, match=f"= {number}: must be an integer >= {last + 1}"):
+            again(state, number, *extra)
+    else:
+        assert again(state, number, *extra).phase == module.PHASES[0]
+
+
+@pytest.mark.requirement("SES-01")
+@pytest.mark.parametrize("name", OPENED)
+def test_parties_that_went_on_have_a_round_with_its_sum(name: str) -> None:
+    module = OPENED[name][0]
+    network, randomness = OPENED[name][1](3)
+    run_synchronous(network, {}, randomness)
+    once = network.states[SERVER]
+    inputs = {user: _input_of(state) for user, state in network.states.items() if user != SERVER}
+    again = Network(network.table, {SERVER: module.server_again(once, 4)})
+    for user, update in inputs.items():
+        state = network.states[user]
+        extra = (state.channel,) if name == "LightSecAgg" else ()
+        again.states[user] = module.user_again(state, 4, update, *extra)
+    run_synchronous(again, {}, randomness)
+    one, two = (state.base if hasattr(state, "base") else state for state in (once, again.states[SERVER]))
+    assert np.array_equal(np.concatenate([one.aggregate]), np.concatenate([two.aggregate]))
+
+
+# ------------------------------------------------------------------------------------- what is stored before it leaves
+
+
+def _rows() -> list[tuple[str, str, str]]:
+    """The rows of the table that name a message: protocol, who, message."""
+    text = (resources.root("spec") / "conventions.md").read_text(encoding="utf-8")
+    section = text[text.index("## 13. ") :]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
+    return [(row[0], row[1], row[2].strip("`")) for row in rows if re.fullmatch(r"`\w+`", row[2])]
+
+
+Trial = tuple[list[Event], Callable[[Any], Any]]
+"""The steps of an honest run, and what becomes of a state that is stored and restored."""
+
+
+def _round_of(name: str) -> Trial:
+    network, randomness = OPENED[name][1](0)
+    run_synchronous(network, {}, randomness)
+    return network.transcript, lambda state: state
+
+
+def _light_active() -> Trial:
+    p = lightsecagg_active.PRESETS["tiny"]
+    keys = {
+        user: lightsecagg_active.PrivateKeys(bytes([user + 1]) * 32, bytes([user + 101]) * 32) for user in range(p.N)
+    }
+    sampled = lightsecagg.draw_randomness(p, _sources(p.N))
+    updates = _updates(p.q, p.N, p.d)
+    result = lightsecagg_active.run_round(p, updates, randomness=sampled, keys=keys, session=SESSION, round=0)
+    return list(result.transcript), lambda state: state
+
+
+def _buffer(protocol: ModuleType) -> Trial:
+    scene = buffered.Scene(protocol.PRESETS["tiny"])
+    scene.fill()
+    scene.recover()
+
+    def stored(state: Any) -> Any:
+        if not isinstance(state, basecagg.ServerState):
+            return state
+        return basecagg_store.restore(json.loads(json.dumps(basecagg_store.store(state))))
+
+    return scene.network.transcript, stored
+
+
+def _epoch() -> Trial:
+    scene = positions.Scene(positions.TINY)
+    scene.open()
+    scene.upload(*range(positions.TINY.K))
+    ring = scene.authority.ring
+
+    def stored(state: Any) -> Any:
+        if isinstance(state, AuthorityState):
+            data = json.loads(json.dumps(basa_store.store_authority(state)))
+            return basa_store.restore_authority(data, ring)
+        if isinstance(state, UserState):
+            return basa_store.restore_user(json.loads(json.dumps(basa_store.store_user(state))))
+        return basa_store.restore_server(json.loads(json.dumps(basa_store.store_server(state))))
+
+    return scene.network.transcript, stored
+
+
+TRIALS: dict[str, Callable[[], Trial]] = {
+    **{name: partial(_round_of, name) for name in OPENED},
+    "LightSecAgg, active": _light_active,
+    "BASecAgg": partial(_buffer, basecagg),
+    "BASecAgg, active": partial(_buffer, basecagg_active),
+    "BASA": _epoch,
+}
+ROWS = _rows()
+
+
+def test_the_table_names_every_protocol() -> None:
+    assert {protocol for protocol, _, _ in ROWS} == set(TRIALS)
+
+
+@pytest.mark.requirement("SES-03")
+@pytest.mark.parametrize(("protocol", "who", "message"), ROWS, ids=" ".join)
+def test_a_state_that_was_stored_refuses_to_send_its_message_again(protocol: str, who: str, message: str) -> None:
+    events, stored = TRIALS[protocol]()
+    sent = [e for e in events if message in {type(each).__name__ for each in e.sent} and e.step.role.value == who]
+    assert sent, f"nobody sends {message}"
+    for event in sent:
+        sampled = dict.fromkeys(event.step.randomness)
+        with pytest.raises((Replay, WrongPhase)):
+            event.step.run(stored(event.state), event.received, randomness=sampled)
