@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import hashes, hmac
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel
+from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, binding
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, WeakKey
 
 PRIVATE = [bytes([user + 1]) * 32 for user in range(4)]
@@ -35,19 +37,23 @@ def test_what_one_user_seals_the_other_opens(plaintext: bytes, users: list[int])
     assert channel(receiver).open(sender, receiver, payload) == plaintext
 
 
-@pytest.mark.requirement("KEY-02", "SEA-01")
+@pytest.mark.requirement("KEY-02", "KEY-07", "SEA-01", "SEA-08")
 def test_a_payload_is_the_one_of_the_text_step_by_step() -> None:
     payload = channel(0).close(0, 2, b"a share")
     numbers = [b"q", b"7", b"N", b"4"]
     digest = hashes.Hash(hashes.SHA256())
     digest.update(b"".join(len(part).to_bytes(4, "little") + part for part in numbers))
-    values = [b"secagg-spec", b"\1\0\0\0", b"lightsecagg", digest.finalize(), b"\3\0\0\0", b"seal"]
-    values += [b"\0\0\0\0", b"\2\0\0\0", ROSTER.keys[0], ROSTER.keys[2]]
-    binding = b"".join(len(value).to_bytes(4, "little") + value for value in values)
-    secret = keys.agree(PRIVATE[0], ROSTER.keys[2])
-    pseudo_random_key = _hmac(CONTEXT.session, secret)
-    key = _hmac(pseudo_random_key, binding + b"\1")
-    assert payload == ChaCha20Poly1305(key).encrypt(bytes(12), b"a share", binding + (257).to_bytes(2, "little"))
+    before = [b"secagg-spec", b"\1\0\0\0", b"lightsecagg", digest.finalize(), b"\3\0\0\0"]
+    behind = [b"\0\0\0\0", b"\2\0\0\0", ROSTER.keys[0], ROSTER.keys[2]]
+    bound = [
+        b"".join(len(value).to_bytes(4, "little") + value for value in [*before, purpose, *behind])
+        for purpose in (b"seal", b"seal-nonce")
+    ]
+    pseudo_random_key = _hmac(CONTEXT.session, keys.agree(PRIVATE[0], ROSTER.keys[2]))
+    seal_key, nonce_key = (_hmac(pseudo_random_key, each + b"\1") for each in bound)
+    associated = bound[0] + (257).to_bytes(2, "little")
+    nonce = _hmac(nonce_key, associated + b"a share")[:12]
+    assert payload == nonce + ChaCha20Poly1305(seal_key).encrypt(nonce, b"a share", associated)
 
 
 def _hmac(key: bytes, data: bytes) -> bytes:
@@ -93,6 +99,82 @@ def test_an_altered_or_cut_payload_does_not_open(data: st.DataObject) -> None:
         changed = payload[:at] + bytes([payload[at] ^ 1 << bit]) + payload[at + 1 :]
     with pytest.raises(DecryptionFailed):
         channel(1).open(0, 1, changed)
+
+
+@pytest.mark.requirement("SEA-08")
+@given(st.binary(min_size=1, max_size=80), st.binary(min_size=1, max_size=80))
+def test_two_plaintexts_under_one_key_share_no_nonce_and_no_stream(one: bytes, other: bytes) -> None:
+    first, second = (channel(0).close(0, 1, plaintext) for plaintext in (one, other))
+    assert (first[:12] == second[:12]) == (one == other)
+    assert (first == second) == (one == other)
+    assert [channel(1).open(0, 1, payload) for payload in (first, second)] == [one, other]
+
+
+@pytest.mark.requirement("SEA-08")
+@given(st.binary(min_size=16, max_size=16), st.binary(min_size=16, max_size=16))
+def test_the_difference_of_two_payloads_is_not_that_of_their_plaintexts(one: bytes, other: bytes) -> None:
+    first, second = (channel(0).close(0, 1, plaintext)[12:-16] for plaintext in (one, other))
+    assert (_xor(first, second) == _xor(one, other)) == (one == other)
+
+
+@pytest.mark.requirement("SEA-08", "SEA-03")
+def test_a_user_that_was_restored_and_seals_anew_shows_nothing_but_equality() -> None:
+    """The channel of a user that forgot what it sealed begins again under the same keys (SEA-03 has forgotten as well)."""
+    payloads = [channel(0).close(0, 1, plaintext) for plaintext in (b"0" * 32, b"1" * 32, b"0" * 32)]
+    assert payloads[0] == payloads[2]
+    assert _xor(payloads[0][12:], payloads[1][12:])[:32] != b"\1" * 32
+    assert payloads[0][-16:] != payloads[1][-16:]
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.requirement("SEA-09")
+@given(st.binary(max_size=40), st.binary(min_size=12, max_size=12))
+def test_a_payload_under_another_nonce_does_not_open(plaintext: bytes, nonce: bytes) -> None:
+    """A sender that has the key can seal under any nonce; all of them but one are refused."""
+    right = channel(0).close(0, 1, plaintext)
+    bound = binding(CONTEXT, 0, 1, ROSTER.keys[0], ROSTER.keys[1])
+    cipher = ChaCha20Poly1305(keys.derive(keys.agree(PRIVATE[0], ROSTER.keys[1]), CONTEXT.session, bound))
+    associated = bound + CONTEXT.message_type.to_bytes(2, "little")
+    for chosen in (nonce, bytes(12), right[:11] + bytes([right[11] ^ 1])):
+        with pytest.raises(DecryptionFailed) as failed:
+            channel(1).open(0, 1, chosen + cipher.encrypt(chosen, plaintext, associated))
+        assert failed.value.blamed == {0, 2**32 - 1}
+    assert channel(1).open(0, 1, right[:12] + cipher.encrypt(right[:12], plaintext, associated)) == plaintext
+
+
+@pytest.mark.requirement("SEA-08")
+@pytest.mark.parametrize("changed", [{"message_type": 258}, {"round": 4}, {"session": b"another id here!"}])
+def test_one_plaintext_has_another_nonce_elsewhere(changed: dict[str, Any]) -> None:
+    first, second = (channel(0, context).close(0, 1, b"a share") for context in (CONTEXT, replace(CONTEXT, **changed)))
+    assert first[:12] != second[:12]
+
+
+@pytest.mark.requirement("KEY-08", "KEY-09")
+def test_the_keys_of_an_attempt_follow_the_parameters() -> None:
+    listed = [b"\1\0\0\0", b"a" * 32, b"b" * 32, b"\7\0\0\0", b"c" * 32, b"d" * 32]
+    hashed = keys.hash_keys({7: (b"c" * 32, b"d" * 32), 1: (b"a" * 32, b"b" * 32)})
+    assert hashed == hashlib.sha256(_fields(listed)).digest()
+    bound = hashlib.sha256(_fields([b"q", b"7", b"N", b"4", b"keys", hashed])).digest()
+    assert keys.hash_parameters({"q": 7, "N": 4}, hashed) == bound
+    assert ROSTER.hash == keys.hash_keys({user: (key,) for user, key in enumerate(ROSTER.keys)})
+
+
+def _fields(values: list[bytes]) -> bytes:
+    return b"".join(len(value).to_bytes(4, "little") + value for value in values)
+
+
+_KEY_LISTS = st.dictionaries(st.integers(0, 3), st.tuples(st.sampled_from(ROSTER.keys), st.sampled_from(ROSTER.keys)))
+
+
+@pytest.mark.requirement("KEY-08")
+@given(_KEY_LISTS, _KEY_LISTS)
+def test_two_lists_of_keys_have_one_hash_only_when_they_are_equal(
+    one: dict[int, tuple[bytes, bytes]], other: dict[int, tuple[bytes, bytes]]
+) -> None:
+    assert (keys.hash_keys(one) == keys.hash_keys(other)) == (one == other)
 
 
 @pytest.mark.requirement("SEA-04")

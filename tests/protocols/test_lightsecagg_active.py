@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance import mutants
 from secagg_spec.crypto.channels import PlainChannel
+from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.sealing import OVERHEAD
 from secagg_spec.crypto.signatures import sign, verification_key
 from secagg_spec.errors import (
     BadSignature,
@@ -56,6 +58,7 @@ SESSION = bytes(16)
 FATES = ("stays", *PHASES)
 EVERYONE = tuple(range(5))
 KEYS = {user: PrivateKeys(bytes([user + 1]) * 32, bytes([user + 101]) * 32) for user in range(12)}
+ROSTER = lightsecagg_active.roster_of(TINY, {user: KEYS[user] for user in EVERYONE})
 
 
 def keys_of(p: lightsecagg.Parameters) -> dict[int, PrivateKeys]:
@@ -111,7 +114,7 @@ def tell(state: Any, users: Sequence[int]) -> Any:
 
 def signature_on(user: int, users: Sequence[int], **changed: Any) -> bytes:
     """The signature of a user at tiny that signs anything, perhaps for another context."""
-    context = lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet)
+    context = lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet, ROSTER.sealing)
     ballot = replace(waiting().ballot, context=replace(context, **changed))
     return agreement.sign_proposal(ballot, KEYS[user].signing, user, Proposal(tuple(users)))
 
@@ -283,7 +286,8 @@ def test_the_signature_is_on_the_set_in_ascending_order(order: list[int], size: 
     state = replace(state, base=replace(state.base, user=chosen[0]), signing=KEYS[chosen[0]].signing)
     _, (signed,) = tell(state, chosen)
     numbers = ["q", "7", "N", "5", "D", "1", "U", "3", "T", "1", "d", "3", "W", "4"]
-    hashed = hashlib.sha256(listed([part.encode() for part in numbers])).digest()
+    keys = [part for user in EVERYONE for part in (u32(user), public_key(KEYS[user].sealing))]
+    hashed = digest_of([*(part.encode() for part in numbers), b"keys", digest_of(keys)])
     values = [b"secagg-spec", u32(1), b"lightsecagg-active", hashed, SESSION, u32(0), b"surviving-set", u32(261)]
     values += [u32(chosen[0]), b"".join(u32(user) for user in sorted(chosen))]
     assert signed.signature == sign(KEYS[chosen[0]].signing, listed(values))
@@ -577,13 +581,88 @@ def test_shares_of_another_session_or_profile_do_not_open(other: str) -> None:
 def test_seals_and_signatures_are_bound_to_the_profile_and_to_every_parameter() -> None:
     base = Parameters(q=13, N=7, D=1, U=3, T=1, d=3, W=6)
     for kind in (MaskShare, SignedSet):
-        context = lightsecagg_active.binding_context(base, SESSION, 3, kind)
+        context = lightsecagg_active.binding_context(base, SESSION, 3, kind, ROSTER.sealing)
         assert context.protocol == "lightsecagg-active"
         assert (context.session, context.round, context.message_type) == (SESSION, 3, kind.TYPE)
         for name, value in {"q": 11, "N": 6, "D": 0, "U": 4, "T": 2, "d": 4, "W": 5}.items():
             other = replace(base)
             object.__setattr__(other, name, value)
-            assert context.parameters != lightsecagg_active.binding_context(other, SESSION, 3, kind).parameters
+            assert bound(other, kind, ROSTER.sealing) != context.parameters
+        fresh = Roster((*ROSTER.sealing.keys[:-1], bytes([9]) * 32))
+        assert bound(base, kind, fresh) != context.parameters == bound(base, kind, ROSTER.sealing)
+
+
+def bound(p: Parameters, kind: Any, sealing: Roster) -> bytes:
+    """What the parameters and the keys of an attempt are hashed to."""
+    return lightsecagg_active.binding_context(p, SESSION, 3, kind, sealing).parameters
+
+
+@pytest.mark.requirement("LSA-34")
+def test_the_hash_of_the_sealing_keys_follows_the_parameters() -> None:
+    keys = [part for user, key in enumerate(ROSTER.sealing.keys) for part in (u32(user), key)]
+    names = [part for name in "qNDUTdW" for part in (name.encode(), str(getattr(TINY, name)).encode())]
+    want = digest_of([*names, b"keys", digest_of(keys)])
+    for kind in (MaskShare, SignedSet):
+        assert bound(TINY, kind, ROSTER.sealing) == want
+
+
+def digest_of(values: Sequence[bytes]) -> bytes:
+    """SHA-256 of a list of fields, by hand."""
+    return hashlib.sha256(listed(values)).digest()
+
+
+def attempt(fresh: Sequence[int], taken: int) -> Network:
+    """An attempt at one round, with the same updates and signing keys, on which the first rows were taken.
+
+    Some users have other sealing keys and sampled values than in an attempt without fresh ones.
+    """
+    keys = {user: replace(KEYS[user], sealing=bytes([user + 201]) * 32) if user in fresh else KEYS[user]
+            for user in EVERYONE}  # fmt: skip
+    case = fixed_round(TINY)
+    network = lightsecagg_active.open_round(TINY, case.updates, keys=keys)
+    for step in TABLE[:taken]:
+        for party in party_of(step, TINY.N):
+            network.take(step, party, case.randomness[party] if step.randomness else None)
+    return network
+
+
+FRESH = [(0,), (3,), (1, 4), EVERYONE]
+
+
+@pytest.mark.requirement("LSA-34", "LSA-26", "LSA-28", "LSA-24")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[int]) -> None:
+    """A round is begun again, in which some users draw new sealing keys: user 0 takes no quorum of the first attempt."""
+    first, second = attempt((), COUNT), attempt(fresh, COUNT)
+    old = {message.sender: message for message in first.mail(TABLE[COUNT], SERVER)}
+    new = {message.sender: message for message in second.mail(TABLE[COUNT], SERVER)}
+    for some_old in ((1,), (1, 2, 3), (0, 1, 2, 3, 4)):
+        shown = [(old if user in some_old else new)[user].signature for user in EVERYONE]
+        with pytest.raises(BadSignature) as failed:
+            show(second.states[0], EVERYONE, shown)
+        assert failed.value.blamed == {SERVER}
+        mixed = tuple((old if user in some_old else new)[user] for user in EVERYONE)
+        with pytest.raises(BadSignature) as failed:
+            lightsecagg_active.server_confirm(second.states[SERVER], mixed, randomness={})
+        assert failed.value.blamed == {some_old[0]}
+    show(second.states[0], EVERYONE, [new[user].signature for user in EVERYONE])
+
+
+@pytest.mark.requirement("LSA-34", "SEA-02")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) -> None:
+    """Whoever drew a new key, no share of one attempt opens in the other; so nobody answers for both."""
+    first, second = attempt((), UPLOAD), attempt(fresh, UPLOAD)
+    for user in EVERYONE:
+        old, new = (list(network.mail(TABLE[UPLOAD], user)) for network in (first, second))
+        for network, own, other in ((first, old, new), (second, new, old)):
+            for at, message in enumerate(own):
+                foreign = next(m for m in other if m.sender == message.sender)
+                with pytest.raises(DecryptionFailed) as failed:
+                    inbox = (*own[:at], foreign, *own[at + 1 :])
+                    lightsecagg_active.user_upload(network.states[user], inbox, randomness={})
+                assert failed.value.blamed == {message.sender, SERVER}
+            lightsecagg_active.user_upload(network.states[user], tuple(own), randomness={})
 
 
 @pytest.mark.requirement("LSA-31", "SIG-04", "SIG-05", "KEY-04")
@@ -606,7 +685,7 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
         with pytest.raises(ParameterError, match="keys = "):
             lightsecagg_active.user_start(TINY, **start, keys=own, roster=roster)
     with pytest.raises(LengthMismatch, match="len"):
-        lightsecagg_active.server_start(DEFAULT, SESSION, 0, roster.verification)
+        lightsecagg_active.server_start(DEFAULT, SESSION, 0, roster)
     with pytest.raises(LengthMismatch, match="verification"):
         replace(roster, verification=replace(roster.verification, keys=roster.verification.keys[:4]))
     assert roster.verification.keys[3] == verification_key(KEYS[3].signing)
@@ -614,8 +693,8 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
 
 @pytest.mark.requirement("LSA-26")
 def test_further_fields_such_as_weights_are_signed_with_the_set() -> None:
-    roster = lightsecagg_active.roster_of(TINY, keys_of(TINY)).verification
-    ballot = agreement.Ballot(lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet), roster, TINY.W)
+    context = lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet, ROSTER.sealing)
+    ballot = agreement.Ballot(context, ROSTER.verification, TINY.W)
     weighted = Proposal(EVERYONE, (agreement.words((1, 2, 3, 4, 5)),))
     together = b"".join(agreement.sign_proposal(ballot, KEYS[j].signing, j, weighted) for j in EVERYONE)
     agreement.check_quorum(ballot, weighted, EVERYONE, together)
@@ -743,7 +822,7 @@ def test_the_tables_of_the_page_are_those_of_the_reference() -> None:
 def test_the_costs_of_the_text_are_those_of_a_round(late: int) -> None:
     p, table = DEFAULT, cost_table()
     result = run(fixed_round(p), ["confirm"] * late + ["stays"] * (p.N - late))
-    names = {"N": p.N, "d": p.d, "L": p.share_length, "H": 30, "C": 16, "S": p.N, "K": p.N - late}
+    names = {"N": p.N, "d": p.d, "L": p.share_length, "H": 30, "C": OVERHEAD, "S": p.N, "K": p.N - late}
     for event in result.transcript:
         messages, size = table.get((event.step.role.value, event.step.phase), ("0", "0"))
         assert len(event.sent) == evaluated(messages, names)

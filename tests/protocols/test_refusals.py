@@ -280,7 +280,7 @@ PARTIES = {"sender": 0, "receiver": 1}
 ACTIVE = lightsecagg_active.PRESETS["tiny"]
 PRIVATE = {u: lightsecagg_active.PrivateKeys(bytes([u + 1]) * 32, bytes([u + 9]) * 32) for u in range(5)}
 PUBLIC = lightsecagg_active.roster_of(ACTIVE, PRIVATE)
-BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC.verification).ballot
+BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC).ballot
 AGREED = agreement.Proposal((0, 1, 2, 3))
 SIGNATURES = [agreement.sign_proposal(BALLOT, PRIVATE[u].signing, u, AGREED) for u in range(4)]
 
@@ -462,7 +462,7 @@ CALLS: dict[str, Call] = {
         {"parameters": ACTIVE, "keys": PRIVATE[0], "roster": PUBLIC},
     ),
     "server_start active": Call(
-        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "verification": PUBLIC.verification}
+        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "roster": PUBLIC}
     ),
     **{f"{step.run.__name__} active": active_call(row) for row, step in enumerate(lightsecagg_active.TABLE)},
     "roster_of": Call(lightsecagg_active.roster_of, {"keys": PRIVATE}, {"parameters": ACTIVE}),
@@ -672,13 +672,13 @@ CALLS: dict[str, Call] = {
         {"parameters": SIGNED_BUFFER, "keys": PRIVATE[0], "roster": PUBLIC},
     ),
     "server_start of BASecAgg, active": Call(
-        basecagg_active.server_start, START, {"parameters": SIGNED_BUFFER, "verification": PUBLIC.verification}
+        basecagg_active.server_start, START, {"parameters": SIGNED_BUFFER, "roster": PUBLIC}
     ),
     "restore of BASecAgg": stored_call(basecagg_store.restore, basecagg_store.store(FILLED.server)),
     "restore active": stored_call(
         basecagg_active.restore,
         basecagg_active.store(buffered_scene(SIGNED_BUFFER, 11).network.states[SERVER]),
-        verification=PUBLIC.verification,
+        roster=PUBLIC,
     ),
     "roster_of_users": Call(lightsecagg_active.roster_of_users, {"N": 5, "keys": PRIVATE}),
     "open_session": Call(basecagg_rounds.open_session, START, {"parameters": ASYNC}),
@@ -809,6 +809,7 @@ CORES = {
     "check_key",
     "fields",
     "hash_parameters",
+    "hash_keys",
     "signed_fields",
     "binding_context",
     "run_network",

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.keys import Roster, sha256
+from secagg_spec.crypto.keys import fields as fields_of
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import sign, signed_fields, verification_key
 from secagg_spec.errors import (
     BadSignature,
+    DecryptionFailed,
     InconsistentSets,
     LengthMismatch,
     Malformed,
@@ -32,7 +34,7 @@ from secagg_spec.errors import (
 from secagg_spec.protocols import secagg_active
 from secagg_spec.protocols.agreement import words
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import UnmaskRequest, draw_randomness
+from secagg_spec.protocols.secagg import SecretShares, UnmaskRequest, draw_randomness
 from secagg_spec.protocols.secagg_active import (
     PHASES,
     PRESETS,
@@ -142,10 +144,87 @@ def test_what_is_signed_is_what_the_text_says() -> None:
                 data = signed_fields(context, "advertised-keys", event.party, (message.sealing, message.masking))
                 assert message.signature == sign(SIGNING[event.party], data)
             if isinstance(message, SignedSurvivors):
-                after = replace(context, message_type=522)
+                after = replace(context, message_type=522, parameters=attempt_of(network))
                 data = signed_fields(after, "surviving-set", event.party, (words((0, 1, 2, 3)),))
                 assert message.signature == sign(SIGNING[event.party], data)
     assert network.states[0].base.round.context().protocol == "secagg-active"
+
+
+def attempt_of(network: Network) -> bytes:
+    """What the parameters and the advertised keys of an attempt are hashed to, by hand."""
+    sent = [m for event in network.transcript for m in event.sent if isinstance(m, SignedKeys)]
+    listed = [part for m in sorted(sent, key=lambda m: m.sender) for part in (m.sender, m.sealing, m.masking)]
+    names = [part for name in ("R", "N", "D", "T", "t", "k", "d") for part in (name, str(getattr(TINY, name)))]
+    return sha256(fields_of(*names, "keys", sha256(fields_of(*listed))))
+
+
+def again(fresh: Sequence[int]) -> Case:
+    """The case of `case_of(TINY)` in another attempt, for which some users draw other keys."""
+    case, other = case_of(TINY), case_of(TINY, 2)
+    drawn = {user: {**case.randomness[user], **(advertised(other, user) if user in fresh else {})} for user in range(5)}
+    return replace(case, randomness=drawn)
+
+
+def advertised(case: Case, user: int) -> dict[str, Any]:
+    """The private keys that a user draws for an attempt."""
+    return {name: case.randomness[user][name] for name in ("sealing_key", "masking_key")}
+
+
+FRESH = [(0,), (3,), (1, 4), (0, 1, 2, 3, 4)]
+
+
+@pytest.mark.requirement("SAG-67", "SAG-60", "SAG-62", "SAG-57")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[int]) -> None:
+    """A round is begun again under one session, round and signing keys; some users advertise other keys."""
+    case, later = case_of(TINY), again(fresh)
+    first, second = stage(case, COLLECT), stage(later, COLLECT)
+    old, new = ({m.sender: m for m in network.mail(TABLE[COLLECT], SERVER)} for network in (first, second))
+    users = tuple(range(5))
+    for some_old in ((1,), users):
+        mixed = [(old if user in some_old else new)[user] for user in users]
+        with pytest.raises(BadSignature) as failed:
+            attempt(later, COLLECT, second, SERVER, mixed)
+        assert failed.value.blamed == {some_old[0]}
+        shown = SurvivorQuorum(bytes(16), 0, SERVER, 0, users, b"".join(m.signature for m in mixed))
+        with pytest.raises(BadSignature) as failed:
+            attempt(later, ANSWER, second, 0, [shown])
+        assert failed.value.blamed == {SERVER}
+    right = SurvivorQuorum(bytes(16), 0, SERVER, 0, users, b"".join(new[user].signature for user in users))
+    assert attempt(later, ANSWER, second, 0, [right])[1]
+
+
+@pytest.mark.requirement("SAG-67", "SEA-02")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) -> None:
+    case, later = case_of(TINY), again(fresh)
+    first, second = stage(case, INPUT), stage(later, INPUT)
+    for user in range(5):
+        old, new = (list(network.mail(TABLE[INPUT], user)) for network in (first, second))
+        for network, own, other in ((first, old, new), (second, new, old)):
+            for at, message in enumerate(own):
+                foreign = next(m for m in other if m.sender == message.sender)
+                with pytest.raises(DecryptionFailed) as failed:
+                    attempt(case, INPUT, network, user, [*own[:at], foreign, *own[at + 1 :]])
+                assert failed.value.blamed == {message.sender, SERVER}
+            attempt(case, INPUT, network, user, own)
+
+
+@pytest.mark.requirement("SAG-67")
+def test_a_server_that_gives_users_different_lists_of_keys_gets_no_share_opened() -> None:
+    """User 0 is told of four users, the others of five: what user 0 sealed opens nowhere, and nothing opens for it."""
+    case = case_of(TINY)
+    network = stage(case, SHARE)
+    [keys] = network.mail(TABLE[SHARE], 0)
+    assert isinstance(keys, SignedNeighbourKeys)
+    fewer = replace(keys, users=keys.users[:3], sealing=keys.sealing[:96], masking=keys.masking[:96],
+                    signatures=keys.signatures[:192])  # fmt: skip
+    state, sent = attempt(case, SHARE, network, 0, [fewer])
+    other, _ = attempt(case, SHARE, network, 1, network.mail(TABLE[SHARE], 1))
+    shares = [m for m in sent if isinstance(m, SecretShares) and m.receiver == 1]
+    with pytest.raises(DecryptionFailed):
+        secagg_active.user_masked_input(other, shares, randomness={})
+    assert state.base.peers.keys() == {0, 1, 2, 3}
 
 
 @pytest.mark.requirement("SAG-66", "SAG-58", "SAG-50")
@@ -288,7 +367,8 @@ def test_a_quorum_on_another_set_gets_no_answer() -> None:
     case = case_of(TINY)
     network = stage(case, SIGN)
     sets = {0: (0, 1, 2, 3, 4), 1: (0, 1, 2, 3, 4), 2: (0, 1, 2, 3), 3: (0, 1, 2, 3)}
-    context = network.states[0].base.round.context(SignedSurvivors)
+    state = network.states[0].base
+    context = state.round.attempt(state.peers, SignedSurvivors)
     for user, survivors in sets.items():
         dropped = tuple(sorted({0, 1, 2, 3, 4} - set(survivors)))
         network.waiting[user] = [UnmaskRequest(bytes(16), 0, SERVER, user, survivors, dropped)]

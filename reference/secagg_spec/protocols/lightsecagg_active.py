@@ -11,7 +11,7 @@ the signers           `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-31).
+Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-31, LSA-34).
 """
 
 from __future__ import annotations
@@ -168,10 +168,15 @@ class ServerState:
         return "confirm" if self.base.phase == "recover" and not self.signers else self.base.phase
 
 
-def binding_context(parameters: Parameters, session: bytes, round: int, kind: type[Message]) -> Context:
-    """Return what the seals and signatures that messages of class `kind` carry are bound to (LSA-21, LSA-31)."""
+def binding_context(
+    parameters: Parameters, session: bytes, round: int, kind: type[Message], sealing: Roster
+) -> Context:
+    """Return what the seals and signatures that messages of class `kind` carry are bound to (LSA-21, LSA-31, LSA-34).
+
+    `sealing` are the public sealing keys of the N users in this attempt.
+    """
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d", "W")}
-    return Context(PROTOCOL, hash_parameters(numbers), session, round, kind.TYPE)
+    return Context(PROTOCOL, hash_parameters(numbers, sealing.hash), session, round, kind.TYPE)
 
 
 def user_start(
@@ -185,6 +190,8 @@ def user_start(
 ) -> UserState:
     """Return the state of a user before its first step, with its sealed channel (LSA-31).
 
+    The sealing keys are those of this attempt: a user that begins a round again draws a new one.
+
     Raises
     ------
     LengthMismatch
@@ -192,8 +199,9 @@ def user_start(
     ParameterError
         The keys of the user are not those that the roster has for it.
     """
-    ballot = _ballot(parameters, session, round, roster.verification)
-    channel = SealedChannel(binding_context(parameters, session, round, MaskShare), keys.sealing, roster.sealing)
+    ballot = _ballot(parameters, session, round, roster)
+    context = binding_context(parameters, session, round, MaskShare, roster.sealing)
+    channel = SealedChannel(context, keys.sealing, roster.sealing)
     base = lightsecagg.user_start(parameters, session, round, user, update, channel)
     own = (public_key(keys.sealing), verification_key(keys.signing))
     if own != (roster.sealing.keys[user], roster.verification.keys[user]):
@@ -201,16 +209,17 @@ def user_start(
     return UserState(base, ballot, keys.signing)
 
 
-def server_start(parameters: Parameters, session: bytes, round: int, verification: Roster) -> ServerState:
-    """Return the state of the server before its first step, with the verification keys of the N users."""
+def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
+    """Return the state of the server before its first step, with the public keys of the N users."""
     base = lightsecagg.server_start(parameters, session, round)
-    return ServerState(base, _ballot(parameters, session, round, verification))
+    return ServerState(base, _ballot(parameters, session, round, roster))
 
 
-def _ballot(parameters: Parameters, session: bytes, round: int, verification: Roster) -> Ballot:
-    if len(verification.keys) != parameters.N:
-        raise LengthMismatch("len(verification)", len(verification.keys), f"N = {parameters.N}")
-    return Ballot(binding_context(parameters, session, round, SignedSet), verification, parameters.W)
+def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
+    if len(roster.verification.keys) != parameters.N:
+        raise LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
+    context = binding_context(parameters, session, round, SignedSet, roster.sealing)
+    return Ballot(context, roster.verification, parameters.W)
 
 
 # ------------------------------------------------------------------------------------------------------- steps
@@ -376,7 +385,7 @@ def open_round(
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
     roster = roster_of(parameters, keys)
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster.verification)}
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user], keys[user], roster)
     return Network(TABLE, states)

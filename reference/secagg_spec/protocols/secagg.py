@@ -173,10 +173,14 @@ class Parameters(Numbers):
         """What is masked together: the whole input, by all users."""
         return (Part(0, 0, self.d, self.ring, frozenset(range(self.N))),)
 
+    def numbers(self) -> dict[str, int]:
+        """Return the names and values that keys are bound to, in the order of the text."""
+        return {name: getattr(self, name) for name in ("R", "N", "D", "T", "t", "k", "d")}
+
     @cached_property
     def digest(self) -> bytes:
         """The hash of the parameters that keys are bound to."""
-        return hash_parameters({name: getattr(self, name) for name in ("R", "N", "D", "T", "t", "k", "d")})
+        return hash_parameters(self.numbers())
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
@@ -344,6 +348,13 @@ class Round:
     def context(self, kind: type[Message] = SecretShares) -> Context:
         """Return what keys are bound to."""
         return Context(self.protocol, self.parameters.digest, self.session, self.number, kind.TYPE)
+
+    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+        """Return what the payloads of secret shares are bound to.
+
+        `keys` are the public keys of the user and of its neighbours in U_1. Only the active profile binds them.
+        """
+        return self.context()
 
 
 @dataclass(frozen=True, eq=False)
@@ -842,7 +853,7 @@ def _masked(state: UserState, part: Part, received: Collection[int]) -> UintArra
 
 def _lane(state: UserState, sender: int, receiver: int) -> Lane:
     keys = (state.peers[sender].sealing, state.peers[receiver].sealing)
-    return Lane(state.round.context(), sender, receiver, *keys)
+    return Lane(state.round.sealing_context(state.peers), sender, receiver, *keys)
 
 
 def _sealed(state: UserState, peer: int, shares: Shares) -> SecretShares:

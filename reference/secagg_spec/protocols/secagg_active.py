@@ -4,6 +4,7 @@
 the text              here
 ====================  ==========================================
 R, N, D, T, t, k, d   `Parameters`
+`keys`                `AttemptRound.attempt`
 the surviving set     `request` of a user's state
 U_4                   `signers` of the server's state
 ====================  ==========================================
@@ -11,7 +12,7 @@ U_4                   `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/secagg.md, section 10 (SAG-50 to SAG-66).
+Source: spec/secagg.md, section 10 (SAG-50 to SAG-67).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import ClassVar
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
 from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
 from secagg_spec.errors import BadSignature, LengthMismatch, ParameterError, TooFewSurvivors, WrongPhase
 from secagg_spec.protocols import secagg
@@ -173,12 +175,27 @@ class ServerState:
         return "consistency_check" if self.base.phase == "unmasking" and not self.signers else self.base.phase
 
 
-def agreed(parameters: Parameters, session: bytes, number: int) -> Round:
+@dataclass(frozen=True)
+class AttemptRound(Round):
+    """What all parties of a round of the active profile agree on before it begins."""
+
+    def attempt(self, keys: Mapping[int, KeyPair], kind: type[Message]) -> Context:
+        """Return what seals and signatures are bound to once the keys of U_1 are known: these as well (SAG-67)."""
+        assert isinstance(self.parameters, Parameters)
+        listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in keys.items()})
+        return replace(self.context(kind), parameters=hash_parameters(self.parameters.numbers(), listed))
+
+    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+        """Return what the payloads of secret shares are bound to: the keys of U_1 as well (SAG-67)."""
+        return self.attempt(keys, SecretShares)
+
+
+def agreed(parameters: Parameters, session: bytes, number: int) -> AttemptRound:
     """Return what all parties of a round agree on, with the protocol's name in every key (SAG-65)."""
-    return Round(parameters, parameters.graph(), session, number, PROTOCOL)
+    return AttemptRound(parameters, parameters.graph(), session, number, PROTOCOL)
 
 
-def user_start(round: Round, user: int, update: UintArray, signing: bytes, roster: Roster) -> UserState:
+def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes, roster: Roster) -> UserState:
     """Return the state of a user before its first step.
 
     Raises
@@ -194,7 +211,7 @@ def user_start(round: Round, user: int, update: UintArray, signing: bytes, roste
     return UserState(base, roster, signing)
 
 
-def server_start(round: Round, roster: Roster) -> ServerState:
+def server_start(round: AttemptRound, roster: Roster) -> ServerState:
     """Return the state of the server before its first step, with the verification keys of the N users."""
     return ServerState(secagg.server_start(round), _roster(round, roster))
 
@@ -423,8 +440,11 @@ def open_round(
 
 
 def _ballot(state: UserState | ServerState) -> Ballot:
-    """Return where the signatures on the surviving set belong."""
-    return Ballot(state.base.round.context(SignedSurvivors), state.roster, state.base.round.parameters.t)
+    """Return where the signatures on the surviving set belong, with the keys of the attempt (SAG-67)."""
+    round = state.base.round
+    assert isinstance(round, AttemptRound)
+    keys = state.base.peers if isinstance(state, UserState) else state.base.keys
+    return Ballot(round.attempt(keys, SignedSurvivors), state.roster, round.parameters.t)
 
 
 def _signed_keys(round: Round, user: int, keys: KeyPair) -> bytes:

@@ -98,9 +98,9 @@ def _light_keys(draw: Any, N: int, active: bool) -> tuple[dict[str, Any], list[d
     roster = [key.hex() for key in rounds.public_keys(privates)]
     if active:
         signing = active_scenes.signing_keys(draw, N)
-        shown = {"verification": [active_scenes.verifying(key).hex() for key in signing]}
+        shown = {"roster": roster, "verification": [active_scenes.verifying(key).hex() for key in signing]}
         own = zip(privates, signing, strict=True)
-        return shown, [{"private": key.hex(), "signing": other.hex(), "roster": roster, **shown} for key, other in own]
+        return shown, [{"private": key.hex(), "signing": other.hex(), **shown} for key, other in own]
     if draw(st.booleans()):
         return {}, [{"channel": "plain"}] * N
     return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]

@@ -8,6 +8,7 @@ from typing import Any
 
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES
 from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols import basecagg, basecagg_active
@@ -24,7 +25,7 @@ from secagg_spec.protocols.basecagg_rounds import (
     supplies,
 )
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys
+from secagg_spec.protocols.lightsecagg_active import PrivateKeys, roster_of_users
 from secagg_spec.protocols.shape import SERVER, Network, Role, Step
 
 Function = Callable[..., Any]
@@ -32,6 +33,7 @@ _ACTIVE = "secagg_spec.protocols.basecagg_active"
 _TESTS = "tests/protocols/test_basecagg_active.py::"
 _TINY = basecagg_active.PRESETS["tiny"]
 _KEYS = {user: PrivateKeys(bytes([user + 1]) * 32, bytes([user + 9]) * 32) for user in range(5)}
+_ROSTER = roster_of_users(5, _KEYS)
 _TURNS: list[Turn] = [*map(Start, range(3)), *map(Upload, range(3))]
 
 
@@ -123,7 +125,7 @@ def _low_threshold() -> object:
 
 
 def _binding() -> object:
-    return basecagg_active.sealing_context(_TINY, bytes(16))
+    return basecagg_active.sealing_context(_TINY, bytes(16), _ROSTER.sealing)
 
 
 @mutant(
@@ -299,10 +301,46 @@ def _counted(right: Function) -> Function:
     source="field not bound: the profile",
 )
 def _one_name(right: Function) -> Function:
-    def sealing_context(parameters: Any, session: bytes) -> Any:
-        return basecagg.sealing_context(parameters, session)
+    def sealing_context(*arguments: Any) -> Any:
+        return replace(right(*arguments), protocol=basecagg.PROTOCOL)
 
     return sealing_context
+
+
+@mutant(
+    "buffer-keys-not-in-the-ballot",
+    "BSA-47",
+    "privacy: signatures of a session that was begun before count in it when it is begun again",
+    f"{_ACTIVE}:ballot_of",
+    lambda: basecagg_active.ballot_of(_TINY, bytes(16), 0, _ROSTER).context.parameters,
+    _TESTS + "test_signatures_of_an_attempt_are_worth_nothing_in_the_next",
+    kind="privacy",
+    source="field not bound: the keys of the attempt",
+)
+def _no_keys_signed(right: Function) -> Function:
+    def ballot_of(parameters: Any, *rest: Any) -> Any:
+        ballot = right(parameters, *rest)
+        bound = hash_parameters(parameters.numbers())
+        return replace(ballot, context=replace(ballot.context, parameters=bound))
+
+    return ballot_of
+
+
+@mutant(
+    "buffer-keys-not-in-the-seal",
+    "BSA-47",
+    "privacy: users that have different lists of keys open each other's shares",
+    f"{_ACTIVE}:SealedStampedChannel",
+    lambda: basecagg_active.user_start(_TINY, bytes(16), 0, 0, _KEYS[0], _ROSTER).base.channel.context.parameters,
+    _TESTS + "test_payloads_of_an_attempt_do_not_open_in_the_next",
+    kind="privacy",
+    source="field not bound: the keys of the attempt",
+)
+def _no_keys_sealed(right: Function) -> Function:
+    def channel(context: Any, *rest: Any) -> Any:
+        return right(replace(context, parameters=hash_parameters(_TINY.numbers())), *rest)
+
+    return channel
 
 
 @mutant(

@@ -402,6 +402,41 @@ def _old_name(right: Function) -> Function:
     return lambda *arguments: replace(right(*arguments), protocol=secagg.PROTOCOL)
 
 
+def _forgets_keys(name: str, effect: str, kind_of: Any, test: str) -> None:
+    """Register a party whose messages of one class are not bound to the keys of the attempt."""
+
+    def build(right: Function) -> Function:
+        def wrong(self: Any, keys: Any, kind: Any) -> Any:
+            return self.context(kind) if kind is kind_of else right(self, keys, kind)
+
+        return wrong
+
+    mutant(
+        name,
+        "SAG-67",
+        effect,
+        f"{_ACTIVE}:AttemptRound.attempt",
+        lambda: secagg_active.agreed(_TINY, bytes(16), 0).attempt({}, kind_of).parameters,
+        _TESTS + test,
+        kind="privacy",
+        source="field not bound: the keys of the attempt",
+    )(build)
+
+
+_forgets_keys(
+    "advertised-keys-not-in-the-ballot",
+    "privacy: signatures of an attempt that failed count in the next one, so that two sets get a quorum",
+    SignedSurvivors,
+    "test_signatures_of_an_attempt_are_worth_nothing_in_the_next",
+)
+_forgets_keys(
+    "advertised-keys-not-in-the-seal",
+    "privacy: users that have different lists of keys open each other's shares",
+    secagg.SecretShares,
+    "test_payloads_of_an_attempt_do_not_open_in_the_next",
+)
+
+
 @mutant(
     "survivors-must-all-sign",
     "SAG-66",

@@ -14,7 +14,7 @@ from typing import Any
 from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
 from secagg_spec.conformance.targets import readers
-from secagg_spec.conformance.targets.reference_active import active_end, active_parameters, keys_of, public_roster
+from secagg_spec.conformance.targets.reference_active import active_end, active_parameters, keys_of, public_keys
 from secagg_spec.conformance.targets.reference_basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference_basecagg_scripts import Stamped
 from secagg_spec.conformance.targets.reference_crypto import session_parameters
@@ -91,8 +91,8 @@ def _active_user(
     return lightsecagg_active.user_start(parameters, session, round, user, vector, private, public)
 
 
-def _active_server(parameters: Any, session: bytes, round: int, verification: Any) -> Any:
-    return lightsecagg_active.server_start(parameters, session, round, public_roster("verification", verification))
+def _active_server(parameters: Any, session: bytes, round: int, roster: Any, verification: Any) -> Any:
+    return lightsecagg_active.server_start(parameters, session, round, public_keys(roster, verification))
 
 
 # --------------------------------------------------------------------------------------------------------- SecAgg
