@@ -16,8 +16,9 @@ self seed, and of the masking key of each honest neighbour that dropped out; and
 uploads when the coalition has the key of each position without one, and else nothing.
 (g) LightSecAgg with the parameters `default`, where nobody deviates: a round with U - 1 answers, then one with the same
 inputs and one user fewer, which ends with its sum. This tells (U - 1 - T) L = 12 independent combinations of the 16
-elements of that user. With the announced survivors of the failed round in the log, the audit says that the user is
-recoverable; with an empty set in their place it says that nobody is.
+elements of that user. A second round with the same inputs and the same survivors tells their sum alone. With the
+announced survivors of the failed round in the log, the audit says that the user is recoverable; with an empty set in
+their place it says that nobody is.
 
 Idea. (b) A message less never tells more, and with all answers the sum is all that is learned. (c) k shares of a sum
 are k columns of a code of which any T hide everything. (d) Shamir's sharing is all or nothing for each secret, and a
@@ -309,19 +310,24 @@ def story(report: Report) -> dict[str, int]:
     p = lightsecagg_protocol.PRESETS["default"]
     missing, everyone = p.N - 1, tuple(range(p.N))
     others = everyone[:missing]
-    told, alone = 0, 0
+    told, alone, again = 0, 0, True
     for first in range(p.share_length):
         space, elements = Space(p.field), tuple(range(first, p.d, p.share_length))
-        failed, later = (Column(p, p.code, elements, space=space, drawing=drawing) for drawing in (0, 1))
+        failed, later, same = (Column(p, p.code, elements, space=space, drawing=drawing) for drawing in range(3))
         coalition, honest = everyone[: p.T], everyone[p.T : p.U - 1]
         view = View(space, coalition)
         failed.show(view, Situation(everyone, everyone, dict.fromkeys(honest, everyone)))
         alone += view.about(missing).dimension
+        retried = View(space, coalition)
+        failed.show(retried, Situation(everyone, everyone, dict.fromkeys(honest, everyone)))
+        same.show(retried, Situation(everyone, everyone, dict.fromkeys(everyone, everyone)))
+        again &= retried.decide(same.total(everyone)).private
         later.show(view, Situation(others, others, dict.fromkeys(others, others)))
         found = view.about(missing).dimension
         report.check(found == of_the_code(p.T, len(elements), p.U - 1), "(g) parts of the input of one user")
         told += found
     report.check(alone == 0, "(g) the failed round by itself tells nothing of one user")
+    report.check(again, "(g) a second round with the same inputs and users tells their sum alone")
     for logged, recoverable in ((everyone, [missing]), ((), [])):
         audited = account(of_sets(Roster(p.N), [logged, others]))
         report.check(list(audited.found) == recoverable, f"(g) the audit, with {len(logged)} users")

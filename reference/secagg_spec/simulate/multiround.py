@@ -182,11 +182,12 @@ def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
     together = companions(sets)
     counts = np.array([sum(user in members for members in sets) for user in range(p.selection.N)])
     rounds = f"{sum(map(bool, sets)) - failed} of {counted(len(sets), 'round')} with a sum"
-    rounds += f", {failed} that failed after the survivors were announced" if failed else ""
+    rounds += f", {failed} that failed after survivors were announced" if failed else ""
     names = ("set of survivors", "sets of survivors") if failed else ("sum", "sums")
     least, most = counts.min(), counts.max()
     often = f"{least} to {counted(most, *names)}" if least < most else counted(most, *names)
-    lines = [f"the log: {rounds}; each user is in {often}"]
+    one = [f"the log: {rounds}", f"each user is in {often}"]
+    lines = one if failed else ["; ".join(one)]
     if not together:
         return lines
     fewest = min(map(len, together))
