@@ -37,7 +37,7 @@ from tests.quick import first_of_each_proof
 BOOK = ledger.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
-    *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server"),
+    *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server", "failed_rounds"),
     *(
         "quantiser_moments",
         "sparse_components",
@@ -227,6 +227,18 @@ FALSIFIED = [
     ("fedbuff_step", "if not power_of_two(sum(s))", "if False"),
     ("fedbuff_step", "Fraction(1, 2) / K * sum", "Fraction(1, 2) * sum"),
     ("fedbuff_step", "(len(v) * c_l)) == 0", "(len(v) * c_g)) == 0"),
+    ("failed_rounds", "max(0, known - T))", "max(0, known - T - 1))"),
+    ("failed_rounds", "max(0, known - T))", "max(0, known - T) * (known > T + 1))"),
+    ("failed_rounds", "& known) >= t}", "& known) >= t - 1}"),
+    ("failed_rounds", "if set(part) <= open_ and", "if"),
+    ("failed_rounds", "& away <= open_ for", "& away <= users for"),
+    ("failed_rounds", ">= p.t and honest else []", "> p.t and honest else []"),
+    ("failed_rounds", "rule is basa.VOID and honest", "honest"),
+    ("failed_rounds", "(phase == p.base.releases)", "(phase == p.base.adds)"),
+    ("failed_rounds", "U, T = parameters.U, parameters.T\n", "U, T = parameters.U, parameters.T - 1\n"),
+    ("failed_rounds", "((everyone, [missing]), ((), []))", "((everyone, [missing]), ((), [missing]))"),
+    ("failed_rounds", "honest[: p.W - 1 - len(coalition)]", "honest[: p.W - len(coalition)]"),
+    ("failed_rounds", "range(3))\n        coalition", "(0, 1, 1))\n        coalition"),
     ("fedbuff_step", "eta * sum(gradients)) == 0", "sum(gradients)) == 0"),
     ("fedbuff_step", "(1 - w) * (x - 1) ** 2 / 2", "(1 - w) * (x - 2) ** 2 / 2"),
     ("fedbuff_step", "sum(s)\n        got", "len(s)\n        got"),
