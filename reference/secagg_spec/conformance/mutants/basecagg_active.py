@@ -321,3 +321,21 @@ def _from_anyone(right: Function) -> Function:
         return right(replace(state, signers=everyone), inbox, randomness=randomness)
 
     return server_recover
+
+
+def _turned(inbox: list[Any]) -> list[Any]:
+    quorum = inbox[0]
+    parts = [quorum.signatures[at : at + SIGNATURE_BYTES] for at in range(0, len(quorum.signatures), SIGNATURE_BYTES)]
+    return [replace(quorum, signers=quorum.signers[::-1], signatures=b"".join(parts[::-1]))]
+
+
+mutant(
+    "buffer-signers-in-any-order-count",
+    "BSA-50",
+    "no interoperation: a user answers a quorum on a buffer that other users refuse",
+    "secagg_spec.protocols.agreement:check_ascending",
+    _outcome((*_all("confirm"), ("confirm", SERVER)), "recover", 4, _turned),
+    _TESTS + "test_a_share_is_released_exactly_after_W_signatures_of_users",
+    kind="acceptance",
+    source="clause left out",
+)(lambda right: lambda what, users, blamed: None)

@@ -419,3 +419,21 @@ def _all_sign(right: Function) -> Function:
         return right(state, inbox, randomness=randomness)
 
     return wrong
+
+
+def _turned(message: Any) -> Any:
+    size = SIGNATURE_BYTES
+    parts = [message.signatures[at : at + size] for at in range(0, len(message.signatures), size)]
+    return replace(message, signers=message.signers[::-1], signatures=b"".join(parts[::-1]))
+
+
+mutant(
+    "survivor-signers-in-any-order-count",
+    "SAG-75",
+    "no interoperation: a user answers a quorum that other users refuse",
+    "secagg_spec.protocols.agreement:check_ascending",
+    _outcome(8, 0, lambda mail: [_turned(mail[0])]),
+    _TESTS + "test_a_quorum_counts_only_in_ascending_order",
+    kind="acceptance",
+    source="clause left out",
+)(lambda right: lambda what, users, blamed: None)

@@ -14,6 +14,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -180,6 +181,22 @@ _FLAGS = (
         "T colluders subtract their own updates and read one user's, or the sum is wrong",
         "LSA-09",
         "any-set-is-signed",
+    ),
+    (
+        "SetOrder",
+        WRONG_ORDER,
+        "A surviving set is signed in any order.",
+        "some users sign what others refuse, and there are too few signers",
+        "LSA-32",
+        "set-in-any-order-is-signed",
+    ),
+    (
+        "QuorumOrder",
+        WRONG_ORDER,
+        "A quorum counts in any order of its signers.",
+        "some users answer a quorum that others refuse",
+        "LSA-33",
+        "signers-in-any-order-count",
     ),
     (
         "LeftOut",
@@ -496,6 +513,13 @@ def _user_sets(made: Book) -> None:
         scene = _Scene(f"active-user-set-{name}", _FEW, {"share": [3]} if name == "not-held" else {})
         fault = Fault(2, scene.told(*users), Refusal(codes), (clause,), (flag, "RefusedStep"), comment)
         faulty(made, scene, _OWN, fault)
+    for name, users, comment in (
+        ("order", (0, 2, 1, 3), "the right users, with 2 before 1"),
+        ("descending", (3, 2, 1, 0), "the right users in descending order"),
+    ):
+        scene, refusal = _Scene(f"active-user-set-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        clauses, flags = ("LSA-32", "ADP-21"), ("SetOrder", "RefusedStep")
+        faulty(made, scene, _OWN, Fault(2, scene.told(*users), refusal, clauses, flags, comment))
     scene = _Scene("active-user-set-none", _FEW)
     fault = Fault(2, Call("confirm"), Refusal(NOTHING_CAME), ("LSA-09",), ("NoSet",), "no surviving set came")
     faulty(made, scene, _OWN, fault)
@@ -513,6 +537,11 @@ def _quorums(made: Book) -> None:
         comment = f"{len(signers)} signers, and W = 3"
         faulty(made, scene, _OWN, Fault(3, scene.shown(signers), Refusal(TOO_FEW), clauses, flags, comment))
     _wrong_signers(made)
+    for name, signers in (("order", (0, 2, 1, 3)), ("descending", (3, 2, 1, 0))):
+        scene, refusal = _Scene(f"active-user-quorum-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        comment = f"the signers are {list(signers)}, and the signatures stand in this order"
+        fault = Fault(3, scene.shown(signers), refusal, ("LSA-33", "ADP-21"), ("QuorumOrder", "RefusedStep"), comment)
+        faulty(made, scene, _OWN, fault)
     for name, shown, change in (
         ("longer", (0, 1, 2), lambda right: [*right, b"\0"]),
         ("more", (0, 1, 2), lambda right: [*right, right[-1]]),

@@ -13,6 +13,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -31,7 +32,16 @@ from secagg_spec.conformance.checks.scripts import (
     STRANGER,
 )
 from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.vectors.base import BASIC, BYTE, EDGE_CASE, LARGE, MISSING_STEP, Book, drawn
+from secagg_spec.conformance.vectors.base import (
+    BASIC,
+    BYTE,
+    EDGE_CASE,
+    LARGE,
+    MISSING_STEP,
+    WRONG_ORDER,
+    Book,
+    drawn,
+)
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
 from secagg_spec.conformance.vectors.flags import known
@@ -170,6 +180,14 @@ _FLAGS = (
     known("SetTwice", "set-may-repeat"),
     known("SetOutside", "strangers-are-left-out"),
     known("NotHeld", "missing-share-skipped"),
+    (
+        "SetOrder",
+        WRONG_ORDER,
+        "A surviving set is answered in any order.",
+        "some users answer what others refuse, so that a round depends on whose software they run",
+        "LSA-32",
+        "set-in-any-order-is-answered",
+    ),
     known("Payload", "tag-not-checked", "only-the-sender-is-blamed"),
     known("LowOrder", "zero-secret-accepted", "refused-share-leaves-payloads"),
     (
@@ -382,6 +400,13 @@ def _user_sets(made: Book) -> None:
     ):
         scene = _Scene(f"user-set-{name}", _FEW, {"share": [3]} if name == "not-held" else {})
         fault = Fault(2, _set(scene, users), Refusal(codes), (clause,), flag, comment)
+        faulty(made, scene, _OWN, fault)
+    for name, users, comment in (
+        ("order", (0, 2, 1, 3), "the right users, with 2 before 1"),
+        ("descending", (3, 2, 1, 0), "the right users in descending order"),
+    ):
+        scene, refusal = _Scene(f"user-set-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        fault = Fault(2, _set(scene, users), refusal, ("LSA-32", "ADP-21"), ("SetOrder", trace), comment)
         faulty(made, scene, _OWN, fault)
     scene = _Scene("user-set-none", _FEW)
     fault = Fault(2, Call("recover"), Refusal(NOTHING_CAME), ("LSA-09",), ("NoSet",), "no surviving set came")
