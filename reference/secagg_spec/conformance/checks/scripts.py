@@ -699,6 +699,19 @@ def server_forgets(draw: Any, call: Caller) -> None:
     judge_server(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
 
 
+@check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", operations=(_SERVER,), examples=15)
+def server_without_sharers(draw: Any, call: Caller) -> None:
+    """The server takes its step without any sharer, relays nothing, and ends the round in the next step."""
+    scene = rounds.server_scene(draw, call.caps)
+    kept = [message for message in scene.shares if message.receiver != (0 if message.sender else 1)]
+    inbox = tuple(encode(message) for message in kept) if draw(st.booleans()) else ()
+    params = scene.params([Call("share", inbox), Call("upload")])
+    shared, ended = ask(call, _SERVER, params, None)
+    if taken(_SERVER, shared, "share"):
+        fail(f"{_SERVER}: the step share relays messages, and there is no sharer")
+    _refused(call, _SERVER, ended, Fault(1, Call("upload"), TOO_FEW, "there is no sharer"))
+
+
 @check(f"{_SERVER}/request", "ERR-02", operations=(_SERVER,), examples=15)
 def server_request(draw: Any, call: Caller) -> None:
     """A session of another length and a round outside its range are refused."""

@@ -96,6 +96,7 @@ def book() -> Book:
     _user_requests(made)
     _server_messages(made)
     _server_steps(made)
+    _nobody_shares(made)
     _server_signatures(made)
     _server_requests(made)
     return made
@@ -323,6 +324,14 @@ _FLAGS = (
         "stranger-accepted",
         "outsiders-answer",
         "other-answers-passed-over",
+    ),
+    (
+        "NobodyShares",
+        EDGE_CASE,
+        "A server ends the round in its step `share` when there is no sharer.",
+        "two servers end a round in different steps",
+        "LSA-40",
+        "no-sharer-ends-the-step",
     ),
     known("FewContributors", "server-announces-few"),
     known("TooFewAnswers", "absent-shares-are-zero"),
@@ -805,6 +814,27 @@ def _outsiders(made: Book) -> None:
     call = besides(scene, SERVER, 3, 0, having(sender=3, share=late))
     comment = "an answer from user 3, which does not survive"
     faulty(made, scene, SERVER, Fault(3, call, Refusal(NOT_ALLOWED), ("LSA-16",), ("Outsider",), comment))
+
+
+def _nobody_shares(made: Book) -> None:
+    """Add servers that no share reaches, or of each user one share too few: the next step ends the round."""
+    for name, kept in (("nobody", 0), ("lost", 2)):
+        scene = _Scene(f"active-server-{name}-shares", _LEAST)
+        first = scene.calls(SERVER)[0]
+        one_each = tuple(data for at, data in enumerate(first.inbox) if at % 2 == 0)[: 2 * kept]
+        calls = [replace(first, inbox=one_each), Call("upload")]
+        what = "no share comes" if not kept else f"{len(one_each)} shares come, one from each user"
+        made.script(
+            scene.id,
+            scene.of_server,
+            scene.params(SERVER, calls),
+            {},
+            refused={1: Refusal(TOO_FEW)},
+            clauses=["LSA-40", "LSA-07"],
+            flags=["NobodyShares"],
+            comment=f"{what}, so that there is no sharer; the step share is taken, and upload ends the round",
+            policy=scene.policy,
+        )
 
 
 def _server_steps(made: Book) -> None:
