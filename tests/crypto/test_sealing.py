@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +13,17 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec import resources
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, binding
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, WeakKey
+from secagg_spec.protocols import lightsecagg
 
 PRIVATE = [bytes([user + 1]) * 32 for user in range(4)]
 ROSTER = Roster(tuple(keys.public_key(private) for private in PRIVATE))
 CONTEXT = Context("lightsecagg", keys.hash_parameters({"q": 7, "N": 4}), b"sixteen bytes id", 3, 257)
+TINY = lightsecagg.PRESETS["tiny"]
 LOW_ORDER = [bytes(32), (1).to_bytes(32, "little"), (2**255 - 19).to_bytes(32, "little")]
 
 
@@ -35,6 +39,22 @@ def test_what_one_user_seals_the_other_opens(plaintext: bytes, users: list[int])
     payload = channel(sender).close(sender, receiver, plaintext)
     assert len(payload) == len(plaintext) + OVERHEAD
     assert channel(receiver).open(sender, receiver, payload) == plaintext
+
+
+@pytest.mark.requirement("KEY-02")
+def test_the_hash_of_the_parameters_is_the_one_that_the_text_works_out() -> None:
+    """The example of section 9 is put together here from bytes, without the reference."""
+    text = (resources.root("spec") / "conventions.md").read_text(encoding="utf-8")
+    example = text.partition("*Example.* LightSecAgg has the parameters")[2].partition("\n\n")[0]
+    parts = ["q", "7", "N", "5", "D", "1", "U", "3", "T", "1", "d", "3"]
+    listed = b"".join(bytes([len(part), 0, 0, 0]) + part.encode("ascii") for part in parts)
+    assert f"field list is {len(listed)} bytes long" in example
+    assert listed.startswith(bytes.fromhex("01000000 71 01000000 37"))
+    assert "`01000000 71 01000000 37`" in example
+    assert hashlib.sha256(listed).hexdigest() == re.findall(r"`([0-9a-f]{64})`", example)[0]
+    assert hashlib.sha256(listed).digest() == lightsecagg.sealing_context(TINY, bytes(16), 0).parameters
+    pairs = list(zip(parts[::2], map(int, parts[1::2]), strict=True))
+    assert hashlib.sha256(listed).digest() == keys.hash_parameters(pairs)
 
 
 @pytest.mark.requirement("KEY-02", "KEY-07", "SEA-01", "SEA-08")
@@ -193,6 +213,43 @@ def test_a_channel_seals_once_for_each_receiver() -> None:
     sealing.close(0, 2, b"another receiver")
     with pytest.raises(Replay, match="user 1"):
         sealing.close(0, 1, b"second")
+
+
+P = 2**255 - 19
+
+
+def x25519(scalar: bytes, point: bytes) -> bytes:
+    """The function X25519 of RFC 7748, section 5, by its Montgomery ladder, in Python integers."""
+    k = int.from_bytes(scalar, "little") & ~7 & (2**255 - 1) | 2**254
+    u = int.from_bytes(point, "little") % 2**255 % P
+    x2, z2, x3, z3 = 1, 0, u, 1
+    for at in reversed(range(255)):
+        if k >> at & 1:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+        a, b, c, d = x2 + z2, x2 - z2, x3 + z3, x3 - z3
+        da, cb, aa, bb = d * a % P, c * b % P, a * a % P, b * b % P
+        x3, z3 = (da + cb) ** 2 % P, u * (da - cb) ** 2 % P
+        x2, z2 = aa * bb % P, (aa - bb) * (aa + 121665 * (aa - bb)) % P
+        if k >> at & 1:
+            x2, z2, x3, z3 = x3, z3, x2, z2
+    return (x2 * pow(z2, P - 2, P) % P).to_bytes(32, "little")
+
+
+@pytest.mark.requirement("KEY-10")
+@given(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32))
+def test_public_keys_and_secrets_are_those_of_x25519(private: bytes, other: bytes) -> None:
+    base = (9).to_bytes(32, "little")
+    assert keys.public_key(private) == x25519(private, base)
+    public = x25519(other, base)
+    assert keys.agree(private, public) == x25519(private, public) == x25519(other, keys.public_key(private))
+
+
+@pytest.mark.requirement("KEY-10")
+@pytest.mark.parametrize("number", [P + 9, 2**255 - 1, 2**255 + 9, 2**255 + P - 2])
+def test_a_public_key_is_read_as_rfc_7748_reads_it(number: int) -> None:
+    """The top bit is ignored, and a coordinate from 2**255 - 19 on is reduced."""
+    point = number.to_bytes(32, "little")
+    assert keys.agree(PRIVATE[0], point) == x25519(PRIVATE[0], point)
 
 
 @pytest.mark.requirement("KEY-01")

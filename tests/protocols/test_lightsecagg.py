@@ -304,6 +304,46 @@ def test_a_surviving_set_is_answered_exactly_when_it_can_be_right(surviving: lis
     assert caught.value.blamed == (frozenset() if few else {SERVER})
 
 
+@pytest.mark.requirement("LSA-40", "LSA-07", "ERR-01")
+@pytest.mark.parametrize("lost", [False, True])
+def test_without_a_sharer_the_round_goes_on_and_ends_at_the_upload(*, lost: bool) -> None:
+    """Nobody shared, or of each user one share is lost on its way."""
+    network = stage(fixed_round(TINY), 1)
+    if lost:
+        mail = network.waiting[SERVER]
+        network.waiting[SERVER] = [m for m in mail if m.receiver != (m.sender + 1) % TINY.N]
+        assert len(network.waiting[SERVER]) == TINY.N * (TINY.N - 2)
+    else:
+        network.waiting[SERVER] = []
+    assert network.take(TABLE[1], SERVER).sent == ()
+    assert network.states[SERVER].sharers == ()
+    before = snapshot(network.states[SERVER])
+    with pytest.raises(TooFewSurvivors):
+        TABLE[3].run(network.states[SERVER], (), randomness={})
+    assert snapshot(network.states[SERVER]) == before
+    case = fixed_round(TINY)
+    with pytest.raises(TooFewSurvivors):
+        run(case, ["share"] * TINY.N)
+
+
+@pytest.mark.requirement("LSA-32", "ERR-01")
+@given(st.permutations(range(5)), st.integers(3, 5))
+def test_a_surviving_set_is_answered_only_in_ascending_order(order: list[int], size: int) -> None:
+    """The sum does not depend on the order, so a user that takes any order would not be noticed in any other way."""
+    network, step = stage(fixed_round(TINY), RECOVER - 1), TABLE[RECOVER - 1]
+    [announced] = network.mail(step, 0)
+    assert isinstance(announced, SurvivingSet)
+    state, users = network.states[0], tuple(order[:size])
+    before = snapshot(state)
+    if users == tuple(sorted(users)):
+        assert step.run(state, (replace(announced, users=users),), randomness={})[0].phase == "done"
+    else:
+        with pytest.raises(Malformed, match="ascending") as caught:
+            step.run(state, (replace(announced, users=users),), randomness={})
+        assert caught.value.blamed == {SERVER}
+    assert snapshot(state) == before
+
+
 @pytest.mark.requirement("LSA-15")
 def test_every_altered_answer_is_detected_and_all_who_answered_are_blamed() -> None:
     network = stage(fixed_round(TINY), RECOVER)

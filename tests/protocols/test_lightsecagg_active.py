@@ -281,10 +281,10 @@ def test_a_user_that_is_left_out_blames_the_server() -> None:
 @pytest.mark.requirement("LSA-21", "SIG-01")
 @given(st.permutations(EVERYONE), st.integers(3, 5))
 def test_the_signature_is_on_the_set_in_ascending_order(order: list[int], size: int) -> None:
-    chosen = order[:size]
+    chosen = order[:size]  # the first of them signs
     state = replace(waiting())
     state = replace(state, base=replace(state.base, user=chosen[0]), signing=KEYS[chosen[0]].signing)
-    _, (signed,) = tell(state, chosen)
+    _, (signed,) = tell(state, sorted(chosen))
     numbers = ["q", "7", "N", "5", "D", "1", "U", "3", "T", "1", "d", "3", "W", "4"]
     keys = [part for user in EVERYONE for part in (u32(user), public_key(KEYS[user].sealing))]
     hashed = digest_of([*(part.encode() for part in numbers), b"keys", digest_of(keys)])
@@ -316,6 +316,35 @@ def test_a_second_set_is_not_signed(first: tuple[int, ...], second: tuple[int, .
 # --------------------------------------------------------------------------------------------------- the quorum
 
 
+@pytest.mark.requirement("LSA-32", "ERR-01")
+@given(st.permutations(EVERYONE), st.integers(3, 5))
+def test_a_set_is_signed_only_in_ascending_order(order: list[int], size: int) -> None:
+    members, state = tuple(order[:size]), waiting()
+    before = snapshot(state)
+    if members == tuple(sorted(members)):
+        assert outcome(lambda: tell(state, members)) == ("done" if 0 in members else "InconsistentSets")
+    elif 0 in members:
+        with pytest.raises(Malformed) as caught:
+            tell(state, members)
+        assert caught.value.blamed == {SERVER}
+    assert snapshot(state) == before
+
+
+@pytest.mark.requirement("LSA-33", "ERR-01")
+@given(st.permutations(EVERYONE), st.integers(4, 5))
+def test_a_quorum_counts_only_in_ascending_order(order: list[int], size: int) -> None:
+    signers = tuple(order[:size])
+    state, _ = tell(waiting(), EVERYONE)
+    before, signatures = snapshot(state), [signature_on(user, EVERYONE) for user in signers]
+    if signers == tuple(sorted(signers)):
+        assert outcome(lambda: show(state, signers, signatures)) == "done"
+    else:
+        with pytest.raises(Malformed) as caught:
+            show(state, signers, signatures)
+        assert caught.value.blamed == {SERVER}
+    assert snapshot(state) == before
+
+
 @pytest.mark.requirement("LSA-26", "LSA-27", "LSA-29", "ERR-01")
 @given(st.lists(st.integers(0, 4), max_size=6))
 def test_a_share_is_released_exactly_after_W_signatures_of_members(signers: list[int]) -> None:
@@ -335,6 +364,8 @@ def check_release(members: tuple[int, ...], signers: tuple[int, ...]) -> None:
     signatures = [signature_on(user, members) for user in signers]
     if len(set(signers)) < len(signers) or not set(signers) <= set(members):
         expected = "InconsistentSets"
+    elif signers != tuple(sorted(signers)):
+        expected = "Malformed"
     else:
         expected = "done" if len(signers) >= 4 else "TooFewSurvivors"
     assert outcome(lambda: show(state, signers, signatures)) == expected

@@ -337,6 +337,18 @@ def test_the_server_relays_all_signatures_of_survivors_in_order() -> None:
     assert refused(case, COLLECT, network, SERVER, swapped, BadSignature).blamed == {0}
 
 
+@pytest.mark.requirement("SAG-75", "ERR-01")
+@pytest.mark.parametrize("order", [(1, 0, 2, 3), (3, 2, 1, 0), (0, 1, 3, 2), (1, 2, 3, 0)])
+def test_a_quorum_counts_only_in_ascending_order(order: tuple[int, ...]) -> None:
+    case = case_of(TINY)
+    network = stage(case, ANSWER, absent=(4,), since=INPUT)
+    [right] = network.mail(TABLE[ANSWER], 0)
+    assert right.signers == (0, 1, 2, 3)
+    together = b"".join(right.signatures[64 * user : 64 * user + 64] for user in order)
+    wrong = replace(right, signers=order, signatures=together)
+    assert refused(case, ANSWER, network, 0, [wrong], Malformed).blamed == {SERVER}
+
+
 @pytest.mark.requirement("SAG-60", "SAG-61", "SAG-62", "SAG-63", "ERR-01")
 @pytest.mark.parametrize(
     ("change", "error"),

@@ -11,7 +11,7 @@ the signers               `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it: what `user_confirm` sets aside is the answer of that profile's `user_recover`.
 
-Source: spec/basecagg.md, section 11 (BSA-37 to BSA-47).
+Source: spec/basecagg.md, section 11 (BSA-37 to BSA-47, BSA-50).
 """
 
 from __future__ import annotations

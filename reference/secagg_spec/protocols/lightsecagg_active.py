@@ -11,7 +11,7 @@ the signers           `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-31, LSA-34).
+Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-34).
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ from secagg_spec.protocols.shape import (
     RoundResult,
     Step,
     accept,
+    check_ascending,
     require_phase,
     take_randomness,
 )
@@ -250,7 +251,7 @@ def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -
 
 
 def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22; step 5)."""
+    """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22, LSA-32; step 5)."""
     take_randomness(randomness, ())
     _ready(state, "confirm", inbox, (SurvivingSet,), (SERVER,))
     if not inbox:
@@ -258,6 +259,7 @@ def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
     message, base = inbox[0], state.base
     assert isinstance(message, SurvivingSet)
     surviving = check_surviving_set(base.parameters.N, base.parameters.T, message.users, base.held)
+    check_ascending("the surviving set", surviving, (SERVER,))
     if base.user not in surviving:
         raise InconsistentSets(f"the surviving set {list(surviving)} is without user {base.user}", (SERVER,))
     signature = sign_proposal(state.ballot, state.signing, base.user, Proposal(surviving))
@@ -286,7 +288,7 @@ def _checked(state: ServerState, message: SignedSet) -> bytes:
 
 
 def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29; step 7)."""
+    """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29, LSA-33; step 7)."""
     take_randomness(randomness, ())
     _ready(state, "recover", inbox, (Quorum,), (SERVER,))
     if not inbox:

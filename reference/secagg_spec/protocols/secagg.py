@@ -58,6 +58,7 @@ from secagg_spec.protocols.shape import (
     RoundResult,
     Step,
     accept,
+    check_ascending,
     check_inbox,
     parcels,
     require_phase,
@@ -758,10 +759,8 @@ def _peers(state: UserState, message: NeighbourKeys, own: KeyPair) -> dict[int, 
 
 
 def _refuse_disorder(message: Message, name: str, users: Sequence[int]) -> None:
-    """Refuse users that do not ascend (SAG-32)."""
-    if list(users) != sorted(users):
-        what = f"{type(message).__name__} from {message.sender}: {name} = {list(users)} must ascend"
-        raise Malformed(what, (message.sender,))
+    """Refuse users that are not in ascending order (SAG-32)."""
+    check_ascending(f"{type(message).__name__} from {message.sender}: {name}", users, (message.sender,))
 
 
 def _refuse_equal(keys: Mapping[int, KeyPair], also: Collection[int], own: int | None = None) -> None:

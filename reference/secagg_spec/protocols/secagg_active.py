@@ -12,7 +12,7 @@ U_4                   `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/secagg.md, section 10 (SAG-50 to SAG-67).
+Source: spec/secagg.md, section 10 (SAG-50 to SAG-67, SAG-75).
 """
 
 from __future__ import annotations

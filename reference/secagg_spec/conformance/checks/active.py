@@ -17,6 +17,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
     LENGTH,
+    MALFORMED,
     OUTSIDE,
     TOO_FEW,
     TWICE,
@@ -41,6 +42,7 @@ from secagg_spec.conformance.checks.scripts import (
     STRANGER,
     Fault,
     broken_bytes,
+    disordered,
     elsewhere,
     judge_server,
     judge_user,
@@ -377,10 +379,23 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
     added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
-    codes = TWICE if added in scene.surviving else OUTSIDE
-    return Fault(
-        2, _told(scene, tuple(inserted(draw, scene.surviving, added))), codes, f"the set names {added} as well"
-    )
+    again = added in scene.surviving
+    members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
+    return Fault(2, _told(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
+
+
+@_refusal(USER, "set-order", "LSA-32", "ADP-21")
+def _set_order(draw: Any, scene: ActiveUser) -> Fault:
+    """A surviving set that is not in ascending order is not signed, and the server is blamed."""
+    members = disordered(draw, scene.surviving)
+    return Fault(2, _told(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
+
+
+@_refusal(USER, "signer-order", "LSA-33", "ADP-21")
+def _signer_order(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
+    signers = disordered(draw, scene.signers)
+    return Fault(3, _shown(scene.quorum(signers)), MALFORMED, f"the signers are {list(signers)}", frozenset({SERVER}))
 
 
 @_refusal(USER, "left-out", "LSA-20", spare=1)

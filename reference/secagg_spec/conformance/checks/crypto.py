@@ -110,7 +110,7 @@ def expand_length(draw: Any, call: Caller) -> None:
 # ---------------------------------------------------------------------------------------------------------- keys
 
 
-@check("key.agree/exact", "KEY-02", operations=("key.agree",), examples=40)
+@check("key.agree/exact", "KEY-02", "KEY-10", operations=("key.agree",), examples=40)
 def agree(draw: Any, call: Caller) -> None:
     """Two key pairs agree on the shared secret of X25519, from both sides."""
     privates = key(draw), draw(st.sampled_from((bytes([7]) * 32, bytes(range(1, 33)))))

@@ -359,3 +359,32 @@ def _from_anyone(right: Function) -> Function:
         return right(replace(state, signers=everyone), inbox, randomness=randomness)
 
     return server_recover
+
+
+def _sorted_quorum(right: Function) -> Function:
+    def wrong(ballot: Any, proposal: Any, signers: Any, signatures: bytes) -> None:
+        size = SIGNATURE_BYTES
+        if len(signatures) == size * len(signers):
+            pairs = sorted((user, signatures[size * at : size * (at + 1)]) for at, user in enumerate(signers))
+            signers, signatures = tuple(user for user, _ in pairs), b"".join(signature for _, signature in pairs)
+        right(ballot, proposal, signers, signatures)
+
+    return wrong
+
+
+def _turned(inbox: list[Any]) -> list[Any]:
+    quorum = inbox[0]
+    parts = [quorum.signatures[at : at + SIGNATURE_BYTES] for at in range(0, len(quorum.signatures), SIGNATURE_BYTES)]
+    return [replace(quorum, signers=quorum.signers[::-1], signatures=b"".join(parts[::-1]))]
+
+
+mutant(
+    "buffer-signers-in-any-order-count",
+    "BSA-50",
+    "no interoperation: a user answers a quorum on a buffer that other users refuse",
+    f"{_ACTIVE}:check_quorum",
+    _outcome((*_all("confirm"), ("confirm", SERVER)), "recover", 4, _turned),
+    _TESTS + "test_a_share_is_released_exactly_after_W_signatures_of_users",
+    kind="acceptance",
+    source="silent repair",
+)(_sorted_quorum)

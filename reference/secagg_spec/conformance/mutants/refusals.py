@@ -13,7 +13,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
 from secagg_spec.conformance.targets import readers, reference
-from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols import lightsecagg, shape
 
 Function = Callable[..., Any]
@@ -360,6 +360,19 @@ def _draw(right: Function) -> Function:
     return wrong
 
 
+@mutant(
+    "finer-draws-are-taken",
+    "QNT-10",
+    "disagreement: with a draw that is no multiple of 2**-53 one input is rounded up by one party and down by another",
+    f"{_QUANTIZER}:_refuse_finer",
+    lambda: _quantized(0.5, draw=2.0**-54),
+    kind="acceptance",
+    source="clause left out",
+)
+def _finer(right: Function) -> Function:
+    return lambda rounding: None
+
+
 def _quantized(x: float, *, level: int = 1, draw: float = 0.5) -> object:
     ring = modular.Ring(101)
     draws = np.array([draw])
@@ -427,6 +440,30 @@ def _answer_of_an_outsider() -> str:
     share = np.zeros(tiny.share_length, dtype=np.uint64)
     inbox = [lightsecagg.AggregatedShare(bytes(16), 0, user, shape.SERVER, share) for user in (0, 1, 4)]
     return str(lightsecagg.server_recover(state, inbox, randomness={})[0].phase)
+
+
+@mutant(
+    "no-sharer-ends-the-step",
+    "LSA-40",
+    "failure: a server that has no sharers refuses its step, so that two servers end a round in different steps",
+    f"{_LSA}:server_share",
+    lambda: _outcome(_relay_of_nothing),
+    kind="refusal",
+    source="clause too strict",
+)
+def _no_sharer(right: Function) -> Function:
+    def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
+        after, outbox = right(state, inbox, randomness=randomness)
+        if not after.sharers:
+            raise TooFewSurvivors("no user shared its mask")
+        return after, outbox
+
+    return wrong
+
+
+def _relay_of_nothing() -> str:
+    state = lightsecagg.server_start(lightsecagg.PRESETS["tiny"], bytes(16), 0)
+    return str(lightsecagg.server_share(state, (), randomness={})[0].phase)
 
 
 @mutant(

@@ -454,3 +454,32 @@ def _all_sign(right: Function) -> Function:
         return right(state, inbox, randomness=randomness)
 
     return wrong
+
+
+def _sorted_quorum(right: Function) -> Function:
+    def wrong(ballot: Any, proposal: Any, signers: Any, signatures: bytes) -> None:
+        size = SIGNATURE_BYTES
+        if len(signatures) == size * len(signers):
+            pairs = sorted((user, signatures[size * at : size * (at + 1)]) for at, user in enumerate(signers))
+            signers, signatures = tuple(user for user, _ in pairs), b"".join(signature for _, signature in pairs)
+        right(ballot, proposal, signers, signatures)
+
+    return wrong
+
+
+def _turned(message: Any) -> Any:
+    size = SIGNATURE_BYTES
+    parts = [message.signatures[at : at + size] for at in range(0, len(message.signatures), size)]
+    return replace(message, signers=message.signers[::-1], signatures=b"".join(parts[::-1]))
+
+
+mutant(
+    "survivor-signers-in-any-order-count",
+    "SAG-75",
+    "no interoperation: a user answers a quorum that other users refuse",
+    f"{_ACTIVE}:check_quorum",
+    _outcome(8, 0, lambda mail: [_turned(mail[0])]),
+    _TESTS + "test_a_quorum_counts_only_in_ascending_order",
+    kind="acceptance",
+    source="silent repair",
+)(_sorted_quorum)

@@ -14,6 +14,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -96,6 +97,7 @@ def book() -> Book:
     _user_requests(made)
     _server_messages(made)
     _server_steps(made)
+    _nobody_shares(made)
     _server_signatures(made)
     _server_requests(made)
     return made
@@ -190,6 +192,22 @@ _FLAGS = (
         "T colluders subtract their own updates and read one user's, or the sum is wrong",
         "LSA-09",
         "any-set-is-signed",
+    ),
+    (
+        "SetOrder",
+        WRONG_ORDER,
+        "A surviving set is signed in any order.",
+        "some users sign what others refuse, and there are too few signers",
+        "LSA-32",
+        "set-in-any-order-is-signed",
+    ),
+    (
+        "QuorumOrder",
+        WRONG_ORDER,
+        "A quorum counts in any order of its signers.",
+        "some users answer a quorum that others refuse",
+        "LSA-33",
+        "signers-in-any-order-count",
     ),
     (
         "LeftOut",
@@ -316,6 +334,14 @@ _FLAGS = (
         "stranger-accepted",
         "outsiders-answer",
         "other-answers-passed-over",
+    ),
+    (
+        "NobodyShares",
+        EDGE_CASE,
+        "A server ends the round in its step `share` when there is no sharer.",
+        "two servers end a round in different steps",
+        "LSA-40",
+        "no-sharer-ends-the-step",
     ),
     known("FewContributors", "server-announces-few"),
     known("TooFewAnswers", "absent-shares-are-zero"),
@@ -519,6 +545,13 @@ def _user_sets(made: Book) -> None:
         scene = _Scene(f"active-user-set-{name}", _FEW, {"share": [3]} if name == "not-held" else {})
         fault = Fault(2, scene.told(*users), Refusal(codes), (clause,), (flag, "RefusedStep"), comment)
         faulty(made, scene, _OWN, fault)
+    for name, users, comment in (
+        ("order", (0, 2, 1, 3), "the right users, with 2 before 1"),
+        ("descending", (3, 2, 1, 0), "the right users in descending order"),
+    ):
+        scene, refusal = _Scene(f"active-user-set-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        clauses, flags = ("LSA-32", "ADP-21"), ("SetOrder", "RefusedStep")
+        faulty(made, scene, _OWN, Fault(2, scene.told(*users), refusal, clauses, flags, comment))
     scene = _Scene("active-user-set-none", _FEW)
     fault = Fault(2, Call("confirm"), Refusal(NOTHING_CAME), ("LSA-09",), ("NoSet",), "no surviving set came")
     faulty(made, scene, _OWN, fault)
@@ -536,6 +569,11 @@ def _quorums(made: Book) -> None:
         comment = f"{len(signers)} signers, and W = 3"
         faulty(made, scene, _OWN, Fault(3, scene.shown(signers), Refusal(TOO_FEW), clauses, flags, comment))
     _wrong_signers(made)
+    for name, signers in (("order", (0, 2, 1, 3)), ("descending", (3, 2, 1, 0))):
+        scene, refusal = _Scene(f"active-user-quorum-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        comment = f"the signers are {list(signers)}, and the signatures stand in this order"
+        fault = Fault(3, scene.shown(signers), refusal, ("LSA-33", "ADP-21"), ("QuorumOrder", "RefusedStep"), comment)
+        faulty(made, scene, _OWN, fault)
     for name, shown, change in (
         ("longer", (0, 1, 2), lambda right: [*right, b"\0"]),
         ("more", (0, 1, 2), lambda right: [*right, right[-1]]),
@@ -831,6 +869,27 @@ def _outsiders(made: Book) -> None:
     call = besides(scene, SERVER, 3, 0, having(sender=3, share=late))
     comment = "an answer from user 3, which does not survive"
     faulty(made, scene, SERVER, Fault(3, call, Refusal(NOT_ALLOWED), ("LSA-16",), ("Outsider",), comment))
+
+
+def _nobody_shares(made: Book) -> None:
+    """Add servers that no share reaches, or of each user one share too few: the next step ends the round."""
+    for name, kept in (("nobody", 0), ("lost", 2)):
+        scene = _Scene(f"active-server-{name}-shares", _LEAST)
+        first = scene.calls(SERVER)[0]
+        one_each = tuple(data for at, data in enumerate(first.inbox) if at % 2 == 0)[: 2 * kept]
+        calls = [replace(first, inbox=one_each), Call("upload")]
+        what = "no share comes" if not kept else f"{len(one_each)} shares come, one from each user"
+        made.script(
+            scene.id,
+            scene.of_server,
+            scene.params(SERVER, calls),
+            {},
+            refused={1: Refusal(TOO_FEW)},
+            clauses=["LSA-40", "LSA-07"],
+            flags=["NobodyShares"],
+            comment=f"{what}, so that there is no sharer; the step share is taken, and upload ends the round",
+            policy=scene.policy,
+        )
 
 
 def _server_steps(made: Book) -> None:

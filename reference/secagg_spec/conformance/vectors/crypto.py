@@ -450,6 +450,7 @@ def _agreed(made: Book) -> None:
             name, "9 with the top bit set"
         )
         _agreement(made, id, _private(id), _point(number), flag, f"the public key is {comment}")
+    _x25519(made)
     _weak(made)
     for name in ("private", "public"):
         for size in (0, 16, 31, 33):
@@ -460,9 +461,24 @@ def _agreed(made: Book) -> None:
             made.invalid(id, _AGREE, params, codes=KEY_LENGTH, clauses=["KEY-03"], flags=["KeyLength"], comment=comment)
 
 
-def _agreement(made: Book, id: str, private: str, public: str, flag: str, comment: str) -> None:
+def _agreement(made: Book, id: str, private: str, public: str, flag: str, comment: str, clause: str = "KEY-02") -> None:
     params = {"private": private, "public": public}
-    made.valid(id, _AGREE, params, clauses=["KEY-02"], flags=[flag], comment=comment)
+    made.valid(id, _AGREE, params, clauses=[clause], flags=[flag], comment=comment)
+
+
+def _x25519(made: Book) -> None:
+    """Add private keys whose fixed bits are set otherwise, and public keys that are written in another way."""
+    for name, last, number, flag, comment in (
+        ("clamped", 0x40, None, "Agreement", "the private key has its fixed bits as they are used"),
+        ("not-clamped", 0x87, None, "Agreement", "the private key has its fixed bits the other way round"),
+        ("large", 0x40, _P + 9, "LargeCoordinate", "the public key is p + 9, which is 9"),
+        ("top-bit", 0x40, 2**255 + 9, "TopBit", "the public key is 9 with the top bit set"),
+    ):
+        id = f"agree-x25519-{name}"
+        drawn_key = bytearray.fromhex(_private(id))
+        drawn_key[0], drawn_key[31] = drawn_key[0] & 0xF8 | last & 7, drawn_key[31] & 0x3F | last & 0xC0
+        other = keys.public_key(drawn_bytes(id, "other", 32)).hex() if number is None else _point(number)
+        _agreement(made, id, bytes(drawn_key).hex(), other, flag, comment, "KEY-10")
 
 
 def _weak(made: Book) -> None:

@@ -9,8 +9,8 @@ const { readBytes, readVector, readSize, readCount } = require('./encodings');
 const { SESSION, SealedChannel, checkKey, checkRoster, readKeys, u32, hashAttempt } = require('./crypto');
 const { signedFields, sign, isValid } = require('./signatures');
 const {
-  MASK_SHARE, message, readOwn, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart, inOrder,
-  scriptOf,
+  MASK_SHARE, message, readOwn, checkOrder, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart,
+  inOrder, scriptOf,
 } = require('./scripts');
 
 const SIGNED_SET = 261;
@@ -77,7 +77,7 @@ const activeUser = {
   },
 };
 
-/** [LSA-27] [LSA-28] [LSA-29] */
+/** [LSA-27] [LSA-28] [LSA-29] [LSA-33] */
 function checkQuorum(user, signers, signatures) {
   const { W } = user.parameters;
   if (new Set(signers).size !== signers.length) {
@@ -85,6 +85,7 @@ function checkQuorum(user, signers, signatures) {
   }
   const outside = signers.find((signer) => !user.members.includes(signer));
   if (outside !== undefined) refuse('inconsistent_sets', `user ${outside} does not survive [LSA-27]`, [SERVER]);
+  checkOrder(signers, 'the list of signers');
   if (signatures.length !== SIGNATURE * signers.length) {
     refuse('malformed', `${signatures.length} bytes of signatures for ${signers.length} signers`, [SERVER]);
   }
