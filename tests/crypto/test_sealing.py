@@ -139,7 +139,7 @@ def test_the_difference_of_two_payloads_is_not_that_of_their_plaintexts(one: byt
 
 @pytest.mark.requirement("SEA-08", "SEA-03")
 def test_a_user_that_was_restored_and_seals_anew_shows_nothing_but_equality() -> None:
-    """The channel of a user that forgot what it sealed begins again under the same keys (SEA-03 has forgotten as well)."""
+    """Its channel begins again under the same keys, and has forgotten that it sealed."""
     payloads = [channel(0).close(0, 1, plaintext) for plaintext in (b"0" * 32, b"1" * 32, b"0" * 32)]
     assert payloads[0] == payloads[2]
     assert _xor(payloads[0][12:], payloads[1][12:])[:32] != b"\1" * 32

@@ -193,7 +193,7 @@ def test_seals_are_bound_to_the_profile_and_to_W() -> None:
 
 
 def begun(fresh: Sequence[int] = ()) -> Scene:
-    """The session of `announced`, begun anew: some users have other sealing keys, and all have the same signing keys."""
+    """The session of `announced`, begun anew with the same signing keys; some users have other sealing keys."""
     keys = {user: replace(KEYS[user], sealing=bytes([user + 201]) * 32) if user in fresh else KEYS[user]
             for user in USERS}  # fmt: skip
     scene = Scene(TINY, network=basecagg_active.open_session(TINY, keys=keys))

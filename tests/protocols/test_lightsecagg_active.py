@@ -663,7 +663,7 @@ FRESH = [(0,), (3,), (1, 4), EVERYONE]
 @pytest.mark.requirement("LSA-34", "LSA-26", "LSA-28", "LSA-24")
 @pytest.mark.parametrize("fresh", FRESH)
 def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[int]) -> None:
-    """A round is begun again, in which some users draw new sealing keys: user 0 takes no quorum of the first attempt."""
+    """A round is begun again, and some users draw new sealing keys: no quorum of the first attempt counts."""
     first, second = attempt((), COUNT), attempt(fresh, COUNT)
     old = {message.sender: message for message in first.mail(TABLE[COUNT], SERVER)}
     new = {message.sender: message for message in second.mail(TABLE[COUNT], SERVER)}
@@ -689,8 +689,8 @@ def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) ->
         for network, own, other in ((first, old, new), (second, new, old)):
             for at, message in enumerate(own):
                 foreign = next(m for m in other if m.sender == message.sender)
+                inbox = (*own[:at], foreign, *own[at + 1 :])
                 with pytest.raises(DecryptionFailed) as failed:
-                    inbox = (*own[:at], foreign, *own[at + 1 :])
                     lightsecagg_active.user_upload(network.states[user], inbox, randomness={})
                 assert failed.value.blamed == {message.sender, SERVER}
             lightsecagg_active.user_upload(network.states[user], tuple(own), randomness={})

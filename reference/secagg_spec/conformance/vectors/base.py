@@ -3,8 +3,8 @@
 Sampled values and other inputs come from `drawn`, whose stream is that of the vector's id: they are distinct over all
 vectors, and those of one vector stay as they are whatever other vectors come and go.
 
-A vector whose request or outcome changed with the text has a new id, which ``renewed.txt`` gives beside the old one. The
-code that makes it still has the old one, and draws from its stream.
+A vector whose request or outcome changed with the text has a new id, which ``renewed.txt`` gives beside the old one.
+The code that makes it still has the old one, and draws from its stream.
 """
 
 from __future__ import annotations
@@ -217,7 +217,12 @@ def folder() -> Path:
 @cache
 def renewed() -> Mapping[str, str]:
     """Return the id of each vector that changed with the text, by the id under which the code makes it."""
-    path = folder() / RENEWED
+    return read_renewed(folder())
+
+
+def read_renewed(place: Path) -> dict[str, str]:
+    """Return what the list of renewed ids in a folder says; nothing where there is none."""
+    path = place / RENEWED
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     return dict(line.split() for line in lines if line and not line.startswith("#"))
 

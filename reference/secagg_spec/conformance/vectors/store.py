@@ -15,7 +15,7 @@ from secagg_spec import resources, schemas
 from secagg_spec.conformance import files
 from secagg_spec.conformance.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, folder, renewed, vector_of
+from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, folder, read_renewed, renewed, vector_of
 from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-vectors/1"
@@ -25,11 +25,13 @@ INDEX = "ids.txt"
 FINDINGS = "findings"
 WITHDRAWN = "withdrawn"
 _HEAD = """# Every id that a vector has or had, with a digest of its request and its outcome. Lines are only added.
-# A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn.
+# A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn. One that changed
+# with the text has a new id, which renewed.txt gives.
 """
-_RENEWED_HEAD = """# The vectors whose request or outcome changed with the text: the id under which the code makes them and draws their inputs,
-# and the id that they have now. The ids in between are withdrawn in ids.txt. `secagg-spec vectors --regenerate --renew`
-# adds lines; the reasons are written here by hand.
+_RENEWED_HEAD = """\
+# The vectors whose request or outcome changed with the text: the id under which the code makes them and draws their
+# inputs, and the id that they have now. The ids that they had before are withdrawn in ids.txt.
+# `secagg-spec vectors --regenerate --renew` adds lines; the reasons are written here by hand.
 """
 
 
@@ -164,30 +166,24 @@ def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
 
     The old ids are withdrawn in the index of a folder, and the new ones noted beside those under which they are made.
     """
-    index = read_index(place)
+    index, before = read_index(place), read_renewed(place)
+    first = {now: old for old, now in before.items()}
     changed = {
-        vector.id: _next(vector.id, index)
+        vector.id: next(id for id in (f"{first.get(vector.id, vector.id)}-{n}" for n in count(2)) if id not in index)
         for book in books
         for vector in book.vectors
         if index.get(vector.id, WITHDRAWN) not in (WITHDRAWN, digest(vector))
     }
     (place / INDEX).write_text(index_text((), {**index, **dict.fromkeys(changed, WITHDRAWN)}), encoding="utf-8")
-    made = {now: first for first, now in renewed().items()}
-    lines = {**renewed(), **{made.get(old, old): new for old, new in changed.items()}}
+    lines = {**before, **{first.get(old, old): new for old, new in changed.items()}}
     path = place / RENEWED
     text = path.read_text(encoding="utf-8") if path.is_file() else _RENEWED_HEAD
     head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
-    path.write_text(head + "".join(f"{first} {now}\n" for first, now in lines.items()), encoding="utf-8")
+    path.write_text(head + "".join(f"{old} {now}\n" for old, now in lines.items()), encoding="utf-8")
     renewed.cache_clear()
     for book in books:
         book.vectors = [replace(vector, id=changed.get(vector.id, vector.id)) for vector in book.vectors]
     return changed
-
-
-def _next(id: str, index: Mapping[str, str]) -> str:
-    """Return an id with the next number behind it that was never given out."""
-    first = next((first for first, now in renewed().items() if now == id), id)
-    return next(new for new in (f"{first}-{number}" for number in count(2)) if new not in index)
 
 
 def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:
