@@ -11,7 +11,7 @@ the signers           `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-34).
+Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-35).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from secagg_spec.protocols.agreement import (
     check_threshold,
     sign_proposal,
 )
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.lightsecagg import (
     AggregatedShare,
@@ -142,11 +143,15 @@ class Quorum(Message):
 
 @dataclass(frozen=True, eq=False)
 class UserState:
-    """What one user knows between its steps; `announced` is the surviving set that it signed."""
+    """What one user knows between its steps.
+
+    `sealing` is its public sealing key in this round, and `announced` the surviving set that it signed.
+    """
 
     base: lightsecagg.UserState
     ballot: Ballot
     signing: bytes = field(repr=False)
+    sealing: bytes
     announced: SurvivingSet | None = None
 
     @property
@@ -207,13 +212,48 @@ def user_start(
     own = (public_key(keys.sealing), verification_key(keys.signing))
     if own != (roster.sealing.keys[user], roster.verification.keys[user]):
         raise ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
-    return UserState(base, ballot, keys.signing)
+    return UserState(base, ballot, keys.signing, own[0])
 
 
 def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
     """Return the state of the server before its first step, with the public keys of the N users."""
     base = lightsecagg.server_start(parameters, session, round)
     return ServerState(base, _ballot(parameters, session, round, roster))
+
+
+def user_again(state: UserState, round: int, update: UintArray, keys: PrivateKeys, roster: PublicKeys) -> UserState:
+    """Return the state of a user before another round of its session, with a new sealing key (SES-01, LSA-35).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    round : int
+        The number of the round, above that of the last one that the user began.
+    update : array (d,)
+        The input of this round.
+    keys, roster
+        Its private keys and everybody's public keys of this round.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one, the sealing key is that of the round before, or the keys of the user are
+        not those that the roster has for it.
+    LengthMismatch, NonCanonical
+        The update is not d elements, or the roster does not name N users.
+    """
+    base = state.base
+    number = later_round(base.round, round, "round")
+    if state.sealing == public_key(keys.sealing):
+        raise ParameterError("keys.sealing", "that of the round before", "drawn anew for each round")
+    return user_start(base.parameters, base.session, number, base.user, update, keys, roster)
+
+
+def server_again(state: ServerState, round: int, roster: PublicKeys) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
+    base = state.base
+    return server_start(base.parameters, base.session, later_round(base.round, round, "round"), roster)
 
 
 def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
