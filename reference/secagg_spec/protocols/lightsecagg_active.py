@@ -243,17 +243,19 @@ def user_again(state: UserState, round: int, update: UintArray, keys: PrivateKey
     LengthMismatch, NonCanonical
         The update is not d elements, or the roster does not name N users.
     """
-    base = state.base
+    base, parameters = state.base, state.base.parameters
+    assert isinstance(parameters, Parameters)
     number = later_round(base.round, round, "round")
     if state.sealing == public_key(keys.sealing):
         raise ParameterError("keys.sealing", "that of the round before", "drawn anew for each round")
-    return user_start(base.parameters, base.session, number, base.user, update, keys, roster)
+    return user_start(parameters, base.session, number, base.user, update, keys, roster)
 
 
 def server_again(state: ServerState, round: int, roster: PublicKeys) -> ServerState:
     """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
-    base = state.base
-    return server_start(base.parameters, base.session, later_round(base.round, round, "round"), roster)
+    base, parameters = state.base, state.base.parameters
+    assert isinstance(parameters, Parameters)
+    return server_start(parameters, base.session, later_round(base.round, round, "round"), roster)
 
 
 def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
