@@ -797,6 +797,7 @@ CORES = {
     "field_codecs",
     "require_phase",
     "sizes",
+    "check_ascending",
     "draw_randomness",
     "usable_words",
     "integers_below",
