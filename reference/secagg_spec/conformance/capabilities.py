@@ -217,7 +217,8 @@ def _check_operation(name: str, declaration: Any) -> None:
     if not isinstance(declaration, dict):
         raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
     own = {"parties"} if name == "session.new" else set()
-    unknown = set(declaration) - {"ranges", "parameter_sets", "randomness", "composed"} - own
+    taken = {"ranges", "parameter_sets", "composed"} | own | (set() if name == "session.again" else {"randomness"})
+    unknown = set(declaration) - taken
     if unknown:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:
