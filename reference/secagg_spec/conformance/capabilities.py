@@ -85,7 +85,8 @@ class Capabilities:
 
     def grade(self, operation: str) -> Grade:
         """Return the grade of randomness of an operation."""
-        grade: Grade = self.operations[operation].get("randomness", self.randomness)
+        owner = "session.new" if operation == "session.again" else operation
+        grade: Grade = self.operations.get(owner, {}).get("randomness", self.randomness)
         return grade
 
     def composed(self, operation: str) -> bool:
