@@ -85,7 +85,8 @@ class Capabilities:
 
     def grade(self, operation: str) -> Grade:
         """Return the grade of randomness of an operation."""
-        grade: Grade = self.operations[operation].get("randomness", self.randomness)
+        owner = "session.new" if operation == "session.again" else operation
+        grade: Grade = self.operations.get(owner, {}).get("randomness", self.randomness)
         return grade
 
     def composed(self, operation: str) -> bool:
@@ -217,7 +218,8 @@ def _check_operation(name: str, declaration: Any) -> None:
     if not isinstance(declaration, dict):
         raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
     own = {"parties"} if name == "session.new" else set()
-    unknown = set(declaration) - {"ranges", "parameter_sets", "randomness", "composed"} - own
+    taken = {"ranges", "parameter_sets", "composed"} | own | (set() if name == "session.again" else {"randomness"})
+    unknown = set(declaration) - taken
     if unknown:
         raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
     if "randomness" in declaration:

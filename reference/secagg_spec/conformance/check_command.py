@@ -389,9 +389,12 @@ def _operations(trial: Trial) -> str:
         raise Skipped("no operation is declared that a request can be made for")
     trial.results.clear()
     _judged(trial, ready, max(1, _REQUESTS // len(ready)), trial.results)
-    left = len([name for name in trial.caps.operations if name not in ("echo", "session.step", "session.free")])
+    left = len([name for name in trial.caps.operations if name not in _ASKED_ELSEWHERE])
     rest = f" ({left - len(ready)} more cannot be asked so)" if left > len(ready) else ""
     return f"{counted(len(ready), 'declared operation')} of {left} answered valid requests{rest}"
+
+
+_ASKED_ELSEWHERE = ("echo", "session.step", "session.again", "session.free")
 
 
 def _first_request(operation: str) -> Check | None:

@@ -12,7 +12,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.heterosag_numbers import totals
-from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, REMEMBERED
 from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.targets.reference_scripts import Party
 from secagg_spec.conformance.targets.reference_sessions import PROTOCOLS
@@ -81,6 +81,11 @@ class Deal:
             "round": str(self.round_of(party)),
             "setup": dict(self.setups[party]),
         }
+
+    def going_on(self, party: int) -> dict[str, Any]:
+        """Return the ``params`` of the `session.again` that takes a party to this round, but for the handle."""
+        setup = {name: value for name, value in self.setups[party].items() if name not in REMEMBERED}
+        return {"round": str(self.round_of(party)), "setup": setup}
 
     def rand(self, party: int) -> dict[str, Any]:
         """Return the sampled values of a party by name."""

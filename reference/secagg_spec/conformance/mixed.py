@@ -85,7 +85,7 @@ class Player:
         """Open a session for a party, under a new handle where none is given."""
         handle = f"party {next(_handles)}" if handle is None else handle
         params = {"handle": handle, **deal.opening(party)}
-        answer = self.asked(Request("session.new", params, self._rand(deal, party)), party, "session.new")
+        answer = self.asked(Request("session.new", params, self.rand(deal, party)), party, "session.new")
         if answer.kind != "result":
             raise Difference(_verdict(answer), party, "session.new", f"not opened: {answer.code} {answer.message}")
         return Remote(self, deal, party, handle)
@@ -97,7 +97,8 @@ class Player:
         except AdapterBroken as broken:
             raise Difference(broken.verdict, party, phase, str(broken)) from None
 
-    def _rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
+    def rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
+        """Return the ``rand`` of a party in the grade of the adapter."""
         values, grade = deal.rand(party), self.caps.grade("session.new")
         if not values or grade == "none":
             return None
@@ -122,6 +123,14 @@ class Remote:
         """Let the party take a step; the answer is a result or a rejection."""
         params = {"handle": self.handle, "phase": phase, "inbox": [data.hex() for data in inbox]}
         answer = self.player.asked(Request("session.step", params), self.party, phase)
+        if answer.kind not in ("result", "reject"):
+            raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
+        return answer
+
+    def again(self, deal: Deal) -> Answer:
+        """Ask the party to go on to the round of a deal; the answer is a result or a rejection."""
+        params, phase = {"handle": self.handle, **deal.going_on(self.party)}, "session.again"
+        answer = self.player.asked(Request(phase, params, self.player.rand(deal, self.party)), self.party, phase)
         if answer.kind not in ("result", "reject"):
             raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
         return answer
@@ -277,14 +286,25 @@ def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY)
     TooFewSurvivors
         Too few users are left, and whoever plays the party that saw it has said so.
     """
-    table = tuple(replace(step, run=_seated(step)) for step in deal.table)
     with ExitStack() as stack:
         remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
-        seats = {party: _seat(deal, party, remotes.get(party)) for party in (*deal.users, SERVER)}
-        network = Network(table, {**seats})
+        network = seated(deal, remotes)
         _run(deal, network, dropouts)
     _judge_sum(deal, network)
     return network
+
+
+def seated(deal: Deal, remotes: Mapping[int, Remote]) -> Network:
+    """Return the network of a round before its first step, some of its parties played by sessions that are open."""
+    table = tuple(replace(step, run=_seated(step)) for step in deal.table)
+    seats = {party: _seat(deal, party, remotes.get(party)) for party in (*deal.users, SERVER)}
+    return Network(table, {**seats})
+
+
+def run_seated(deal: Deal, network: Network, dropouts: Dropouts) -> None:
+    """Play the round of `seated`, and judge its sum; raises as `play`."""
+    _run(deal, network, dropouts)
+    _judge_sum(deal, network)
 
 
 def _seat(deal: Deal, party: int, remote: Remote | None) -> Seat:

@@ -21,7 +21,7 @@ from secagg_spec.conformance.wire import Answer, Request
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.shape import Role
 
-NEW, STEP, FREE = "session.new", "session.step", "session.free"
+NEW, STEP, FREE, AGAIN = "session.new", "session.step", "session.free", "session.again"
 SESSIONS = (NEW, STEP, FREE)
 Draws: TypeAlias = Callable[[Any], Any]
 Faults: TypeAlias = Mapping[str, Callable[[Any, Any], "Fault | None"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.checks import active_scenes, basa_visits, basecagg_scenes, heterosag_deals, rounds
 from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts
 from secagg_spec.conformance.scenes import Scene
+from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
@@ -28,7 +30,13 @@ _MOST = 6
 def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
     """Draw a round of SecAgg in which `spare` users may drop out at least."""
     numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
-    N, R, d = numbers["N"], int(draw(st.sampled_from(_MODULI))), cases.length(draw, 1, 5)
+    R, d = draw(st.sampled_from(_MODULI)), cases.length(draw, 1, 5)
+    return _secagg_round(draw, {"R": str(R), **numbers, "d": d})
+
+
+def _secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
+    """Draw a round of SecAgg with these numbers."""
+    N, R, d = numbers["N"], int(numbers["R"]), numbers["d"]
     order = cases.shuffled(draw, range(N))
     updates = cases.matrix(draw, R, N, d)
     seed = draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little")
@@ -36,8 +44,7 @@ def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
     for user in range(N):
         setups[user] = {"user": user, "order": order, "update": pack(updates[user])}
     rands = {user: rounds.round_secrets(SeededSource(seed, str(user)), numbers["t"]) for user in range(N)}
-    shown = {"R": str(R), **numbers, "d": d}
-    return Deal("secagg", shown, rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), setups, rands)
+    return Deal("secagg", numbers, rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), setups, rands)
 
 
 def bare(draw: Any) -> Deal:
@@ -80,7 +87,12 @@ def light(draw: Any, *, active: bool) -> Deal:
     U = draw(st.integers(T + 1, N - D))
     W = {"W": draw(st.integers((N + T) // 2 + 1, N - D))} if active else {}
     q, d = int(draw(st.sampled_from(_PRIMES[1:]))), cases.length(draw, 1, 5)
-    numbers = {"q": str(q), "N": N, "D": D, "U": U, "T": T, "d": d, **W}
+    return _light_round(draw, {"q": str(q), "N": N, "D": D, "U": U, "T": T, "d": d, **W}, active)
+
+
+def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool) -> Deal:
+    """Draw a round of LightSecAgg with these numbers."""
+    q, (N, U, T, d) = int(numbers["q"]), (numbers[name] for name in ("N", "U", "T", "d"))
     updates, masks = cases.matrix(draw, q, N, d), cases.matrix(draw, q, N, d)
     noises = cases.matrix(draw, q, N, T * -(-d // (U - T)))
     rands = {user: {"mask": pack(masks[user]), "noise": pack(noises[user])} for user in range(N)}
@@ -117,6 +129,20 @@ def deal(draw: Any, protocol: str) -> Deal:
     if protocol == "heterosag":
         return heterosag_deals.deal(draw)
     return light(draw, active=protocol != "lightsecagg")
+
+
+def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
+    """Draw another round of the session of a deal, under this number, with new inputs, keys and sampled values.
+
+    In HeteroSAg nobody has a past in it: that is for those to say who know what was answered before.
+    """
+    if dealt.protocol == "heterosag":
+        fresh = heterosag_deals.deal(draw, read_parameters(**dealt.numbers), [])
+    elif dealt.protocol == "secagg":
+        fresh = _secagg_round(draw, dealt.numbers)
+    else:
+        fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active")
+    return replace(fresh, session=dealt.session, round=number)
 
 
 def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,11 +11,11 @@ from secagg_spec.conformance import cases, mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import dealt, dealt_scenes
 from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, LENGTH, MALFORMED, Caller, CheckFailed, check, fail
-from secagg_spec.conformance.checks.dealt import FREE, NEW, SESSIONS, STEP
+from secagg_spec.conformance.checks.dealt import AGAIN, FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.checks.requests import vandermonde
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference
-from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, REMEMBERED, WITHOUT_ROUNDS
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
 
@@ -30,7 +31,7 @@ _PROTOCOLS = tuple(NUMBERS)
 # ------------------------------------------------------------------------------------------------- whole rounds
 
 
-def _played(caps: Capabilities, protocol: str) -> list[Role]:
+def played(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles that an adapter can play beside the reference's parties."""
     own_code = protocol.startswith("lightsecagg") and not vandermonde(caps)
     return [] if own_code else dealt.parties(caps, protocol)
@@ -38,14 +39,14 @@ def _played(caps: Capabilities, protocol: str) -> list[Role]:
 
 def _mixed(protocol: str, *clauses: str) -> None:
     def plays(caps: Capabilities) -> bool:
-        return bool(_played(caps, protocol))
+        return bool(played(caps, protocol))
 
     @check(f"{NEW}/{protocol}-mixed", *clauses, operations=SESSIONS, applies=plays, examples=40)
     def whole_round(draw: Any, call: Caller) -> None:
         """In a round whose other parties are the reference's, with dropouts, each step is the right one."""
         deal = dealt_scenes.deal(draw, protocol)
         gone = dealt_scenes.dropouts(draw, deal, draw(st.integers(0, 2)))
-        parties = _drawn_parties(draw, deal, _played(call.caps, protocol))
+        parties = _drawn_parties(draw, deal, played(call.caps, protocol))
         try:
             mixed.play(deal, dict.fromkeys(parties, dealt.player(call)), gone)
         except TooFewSurvivors:
@@ -82,9 +83,19 @@ def _choices(caps: Capabilities) -> list[str]:
     return [party for party in caps.parties if caps.grade(NEW) == "explicit" or not PARTIES[party][1]]
 
 
-def _opening(draw: Any, call: Caller) -> tuple[Deal, int, dict[str, Any], dict[str, Any]]:
+def _going_on(caps: Capabilities) -> list[str]:
+    return [party for party in _choices(caps) if not party.startswith(WITHOUT_ROUNDS)]
+
+
+def _without_rounds(caps: Capabilities) -> list[str]:
+    return [party for party in _choices(caps) if party.startswith(WITHOUT_ROUNDS)]
+
+
+def _opening(
+    draw: Any, call: Caller, choices: Callable[[Capabilities], list[str]] = _choices
+) -> tuple[Deal, int, dict[str, Any], dict[str, Any]]:
     """Draw a party that the adapter plays: its round, itself, and the two parts of the request that opens it."""
-    protocol, _, role = draw(st.sampled_from(_choices(call.caps))).partition(".")
+    protocol, _, role = draw(st.sampled_from(choices(call.caps))).partition(".")
     deal = dealt_scenes.deal(draw, protocol)
     party = _seat(Role(role), int(draw(st.sampled_from(deal.users))))
     return deal, party, deal.opening(party), deal.rand(party)
@@ -257,6 +268,13 @@ def undeclared(draw: Any, call: Caller) -> None:
 def randomness(draw: Any, call: Caller) -> None:
     """Sampled values with a name too many or too few, or of another length, are refused."""
     _, _, params, rand = _opening(draw, call)
+    rand, why = _spoiled(draw, rand)
+    call.refused(NEW, {"handle": _handle(draw), **params}, BAD_RANDOMNESS, why, rand)
+
+
+def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Return sampled values with a name too many or too few, or of another length, and what is wrong with them."""
+    rand = dict(rand)
     how = draw(st.sampled_from(("more", "less", "longer"))) if rand else "more"
     name = draw(st.sampled_from(sorted(name for name in rand if rand[name]) or ["zq"]))
     if how == "more":
@@ -266,5 +284,105 @@ def randomness(draw: Any, call: Caller) -> None:
     else:
         value = rand[name]
         rand[name] = value + "00000000" if isinstance(value, str) else [*value, value[0] + "00000000"]
-    why = f"rand has {name!r} {how}" if rand else "rand is missing"
-    call.refused(NEW, {"handle": _handle(draw), **params}, BAD_RANDOMNESS, why, rand)
+    return rand, f"rand has {name!r} {how}" if rand else "rand is missing"
+
+
+# --------------------------------------------------------------------------------------------------- later rounds
+
+
+def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Draw the two parts of the request that opens a party, and of one that takes it to the next round."""
+    deal, party, params, rand = _opening(draw, call, _going_on)
+    number = draw(st.integers(0, 2**31))
+    params["round"] = str(number)
+    later = dealt_scenes.next_round(draw, deal, number + draw(st.integers(1, 300)))
+    return params, rand, later.going_on(party), later.rand(party)
+
+
+def _any_rounds(caps: Capabilities) -> bool:
+    return bool(_going_on(caps))
+
+
+_ROUNDS = (*SESSIONS, AGAIN)
+
+
+@check(f"{AGAIN}/no-session", "ADP-51", operations=_ROUNDS, applies=_any_rounds, examples=12)
+def again_no_session(draw: Any, call: Caller) -> None:
+    """A handle that never named a session, or one that is freed, goes on to no round."""
+    params, rand, later, values = _later(draw, call)
+    handle, freed = _handle(draw), draw(st.booleans())
+    if freed:
+        _open(call, handle, params, rand)
+        call.result(FREE, {"handle": handle})
+    call.refused(AGAIN, {"handle": handle, **later}, NO_SESSION, "no session has this handle", values)
+
+
+@check(
+    f"{AGAIN}/unsupported",
+    "ADP-52",
+    operations=_ROUNDS,
+    applies=lambda caps: bool(_without_rounds(caps)),
+    examples=12,
+)
+def again_unsupported(draw: Any, call: Caller) -> None:
+    """A party of a protocol without common rounds goes on to none."""
+    deal, party, params, rand = _opening(draw, call, _without_rounds)
+    handle, number = _handle(draw), draw(st.integers(deal.round, 2**32 - 1))
+    setup = {name: value for name, value in params["setup"].items() if name not in REMEMBERED}
+    _open(call, handle, params, rand)
+    answer = call.ask(AGAIN, {"handle": handle, "round": str(number), "setup": setup}, rand)
+    if answer.kind != "unsupported":
+        message = f"{deal.named(party)} has no common rounds; the answer was {answer.kind}"
+        raise CheckFailed("wrong_value", message, {"unsupported": True})
+    call.result(FREE, {"handle": handle})
+
+
+@check(f"{AGAIN}/members", "ADP-05", "ADP-53", operations=_ROUNDS, applies=_any_rounds, examples=30)
+def again_members(draw: Any, call: Caller) -> None:
+    """Params or a setup with a member too many or too few are rejected as malformed, and the session stays."""
+    params, rand, later, values = _later(draw, call)
+    handle = _handle(draw)
+    right: dict[str, Any] = {"handle": handle, **later}
+    wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
+    part = draw(st.sampled_from(("setup", "")))
+    holder: dict[str, Any] = wrong[part] if part else wrong
+    if draw(st.booleans()) or not holder:
+        name = draw(st.sampled_from(("zq", *REMEMBERED)))
+        holder[name] = 1
+        why = f"{part or 'params'} hold the unknown member {name!r}"
+    else:
+        name = draw(st.sampled_from(sorted(holder)))
+        del holder[name]
+        why = f"{part or 'params'} lack {name!r}"
+    _open(call, handle, params, rand)
+    call.refused(AGAIN, wrong, MALFORMED, why, values)
+    call.result(AGAIN, right, values)
+    call.result(FREE, {"handle": handle})
+
+
+@check(f"{AGAIN}/types", "ADP-12", operations=_ROUNDS, applies=_any_rounds, examples=30)
+def again_types(draw: Any, call: Caller) -> None:
+    """A member of another JSON type is rejected as malformed, also inside the setup, and the session stays."""
+    params, rand, later, values = _later(draw, call)
+    handle = _handle(draw)
+    right: dict[str, Any] = {"handle": handle, **later}
+    wrong: dict[str, Any] = {**right, "setup": dict(right["setup"])}
+    holder: dict[str, Any] = wrong["setup"] if draw(st.booleans()) and wrong["setup"] else wrong
+    name = draw(st.sampled_from(sorted(holder)))
+    holder[name] = draw(st.sampled_from(_WRONG))
+    _open(call, handle, params, rand)
+    call.refused(AGAIN, wrong, MALFORMED, f"{name} is {holder[name]!r}", values)
+    call.result(AGAIN, right, values)
+    call.result(FREE, {"handle": handle})
+
+
+@check(f"{AGAIN}/randomness", "RND-04", operations=_ROUNDS, applies=_any_rounds, examples=16)
+def again_randomness(draw: Any, call: Caller) -> None:
+    """Sampled values with a name too many or too few, or of another length, are refused, and the session stays."""
+    params, rand, later, values = _later(draw, call)
+    handle = _handle(draw)
+    wrong, why = _spoiled(draw, values)
+    _open(call, handle, params, rand)
+    call.refused(AGAIN, {"handle": handle, **later}, BAD_RANDOMNESS, why, wrong)
+    call.result(AGAIN, {"handle": handle, **later}, values)
+    call.result(FREE, {"handle": handle})

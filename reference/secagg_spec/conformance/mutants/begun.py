@@ -72,7 +72,6 @@ mutant(
     "privacy: a round that did not end is begun again under its number, with a new mask for the same input",
     "secagg_spec.protocols.lightsecagg:user_again",
     lambda: _again(5),
-    _TESTS + "test_a_party_goes_on_to_later_rounds_only_wherever_it_left_the_last",
     kind="privacy",
     source="clause in part",
 )

@@ -30,7 +30,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO, Final, NoReturn
 
-PROTOCOL: Final = (1, 0)
+PROTOCOL: Final = (1, 1)
 MAX_LINE: Final = 67_108_864
 
 _SESSION: Final = ("q", "N", "D", "U", "T", "d", "session", "round")
@@ -84,6 +84,7 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "shamir.reconstruct": (("t", "users", "shares"), ()),
     "session.new": (("handle", "protocol", "role", "numbers", "session", "round", "setup"), ()),
     "session.step": (("handle", "phase", "inbox"), ()),
+    "session.again": (("handle", "round", "setup"), ()),
     "session.free": (("handle",), ()),
     "secagg.user": ((*_ROUND, "user", "order", "update", "steps"), _SECRETS),
     "secagg.server": ((*_ROUND, "order", "steps"), ()),
@@ -145,7 +146,7 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 """Each operation of the adapter protocol: the members of ``params``, and the names of its sampled values.
 
-Those of ``session.new`` depend on the party that it opens: `PARTIES`.
+Those of ``session.new`` and ``session.again`` depend on the party: `PARTIES`.
 """
 
 _LIGHT: Final = ("q", "N", "D", "U", "T", "d")
@@ -185,6 +186,12 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 """The parties that ``session.new`` can open: the members of ``setup``, and the names of the sampled values."""
 
+REMEMBERED: Final = ("user", "past")
+"""The members of ``setup`` that a party is not given again in a later round."""
+
+WITHOUT_ROUNDS: Final = ("basecagg", "basa")
+"""The protocols whose parties do not go on from round to round."""
+
 DRAWING: Final = frozenset({name for name, (_, drawn) in OPERATIONS.items() if drawn} | {"pair.agree", "pair.seal"})
 """The operations that draw something where nothing is given; those of pairs draw keys in every call."""
 
@@ -204,7 +211,7 @@ FORMS: Final[dict[str, str]] = {
     **dict.fromkeys(PARTIES["secagg.user"][1], "bytes"),
     **dict.fromkeys(("format", "protocol", "purpose", "handle", "role", "phase"), "text"),
     **dict.fromkeys(("roster", "verification", "content", "inbox"), "bytes list"),
-    **dict.fromkeys(("session.new.numbers", "session.new.setup"), "object"),
+    **dict.fromkeys(("session.new.numbers", "session.new.setup", "session.again.setup"), "object"),
     "plaintexts": "parcels",
     "plaintext": "bytes",
     "alter": "alteration",
@@ -326,6 +333,7 @@ class Adapter:
             "reject_map": reject_map or {},
         }
         self._handlers: dict[str, Callable[..., dict[str, Any]]] = {}
+        self._parties: dict[str, str] = {}
 
     def operation(self, name: str, **declaration: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Declare an operation; `declaration` may hold ``ranges``, ``parameter_sets``, ``randomness``, ``composed``.
@@ -362,7 +370,16 @@ class Adapter:
             return self.hello
         if request["op"] not in self._handlers:
             raise Unsupported
-        return dict(self._handlers[request["op"]](**self._arguments(request["op"], request)))
+        result = dict(self._handlers[request["op"]](**self._arguments(request["op"], request)))
+        self._note_sessions(request["op"], request["params"])
+        return result
+
+    def _note_sessions(self, operation: str, params: dict[str, Any]) -> None:
+        """Keep which party each open session is, for the form of what ``session.again`` gives it."""
+        if operation == "session.new":
+            self._parties[params["handle"]] = f"{params['protocol']}.{params['role']}"
+        elif operation == "session.free":
+            self._parties.pop(params["handle"], None)
 
     def _arguments(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         params, rand = request["params"], request.get("rand", {})
@@ -375,13 +392,17 @@ class Adapter:
         if operation == "session.new":
             drawn = check_party(params, declared.get("parties", ()))
             owner = f"{params['protocol']}.{params['role']}"
+        elif operation == "session.again":
+            declared, owner = self.hello["operations"].get("session.new", {}), self._parties.get(params["handle"])
+            drawn = check_again(params, owner)
         grade = declared.get("randomness", self.hello["randomness"])
         expected = {"explicit": set(drawn), "seeded": {"seed"} if drawn else set(), "none": set()}[grade]
         if set(rand) != expected:
             raise Reject("malformed", f"rand of {operation} has the names {sorted(expected)}")
         for name, value in rand.items():
             check_form(name, value, form(owner, name))
-        return {**params, "rand": rand} if drawn or operation == "session.new" else dict(params)
+        opening = operation in ("session.new", "session.again")
+        return {**params, "rand": rand} if drawn or opening else dict(params)
 
     def run(self, stdin: BinaryIO | None = None) -> None:
         """Answer requests until the end of input. Standard output of the process is kept for answers alone."""
@@ -428,12 +449,30 @@ def check_party(params: dict[str, Any], declared: Sequence[str]) -> tuple[str, .
     if party not in declared:
         raise Unsupported
     setup, drawn = PARTIES[party]
-    for part, names in (("numbers", NUMBERS[params["protocol"]]), ("setup", setup)):
-        if set(params[part]) != set(names):
-            raise Reject("malformed", f"{part} of {party} are {', '.join(names)}")
-        for name, value in params[part].items():
-            check_form(f"{part}.{name}", value, form(party, name))
+    _check_part("numbers", params["numbers"], party, NUMBERS[params["protocol"]])
+    _check_part("setup", params["setup"], party, setup)
     return drawn
+
+
+def check_again(params: dict[str, Any], party: str | None) -> tuple[str, ...]:
+    """Return the names of the sampled values of a party that ``session.again`` takes to a later round.
+
+    `party` is the name of the party whose session the handle names; ``None`` when no session has this handle.
+    """
+    if party is None:
+        raise Reject("bad_param", f"no session {params['handle']!r} is open")
+    if party.partition(".")[0] in WITHOUT_ROUNDS:
+        raise Unsupported
+    setup, drawn = PARTIES[party]
+    _check_part("setup", params["setup"], party, [name for name in setup if name not in REMEMBERED])
+    return drawn
+
+
+def _check_part(part: str, given: dict[str, Any], party: str, names: Sequence[str]) -> None:
+    if set(given) != set(names):
+        raise Reject("malformed", f"{part} of {party} are {', '.join(names)}")
+    for name, value in given.items():
+        check_form(f"{part}.{name}", value, form(party, name))
 
 
 def check_form(name: str, value: Any, form: str) -> None:

@@ -33,6 +33,7 @@ from secagg_spec.conformance.targets.reference_scripts import (
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols import heterosag, lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.shape import Randomness, Role, Table
 
 DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
@@ -44,13 +45,15 @@ class Protocol:
     """What the sessions of one protocol need besides its table of phases.
 
     `parameters` makes the parameters of ``numbers``, `starts` the state of a party before its first step, of the
-    parameters, the session, the round and the members of ``setup``, and `sampled` reads the values of ``rand``. `end`
-    gives what the server shows beside its outbox.
+    parameters, the session, the round and the members of ``setup``, `later` the same in a later round, of the state that the party
+    was left in, the number and the members of ``setup``, and `sampled` reads the values of ``rand``. `end` gives what
+    the server shows beside its outbox.
     """
 
     module: ModuleType
     parameters: Callable[..., Any]
     starts: Mapping[Role, Callable[..., Any]]
+    later: Mapping[Role, Callable[..., Any]]
     sampled: Callable[[Any, Mapping[str, Any]], Randomness]
     end: End
 
@@ -62,13 +65,30 @@ class Protocol:
 
     def open(
         self, role: Role, numbers: Mapping[str, Any], session: bytes, round: int, setup: Mapping[str, Any], rand: Any
-    ) -> Party:
+    ) -> Member:
         """Return a party before its first step."""
         parameters = self.parameters(**numbers)
         state = self.starts[role](parameters, session, round, **setup)
         if role is Role.SERVER:
-            return Party(self.module.TABLE, role, state, {}, self.end)
-        return Party(self.module.TABLE, role, state, self.sampled(parameters, rand), lambda state: {})
+            return Member(self.module.TABLE, role, state, {}, self.end, self, parameters)
+        return Member(
+            self.module.TABLE, role, state, self.sampled(parameters, rand), lambda state: {}, self, parameters
+        )
+
+
+@dataclass(eq=False)
+class Member(Party):
+    """A party that can go on to further rounds of its session, with the same parameters."""
+
+    protocol: Protocol
+    parameters: Any
+
+    def again(self, round: int, setup: Mapping[str, Any], rand: Any) -> None:
+        """Go on to another round; when that is refused, the party is as it was (SES-01, ERR-01)."""
+        state = self.protocol.later[self.role](self.state, round, **setup)
+        if self.role is Role.USER:
+            self.sampled = self.protocol.sampled(self.parameters, rand)
+        self.state = state
 
 
 # ---------------------------------------------------------------------------------------------------- LightSecAgg
@@ -83,6 +103,11 @@ def _light_server(parameters: Any, session: bytes, round: int) -> Any:
     return lightsecagg.server_start(parameters, session, round)
 
 
+def _light_user_again(state: Any, round: int, channel: Any, update: Any) -> Any:
+    shown = read_channel(state.parameters, state.session.hex(), str(round), channel)
+    return lightsecagg.user_again(state, round, readers.vector("update", update), shown)
+
+
 def _active_user(
     parameters: Any, session: bytes, round: int, user: Any, update: Any, verification: Any, **keys: Any
 ) -> Any:
@@ -93,6 +118,17 @@ def _active_user(
 
 def _active_server(parameters: Any, session: bytes, round: int, roster: Any, verification: Any) -> Any:
     return lightsecagg_active.server_start(parameters, session, round, public_keys(roster, verification))
+
+
+def _active_user_again(state: Any, round: int, **setup: Any) -> Any:
+    base = state.base
+    number = later_round(base.round, round, "round")
+    return _active_user(base.parameters, base.session, number, user=base.user, **setup)
+
+
+def _active_server_again(state: Any, round: int, **setup: Any) -> Any:
+    base = state.base
+    return _active_server(base.parameters, base.session, later_round(base.round, round, "round"), **setup)
 
 
 # --------------------------------------------------------------------------------------------------------- SecAgg
@@ -113,6 +149,14 @@ def _secagg_user(parameters: Any, session: bytes, round: int, user: Any, order: 
 
 def _secagg_server(parameters: Any, session: bytes, round: int, order: Any) -> Any:
     return secagg.server_start(_secagg_round(parameters, session, round, order))
+
+
+def _secagg_user_again(state: Any, round: int, order: Any, update: Any) -> Any:
+    return secagg.user_again(state, round, readers.vector("update", update), order)
+
+
+def _secagg_server_again(state: Any, round: int, order: Any) -> Any:
+    return secagg.server_again(state, round, order)
 
 
 def _secagg_sampled(parameters: Any, rand: Mapping[str, Any]) -> Randomness:
@@ -144,12 +188,21 @@ def _heterosag_server(parameters: Any, session: bytes, round: int, past: Any) ->
     return heterosag.server_start(parameters, session, round, read_past(parameters, past))
 
 
+def _heterosag_user_again(state: Any, round: int, update: Any) -> Any:
+    return heterosag.user_again(state, round, readers.vector("update", update))
+
+
+def _heterosag_server_again(state: Any, round: int) -> Any:
+    return heterosag.server_again(state, round)
+
+
 PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
     {
         "lightsecagg": Protocol(
             lightsecagg,
             session_parameters,
             {Role.USER: _light_user, Role.SERVER: _light_server},
+            {Role.USER: _light_user_again, Role.SERVER: lightsecagg.server_again},
             read_sampled,
             server_end,
         ),
@@ -157,6 +210,7 @@ PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
             lightsecagg_active,
             active_parameters,
             {Role.USER: _active_user, Role.SERVER: _active_server},
+            {Role.USER: _active_user_again, Role.SERVER: _active_server_again},
             read_sampled,
             active_end,
         ),
@@ -164,6 +218,7 @@ PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
             secagg,
             _secagg_parameters,
             {Role.USER: _secagg_user, Role.SERVER: _secagg_server},
+            {Role.USER: _secagg_user_again, Role.SERVER: _secagg_server_again},
             _secagg_sampled,
             server_end,
         ),
@@ -173,6 +228,7 @@ PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
             heterosag,
             read_parameters,
             {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
+            {Role.USER: _heterosag_user_again, Role.SERVER: _heterosag_server_again},
             _secagg_sampled,
             server_end,
         ),
@@ -210,6 +266,13 @@ class Sessions:
             raise Reject("bad_param", f"phase is {phase!r}; it must be one of {', '.join(phases)}")
         return party.take(Call(phase, tuple(readers.octets("inbox", text) for text in inbox)))
 
+    def again(self, handle: Any, round: Any, setup: Any, rand: Any) -> dict[str, Any]:
+        """Let the party of a session go on to another round (ADP-51, SES-01)."""
+        party = self._found(handle)
+        assert isinstance(party, Member), "the helper answers for protocols without rounds (ADP-52)"
+        party.again(readers.u32("round", round), setup, rand)
+        return {}
+
     def free(self, handle: Any) -> dict[str, Any]:
         """Forget a session (ADP-23)."""
         self._found(handle)
@@ -223,9 +286,14 @@ class Sessions:
 
 
 def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
-    """Return the three operations over sessions of their own."""
+    """Return the four operations over sessions of their own."""
     sessions = Sessions()
-    return {"session.new": sessions.new, "session.step": sessions.step, "session.free": sessions.free}
+    return {
+        "session.new": sessions.new,
+        "session.step": sessions.step,
+        "session.again": sessions.again,
+        "session.free": sessions.free,
+    }
 
 
 # -------------------------------------------------------------------------------------------------------- scripts

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 //
-// secagg-spec-node: LightSecAgg and its conventions behind the adapter protocol, version 1.0.
+// secagg-spec-node: LightSecAgg and its conventions behind the adapter protocol, version 1.1.
 //
 // Written from the text alone: spec/conventions.md, spec/lightsecagg.md, spec/secagg.md, spec/fedbuff.md,
 // spec/basecagg.md, spec/basa.md, spec/heterosag.md, spec/multi-round.md and spec/adapter.md. It shares no code with
@@ -217,7 +217,7 @@ function hello(params) {
   const operations = {};
   for (const [name, { declared }] of OPERATIONS) operations[name] = declared;
   return {
-    protocol: [1, 0],
+    protocol: [1, 1],
     implementation: { name: 'secagg-spec-node', version: '0.1.0', language: 'javascript' },
     randomness: 'explicit',
     operations,

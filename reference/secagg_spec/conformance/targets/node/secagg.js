@@ -299,7 +299,7 @@ const userSteps = {
       dropped,
       key_shares: Buffer.concat(dropped.map((i) => user.held.get(i).key)),
     });
-    return [{ held: null }, [answer]];
+    return [{ held: null, past: [...user.past, request.survivors] }, [answer]]; // [HSA-27]
   },
 };
 
@@ -479,7 +479,8 @@ const serverSteps = {
     checkMemory(server, masked);
     const survivors = ascending(masked.keys());
     const dropped = ascending(sharers).filter((i) => !masked.has(i));
-    return [{ masked }, survivors.map((user) => message(server, UNMASK_REQUEST, user, { survivors, dropped }))];
+    const past = [...server.past, new Set(survivors)]; // [HSA-28]
+    return [{ masked, past }, survivors.map((user) => message(server, UNMASK_REQUEST, user, { survivors, dropped }))];
   },
 
   /** [SAG-26] to [SAG-29] */
@@ -527,6 +528,11 @@ class Party {
     const answer = { outbox: outbox.map(encodeMessage), ...beside };
     this.#state = { ...this.#state, ...changes, taken: taken + 1 };
     return answer;
+  }
+
+  /** The survivors of the requests that it answered or sent in its session, each list ascending. [HSA-27] [HSA-28] */
+  past() {
+    return this.#state.past.map(ascending);
   }
 }
 

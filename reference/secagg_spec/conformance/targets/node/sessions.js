@@ -4,7 +4,7 @@
 
 'use strict';
 
-const { refuse, show } = require('./refusals');
+const { Unsupported, refuse, show } = require('./refusals');
 const {
   readBytes, readVector, writeVector, readSize, readCount, readDecimal, readRound, readList, readUsers, readString,
   isObject, readMembers,
@@ -54,7 +54,7 @@ function ofSecAgg(start, setup, rand) {
       const shown = aggregate === undefined ? {} : { aggregate: writeVector(aggregate) };
       return { outbox: outbox.map((bytes) => bytes.toString('hex')), ...shown };
     };
-    return { phases: secagg.PHASES, step };
+    return { phases: secagg.PHASES, step, past: () => party.past() };
   };
   return { setup, rand, open };
 }
@@ -113,8 +113,13 @@ function entryOf(step) {
 // ------------------------------------------------------------------------------------------------------------------
 // Operations
 
-/** handle -> the party and the names of its phases. */
+/** handle -> the party, the names of its phases, its name, and what it was given in its last round. */
 const open = new Map();
+
+/** What a party is not given again in a later round: the same user, and what it remembers. */
+const REMEMBERED = ['user', 'past'];
+/** [ADP-52] */
+const WITHOUT_ROUNDS = ['basecagg.', 'basa.'];
 
 /** [ADP-27] */
 function partyOf({ protocol, role }) {
@@ -127,6 +132,13 @@ function partyOf({ protocol, role }) {
 function sessionOf(handle) {
   if (!open.has(handle)) refuse('bad_param', `no session ${show(handle)} is open [ADP-23]`);
   return open.get(handle);
+}
+
+/** [ADP-51] [ADP-52] The open session of a party that goes on from round to round. */
+function goingOn(handle) {
+  const session = sessionOf(handle);
+  if (WITHOUT_ROUNDS.some((start) => session.name.startsWith(start))) throw new Unsupported('it has no rounds');
+  return session;
 }
 
 function readObject(value, name) {
@@ -151,7 +163,25 @@ const operations = {
       const { numbers, setup, open: start } = partyOf(params);
       const given = { ...readMembers(params.numbers, 'numbers', numbers), ...readMembers(params.setup, 'setup', setup) };
       if (open.has(handle)) refuse('duplicate_id', `the session ${show(handle)} is open [ADP-22]`);
-      open.set(handle, start({ ...given, session, round }, rand));
+      const all = { ...given, session, round };
+      open.set(handle, { ...start(all, rand), name: `${params.protocol}.${params.role}`, given: all });
+      return {};
+    },
+  },
+  'session.again': {
+    params: { handle: readString, round: readRound, setup: readObject },
+    rand: ({ handle }) => PARTIES[goingOn(handle).name].rand,
+    run({ handle, round, setup }, rand) {
+      const session = goingOn(handle);
+      const { name, given, past } = session;
+      const again = Object.entries(PARTIES[name].setup).filter(([member]) => !REMEMBERED.includes(member));
+      const anew = readMembers(setup, 'setup', Object.fromEntries(again)); // [ADP-53]
+      if (round <= given.round) {
+        refuse('bad_param', `round ${round} is not above ${given.round}, the last one [SES-01]`);
+      }
+      const all = { ...given, ...anew, round };
+      if (given.past !== undefined) all.past = past(); // [HSA-27] [HSA-28]
+      open.set(handle, { ...PARTIES[name].open(all, rand), name, given: all });
       return {};
     },
   },

@@ -1,0 +1,219 @@
+"""Checks of parties that go on from round to round of their session (spec/adapter.md, 4; conventions, SES-01)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import mixed
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import dealt, dealt_scenes, heterosag_deals
+from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.dealt import AGAIN, SESSIONS
+from secagg_spec.conformance.checks.sessions import played
+from secagg_spec.conformance.deals import Deal, Dropouts, called
+from secagg_spec.conformance.mixed import Difference, Remote
+from secagg_spec.conformance.targets.reference_heterosag import read_parameters
+from secagg_spec.conformance.wire import Answer
+from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.protocols.secagg import UnmaskRequest
+from secagg_spec.protocols.shape import SERVER, Network, Role
+
+NOT_ABOVE = frozenset({"bad_param", "out_of_range", "replay"})
+"""The codes for a round that was begun: the table of spec/adapter.md, section 5."""
+
+_STARTS = ((0, 250), (9, 3), (255, 2), (2**31 - 1, 2), (2**32 - 4, 1))
+"""Numbers of a first round, and how far the next ones may lie from it and from each other."""
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A round that the party must refuse to begin, the codes that fit, and why."""
+
+    deal: Deal
+    codes: frozenset[str]
+    why: str
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One round of a session as the party sees it.
+
+    Parameters
+    ----------
+    deal : Deal
+        What every party of the round is given.
+    gone : mapping from phase to users
+        Who drops out.
+    wrong : mapping from int to Wrong
+        What the party is asked before its steps with these numbers.
+    leaves : int or None
+        The step before which the party leaves the round; in none when left out.
+    last : Wrong
+        What it is asked when the round is over, or has failed, or it has left.
+    forgetful : bool
+        Whether the other parties forget what was asked before: then it is for this one to refuse.
+    """
+
+    deal: Deal
+    gone: Dropouts
+    wrong: Mapping[int, Wrong]
+    leaves: int | None
+    last: Wrong
+    forgetful: bool
+
+
+class Left(Exception):
+    """The party leaves the round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Visitor(Remote):
+    """The party of an adapter in one round: asked for rounds that it must refuse before some of its steps."""
+
+    call: Caller
+    visit: Visit
+    taken: list[str] = field(default_factory=list)
+
+    def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
+        """Ask for what must be refused now, and take the step as if nothing had been asked."""
+        at = len(self.taken)
+        if at in self.visit.wrong:
+            self.refuses(self.visit.wrong[at])
+        if at == self.visit.leaves:
+            raise Left
+        self.taken.append(phase)
+        return super().step(phase, inbox)
+
+    def refuses(self, wrong: Wrong) -> None:
+        """Ask for a round that the party must refuse to begin."""
+        answer = self.again(wrong.deal)
+        if answer.kind == "result":
+            message = f"{AGAIN}: {called(self.party)} goes on to round {wrong.deal.round}, although {wrong.why}"
+            raise CheckFailed("accepted_invalid", message, {"reject": sorted(wrong.codes)})
+        self.call.fits(AGAIN, answer, wrong.codes, wrong.why)
+
+    def goes_on(self, deal: Deal) -> None:
+        """Take the party to the next round."""
+        answer = self.again(deal)
+        if answer.kind == "reject":
+            message = f"{AGAIN}: {called(self.party)} refuses round {deal.round}: {answer.code} {answer.message}"
+            raise CheckFailed("rejected_valid", message, "a result")
+        if answer.value:
+            fail(f"the result of {AGAIN} is {dict(answer.value)}, must be empty", {})
+
+
+# ---------------------------------------------------------------------------------------------------------- drawn
+
+
+def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
+    """Draw a party, the server or a user where none is named, and two or three rounds of its session."""
+    first = dealt_scenes.deal(draw, protocol)
+    who = int(draw(st.sampled_from(first.users))) if party is None else party
+    start, most = draw(st.sampled_from(_STARTS))
+    deals = [replace(first, round=start)]
+    for _ in range(draw(st.integers(2, 3))):
+        gap = draw(st.integers(1, most)) if start < 2**32 - 4 else 1
+        deals.append(dealt_scenes.next_round(draw, deals[-1], deals[-1].round + gap))
+    return who, [_visit(draw, who, deals[: at + 2]) for at in range(len(deals) - 1)]
+
+
+def _visit(draw: Any, party: int, deals: Sequence[Deal]) -> Visit:
+    """Draw what becomes of the party in the last but one of these rounds; it goes on to the last."""
+    deal, own = deals[-2], Role.SERVER if party == SERVER else Role.USER
+    steps = sum(step.role is own for step in deal.table)
+    asked = draw(st.sets(st.integers(0, steps - 1), max_size=2))
+    return Visit(
+        deal,
+        dealt_scenes.dropouts(draw, deal, draw(st.sampled_from((0, 1, 2, len(deal.users))))),
+        {at: _wrong(draw, party, deals) for at in sorted(asked)},
+        draw(st.none() | st.integers(0, steps - 1)),
+        _wrong(draw, party, deals),
+        draw(st.booleans()),
+    )
+
+
+def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
+    """Draw a round that the party must refuse: under a number that is not above the last, or with a wrong input."""
+    *begun, coming = deals
+    last = begun[-1].round
+    if party != SERVER and draw(st.integers(0, 3)) == 0:
+        setup = {**coming.setups[party], "update": coming.setups[party]["update"] + "00000000"}
+        spoiled = replace(coming, setups={**coming.setups, party: setup})
+        return Wrong(spoiled, LENGTH, "the update is one element too long")
+    number = draw(st.sampled_from((last, max(0, last - 1), begun[0].round)))
+    return Wrong(replace(coming, round=number), NOT_ABOVE, f"the last round that it began is {last}")
+
+
+# ---------------------------------------------------------------------------------------------------------- played
+
+
+def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
+    """Open a session for the party, and lead it through its rounds."""
+    pasts = {one: list(setup.get("past", ())) for one, setup in visits[0].deal.setups.items()}
+    player = dealt.player(call)
+    with mixed.opened(player, visits[0].deal, party) as remote:
+        for at, drawn in enumerate(visits):
+            forgetful = drawn.forgetful and player.exact(drawn.deal, party)
+            deal = drawn.deal if at == 0 else _remembering(drawn.deal, party, pasts, forgetful)
+            visitor = Visitor(player, deal, party, remote.handle, call, drawn)
+            if at > 0:
+                visitor.goes_on(deal)
+            network = mixed.seated(deal, {party: visitor})
+            try:
+                mixed.run_seated(deal, network, _spared(deal, pasts[party], drawn.gone, forgetful))
+            except (Left, TooFewSurvivors):
+                pass
+            _remember(network, pasts)
+            visitor.refuses(drawn.last)
+
+
+def _remembering(deal: Deal, party: int, pasts: Mapping[int, list[list[int]]], forgetful: bool) -> Deal:
+    """Return a deal of HeteroSAg whose parties know what was asked in the rounds before; any other as it is."""
+    if deal.protocol != "heterosag":
+        return deal
+    known = {one: [] if forgetful and one != party else list(past) for one, past in pasts.items()}
+    return replace(deal, setups={one: {**setup, "past": known[one]} for one, setup in deal.setups.items()})
+
+
+def _remember(network: Network, pasts: Mapping[int, list[list[int]]]) -> None:
+    """Note the survivors of requests that a party of HeteroSAg sent or answered."""
+    for event in network.transcript:
+        messages = event.sent if event.party == SERVER else event.received
+        asked = [message for message in messages if isinstance(message, UnmaskRequest)]
+        if asked:
+            pasts[event.party].append([int(user) for user in asked[0].survivors])
+
+
+def _spared(deal: Deal, past: Sequence[Sequence[int]], gone: Dropouts, forgetful: bool) -> Dropouts:
+    """Return who drops out: in HeteroSAg those of an earlier request where the drawn ones would end the round."""
+    if deal.protocol != "heterosag" or forgetful or not past:
+        return gone
+    parameters, left = read_parameters(**deal.numbers), {user for users in gone.values() for user in users}
+    if heterosag_deals.allowed(parameters, past, sorted(set(deal.users) - left)):
+        return gone
+    return {"share_keys": sorted(set(deal.users) - set(past[-1]))}
+
+
+def _again(protocol: str, *clauses: str) -> None:
+    def plays(caps: Capabilities) -> bool:
+        return bool(played(caps, protocol))
+
+    @check(f"{AGAIN}/{protocol}", "SES-01", "ADP-54", *clauses, operations=(*SESSIONS, AGAIN), applies=plays, examples=40)
+    def rounds(draw: Any, call: Caller) -> None:
+        """A party begins later rounds only, wherever it left the last; each is right, and a refused one harms nothing."""
+        role = draw(st.sampled_from(played(call.caps, protocol)))
+        party, visits = _visits(draw, protocol, SERVER if role is Role.SERVER else None)
+        try:
+            _rounds(call, party, visits)
+        except Difference as difference:
+            raise dealt.failed(difference) from None
+
+
+_again("lightsecagg", "ERR-01", "LSA-03")
+_again("lightsecagg-active", "ERR-01", "LSA-03")
+_again("secagg", "ERR-01", "SAG-14")
+_again("heterosag", "ERR-01", "HSA-13", "HSA-27", "HSA-28", "HSA-29")
