@@ -38,6 +38,7 @@ from secagg_spec.protocols.agreement import (
     check_threshold,
     sign_proposal,
 )
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.secagg import (
     AdvertisedKeys,
@@ -218,13 +219,17 @@ def server_start(round: AttemptRound, roster: Roster) -> ServerState:
 
 def user_again(state: UserState, number: int, update: UintArray) -> UserState:
     """Return the state of a user before another round of its session; see `secagg.user_again` (SES-01)."""
-    base = secagg.user_again(state.base, number, update)
-    return user_start(base.round, base.user, update, state.signing, state.roster)
+    return user_start(_later(state.base.round, number), state.base.user, update, state.signing, state.roster)
 
 
 def server_again(state: ServerState, number: int) -> ServerState:
     """Return the state of the server before another round of its session; see `secagg.user_again` (SES-01)."""
-    return server_start(secagg.server_again(state.base, number).round, state.roster)
+    return server_start(_later(state.base.round, number), state.roster)
+
+
+def _later(round: Round, number: int) -> AttemptRound:
+    assert isinstance(round.parameters, Parameters)
+    return agreed(round.parameters, round.session, later_round(round.number, number))
 
 
 def _roster(round: Round, roster: Roster) -> Roster:
