@@ -21,7 +21,7 @@ from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights, floor_weight, realised_weight
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import hash_parameters
-from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.sealing import OVERHEAD, Context
 from secagg_spec.errors import (
     BadShare,
     DecryptionFailed,
@@ -1312,7 +1312,7 @@ def test_the_costs_of_the_text_are_those_of_a_session(p: Parameters, sealed: boo
     scene = sealed_scene(p) if sealed else Scene(p)
     scene.fill()
     scene.recover()
-    check_costs(scene, 16 if sealed else 0)
+    check_costs(scene, OVERHEAD if sealed else 0)
     assert all(len(scene.user(user).held) <= p.N for user in range(p.N))
 
 
