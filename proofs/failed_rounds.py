@@ -277,7 +277,7 @@ def ended(p: multi_round.Parameters, phase: str, stay: Collection[int]) -> Netwo
     """Return a round in which all but a few drop out before a phase, and user 7 before its input."""
     sources = {user: SeededSource(b"failed", str(user)) for user in range(8)}
     updates = np.zeros((8, p.round.d), dtype=np.uint64)
-    network = multi_round.open_round(p, range(4, 12), updates)
+    network = multi_round.open_round(p, range(4, 12), updates, session=bytes(16), round=0)
     gone = {phase: [user for user in range(8) if user not in stay]}
     try:
         run_synchronous(network, gone, multi_round.draw_randomness(p, sources))

@@ -144,7 +144,9 @@ def prove(report: Report) -> dict[str, Finding]:
     )
     report.agree("UNI-REQUESTS", "arithmetic", common, "(b) so many sets of t users share more than T")
     three_requests(report)
-    report.say(f"{tally.held} of {tally.cases} kinds of families need as many users as said; t = 11 of 20 stops no triple")
+    report.say(
+        f"{tally.held} of {tally.cases} kinds of families need as many users as said; t = 11 of 20 stops no triple"
+    )
     return {"UNI-REQUESTS": Finding(tally.verdict, "so many requests can be needed, and no more", tally.against)}
 
 

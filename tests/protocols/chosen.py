@@ -43,14 +43,20 @@ class Case:
 
     def open(self, number: int = 0) -> Network:
         """The round before its first step."""
-        return multi_round.open_round(self.parameters, self.chosen, self.updates, round=number)
+        return multi_round.open_round(self.parameters, self.chosen, self.updates, round=number, session=bytes(16))
 
     def run(self, fates: Sequence[str]) -> RoundResult:
         """The round with a fate for each user of it."""
         phases = self.parameters.base.phases
         dropouts = {phase: [user for user, fate in enumerate(fates) if fate == phase] for phase in phases}
         return multi_round.run_round(
-            self.parameters, self.chosen, self.updates, randomness=self.randomness, dropouts=dropouts
+            self.parameters,
+            self.chosen,
+            self.updates,
+            randomness=self.randomness,
+            dropouts=dropouts,
+            session=bytes(16),
+            round=0,
         )
 
     def stage(self, rows: int, absent: Collection[int] = (), since: int = 0, number: int = 0) -> Network:

@@ -196,7 +196,7 @@ def begun(fresh: Sequence[int] = ()) -> Scene:
     """The session of `announced`, begun anew with the same signing keys; some users have other sealing keys."""
     keys = {user: replace(KEYS[user], sealing=bytes([user + 201]) * 32) if user in fresh else KEYS[user]
             for user in USERS}  # fmt: skip
-    scene = Scene(TINY, network=basecagg_active.open_session(TINY, keys=keys))
+    scene = Scene(TINY, network=basecagg_active.open_session(TINY, keys=keys, session=bytes(16), round=0))
     scene.fill()
     return scene
 
@@ -574,7 +574,7 @@ def test_schedules_give_the_weighted_sum_of_every_buffer_also_from_a_restored_se
     updates = budgeted(p, sum(isinstance(turn, Upload) for turn in turns), 3)
     keys = {user: KEYS[user] for user in range(p.N)}
     randomness = draw_randomness(p, SeededSource(b"s", "active"), turns)
-    plain = run_schedule(p, updates, turns, randomness=randomness, keys=keys)
+    plain = run_schedule(p, updates, turns, randomness=randomness, keys=keys, session=bytes(16), round=0)
     queue = iter(updates)
     waiting: dict[int, Any] = {}
     for buffer in plain.buffers:
@@ -597,12 +597,16 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on() -> None:
     turns += [*map(Start, (1, 2, 4)), *map(Upload, (4, 2, 1)), Recover((1, 2, 3, 4))]
     randomness = draw_randomness(TINY, SeededSource(b"s", "restored"), turns)
     keys = {user: KEYS[user] for user in USERS}
-    plain = run_schedule(TINY, budgeted(TINY, 6, 1), turns, randomness=randomness, keys=keys)
+    plain = run_schedule(
+        TINY, budgeted(TINY, 6, 1), turns, randomness=randomness, keys=keys, session=bytes(16), round=0
+    )
     back = restoring(plain)
     restored_table = tuple(replace(s, run=back(s.run)) if s.role is Role.SERVER else s for s in TABLE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secagg_spec.protocols.basecagg_active.TABLE", restored_table)
-        again = run_schedule(TINY, budgeted(TINY, 6, 1), turns, randomness=randomness, keys=keys)
+        again = run_schedule(
+            TINY, budgeted(TINY, 6, 1), turns, randomness=randomness, keys=keys, session=bytes(16), round=0
+        )
     sent = [[encode(m) for e in result.transcript for m in e.sent] for result in (plain, again)]
     assert sent[0] == sent[1]
     assert snapshot([*plain.buffers]) == snapshot([*again.buffers])

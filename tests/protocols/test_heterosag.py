@@ -528,7 +528,7 @@ def test_a_cell_with_a_user_and_without_is_refused_in_a_session(gone: tuple[int,
     first = stage(case, 7)
     past = {user: first.states[user].past for user in range(12)}
     assert set(past.values()) == {(frozenset(range(12)),)}
-    network = heterosag.open_round(p, case.updates, round=1)
+    network = heterosag.open_round(p, case.updates, round=1, session=bytes(16))
     for user in range(12):
         network.states[user] = heterosag.user_start(p, bytes(16), 1, user, case.updates[user], past[user])
     for row in range(ANSWER):
@@ -599,7 +599,7 @@ def test_a_round_that_failed_is_looked_back_on_by_the_server_and_by_who_answered
     again = heterosag.server_again(server, 1)
     assert again.past == heterosag.server_start(p, bytes(16), 1, server.past).past == (everybody,)
     assert heterosag.user_again(user, 1, case.updates[0]).past == (everybody,)
-    network = heterosag.open_round(p, case.updates, round=1)
+    network = heterosag.open_round(p, case.updates, round=1, session=bytes(16))
     network.states[SERVER] = again
     for row in range(INPUT + 1):
         for party in parties(row, 12):
@@ -612,7 +612,7 @@ def test_a_round_that_failed_is_looked_back_on_by_the_server_and_by_who_answered
 def two_rounds(p: Parameters, first: Sequence[int], second: Sequence[int], left_out: int) -> tuple[Network, Network]:
     """A round of everybody and one without a user, on the same inputs, in a session; some users answer in each."""
     case = case_of(p)
-    networks = [stage(case, ANSWER), heterosag.open_round(p, case.updates, round=1)]
+    networks = [stage(case, ANSWER), heterosag.open_round(p, case.updates, round=1, session=bytes(16))]
     for user in first:
         networks[0].take(TABLE[ANSWER], user)
     for user in range(p.N):
@@ -804,7 +804,7 @@ def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(gone: t
     case = case_of(replace(SMALL, N=8, sizes=(4, 4), D=1))
     first = stage(case, 7)
     server = heterosag.server_again(first.states[SERVER], 1)
-    network = heterosag.open_round(case.parameters, case.updates, round=1)
+    network = heterosag.open_round(case.parameters, case.updates, round=1, session=bytes(16))
     network.states[SERVER] = server
     for row in range(INPUT):
         for party in parties(row, 8):

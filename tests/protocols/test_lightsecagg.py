@@ -79,7 +79,14 @@ def plain_sum(case: Round, users: Sequence[int]) -> list[int]:
 
 def run(case: Round, schedule: Sequence[str] = ()) -> RoundResult:
     """The round with a schedule."""
-    return run_round(case.parameters, case.updates, randomness=case.randomness, dropouts=dropouts(schedule))
+    return run_round(
+        case.parameters,
+        case.updates,
+        randomness=case.randomness,
+        dropouts=dropouts(schedule),
+        session=bytes(16),
+        round=0,
+    )
 
 
 def party_of(step: Step, users: int) -> Sequence[int]:
@@ -474,7 +481,7 @@ def test_only_complete_sharers_are_relayed_byte_for_byte(lost: set[tuple[int, in
 @pytest.mark.requirement("LSA-05", "LSA-13")
 def test_a_round_over_a_channel_that_the_server_cannot_open() -> None:
     case, channel = fixed_round(TINY), Seal()
-    result = run_round(TINY, case.updates, randomness=case.randomness, channel=channel)
+    result = run_round(TINY, case.updates, randomness=case.randomness, channel=channel, session=bytes(16), round=0)
     assert integers_of(result.aggregate) == plain_sum(case, range(5))
     assert sorted(channel.opened) == [(i, j) for i in range(5) for j in range(5) if i != j]
 
@@ -656,7 +663,7 @@ def test_a_payload_that_is_no_vector_is_its_senders_fault(payload: bytes) -> Non
 )
 def test_a_user_refuses_a_set_that_cannot_be_right(users: tuple[int, ...], error: type[ProtocolError]) -> None:
     case = fixed_round(TINY)
-    network = lightsecagg.open_round(TINY, case.updates)
+    network = lightsecagg.open_round(TINY, case.updates, session=bytes(16), round=0)
     for user in (0, 1, 2, 4):
         network.take(TABLE[SHARE], user, case.randomness[user])
     network.take(TABLE[RELAY], SERVER)

@@ -75,13 +75,14 @@ def run(case: Round, schedule: Sequence[str] = (), **more: Any) -> RoundResult:
     """The round with a schedule."""
     p: Any = case.parameters
     arguments: dict[str, Any] = {"randomness": case.randomness, "keys": keys_of(p), "dropouts": dropouts(schedule)}
-    return lightsecagg_active.run_round(p, case.updates, **arguments, **more)
+    where = {"session": bytes(16), "round": 0}
+    return lightsecagg_active.run_round(p, case.updates, **arguments, **{**where, **more})
 
 
 def open_plain(case: Round) -> Network:
     """The network of a round whose shares are not sealed, which is quicker and the same in all other things."""
     p: Any = case.parameters
-    network = lightsecagg_active.open_round(p, case.updates, keys=keys_of(p))
+    network = lightsecagg_active.open_round(p, case.updates, keys=keys_of(p), session=bytes(16), round=0)
     for user in range(p.N):
         state = network.states[user]
         network.states[user] = replace(state, base=replace(state.base, channel=PlainChannel()))
@@ -598,9 +599,14 @@ def test_private_keys_are_not_shown() -> None:
 @pytest.mark.parametrize("other", ["W", "D", "session", "round", "semi-honest"])
 def test_shares_of_another_session_or_profile_do_not_open(other: str) -> None:
     p = replace(DEFAULT, W=8) if other == "W" else replace(DEFAULT, D=1) if other == "D" else DEFAULT
-    where: Any = {"session": b"another session!"} if other == "session" else {"round": 1} if other == "round" else {}
+    where: Any = {"session": bytes(16), "round": 0}
+    where.update({"session": b"another session!"} if other == "session" else {"round": 1} if other == "round" else {})
     case = fixed_round(p)
-    receiving = lightsecagg_active.open_round(DEFAULT, case.updates, keys=keys_of(p)).states[1].base.channel
+    receiving = (
+        lightsecagg_active.open_round(DEFAULT, case.updates, keys=keys_of(p), session=bytes(16), round=0)
+        .states[1]
+        .base.channel
+    )
     sending = lightsecagg_active.open_round(p, case.updates, keys=keys_of(p), **where).states[0].base.channel
     if other == "semi-honest":
         sending = replace(sending, context=lightsecagg.sealing_context(DEFAULT, SESSION, 0))
@@ -650,7 +656,7 @@ def attempt(fresh: Sequence[int], taken: int) -> Network:
     keys = {user: replace(KEYS[user], sealing=bytes([user + 201]) * 32) if user in fresh else KEYS[user]
             for user in EVERYONE}  # fmt: skip
     case = fixed_round(TINY)
-    network = lightsecagg_active.open_round(TINY, case.updates, keys=keys)
+    network = lightsecagg_active.open_round(TINY, case.updates, keys=keys, session=bytes(16), round=0)
     for step in TABLE[:taken]:
         for party in party_of(step, TINY.N):
             network.take(step, party, case.randomness[party] if step.randomness else None)
@@ -709,7 +715,7 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
     ]
     for given_keys, error in bad:
         with pytest.raises(error):
-            lightsecagg_active.open_round(TINY, updates, keys=given_keys)
+            lightsecagg_active.open_round(TINY, updates, keys=given_keys, session=bytes(16), round=0)
     roster = lightsecagg_active.roster_of(TINY, keys)
     start: dict[str, Any] = {"session": SESSION, "round": 0, "user": 0, "update": updates[0]}
     for own in (replace(KEYS[0], signing=KEYS[1].signing), replace(KEYS[0], sealing=KEYS[1].sealing), KEYS[1]):

@@ -214,7 +214,9 @@ def test_a_share_for_one_choice_does_not_open_in_another() -> None:
     case = case_of(LIGHTSECAGG, 1, tuple(range(8)))
     other = (0, 1, 2, 3, 8, 9, 10, 11)
     links = {chosen: sealed_for(LIGHTSECAGG, chosen) for chosen in (case.chosen, other)}
-    network = multi_round.open_round(LIGHTSECAGG, case.chosen, case.updates, channel=links[case.chosen])
+    network = multi_round.open_round(
+        LIGHTSECAGG, case.chosen, case.updates, channel=links[case.chosen], session=bytes(16), round=0
+    )
     network.states[0] = multi_round.user_start(LIGHTSECAGG, bytes(16), 0, 0, other, case.updates[0], links[other])
     for user in range(8):
         case.take(network, 0, user)
@@ -247,10 +249,14 @@ def test_a_round_runs_over_sealed_channels() -> None:
         randomness=case.randomness,
         dropouts={"upload": [2]},
         channel=sealed_for(LIGHTSECAGG, case.chosen),
+        session=bytes(16),
+        round=0,
     )
     assert integers_of(result.aggregate) == case.plain_sum(range(4, 8))
     with pytest.raises(ParameterError, match="channel"):
-        multi_round.open_round(SECAGG, case.chosen, case.updates, channel=sealed_for(LIGHTSECAGG, case.chosen))
+        multi_round.open_round(
+            SECAGG, case.chosen, case.updates, channel=sealed_for(LIGHTSECAGG, case.chosen), session=bytes(16), round=0
+        )
 
 
 # ------------------------------------------------------------------------------------------------------- the choice
@@ -729,7 +735,9 @@ def test_a_batch_whose_round_failed_is_not_chosen_again_at_once(p: Parameters) -
     gone = {p.base.releases: range(8)}
     turns = [Turn(pseudorandom(seed, modulus(p), 8, 2), range(8), gone if seed < 3 else {}) for seed in range(4)]
     for seed in range(4):
-        outcomes = run_session(p, turns, strategy="fair", source=SeededSource(b"%d" % seed, "session"))
+        outcomes = run_session(
+            p, turns, strategy="fair", source=SeededSource(b"%d" % seed, "session"), session=bytes(16)
+        )
         assert [outcome.aggregate is None for outcome in outcomes] == [True, True, True, False]
         assert all(outcome.survivors == outcome.chosen for outcome in outcomes)
         for first, second in ((0, 1), (2, 3)):
@@ -812,7 +820,7 @@ def check_outcome(p: Parameters, turn: Turn, outcome: Outcome, frequencies: Sequ
 
 def run_and_check(p: Parameters, turns: Sequence[Turn], strategy: str) -> list[frozenset[int]]:
     """The log of a session, whose every round is checked."""
-    outcomes = run_session(p, turns, strategy=strategy, source=SeededSource(b"session", strategy))
+    outcomes = run_session(p, turns, strategy=strategy, source=SeededSource(b"session", strategy), session=bytes(16))
     frequencies = [0] * p.selection.N
     for turn, outcome in zip(turns, outcomes, strict=True):
         check_outcome(p, turn, outcome, frequencies, strategy)
@@ -875,7 +883,9 @@ def test_a_session_is_that_of_its_source() -> None:
     runs = [
         [
             (outcome.chosen, outcome.survivors)
-            for outcome in run_session(SECAGG, turns, strategy="fair", source=SeededSource(seed, "session"))
+            for outcome in run_session(
+                SECAGG, turns, strategy="fair", source=SeededSource(seed, "session"), session=bytes(16)
+            )
         ]
         for seed in (b"1", b"1", b"2", b"3", b"4")
     ]
@@ -899,4 +909,6 @@ def test_a_session_is_that_of_its_source() -> None:
 def test_a_turn_that_does_not_fit_is_refused_before_the_first_round(change: dict[str, Any], name: str) -> None:
     good = turn_of(SECAGG, 1, 0, 0)
     with pytest.raises(ParameterError, match=name):
-        run_session(SECAGG, [good, replace(good, **change)], strategy="fair", source=SeededSource(b"s", "t"))
+        run_session(
+            SECAGG, [good, replace(good, **change)], strategy="fair", source=SeededSource(b"s", "t"), session=bytes(16)
+        )

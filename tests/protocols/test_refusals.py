@@ -153,7 +153,9 @@ def stamped() -> Mapping[int, sealing.SealedStampedChannel]:
 def fresh_play() -> basecagg_rounds.Play:
     """A network of BASecAgg, and what its turns take from."""
     supplies = basecagg_rounds.supplies(ASYNC, [vector([1, 1, 1])], SUPPLIES)
-    return basecagg_rounds.Play(basecagg_rounds.open_session(ASYNC), supplies, basecagg.user_trained)
+    return basecagg_rounds.Play(
+        basecagg_rounds.open_session(ASYNC, session=bytes(16), round=0), supplies, basecagg.user_trained
+    )
 
 
 def stage(steps: int) -> Network:
@@ -181,7 +183,7 @@ def step_call(row: int) -> Call:
 
 def active_stage(steps: int) -> Network:
     """A network of the active profile at tiny on which every party has taken the first `steps` rows of the table."""
-    network = lightsecagg_active.open_round(ACTIVE, ROUND.updates, keys=PRIVATE)
+    network = lightsecagg_active.open_round(ACTIVE, ROUND.updates, keys=PRIVATE, session=bytes(16), round=0)
     for step in lightsecagg_active.TABLE[:steps]:
         for party in (SERVER,) if step.role is shape.Role.SERVER else range(TINY.N):
             network.take(step, party, ROUND.randomness[party] if step.randomness else {})
@@ -1139,11 +1141,20 @@ def test_a_round_takes_exactly_its_sampled_values(names: tuple[str, ...]) -> Non
     some = {name: values[name] for name in names}
     for dropouts in ({}, {"share": [0]}, {"upload": [0]}):
         with pytest.raises(ParameterError, match="randomness"):
-            run_round(TINY, ROUND.updates, randomness={**ROUND.randomness, 0: some}, dropouts=dropouts)
+            run_round(
+                TINY,
+                ROUND.updates,
+                randomness={**ROUND.randomness, 0: some},
+                dropouts=dropouts,
+                session=bytes(16),
+                round=0,
+            )
     with pytest.raises(ParameterError, match="randomness"):
         CALLS["user_share"](randomness=some)
     with pytest.raises(UnknownUser, match="randomness"):
-        run_round(TINY, ROUND.updates, randomness={**ROUND.randomness, 5: ROUND.randomness[0]})
+        run_round(
+            TINY, ROUND.updates, randomness={**ROUND.randomness, 5: ROUND.randomness[0]}, session=bytes(16), round=0
+        )
 
 
 @pytest.mark.requirement("RND-04")

@@ -75,12 +75,20 @@ class Case:
 
     def open(self) -> Network:
         """The round before its first step."""
-        return secagg.open_round(self.parameters, self.updates, order=self.order)
+        return secagg.open_round(self.parameters, self.updates, order=self.order, session=bytes(16), round=0)
 
     def run(self, fates: Sequence[str]) -> RoundResult:
         """The round with a fate for each user."""
         dropouts = {phase: [user for user, fate in enumerate(fates) if fate == phase] for phase in PHASES}
-        return run_round(self.parameters, self.updates, randomness=self.randomness, dropouts=dropouts, order=self.order)
+        return run_round(
+            self.parameters,
+            self.updates,
+            randomness=self.randomness,
+            dropouts=dropouts,
+            order=self.order,
+            session=bytes(16),
+            round=0,
+        )
 
     def plain_sum(self, users: Sequence[int]) -> list[int]:
         """The sum of the updates of some users, by Python integers."""

@@ -90,7 +90,7 @@ def parties(row: int, N: int) -> Sequence[int]:
 
 def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERTISE) -> Network:
     """A network on which every party has taken the first `rows` rows; some users are absent from a row on."""
-    network = open_round(case.parameters, case.updates, signing=case.signing)
+    network = open_round(case.parameters, case.updates, signing=case.signing, session=bytes(16), round=0)
     for row, step in enumerate(TABLE[:rows]):
         for party in parties(row, case.parameters.N):
             if row < since or party not in absent:
@@ -241,6 +241,7 @@ def test_a_round_succeeds_exactly_when_the_text_says_so(parameters: Parameters, 
     }
     enough = max(parameters.t, parameters.T + 2)
     arguments: dict[str, Any] = {"randomness": case.randomness, "signing": case.signing, "dropouts": dropouts}
+    arguments.update(session=bytes(16), round=0)
     if len(here["unmasking"]) < enough:
         with pytest.raises(TooFewSurvivors):
             run_round(parameters, case.updates, **arguments)
@@ -292,7 +293,7 @@ def test_signatures_of_another_length_are_refused() -> None:
 @pytest.mark.requirement("SAG-52")
 def test_keys_of_another_session_are_refused() -> None:
     case = case_of(TINY)
-    network, other = stage(case, KEYS), open_round(TINY, case.updates, signing=case.signing, session=b"s" * 16)
+    network, other = stage(case, KEYS), open_round(TINY, case.updates, signing=case.signing, session=b"s" * 16, round=0)
     event = other.take(TABLE[ADVERTISE], 2, {n: case.randomness[2][n] for n in TABLE[ADVERTISE].randomness})
     mail = list(network.mail(TABLE[KEYS], SERVER))
     old = replace(event.sent[0], session=bytes(16))
@@ -443,7 +444,7 @@ def test_a_start_with_other_keys_is_refused() -> None:
     with pytest.raises(LengthMismatch, match="roster"):
         secagg_active.server_start(round, Roster(roster.keys[:4]))
     with pytest.raises(ParameterError, match="signing"):
-        open_round(TINY, case.updates, signing={0: SIGNING[0]})
+        open_round(TINY, case.updates, signing={0: SIGNING[0]}, session=bytes(16), round=0)
 
 
 def test_the_tables_of_the_text_are_those_of_the_reference() -> None:

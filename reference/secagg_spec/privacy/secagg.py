@@ -242,7 +242,9 @@ class Element:
         return self.space.derived(self.streams.derivation(seed, purpose), self.size)
 
     def _peers(self, user: int) -> Users:
-        return tuple(sorted(self.graph.neighbours(user) & set(self.members) & set(self.arrived.get(user, self.members))))
+        return tuple(
+            sorted(self.graph.neighbours(user) & set(self.members) & set(self.arrived.get(user, self.members)))
+        )
 
     def _masked(self, user: int) -> Forms:
         peers = self._peers(user)
@@ -452,7 +454,7 @@ class Requests:
         self.element = Element(parameters.ring, parameters.graph(order), parameters.t, tuple(users), arrived=arrived)
         self.answer = cache(self._answer)
         updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
-        network = protocol.open_round(parameters, updates, order=order)
+        network = protocol.open_round(parameters, updates, order=order, session=bytes(16), round=0)
         network.table = tuple(step for step in protocol.TABLE if step.phase in ("advertise_keys", "share_keys"))
         sources = {user: SeededSource(b"requests", str(user)) for user in users}
         run_synchronous(network, {}, protocol.draw_randomness(parameters, sources))

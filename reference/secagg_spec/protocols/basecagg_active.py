@@ -360,9 +360,7 @@ def restore(data: Mapping[str, Any], roster: PublicKeys) -> ServerState:
 # ------------------------------------------------------------------------------------------------- whole runs
 
 
-def open_session(
-    parameters: Parameters, *, keys: Mapping[int, PrivateKeys], session: bytes = bytes(16), round: int = 0
-) -> Network:
+def open_session(parameters: Parameters, *, keys: Mapping[int, PrivateKeys], session: bytes, round: int) -> Network:
     """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
     roster = roster_of_users(parameters.N, keys)
     states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
@@ -378,8 +376,8 @@ def run_schedule(
     *,
     randomness: Randomness,
     keys: Mapping[int, PrivateKeys],
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> ScheduleResult:
     """Run a session of the active profile among honest parties.
 

@@ -461,8 +461,8 @@ def run_round(
     *,
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
@@ -510,8 +510,8 @@ def open_round(
     parameters: Parameters,
     updates: UintArray,
     *,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""

@@ -386,8 +386,8 @@ def run_round(
     randomness: Mapping[int, Randomness],
     keys: Mapping[int, PrivateKeys],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round of the active profile among honest parties, dropouts included.
 
@@ -423,8 +423,8 @@ def open_round(
     updates: UintArray,
     *,
     keys: Mapping[int, PrivateKeys],
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))

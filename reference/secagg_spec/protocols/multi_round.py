@@ -558,8 +558,8 @@ def run_round(
     *,
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
@@ -603,8 +603,8 @@ def open_round(
     chosen: Sequence[int],
     updates: UintArray,
     *,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""

@@ -63,7 +63,7 @@ def run_session(
     *,
     strategy: str,
     source: Source,
-    session: bytes = bytes(16),
+    session: bytes,
 ) -> tuple[Outcome, ...]:
     """Run the rounds 0, 1, … of a session among honest parties, each among users that a strategy chooses.
 

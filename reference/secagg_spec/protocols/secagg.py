@@ -687,8 +687,8 @@ def run_round(
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     order: Sequence[int] | None = None,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
 
@@ -724,8 +724,8 @@ def open_round(
     updates: UintArray,
     *,
     order: Sequence[int] | None = None,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))

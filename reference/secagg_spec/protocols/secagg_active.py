@@ -388,8 +388,8 @@ def run_round(
     randomness: Mapping[int, Randomness],
     signing: Mapping[int, bytes],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round of the active profile among honest parties, dropouts included.
 
@@ -425,8 +425,8 @@ def open_round(
     updates: UintArray,
     *,
     signing: Mapping[int, bytes],
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))

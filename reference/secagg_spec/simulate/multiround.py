@@ -64,7 +64,7 @@ def main(options: argparse.Namespace) -> int:
     rounds = options.rounds
     turns = [_turn(p, SeededSource(seed, f"round {number}"), chances) for number in range(rounds)]
     source = SeededSource(seed, "session")
-    outcomes = run_session(p, turns, strategy=options.strategy, source=source)
+    outcomes = run_session(p, turns, strategy=options.strategy, source=source, session=bytes(16))
     print("\n".join(_heading(p, options.strategy)), end="\n\n")
     for number, (turn, outcome) in enumerate(zip(turns, outcomes, strict=True)):
         print("\n".join(_told(p, number, turn, outcome)))
@@ -236,7 +236,7 @@ class _Lie:
 
 def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source: SeededSource) -> list[str]:
     """Play one more round, in which everybody takes part and the server leaves one user out of what it asks for."""
-    lie = _Lie(p, multi_round.open_round(p, chosen, turn.updates[list(chosen)], round=number))
+    lie = _Lie(p, multi_round.open_round(p, chosen, turn.updates[list(chosen)], round=number, session=bytes(16)))
     sampled = multi_round.draw_randomness(p, dict.fromkeys(range(len(chosen)), source))
     rows = [(step.phase, step.role) for step in p.base.table].index((p.base.releases, Role.USER))
     for row, step in enumerate(p.base.table[:rows]):

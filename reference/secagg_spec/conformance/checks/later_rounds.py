@@ -202,7 +202,9 @@ def _again(protocol: str, *clauses: str) -> None:
     def plays(caps: Capabilities) -> bool:
         return bool(played(caps, protocol))
 
-    @check(f"{AGAIN}/{protocol}", "SES-01", "ADP-54", *clauses, operations=(*SESSIONS, AGAIN), applies=plays, examples=40)
+    @check(
+        f"{AGAIN}/{protocol}", "SES-01", "ADP-54", *clauses, operations=(*SESSIONS, AGAIN), applies=plays, examples=40
+    )
     def rounds(draw: Any, call: Caller) -> None:
         """A party begins later rounds only, wherever it left the last; each is right, and a refused one harms nothing."""
         role = draw(st.sampled_from(played(call.caps, protocol)))

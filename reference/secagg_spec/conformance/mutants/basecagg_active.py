@@ -39,7 +39,7 @@ _TURNS: list[Turn] = [*map(Start, range(3)), *map(Upload, range(3))]
 
 def _announced() -> Network:
     """Return a session whose buffer is full and announced."""
-    network = basecagg_active.open_session(_TINY, keys=_KEYS)
+    network = basecagg_active.open_session(_TINY, keys=_KEYS, session=bytes(16), round=0)
     sampled = draw_randomness(_TINY, SeededSource(b"mutants", "buffered"), [*_TURNS, Recover(())])
     updates = [_TINY.field.zeros(3)] * 3
     play = Play(network, supplies(_TINY, updates, sampled), basecagg_active.user_trained)

@@ -86,7 +86,13 @@ def _aggregated(surviving: Sequence[int], held: int = 5) -> object:
 def _round(dropouts: Mapping[str, Sequence[int]]) -> object:
     drawn = lightsecagg.draw_randomness(_TINY, {user: SeededSource(b"w", str(user)) for user in range(_TINY.N)})
     updates = np.arange(15, dtype=np.uint64).reshape(5, 3) % np.uint64(7)
-    return _outcome(lambda: lightsecagg.run_round(_TINY, updates, randomness=drawn, dropouts=dropouts).aggregate)
+    return _outcome(
+        lambda: (
+            lightsecagg.run_round(
+                _TINY, updates, randomness=drawn, dropouts=dropouts, session=bytes(16), round=0
+            ).aggregate
+        )
+    )
 
 
 # ----------------------------------------------------------------------------------------- integers modulo R

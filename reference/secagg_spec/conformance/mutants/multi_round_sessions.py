@@ -29,7 +29,7 @@ def _until(p: Parameters, rows: int, absent: Sequence[int] = ()) -> Network:
     """Return a round of which some rows were taken; some users send no input."""
     updates = draw_elements(SeededSource(b"mutants", "updates"), Ring(97), (8, 2))
     sampled = multi_round.draw_randomness(p, {user: SeededSource(b"mutants", str(user)) for user in range(8)})
-    network = multi_round.open_round(p, _CHOSEN, updates, round=9)
+    network = multi_round.open_round(p, _CHOSEN, updates, round=9, session=bytes(16))
     for step in network.table[:rows]:
         for party in (SERVER,) if step.role is Role.SERVER else range(8):
             away = step.role is Role.USER and step.phase == p.base.adds and party in absent

@@ -482,7 +482,7 @@ def _binding(right: Function) -> Function:
 
 def _waiting() -> int:
     tiny = lightsecagg.PRESETS["tiny"]
-    network = lightsecagg.open_round(tiny, np.zeros((5, 3), dtype=np.uint64))
+    network = lightsecagg.open_round(tiny, np.zeros((5, 3), dtype=np.uint64), session=bytes(16), round=0)
     network.waiting[0] = [lightsecagg.SurvivingSet(bytes(16), 0, shape.SERVER, 0, (0, 1, 2))]
     _outcome(lambda: network.take(lightsecagg.TABLE[4], 0))
     return len(network.waiting.get(0, ()))

@@ -25,7 +25,9 @@ _SAMPLED = secagg.draw_randomness(_TINY, {user: SeededSource(b"mutants", str(use
 
 
 def _network() -> Network:
-    return secagg_active.open_round(_TINY, Ring(8).zeros(15).reshape(5, 3), signing=_SIGNING)
+    return secagg_active.open_round(
+        _TINY, Ring(8).zeros(15).reshape(5, 3), signing=_SIGNING, session=bytes(16), round=0
+    )
 
 
 def _bytes() -> object:

@@ -22,7 +22,7 @@ _SAMPLED = secagg.draw_randomness(_TINY, {user: SeededSource(b"messages", str(us
 
 
 def _until(rows: int) -> Network:
-    network = secagg.open_round(_TINY, _TINY.ring.zeros(15).reshape(5, 3))
+    network = secagg.open_round(_TINY, _TINY.ring.zeros(15).reshape(5, 3), session=bytes(16), round=0)
     for step in secagg.TABLE[:rows]:
         for party in [SERVER] if step.role is Role.SERVER else range(5):
             network.take(step, party, {name: _SAMPLED[party][name] for name in step.randomness})
