@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, frexp, ldexp
 from statistics import median as exact_median
 from typing import Any
 
@@ -55,6 +55,18 @@ def test_the_mean_weighs_each_cell_by_its_users(means: RealArray, data: st.DataO
         for column in exact(means)
     ]
     near(weighted_mean(means, counts), wanted, means)
+
+
+@given(tables(), st.integers(1, 9))
+def test_the_mean_has_the_same_last_bit_on_every_processor(means: RealArray, count: int) -> None:
+    """One rounding after each product and each sum, in the order of the cells, as Python's own numbers have it."""
+    counts = [count + at for at in range(len(means))]
+    for value, column in zip(integers_of(weighted_mean(means, counts)), integers_of(means.T), strict=True):
+        up = frexp(max(map(abs, column)))[1]
+        total, scaled = 0.0, [ldexp(entry, -up) for entry in column]
+        for weight, entry in zip(counts, scaled, strict=True):
+            total += weight * entry
+        assert value == ldexp(min(max(total / sum(counts), min(scaled)), max(scaled)), up)
 
 
 @pytest.mark.requirement("HSA-25")
