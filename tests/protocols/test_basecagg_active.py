@@ -211,7 +211,8 @@ def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[
     for scene in (first, second):
         for user in USERS:
             scene.take("confirm", user)
-    old, new = ({m.sender: m for m in scene.mail("confirm", SERVER)} for scene in (first, second))
+    old: dict[int, Any] = {message.sender: message for message in first.mail("confirm", SERVER)}
+    new: dict[int, Any] = {message.sender: message for message in second.mail("confirm", SERVER)}
     for some_old in ((1,), tuple(USERS)):
         mixed = [(old if user in some_old else new)[user] for user in USERS]
         with pytest.raises(BadSignature) as failed:

@@ -671,8 +671,8 @@ FRESH = [(0,), (3,), (1, 4), EVERYONE]
 def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[int]) -> None:
     """A round is begun again, and some users draw new sealing keys: no quorum of the first attempt counts."""
     first, second = attempt((), COUNT), attempt(fresh, COUNT)
-    old = {message.sender: message for message in first.mail(TABLE[COUNT], SERVER)}
-    new = {message.sender: message for message in second.mail(TABLE[COUNT], SERVER)}
+    old: dict[int, Any] = {message.sender: message for message in first.mail(TABLE[COUNT], SERVER)}
+    new: dict[int, Any] = {message.sender: message for message in second.mail(TABLE[COUNT], SERVER)}
     for some_old in ((1,), (1, 2, 3), (0, 1, 2, 3, 4)):
         shown = [(old if user in some_old else new)[user].signature for user in EVERYONE]
         with pytest.raises(BadSignature) as failed:

@@ -161,13 +161,20 @@ def attempt_of(network: Network) -> bytes:
 def again(fresh: Sequence[int]) -> Case:
     """The case of `case_of(TINY)` in another attempt, for which some users draw other keys."""
     case, other = case_of(TINY), case_of(TINY, 2)
-    drawn = {user: {**case.randomness[user], **(advertised(other, user) if user in fresh else {})} for user in range(5)}
+    drawn: dict[int, Randomness] = {
+        user: {**case.randomness[user], **(advertised(other, user) if user in fresh else {})} for user in range(5)
+    }
     return replace(case, randomness=drawn)
 
 
 def advertised(case: Case, user: int) -> dict[str, Any]:
     """The private keys that a user draws for an attempt."""
     return {name: case.randomness[user][name] for name in ("sealing_key", "masking_key")}
+
+
+def signed_by(network: Network) -> dict[int, Any]:
+    """The signatures that wait for the server, by user."""
+    return {message.sender: message for message in network.mail(TABLE[COLLECT], SERVER)}
 
 
 FRESH = [(0,), (3,), (1, 4), (0, 1, 2, 3, 4)]
@@ -179,7 +186,7 @@ def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[
     """A round is begun again under one session, round and signing keys; some users advertise other keys."""
     case, later = case_of(TINY), again(fresh)
     first, second = stage(case, COLLECT), stage(later, COLLECT)
-    old, new = ({m.sender: m for m in network.mail(TABLE[COLLECT], SERVER)} for network in (first, second))
+    old, new = signed_by(first), signed_by(second)
     users = tuple(range(5))
     for some_old in ((1,), users):
         mixed = [(old if user in some_old else new)[user] for user in users]

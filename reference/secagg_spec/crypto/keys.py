@@ -133,7 +133,9 @@ def hash_keys(keys: Mapping[int, Sequence[bytes]]) -> bytes:
     keys : mapping from user to sequence of bytes
         The public keys that each user has for this attempt, 32 bytes each, in the order of the protocol's page.
     """
-    listed: list[bytes | str | int] = [part for user in sorted(keys) for part in (user, *keys[user])]
+    listed: list[bytes | str | int] = []
+    for user in sorted(keys):
+        listed += [user, *keys[user]]
     return sha256(fields(*listed))
 
 

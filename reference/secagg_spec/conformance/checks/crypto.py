@@ -153,8 +153,8 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
     numbers = {name: int(text) for name, text in params["parameters"]}
     session = bytes.fromhex(params["session"])
     context = sealing.Context(params["protocol"], keys.hash_parameters(numbers), session, int(params["round"]), 0)
-    public = (bytes.fromhex(params[name]) for name in ("sender_key", "receiver_key"))
-    binding = sealing.binding(context, params["sender"], params["receiver"], *public)
+    one, other = (bytes.fromhex(params[name]) for name in ("sender_key", "receiver_key"))
+    binding = sealing.binding(context, params["sender"], params["receiver"], one, other)
     return binding, keys.derive(bytes.fromhex(params["secret"]), session, binding)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
+from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, verification_key
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy.lightsecagg_active import Confirmations
@@ -232,7 +233,9 @@ def _server(count: int) -> object:
     """Return what the reference's adapter says to a server with this many verification keys, and no steps."""
     keys = [verification_key(bytes([user + 1]) * 32).hex() for user in range(count)]
     numbers = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, "W": 4}
-    params = {**numbers, "session": "00" * 16, "round": "0", "verification": keys, "steps": []}
+    roster = [public_key(bytes([user + 1]) * 32).hex() for user in range(5)]
+    lists = {"roster": roster, "verification": keys}
+    params = {**numbers, "session": "00" * 16, "round": "0", **lists, "steps": []}
     return sorted(reference.build().answer({"id": 1, "op": _SCRIPTS[1], "params": params}))
 
 

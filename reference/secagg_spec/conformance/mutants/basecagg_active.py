@@ -124,6 +124,10 @@ def _low_threshold() -> object:
         return str(error)
 
 
+def _channel_of(state: Any) -> Any:
+    return state.base.channel
+
+
 def _binding() -> object:
     return basecagg_active.sealing_context(_TINY, bytes(16), _ROSTER.sealing)
 
@@ -331,7 +335,7 @@ def _no_keys_signed(right: Function) -> Function:
     "BSA-47",
     "privacy: users that have different lists of keys open each other's shares",
     f"{_ACTIVE}:SealedStampedChannel",
-    lambda: basecagg_active.user_start(_TINY, bytes(16), 0, 0, _KEYS[0], _ROSTER).base.channel.context.parameters,
+    lambda: _channel_of(basecagg_active.user_start(_TINY, bytes(16), 0, 0, _KEYS[0], _ROSTER)).context.parameters,
     _TESTS + "test_payloads_of_an_attempt_do_not_open_in_the_next",
     kind="privacy",
     source="field not bound: the keys of the attempt",

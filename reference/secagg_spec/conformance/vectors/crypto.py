@@ -706,7 +706,9 @@ def _sealed(
     public = [bytes.fromhex(text) for text in params["roster"]]
     ends = [bytes(32), bytes(32)] if left_out == "roster" else [public[sender % N], public[receiver % N]]
     named = (0, 0) if left_out == "users" else (sender, receiver)
-    bound, for_nonce = (sealing.binding(context, *named, *ends, purpose) for purpose in ("seal", "seal-nonce"))
+    bound, for_nonce = (
+        sealing.binding(context, *named, ends[0], ends[1], purpose) for purpose in ("seal", "seal-nonce")
+    )
     secret = keys.agree(_privates(id, N)[params["sender"]], keys.public_key(_privates(id, N)[params["receiver"]]))
     salt = bytes(16) if left_out == "session" else session
     associated = bound + (b"" if left_out == "type" else params["type"].to_bytes(2, "little"))

@@ -15,7 +15,8 @@ from secagg_spec import resources, schemas
 from secagg_spec.conformance import files
 from secagg_spec.conformance.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, folder, read_renewed, renewed, vector_of
+from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, read_renewed, renewed, vector_of
+from secagg_spec.conformance.vectors.base import folder as _folder
 from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-vectors/1"
@@ -24,6 +25,7 @@ GENERATOR_VERSION = 1
 INDEX = "ids.txt"
 FINDINGS = "findings"
 WITHDRAWN = "withdrawn"
+folder = _folder
 _HEAD = """# Every id that a vector has or had, with a digest of its request and its outcome. Lines are only added.
 # A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn. One that changed
 # with the text has a new id, which renewed.txt gives.
