@@ -242,7 +242,9 @@ class Element:
         return self.space.derived(self.streams.derivation(seed, purpose), self.size)
 
     def _peers(self, user: int) -> Users:
-        return tuple(sorted(self.graph.neighbours(user) & set(self.members) & set(self.arrived.get(user, self.members))))
+        return tuple(
+            sorted(self.graph.neighbours(user) & set(self.members) & set(self.arrived.get(user, self.members)))
+        )
 
     def _masked(self, user: int) -> Forms:
         peers = self._peers(user)
