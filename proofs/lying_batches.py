@@ -9,18 +9,18 @@ r = K - t and H = K - c, so that H = D + r.
     least t of (a) each time.
 
 Idea. Let W be the honest users whose masked inputs make a sum, and P those whose masking keys are known. Each of W is
-named a survivor by D honest users, each of P dropped by D; no user is in both, as 2D > H. If one of W shares a mask with
-an honest user, this one is in W or in P. Let W have user i and not user i' of its batch. The D users who name i name i'
-too, so i' is not in P, and not in W: user i holds no share of i', and can never answer. None of these D users is in W,
-since each shares a mask with i'. So W has w <= r members. User i has t holders, D of them honest and all in W or P. So P
-has D - w + e members for some e >= 0, and a member of W names e users dropped at most. All others name r at most, and i
-nobody. So D(D - w + e) <= (H - w) r + (w - 1) e. As D > w - 1 this is easiest for e = 0. There each of P is named by D
-others outside W, so w <= r - 1. At w = r - 1 it says D(D + 1) <= r (2D + 1), at smaller w more, and D >= 2r denies it.
-With w = r some e > 0 is needed, and D >= 2r denies that too.
+named a survivor by D honest users, each of P dropped by D; no user is in both, as 2D > H. If one of W shares a mask
+with an honest user, this one is in W or in P. Let W have user i and not user i' of its batch. The D users who name i
+name i' too, so i' is not in P, and not in W: user i holds no share of i', and can never answer. None of these D users
+is in W, since each shares a mask with i'. So W has w <= r members. User i has t holders, D of them honest and all in W
+or P. So P has D - w + e members for some e >= 0, and a member of W names e users dropped at most. All others name r at
+most, and i nobody. So D(D - w + e) <= (H - w) r + (w - 1) e. As D > w - 1 this is easiest for e = 0. There each of P
+is named by D others outside W, so w <= r - 1. At w = r - 1 it says D(D + 1) <= r (2D + 1), at smaller w more, and D >=
+2r denies it. With w = r some e > 0 is needed, and D >= 2r denies that too.
 
-That these inequalities leave nothing exactly where 3t >= 2K + c is checked for all K up to 90. Without them, all lies are tried for small K: users in the same place
-are alike, and answers are added up one user after the other. The lies of (b) and (c) are built. Up to 24 users the steps
-that run answer them, and ranks decide what is seen.
+The program checks for all K up to 90 that these inequalities deny all lies exactly where 3t >= 2K + c. Without them it
+tries all lies for small K: users in the same place are alike, and answers are added up one user after the other. The
+lies of (b) and (c) are built. Up to 24 users the steps that run answer them, and ranks decide what is seen.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def succeeds(K: int, T: int, t: int, c: int) -> bool:
 
 
 def reached(T: int, t: int, c: int, honest: list[int], parts: tuple[tuple[int, int], ...]) -> bool:
-    """Return whether answers can name W dropped nowhere, and survivors and dropped often enough.
+    """Return whether answers can name each user of W a survivor, and each of P dropped, t - c times.
 
-    `parts` has for each batch how many users are in W, and how many in P. A vector counts for each batch how often it
-    was named to survive, and how often to have dropped out, as far as W or P have users in it, and up to t - c.
+    `parts` has for each batch how many users are in W, and how many in P. A vector counts for each batch with users in
+    W how often it was named to survive, and for each with users in P how often to have dropped out; up to t - c.
     """
     D, some = t - c, [(bool(w), bool(p)) for w, p in parts]
     wanted = tuple(D if has else 0 for pair in some for has in pair)
@@ -109,7 +109,7 @@ def answers(
 def built(K: int, t: int, batches: int, size: int) -> Lie | None:
     """Return a lie for T = 3, with user 1 as the colluder, or None when too few answers name a user dropped.
 
-    Isolated are user 0 and users of the last batches, `size` in all. The users of the batches 1, 2, … are named dropped.
+    Isolated are user 0 and users of the last batches, `size` in all. Users of the batches 1, 2, … are named dropped.
     """
     isolated = (0, *range(K - size + 1, K))
     dropped = {b: tuple(range(3 * b, 3 * b + 3)) for b in range(1, batches + 1)}

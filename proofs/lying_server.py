@@ -1,9 +1,10 @@
 """How few users a sum is over that a server gets by naming different survivors to different users.
 
-Statement, for SecAgg on the complete graph of N users with threshold t, its semi-honest profile, honest keys, and c < t
-colluders. Let H = N - c >= 2, D = t - c and m = 2t - N - c.
+Statement, for SecAgg on the complete graph of N users with threshold t, its semi-honest profile, honest keys, and c <
+t colluders. Let H = N - c >= 2, D = t - c and m = 2t - N - c.
 (a) A server that relays all shares and names different survivors to different users gets the sum over some s honest
-    users. The least s is 1 where 2t <= N + c, and ceil(2mH / (H + m)) elsewhere. Beside that sum it learns nothing there.
+    users. The least s is 1 where 2t <= N + c, and ceil(2mH / (H + m)) elsewhere. Beside that sum it learns nothing
+    there.
 (b) So single inputs stay hidden exactly when 2t > N + c. Sums of fewer than D honest users, whom a set that a user
     accepts has at least, stay hidden exactly when (N - t)(N - t + 1) < N - c, or t = c + 1.
 (c) A server that also withholds shares gets a single input exactly when t = c + 1, or t <= N - 2 and
@@ -11,13 +12,13 @@ colluders. Let H = N - c >= 2, D = t - c and m = 2t - N - c.
 (d) With c = 0, as HeteroSAg has it, the threshold ceil(N/2) + 1 keeps single inputs from the first server, and
     floor(N/2) + 1 is the smallest that does. The second one gets a single input from N = 8 on, but not for N = 9, 11.
 
-Idea. The self mask of a user goes when D honest users name it a survivor, its pairwise masks when D name it dropped. For
-both, D + D <= H, that is 2t <= N + c, since each names it once. Elsewhere the sum over X comes out when each honest user
-outside X, with whom one of X shares a mask, is named dropped D times. If all shares are relayed these are H - s users.
-A user names at least t survivors, so N - t dropped. So (H - s) D <= H (N - t), which is s >= 2mH / (H + m), as
-N - t = (H - m)/2 and D = (H + m)/2. If a user outside X was never named dropped so often, it is in X with all others.
-A server that withholds shares leaves an isolated user with t holders, itself among them: then D - s users have to be
-named dropped D times, by the H - s others, and D - s > 0 of them do not name themselves.
+Idea. The self mask of a user goes when D honest users name it a survivor, its pairwise masks when D name it dropped.
+For both, 2D <= H, that is 2t <= N + c, since each honest user names it once. Elsewhere the sum over X comes out when
+each honest user outside X with whom one of X shares a mask is named dropped D times. If all shares are relayed, these
+are H - s users. An answer names at most N - t users dropped. So (H - s) D <= H (N - t), which is s >= 2mH / (H + m), as
+N - t = (H - m)/2 and D = (H + m)/2. A server that withholds shares leaves an isolated user with t holders. Then D - s
+users have to be named dropped D times by the H - s others, none by itself. One holder more asks for D names more, and
+the isolated users can give s of them: that helps only where s >= D.
 
 That the bounds are attained is a flow: users are given targets within the room that they have. `isolating` finds it.
 The steps that run answer the lie that it finds, and the view is decided by rank. That less is impossible is counted for
@@ -57,7 +58,7 @@ def bound(N: int, t: int, c: int) -> int:
 def bare(N: int, t: int, c: int) -> bool:
     """Return whether (c) says that a single input comes out."""
     D, H = t - c, N - c
-    return D == 1 or (t <= N - 2 and D * (D - 1) <= (H - 1) * (N - t))
+    return D == 1 or (t <= N - 2 and (H - 1) * (N - t) >= D * (D - 1))
 
 
 def of_the_paper(N: int) -> int:

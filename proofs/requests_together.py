@@ -1,23 +1,25 @@
 """How many requests it takes to tell few users from the others in HeteroSAg, and which threshold stops them.
 
 Statement, for requests that break HSA-27 in a cell of n users: over them some user has fewer than T + 2 companions.
-(a) Some 1 + floor((n - 1)/(T + 2)) of them, or fewer, break it already. There are cells of n users in which no fewer do.
+(a) Some 1 + floor((n - 1)/(T + 2)) of them, or fewer, break it already. There are cells of n users in which no fewer
+    do.
 (b) So no session of a server that asks all users alike breaks HSA-27 where M(N - t) < N - T, for the M of (a) and the
     largest cell: some honest user answered all of these requests but the last, and refuses that one.
 (c) 2(N - t) < N - T does not do. With N = 20, T = 1, t = 11 and two subgroups of ten, three requests that users answer
     tell the input of user 6. There M = 7, and t = 18 is the least that (b) takes.
 
-Idea. Take requests that break HSA-27 of which no fewer do; there are m. A user's class is the users in the same ones of
-them; classes are corners of a cube with m dimensions, and to leave out request k joins the two ends of each edge in
+Idea. Take requests that break HSA-27 of which no fewer do; there are m. A user's class is the users in the same ones
+of them; classes are corners of a cube with m dimensions, and to leave out request k joins the two ends of each edge in
 direction k. Each joined class is empty or has s = T + 2 users, but for users in no request, who do not count. Say some
 class v has at least one and fewer than s users.
 First, let also those in no request count. Then there are ms users, by induction. A direction k splits the cube into
-halves. The half of v has (m - 1)s. In the other half the neighbour of v has a user, since the two together have s. If it
-has fewer than s that half has (m - 1)s users too, if not it has s.
+halves. The half of v has (m - 1)s. In the other half the neighbour of v has a user, since the two together have s. If
+it has fewer than s that half has (m - 1)s users too, if not it has s.
 Now they do not count. If v is in request k and in another one, the half of k has (m - 1)s users as before, and the
 neighbour of v outside k, which counts, has one more. If v is in k alone and there is a user outside k, the same holds.
-If nobody is outside k, the m - 1 neighbours of v have s users each, since what they are joined with is empty, and v has
-one more. So n >= (m - 1)s + 1. Attained: one user, and m - 1 blocks of s; a request for all, and one for each block.
+If nobody is outside k, the m - 1 neighbours of v have s users each, since what they are joined with is empty, and v
+has one more. So n >= (m - 1)s + 1. Attained: one user, and m - 1 blocks of s; a request for all, and one for each
+block.
 For (b), m sets of t users have N - m(N - t) users in common.
 
 All families in small cells are tried for (a). For (c) users look back as the protocol's steps do, each on what it

@@ -300,7 +300,7 @@ FALSIFIED = [
     ("lying_server", "N // 2 + 1 <= of_the_paper(N)", "N // 2 + 2 <= of_the_paper(N)"),
     ("lying_server", "if N - c - n >= D)", "if N - c - n > D)"),
     ("lying_batches", "2 * t > K + 1 and not keeps_batches(K, t, 1)", "2 * t > K + 1 and keeps_batches(K, t, 1)"),
-    ("lying_batches", "named = (H - w) * r + (w - 1) * e", "named = (H - w) * r"),
+    ("lying_batches", "named = (H - w) * r +", "named = H * r +"),
     ("lying_batches", "[(10, 2, 0, 6), (10, 2, 1, 6)]", "[]"),
     ("lying_batches", "BUILT = ((15, 9, 3, 1)", "BUILT = ((15, 9, 3, 3)"),
     ("requests_together", "users * any(left)", "users"),
