@@ -126,7 +126,7 @@ def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
 
 
 WITHOUT = (
-    *("session.new", "session.step", "session.free"),
+    *("session.new", "session.step", "session.again", "session.free"),
     *("pair.agree", "pair.seal"),
     *("secagg.average", "secagg.unmasking", "secagg.recovery"),
 )

@@ -1,0 +1,313 @@
+"""Parties of an adapter that go on from round to round of their session, and how the kit judges that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.conformance import mixed, mutants
+from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.checks import REGISTRY, dealt_scenes, heterosag_deals
+from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.mixed import Player
+from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, WITHOUT_ROUNDS, Adapter
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.wire import AdapterUnusable, pack
+from secagg_spec.protocols import heterosag_plan
+from secagg_spec.protocols.codec import encode
+from secagg_spec.protocols.secagg import UnmaskRequest
+from secagg_spec.protocols.shape import SERVER
+from tests.conformance.node import NODE, Node, running
+from tests.conformance.test_sessions import DEALS, secagg_values
+
+AGAIN = [id for id in REGISTRY if id.startswith("session.again/")]
+PROTOCOLS = ("lightsecagg", "lightsecagg-active", "secagg", "heterosag")
+
+
+def heterosag_deal() -> Deal:
+    """A round of HeteroSAg at tiny, the inputs zero."""
+    p = heterosag_plan.PRESETS["tiny"]
+    users = range(p.N)
+    setups: dict[int, Any] = {SERVER: {"past": []}}
+    setups.update({user: {"user": user, "past": [], "update": "00000000" * p.d} for user in users})
+    rands = {user: secagg_values(f"cells {user}", p.t) for user in users}
+    return Deal("heterosag", heterosag_deals.members(p), bytes(16), 9, setups, rands)
+
+
+def deal_of(protocol: str) -> Deal:
+    return heterosag_deal() if protocol == "heterosag" else DEALS[protocol]
+
+
+def later(deal: Deal, number: int) -> Deal:
+    """Another round, in which each user has the input and the sampled values of the next one."""
+    users = deal.users
+    turned = dict(zip(users, [*users[1:], users[0]], strict=True))
+    setups = {SERVER: deal.setups[SERVER]}
+    for user, other in turned.items():
+        update = deal.setups[user if deal.protocol == "heterosag" else other]["update"]
+        setups[user] = {**deal.setups[user], "update": update}
+    rands = {user: deal.rands[other] for user, other in turned.items()}
+    return replace(deal, round=number, setups=setups, rands=rands)
+
+
+Ask = Callable[..., dict[str, Any]]
+
+
+def ask_reference() -> Ask:
+    """What asks a reference of its own."""
+    adapter = reference.build()
+
+    def ask(op: str, params: Any, rand: Any = None) -> dict[str, Any]:
+        return adapter.answer({"id": 1, "op": op, "params": params, **({"rand": rand} if rand else {})})
+
+    return ask
+
+
+@pytest.fixture(params=["reference", pytest.param("node", marks=pytest.mark.skipif(NODE is None, reason="no node"))])
+def ask(request: pytest.FixtureRequest) -> Iterator[Ask]:
+    """What asks an adapter, the reference or the one in Node."""
+    if request.param == "reference":
+        yield ask_reference()
+        return
+    with running() as node:
+        yield partial(_plain, node)
+
+
+def _plain(node: Node, op: str, params: Any, rand: Any = None) -> dict[str, Any]:
+    return dict(node.ask(op, params, rand))
+
+
+def opened(ask: Ask, deal: Deal, party: int) -> None:
+    assert ask("session.new", {"handle": "a", **deal.opening(party)}, deal.rand(party))["result"] == {}
+
+
+def goes_on(ask: Ask, deal: Deal, party: int, **changes: Any) -> dict[str, Any]:
+    """The answer when the party is asked to go on to the round of a deal."""
+    return ask("session.again", {"handle": "a", **deal.going_on(party), **changes}, deal.rand(party))
+
+
+def takes(ask: Ask, deal: Deal, party: int, calls: list[Call], wanted: list[Any]) -> None:
+    """Let the party take steps; what it sends is what the reference sends."""
+    for call, entry in zip(calls, wanted, strict=True):
+        params = {"handle": "a", "phase": call.phase, "inbox": [data.hex() for data in call.inbox]}
+        result = ask("session.step", params)["result"]
+        assert sorted(result["outbox"]) == sorted(entry["outbox"]), call.phase
+        assert result.get("aggregate") == entry.get("aggregate")
+
+
+def steps(deal: Deal, party: int) -> tuple[list[Call], list[Any]]:
+    """The steps of a party in the whole round, and what comes of them."""
+    network = deal.played()
+    events = [event for event in network.transcript if event.party == party]
+    calls = [Call(event.step.phase, tuple(encode(message) for message in event.received)) for event in events]
+    walker = deal.open(party)
+    return calls, [walker.take(call) for call in calls]
+
+
+# --------------------------------------------------------------------------------------------------- going on
+
+
+@pytest.mark.requirement("SES-01", "ERR-01", "ADP-54")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("party", [0, SERVER])
+def test_a_party_goes_on_wherever_it_left_the_round_and_to_later_rounds_only(
+    ask: Ask, protocol: str, party: int
+) -> None:
+    deal = deal_of(protocol)
+    calls, entries = steps(deal, party)
+    for taken in range(len(calls) + 1):
+        opened(ask, deal, party)
+        takes(ask, deal, party, calls[:taken], entries[:taken])
+        for number in (9, 8, 0):
+            reject = goes_on(ask, later(deal, number), party)["reject"]
+            assert reject["code"] in ("bad_param", "out_of_range", "replay")
+        takes(ask, deal, party, calls[taken:], entries[taken:])
+        for number in (9, 2):
+            assert "reject" in goes_on(ask, later(deal, number), party)
+        second = later(deal, 11)
+        if protocol == "heterosag":
+            past = {one: [*setup["past"], list(second.users)] for one, setup in second.setups.items()}
+            second = replace(second, setups={u: {**s, "past": past[u]} for u, s in second.setups.items()})
+        assert goes_on(ask, second, party)["result"] == {}
+        takes(ask, second, party, *steps(second, party))
+        assert "reject" in goes_on(ask, later(deal, 10), party), "10 is above the first round, and below the last"
+        assert ask("session.free", {"handle": "a"})["result"] == {}
+
+
+@pytest.mark.requirement("HSA-27", "HSA-28", "ADP-54")
+@pytest.mark.parametrize("party", [0, SERVER])
+def test_what_was_asked_before_is_remembered_in_the_next_round(ask: Ask, party: int) -> None:
+    deal = heterosag_deal()
+    members = heterosag_plan.PRESETS["tiny"].members
+    opened(ask, deal, party)
+    takes(ask, deal, party, *steps(deal, party))
+    second = later(deal, 10)
+    lost = [users[-1] for users in members if party not in users][:1]
+    network = second.played({"masked_input": lost})
+    assert goes_on(ask, second, party)["result"] == {}
+    events = [event for event in network.transcript if event.party == party]
+    sends = [any(isinstance(message, UnmaskRequest) for message in (*e.sent, *e.received)) for e in events]
+    at = sends.index(True)
+    walker = second.open(party)
+    calls = [Call(e.step.phase, tuple(encode(message) for message in e.received)) for e in events[: at + 1]]
+    takes(ask, second, party, calls[:at], [walker.take(call) for call in calls[:at]])
+    last = {"handle": "a", "phase": calls[at].phase, "inbox": [data.hex() for data in calls[at].inbox]}
+    assert ask("session.step", last)["reject"]["code"] == "below_threshold"
+
+
+@pytest.mark.requirement("ERR-01", "RND-04")
+def test_a_later_round_that_is_refused_for_its_values_may_be_asked_for_again(ask: Ask) -> None:
+    deal = DEALS["lightsecagg"]
+    second = later(deal, 10)
+    opened(ask, deal, 0)
+    right = second.going_on(0)["setup"]
+    for wrong in ({"update": right["update"] + "00000000"}, {"update": "07000000" * 3}, {"channel": "none"}):
+        assert "reject" in goes_on(ask, second, 0, setup={**right, **wrong})
+    params = {"handle": "a", **second.going_on(0)}
+    rand = second.rand(0)
+    for values in ({"mask": rand["mask"]}, {**rand, "mask": rand["mask"][8:]}, {**rand, "zq": ""}):
+        assert "reject" in ask("session.again", params, values)
+    assert "reject" in goes_on(ask, second, 0, round=str(2**32))
+    calls, entries = steps(deal, 0)
+    takes(ask, deal, 0, calls[:1], entries[:1])
+    assert goes_on(ask, second, 0)["result"] == {}
+
+
+# ----------------------------------------------------------------------------------------------- handles and members
+
+
+@pytest.mark.requirement("ADP-51")
+def test_no_session_goes_on_that_is_not_open(ask: Ask) -> None:
+    deal = DEALS["secagg"]
+    assert goes_on(ask, later(deal, 10), SERVER)["reject"]["code"] == "bad_param"
+    opened(ask, deal, SERVER)
+    assert goes_on(ask, later(deal, 10), SERVER)["result"] == {}
+    assert ask("session.free", {"handle": "a"})["result"] == {}
+    assert goes_on(ask, later(deal, 11), SERVER)["reject"]["code"] == "bad_param"
+
+
+@pytest.mark.requirement("ADP-53")
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("party", [0, SERVER])
+def test_a_party_is_not_given_again_what_it_remembers(ask: Ask, protocol: str, party: int) -> None:
+    deal = deal_of(protocol)
+    second = later(deal, 10)
+    setup = second.going_on(party)["setup"]
+    assert set(setup) == set(PARTIES[deal.named(party)][0]) - {"user", "past"}
+    opened(ask, deal, party)
+    for wrong in ({"zq": 1}, {"user": 0}, {"past": []}):
+        assert goes_on(ask, second, party, setup={**setup, **wrong})["reject"]["code"] == "malformed"
+    for name in setup:
+        less = {other: value for other, value in setup.items() if other != name}
+        assert goes_on(ask, second, party, setup=less)["reject"]["code"] == "malformed"
+    assert goes_on(ask, second, party)["result"] == {}
+
+
+@pytest.mark.requirement("ADP-52")
+@given(st.data())
+def test_a_party_without_common_rounds_goes_on_to_none(data: st.DataObject) -> None:
+    ask, protocol = ask_reference(), data.draw(st.sampled_from(WITHOUT_ROUNDS))
+    deal = dealt_scenes.deal(data.draw, protocol)
+    party = data.draw(st.sampled_from(sorted(deal.setups)))
+    opened(ask, deal, party)
+    answer = goes_on(ask, replace(deal, round=deal.round + 1 if deal.round < 2**32 - 1 else deal.round), party)
+    assert answer == {"id": 1, "unsupported": True}
+
+
+@pytest.mark.requirement("ADP-52")
+@pytest.mark.skipif(NODE is None, reason="no node")
+def test_the_implementation_in_node_has_no_later_rounds_where_the_text_has_none() -> None:
+    numbers = {"q": "32749", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, "K": 3, "c_l": "1", "c_g": "1", "tau_max": 2}
+    numbers |= {"kind": "constant", "numerator": 0, "denominator": 1, "start": "0"}
+    new = {"protocol": "basecagg", "role": "server", "numbers": numbers, "session": "00" * 16}
+    with running() as node:
+        node.result("session.new", {"handle": "a", **new, "round": "0", "setup": {}}, {"roundings": []})
+        params = {"handle": "a", "round": "1", "setup": {}}
+        assert node.ask("session.again", params, {"roundings": []}) == {"id": 1, "unsupported": True}
+
+
+# ----------------------------------------------------------------------------------------------- versions and grades
+
+
+def test_an_adapter_of_the_first_version_is_judged_as_before() -> None:
+    adapter = reference.build()
+    adapter.hello["protocol"] = [1, 0]
+    del adapter.hello["operations"]["session.again"]
+    del adapter._handlers["session.again"]
+    _, outcomes = run(DirectConnection(adapter.answer), Settings(cases=2, pattern="session.[as]*"))
+    verdicts = {outcome.check.id: outcome.verdict for outcome in outcomes}
+    assert {verdicts.pop(id) for id in AGAIN} == {"unsupported"}
+    assert set(verdicts.values()) == {"pass"}
+
+
+@pytest.mark.parametrize("declared", [{"randomness": "none"}, {"parties": ["secagg.user"]}, {"ranges": {"N": {}}}])
+def test_a_later_round_has_no_grade_or_range_of_its_own(declared: dict[str, Any]) -> None:
+    adapter = reference.build()
+    adapter.hello["operations"]["session.again"] = declared
+    with pytest.raises(AdapterUnusable, match=r"session\.again"):
+        greet(DirectConnection(adapter.answer).ask)
+
+
+def test_the_grade_of_a_later_round_is_that_of_the_first() -> None:
+    adapter = reference.build()
+    adapter.hello["operations"]["session.new"] = {"parties": ["lightsecagg.user"], "randomness": "none"}
+    caps = greet(DirectConnection(adapter.answer).ask)
+    assert caps.grade("session.again") == caps.grade("session.new") == "none"
+    assert caps.grade("mds.encode") == "explicit"
+
+
+class Drawing:
+    """The reference with sampled values of its own."""
+
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter, self._explicit, self._asked = adapter, reference.build(), 0
+
+    def answer(self, request: Any) -> dict[str, Any]:
+        """The answer; a request that opens a round of a user comes without sampled values."""
+        if request["op"] in ("session.new", "session.again") and "rand" not in request:
+            self._asked += 1
+            params = request["params"]
+            if params.get("role") == "user":
+                self._t = params["numbers"]["t"]
+            if "update" in params["setup"]:
+                return self._explicit.answer({**request, "rand": secagg_values(str(self._asked), self._t)})
+        return self._adapter.answer(request) if request["op"] == "hello" else self._explicit.answer(request)
+
+
+def test_users_that_draw_by_themselves_are_judged_by_the_sum_in_later_rounds() -> None:
+    adapter = reference.build()
+    adapter.hello["randomness"] = "none"
+    adapter.hello["operations"]["session.new"] = {"parties": ["secagg.user"]}
+    settings = Settings(cases=30, pattern="session.again/secagg")
+    _, [right] = run(DirectConnection(Drawing(adapter).answer), settings)
+    assert (right.verdict, right.by_relation) == ("pass", True)
+    with mutants.planted("number-of-a-round-that-failed-is-free"):
+        _, [wrong] = run(DirectConnection(Drawing(adapter).answer), settings)
+    assert wrong.verdict == "accepted_invalid"
+
+
+@pytest.mark.parametrize("id", AGAIN)
+def test_the_checks_of_later_rounds_pass_on_the_reference(id: str) -> None:
+    _, [outcome] = run(DirectConnection(reference.build().answer), Settings(cases=12, pattern=id))
+    assert outcome.verdict == "pass", outcome.failure
+
+
+def test_several_parties_of_one_adapter_play_two_rounds_of_one_session() -> None:
+    connection = DirectConnection(reference.build().answer)
+    player, deal = Player(connection, greet(connection.ask)), DEALS["secagg"]
+    remotes = {party: player.open(deal, party) for party in (*deal.users, SERVER)}
+    for one in (deal, later(deal, 10)):
+        network = mixed.seated(one, remotes)
+        mixed.run_seated(one, network, {"unmasking": [3]})
+        if one is deal:
+            assert {remote.again(later(deal, 10)).kind for remote in remotes.values()} == {"result"}
+    assert network.states[SERVER].aggregate == pack(deal.total(deal.users))
