@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance import mixed, mutants
 from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, dealt_scenes, heterosag_deals
+from secagg_spec.conformance.checks import REGISTRY, dealt_scenes
 from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.heterosag_numbers import members
 from secagg_spec.conformance.mixed import Player
 from secagg_spec.conformance.runner import Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, WITHOUT_ROUNDS, Adapter
@@ -40,7 +41,7 @@ def heterosag_deal() -> Deal:
     setups: dict[int, Any] = {SERVER: {"past": []}}
     setups.update({user: {"user": user, "past": [], "update": "00000000" * p.d} for user in users})
     rands = {user: secagg_values(f"cells {user}", p.t) for user in users}
-    return Deal("heterosag", heterosag_deals.members(p), bytes(16), 9, setups, rands)
+    return Deal("heterosag", members(p), bytes(16), 9, setups, rands)
 
 
 def deal_of(protocol: str) -> Deal:
@@ -204,7 +205,8 @@ def test_a_party_is_not_given_again_what_it_remembers(ask: Ask, protocol: str, p
     setup = second.going_on(party)["setup"]
     assert set(setup) == set(PARTIES[deal.named(party)][0]) - {"user", "past"}
     opened(ask, deal, party)
-    for wrong in ({"zq": 1}, {"user": 0}, {"past": []}):
+    others: list[dict[str, Any]] = [{"zq": 1}, {"user": 0}, {"past": []}]
+    for wrong in others:
         assert goes_on(ask, second, party, setup={**setup, **wrong})["reject"]["code"] == "malformed"
     for name in setup:
         less = {other: value for other, value in setup.items() if other != name}

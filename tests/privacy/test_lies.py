@@ -212,7 +212,7 @@ def bare_input(t: int) -> UintArray:
     """
     p = multi_round.Parameters(SELECTION, Parameters(R=97, N=15, D=0, T=1, t=t, k=14, d=4))
     updates = np.arange(60, dtype=np.uint64).reshape(15, 4)
-    network = multi_round.open_round(p, range(15), updates)
+    network = multi_round.open_round(p, range(15), updates, session=bytes(16), round=0)
     table = {(step.phase, step.role.value): step for step in network.table}
     network.table = tuple(step for step in network.table if step.phase in ("advertise_keys", "share_keys"))
     sources = {user: SeededSource(b"a lying server", str(user)) for user in range(15)}

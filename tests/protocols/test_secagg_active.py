@@ -351,6 +351,7 @@ def test_a_quorum_counts_only_in_ascending_order(order: tuple[int, ...]) -> None
     case = case_of(TINY)
     network = stage(case, ANSWER, absent=(4,), since=INPUT)
     [right] = network.mail(TABLE[ANSWER], 0)
+    assert isinstance(right, SurvivorQuorum)
     assert right.signers == (0, 1, 2, 3)
     together = b"".join(right.signatures[64 * user : 64 * user + 64] for user in order)
     wrong = replace(right, signers=order, signatures=together)

@@ -33,7 +33,6 @@ from secagg_spec.conformance.targets.reference_scripts import (
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols import heterosag, lightsecagg, lightsecagg_active, secagg
-from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.shape import Randomness, Role, Table
 
 DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
@@ -44,10 +43,10 @@ DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new":
 class Protocol:
     """What the sessions of one protocol need besides its table of phases.
 
-    `parameters` makes the parameters of ``numbers``, `starts` the state of a party before its first step, of the
-    parameters, the session, the round and the members of ``setup``. `later` does so for a later round, of the state that the party
-    was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and `end` gives what
-    the server shows beside its outbox.
+    `parameters` makes the parameters of ``numbers``. `starts` makes the state of a party before its first step, of the
+    parameters, the session, the round and the members of ``setup``; `later` makes that of a later round, of the state
+    that the party was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and
+    `end` gives what the server shows beside its outbox.
     """
 
     module: ModuleType
@@ -120,15 +119,13 @@ def _active_server(parameters: Any, session: bytes, round: int, roster: Any, ver
     return lightsecagg_active.server_start(parameters, session, round, public_keys(roster, verification))
 
 
-def _active_user_again(state: Any, round: int, **setup: Any) -> Any:
-    base = state.base
-    number = later_round(base.round, round, "round")
-    return _active_user(base.parameters, base.session, number, user=base.user, **setup)
+def _active_user_again(state: Any, round: int, update: Any, verification: Any, **keys: Any) -> Any:
+    private, public = keys_of(**keys, verification=verification)
+    return lightsecagg_active.user_again(state, round, readers.vector("update", update), private, public)
 
 
-def _active_server_again(state: Any, round: int, **setup: Any) -> Any:
-    base = state.base
-    return _active_server(base.parameters, base.session, later_round(base.round, round, "round"), **setup)
+def _active_server_again(state: Any, round: int, roster: Any, verification: Any) -> Any:
+    return lightsecagg_active.server_again(state, round, public_keys(roster, verification))
 
 
 # --------------------------------------------------------------------------------------------------------- SecAgg
