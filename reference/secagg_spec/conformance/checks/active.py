@@ -344,7 +344,19 @@ def _again(draw: Any, scene: Scene) -> Fault:
 # --------------------------------------------------------------------------------------------------------- a user
 
 
-@check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "LSA-34", "SIG-01", "ADP-20", operations=(USER,), examples=40)
+@check(
+    f"{USER}/exact",
+    "LSA-21",
+    "LSA-26",
+    "LSA-31",
+    "LSA-34",
+    "KEY-08",
+    "KEY-09",
+    "SIG-01",
+    "ADP-20",
+    operations=(USER,),
+    examples=40,
+)
 def user(draw: Any, call: Caller) -> None:
     """The messages of a user are those of the text: what it seals, what it signs, and what it answers."""
     _judge(call, _scene(draw, call.caps, USER))

@@ -447,7 +447,7 @@ def _whole(made: Book) -> None:
             clauses = (
                 ("LSA-25", "LSA-06", "LSA-30")
                 if party == SERVER
-                else ("LSA-21", "LSA-26", "LSA-31", "LSA-34", "SIG-01")
+                else ("LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01")
             )
             flags = ["AllSigners", "SignerOrder"] if party == SERVER else ["Confirmation", "Binding", "Attempt"]
             comment = f"a whole round as {who.replace('-', ' ')} sees it; nobody drops out"
