@@ -45,9 +45,9 @@ class Protocol:
     """What the sessions of one protocol need besides its table of phases.
 
     `parameters` makes the parameters of ``numbers``, `starts` the state of a party before its first step, of the
-    parameters, the session, the round and the members of ``setup``. `later` does so for a later round, of the state that the party
-    was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and `end` gives what
-    the server shows beside its outbox.
+    parameters, the session, the round and the members of ``setup``. `later` makes that of a later round, of the state
+    that the party was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and
+    `end` gives what the server shows beside its outbox.
     """
 
     module: ModuleType
