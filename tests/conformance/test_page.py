@@ -212,11 +212,14 @@ def test_a_script_is_a_chart_with_its_wrong_step() -> None:
 def test_a_session_is_a_chart_of_its_parties() -> None:
     new = {"op": "session.new", "params": {"handle": "a", "protocol": "secagg", "role": "user"}}
     step = {"op": "session.step", "params": {"handle": "a", "phase": "advertise", "inbox": []}}
-    rows = chart.rows([(new, {"result": {}}), (step, None)], "no answer", None)
+    again = {"op": "session.again", "params": {"handle": "a", "round": "8", "setup": {}}}
+    rows = chart.rows([(new, {"result": {}}), (again, {"result": {}}), (step, None)], "no answer", None)
     assert [(row.party, row.answered, row.wrong) for row in rows] == [
+        ("secagg.user (a)", "takes it", False),
         ("secagg.user (a)", "takes it", False),
         ("secagg.user (a)", "no answer", True),
     ]
+    assert rows[1].given == "goes on to round 8"
 
 
 JSON = st.recursive(

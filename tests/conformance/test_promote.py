@@ -154,6 +154,7 @@ def step(handle: str = "a") -> dict[str, Any]:
 
 
 FREE = {"op": "session.free", "params": {"handle": "a"}}
+AGAIN = {"op": "session.again", "params": {"handle": "a", "round": "2", "setup": {}}}
 
 
 def test_the_steps_of_a_session_become_a_script() -> None:
@@ -169,6 +170,7 @@ def test_the_steps_of_a_session_become_a_script() -> None:
         ([opening(), step("b")], "of several sessions"),
         ([opening(), opening()], "of several sessions"),
         ([opening(), FREE, step()], "after its end"),
+        ([opening(), step(), AGAIN, step()], "several rounds"),
         ([opening(protocol="heterosag"), step()], "sessions of heterosag.server have no script"),
         ([opening(setup={"zq": 1}), step()], "have no script"),
         ([opening(numbers=None), step()], "have no script"),

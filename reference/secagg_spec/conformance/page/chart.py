@@ -57,6 +57,8 @@ def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], w
     party = parties.get(handle, "adapter")
     if op == "session.step":
         return Row(number, party, _step(params), _answer(answer), wrong)
+    if op == "session.again" and isinstance(params, dict):
+        return Row(number, party, shown(f"goes on to round {params.get('round')}", 60), _answer(answer), wrong)
     return Row(number, party, "ends" if op == "session.free" else op, _answer(answer), wrong)
 
 

@@ -393,8 +393,8 @@ class Adapter:
             drawn = check_party(params, declared.get("parties", ()))
             owner = f"{params['protocol']}.{params['role']}"
         elif operation == "session.again":
-            declared, known = self.hello["operations"].get("session.new", {}), self._parties.get(params["handle"])
-            drawn, owner = check_again(params, known), known or operation
+            declared, party = self.hello["operations"].get("session.new", {}), self._parties.get(params["handle"])
+            drawn, owner = check_again(params, party), str(party)
         grade = declared.get("randomness", self.hello["randomness"])
         expected = {"explicit": set(drawn), "seeded": {"seed"} if drawn else set(), "none": set()}[grade]
         if set(rand) != expected:

@@ -31,7 +31,7 @@ _PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
     "quantizer.quantize": {"quantizer.rounding": "stochastic"},
     "quantizer.dequantize": {"quantizer.middle": "positive"},
 }
-_NEW, _STEP, _FREE = "session.new", "session.step", "session.free"
+_NEW, _STEP, _FREE, _AGAIN = "session.new", "session.step", "session.free", "session.again"
 _COVERS = "Cases in which implementations failed, found by the kit and kept."
 
 
@@ -143,6 +143,8 @@ def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     opening, *rest = requests
     handle = opening["params"].get("handle")
+    if any(request["op"] == _AGAIN for request in rest):
+        raise UsageError("the session has several rounds: a script has one, and a vector has one request")
     if any(request["op"] not in (_STEP, _FREE) or request["params"].get("handle") != handle for request in rest):
         raise UsageError("the requests are of several sessions, or of more than one: a vector has one party's steps")
     if any(request["op"] == _FREE for request in rest[:-1]):
