@@ -89,7 +89,6 @@ def _failed(right: Function) -> Function:
     "privacy: a session id is taken a second time, and keys and ballots of the first session hold in the second",
     f"{_BEGUN}:Begun.begin",
     lambda: _ends(lambda: Begun().begin(_ID, 3).begin(_ID, 0).last),
-    _TESTS + "test_a_session_is_begun_once_and_its_rounds_in_ascending_order",
     kind="privacy",
     source="clause left out",
 )
@@ -138,7 +137,6 @@ def _forgotten(right: Function) -> Function:
     "privacy: a user keeps its sealing key from round to round, so that the keys of an attempt are not of it alone",
     "secagg_spec.protocols.lightsecagg_active:user_again",
     _same_key,
-    _TESTS + "test_a_sealing_key_of_the_active_profile_is_that_of_one_round",
     kind="privacy",
     source="used twice",
 )
