@@ -292,7 +292,7 @@ FALSIFIED = [
     ("lying_server", "return 1 if m <= 0 else -(-2 * m * H // (H + m))", "return 1 if m <= 0 else m"),
     ("lying_server", "(one == 1) == (2 * t <= N + c)", "(one == 1) == (2 * t < N + c)"),
     ("lying_server", "(room < N - c or t == c + 1)", "(room <= N - c or t == c + 1)"),
-    ("lying_server", "D * (D - 1) <= (H - 1) * (N - t))", "D * (D - 1) < (H - 1) * (N - t))"),
+    ("lying_server", "(H - 1) * (N - t) >= D * (D - 1))", "(H - 1) * (N - t) > D * (D - 1))"),
     ("lying_server", "return (N + 1) // 2 + 1", "return (N + 1) // 2"),
     ("lying_server", "condition=not withheld)", "condition=True)"),
     ("level_tradeoff", "decoded != TOTAL * entry", "decoded == TOTAL * entry"),
