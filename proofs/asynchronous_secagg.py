@@ -67,7 +67,9 @@ class Users:
         """What each user uploads in each round, by user and round."""
         found: dict[tuple[int, int], UintArray] = {}
         for number in ROUNDS:
-            steps = secagg.run_round(self.p, self.inputs, randomness=self.randomness, round=number).transcript
+            steps = secagg.run_round(
+                self.p, self.inputs, randomness=self.randomness, round=number, session=bytes(16)
+            ).transcript
             messages = [message for step in steps for message in step.sent]
             uploads = (message for message in messages if isinstance(message, secagg.MaskedInput))
             found |= {(message.sender, number): message.masked for message in uploads}

@@ -225,11 +225,19 @@ def partition(report: Report) -> Finding:
 def keys(report: Report) -> Finding:
     """Decide (h) for rounds of twelve users."""
     plain = secagg.Parameters(R=61, N=12, D=1, T=1, t=3, k=11, d=6)
-    alone = key_bytes(secagg.run_round(plain, np.zeros((12, 6), np.uint64), randomness=drawn(plain)).transcript)
+    alone = key_bytes(
+        secagg.run_round(
+            plain, np.zeros((12, 6), np.uint64), randomness=drawn(plain), session=bytes(16), round=0
+        ).transcript
+    )
     tally = Tally()
     for K, matrix in product(((2, 2), (2, 6), (9, 9)), ("cyclic", "perfect")):
         p = Parameters(12, 1, 1, 3, 6, (6, 6), (1, 2), K, Range(-1.0, 1.0), matrix)
-        found = key_bytes(heterosag.run_round(p, np.zeros((12, 6), np.uint64), randomness=drawn(p)).transcript)
+        found = key_bytes(
+            heterosag.run_round(
+                p, np.zeros((12, 6), np.uint64), randomness=drawn(p), session=bytes(16), round=0
+            ).transcript
+        )
         tally.add({"K": list(K), "matrix": matrix, "bytes": found, "SecAgg": alone}, found == alone)
     report.say(f"keys and shares of a round of 12 users take {alone} bytes, in SecAgg and in HeteroSAg")
     return Finding(tally.verdict, "the same messages", tally.against, {"bytes": alone})

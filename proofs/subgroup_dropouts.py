@@ -155,7 +155,7 @@ def exposed(report: Report, N: int, t: int, p: Fraction) -> Fraction:
 def gives_sum(N: int, t: int, alive: int) -> bool:
     """Return whether a round of the reference gives a sum when all but so many users are gone before the upload."""
     p = secagg.Parameters(R=17, N=N, D=N - t, T=1, t=t, k=N - 1, d=1)
-    network = secagg.open_round(p, np.ones((N, 1), dtype=np.uint64))
+    network = secagg.open_round(p, np.ones((N, 1), dtype=np.uint64), session=bytes(16), round=0)
     sources = {user: SeededSource(b"survivors", f"user {user}") for user in range(N)}
     try:
         run_synchronous(network, {UPLOAD: range(alive, N)}, secagg.draw_randomness(p, sources))

@@ -47,7 +47,7 @@ def test_the_first_line_is_the_verdict(capsys: pytest.CaptureFixture[str], log: 
     assert (code, err) == (1, "")
     lines = out.splitlines()
     assert lines[0] == "3 of 6 users are recoverable; the first, user 0, after round 3"
-    assert "log: 5 rounds, 1 to 5, 1 without a sum: 4; 6 users" in lines
+    assert "log: 5 rounds, 1 to 5, 1 without survivors: 4; 6 users" in lines
     assert "in no sum: user 5" in lines
     assert "strong privacy: 1, fewest users that are in the same sums: such as user 0" in lines
     assert "weak privacy: 1, fewest users in a combination of sums" in lines
@@ -92,7 +92,7 @@ def test_a_log_without_users_says_why_it_fails(capsys: pytest.CaptureFixture[str
     code, out, _ = call(capsys, path, "--users", 2, "--privacy", 2)
     assert code == 1
     assert "the strong privacy is 0, below --privacy 2: there is no sum with users\n" in out
-    assert "\nlog: 1 round, 4, 1 without a sum: 4; 2 users\n" in out
+    assert "\nlog: 1 round, 4, 1 without survivors: 4; 2 users\n" in out
     assert "\nstrong privacy: 0, fewest users that are in the same sums: there is no sum with users\n" in out
 
 

@@ -87,7 +87,7 @@ def test_simulate_shows_a_round_of_secagg(capsys: pytest.CaptureFixture[str]) ->
     assert "the server now has masked sum: (" in out
     assert "the server now has sum: (" in out
     assert "SecAgg: N = 8 users, t = 5 shares needed" in out
-    assert "SecretShares: 49 messages, users 0 to 1, 3 to 7 -> users 0 to 7, 8,918 bytes" in out
+    assert "SecretShares: 49 messages, users 0 to 1, 3 to 7 -> users 0 to 7, 9,506 bytes" in out
     assert "survivors = users 0 to 1, 3 to 4, 6 to 7, dropped = user 5" in out
     assert "it recovered the self seeds of users 0 to 1, 3 to 4, 6 to 7, and the masking key of user 5" in out
     assert "equals the plain sum of the quantised updates: 6 of 6 elements" in out

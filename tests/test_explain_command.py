@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,32 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
 def test_what_is_said_of_an_id(capsys: pytest.CaptureFixture[str], id: str, said: list[str]) -> None:
     out = " ".join(explained(capsys, id).split())
     assert [part for part in said if part not in out] == []
+
+
+def judged() -> set[str]:
+    """The clauses that a check or a vector decides."""
+    by_vectors = {clause for vector in shipped.VECTORS.values() for clause in vector.clauses}
+    return by_vectors | {clause for check in REGISTRY.values() for clause in check.clauses}
+
+
+@pytest.mark.parametrize("clause", ["SAG-51", "SAG-66", "BSA-37", "RND-01", "LSA-28", "SAG-30", "BSA-21"])
+def test_a_clause_that_nothing_decides_is_said_not_to_be_judged(
+    capsys: pytest.CaptureFixture[str], clause: str
+) -> None:
+    out = " ".join(explained(capsys, clause).split())
+    assert ("judge it not judged: no check and no vector of the kit decides it" in out) == (clause not in judged())
+    assert (f"conform -k {clause} " in out) == (clause in judged())
+
+
+def test_the_pages_say_of_exactly_the_profiles_without_operations_that_they_are_not_judged() -> None:
+    for page in resources.PAGES:
+        text = (resources.root("spec") / page).read_text(encoding="utf-8")
+        for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+            clauses = set(re.findall(r"^- \[([A-Z]+-\d\d)\]", section, re.MULTILINE))
+            if "active profile" in section.partition("\n")[0]:
+                assert ("**Not judged yet.**" in section) == (not clauses & judged()), page
+            else:
+                assert "**Not judged yet.**" not in section, page
 
 
 def test_a_vector_is_explained_with_and_without_its_prefix(capsys: pytest.CaptureFixture[str]) -> None:

@@ -214,7 +214,9 @@ def test_any_round_of_secagg_is_recorded_as_it_runs(seed: bytes, fate: Fate) -> 
     assert all(addition.holds for moment in made.moments for addition in moment.additions)
 
     def run() -> RoundResult:
-        return secagg.run_round(scribe.parameters, scribe.updates, randomness=randomness, dropouts=fate.dropouts)
+        return secagg.run_round(
+            scribe.parameters, scribe.updates, randomness=randomness, dropouts=fate.dropouts, session=bytes(16), round=0
+        )
 
     if made.ended:
         with pytest.raises(TooFewSurvivors, match=re.escape(made.ended)):

@@ -76,6 +76,26 @@ def test_a_round_with_too_few_users_says_so(capsys: pytest.CaptureFixture[str]) 
     assert out.count("too few users are left: no sum") == 2
 
 
+@pytest.mark.requirement("MRA-27")
+@pytest.mark.parametrize("base", ["secagg", "lightsecagg"])
+def test_a_round_that_failed_late_is_in_the_log(capsys: pytest.CaptureFixture[str], base: str) -> None:
+    """A round is of one batch of nine users, of whom nearly all have to answer; a few drop out in each phase."""
+    found = 0
+    numbers = {"colluders": 7, "batch": 9, "chosen": 9, "users": 18, "rounds": 30, "lost": 0.3, "away": 0, "length": 2}
+    options = [f"--{name}={number}" for name, number in numbers.items()]
+    for seed in range(1, 7):
+        _, out, _ = call(capsys, *options, "--strategy", "partition", "--protocol", base, "--seed", str(seed))
+        told = r"^  too few users are left: no sum; batch (\d) had been announced and are in the log$"
+        late, summed = re.findall(told, out, re.M), re.findall(r"^  in the sum: batch (\d);", out, re.M)
+        counts = [(late + summed).count(batch) for batch in "01"]
+        often = f"{min(counts)} to {max(counts)}" if min(counts) < max(counts) else f"{max(counts)}"
+        failed = f", {len(late)} that failed after survivors were announced\n" if late else "; "
+        assert f"the log: {len(summed)} of 30 rounds with a sum{failed}each user is in {often} " in out
+        assert all(len(line) <= 120 for line in out.splitlines())
+        found += len(late)
+    assert found
+
+
 def test_one_is_told_as_one(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = call(capsys, "--users", "12", "--batch", "12", "--rounds", "1", "--lost", "0", "--away", "0")
     assert "the family has 1 set of 1 batch\n" in out

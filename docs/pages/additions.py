@@ -24,7 +24,7 @@ from secagg_spec.resources import PAGES
 _CLAUSE = re.compile(r"- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}")
 _ITEM = re.compile(r"(?:-|(\d+)\.) ")
 _PHASES = "| phase | role |"
-_SESSION = "4. **the end**"
+_SESSION = "4. **the log**"
 """Where the picture of the messages stands: below the table of phases, or below the steps of a session."""
 
 

@@ -262,14 +262,14 @@ def _secagg(p: Any, lost: Mapping[str, Users]) -> Played:
 
 
 def _heterosag(p: Any, lost: Mapping[str, Users]) -> Played:
-    network = heterosag.open_round(p, _updates(p.N, p.d))
+    network = heterosag.open_round(p, _updates(p.N, p.d), session=bytes(16), round=0)
     run_synchronous(network, lost, secagg.draw_randomness(p, _sources(p.N)))
     return Played(network.transcript, network.states[SERVER].base.survivors)
 
 
 def _multi_round(p: Any, lost: Mapping[str, Users]) -> Played:
     chosen = tuple(range(p.selection.K))
-    network = multi_round.open_round(p, chosen, _updates(len(chosen), p.round.d))
+    network = multi_round.open_round(p, chosen, _updates(len(chosen), p.round.d), session=bytes(16), round=0)
     run_synchronous(network, lost, multi_round.draw_randomness(p, _sources(len(chosen))))
     return Played(network.transcript, network.states[SERVER].survivors)
 
@@ -302,14 +302,14 @@ def _basecagg_network(p: Any) -> tuple[Network, Callable[..., Any]]:
     if isinstance(p, basecagg_active.Parameters):
         signing = {user: SeededSource(SEED, f"signing key {user}").take(KEY_BYTES) for user in range(p.N)}
         pairs = {user: PrivateKeys(privates[user], signing[user]) for user in range(p.N)}
-        return basecagg_active.open_session(p, keys=pairs), basecagg_active.user_trained
+        return basecagg_active.open_session(p, keys=pairs, session=bytes(16), round=0), basecagg_active.user_trained
     channels = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
-    return basecagg_rounds.open_session(p, channels=channels), basecagg.user_trained
+    return basecagg_rounds.open_session(p, channels=channels, session=bytes(16), round=0), basecagg.user_trained
 
 
 def _basa(p: Any, lost: Mapping[str, Users]) -> Played:
     """Let users come one after another until the buffer is full; those that are lost time out with their keys."""
-    gone, run = set(lost.get("upload", ())), basa_runs.Run(p, SeededSource(SEED, "session"))
+    gone, run = set(lost.get("upload", ())), basa_runs.Run(p, SeededSource(SEED, "session"), session=bytes(16), round=0)
     update = _updates(p.N, p.d)
     taken: list[int] = []
     for user in range(p.N):

@@ -66,6 +66,8 @@ def run(selection: batches.Parameters, chosen: Sequence[int], lost: Mapping[str,
     updates = np.zeros((selection.K, ROUND.d), dtype=np.uint64)
     randomness = secagg.draw_randomness(ROUND, sources(selection.K))
     if selection.T == 1:
-        return secagg.run_round(ROUND, updates, randomness=randomness, dropouts=lost)
+        return secagg.run_round(ROUND, updates, randomness=randomness, dropouts=lost, session=bytes(16), round=0)
     both = multi_round.Parameters(selection, ROUND)
-    return multi_round.run_round(both, chosen, updates, randomness=randomness, dropouts=lost)
+    return multi_round.run_round(
+        both, chosen, updates, randomness=randomness, dropouts=lost, session=bytes(16), round=0
+    )

@@ -69,7 +69,9 @@ def _admitted(given: Parameters, t: int) -> bool:
 def traffic(parameters: Parameters) -> Mapping[str, tuple[int, int]]:
     """Return for each phase and role how many messages of how many bytes are sent in a round."""
     updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
-    result = run_round(parameters, updates, randomness=draw_randomness(parameters, sources(parameters.N)))
+    result = run_round(
+        parameters, updates, randomness=draw_randomness(parameters, sources(parameters.N)), session=bytes(16), round=0
+    )
     return tally(result.transcript)
 
 

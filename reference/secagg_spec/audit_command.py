@@ -30,8 +30,10 @@ _EPILOG = """The log is a table of comma-separated values with one of the header
   round,user             one user of a round a line
   round,segment,users    a cell of a segment of a round, of HeteroSAg
 
-or JSON by spec/participation.schema.json. A round that had no sum is a line without users; every round between the
-first and the last has to be there (spec/multi-round.md, section 7). What --json writes: spec/audit.schema.json.
+or JSON by spec/participation.schema.json. The users of a round are the survivors that the server announced, also when
+the round then failed: it can show their sum in part or in full. A round in which no survivors were announced is a line
+without users; every round between the first and the last has to be there (spec/multi-round.md, section 7). What --json
+writes: spec/audit.schema.json.
 
 exit codes:
   0  nobody is recoverable, and the strong privacy is at least --privacy
@@ -44,8 +46,8 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "audit-participation",
         help="say whose model the sums of many rounds tell, and since which round",
-        description="Read who was in the sum of each round, and say exactly whose model can be worked out from the\n"
-        "sums together if models do not change, after which round, by which combination, and how many stay together.",
+        description="Read who survived in each round, and say exactly whose model can be worked out from the sums\n"
+        "together if models do not change, after which round, by which combination, and how many stay together.",
         epilog=_EPILOG,
     )
     add = parser.add_argument
@@ -210,7 +212,7 @@ def _rounds(found: Account) -> str:
     count = f"{log.rounds} rounds, {first} to {last}" if log.rounds > 1 else f"1 round, {first}"
     if not found.empty:
         return count
-    return f"{count}, {len(found.empty)} without a sum: {wording.runs([log.number(at) for at in found.empty])}"
+    return f"{count}, {len(found.empty)} without survivors: {wording.runs([log.number(at) for at in found.empty])}"
 
 
 def _who(roster: Roster, users: Sequence[int], most: int = 8) -> str:

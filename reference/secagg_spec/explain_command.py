@@ -34,6 +34,7 @@ exit codes:
   2  there is no such id; the nearest ones are named"""
 _CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\]", re.MULTILINE)
 _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
+_NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
 Lines = Iterator[tuple[str, str]]
 """What is known of an id: a word, and what stands beside it."""
 
@@ -138,8 +139,7 @@ def _about_clause(name: str) -> Lines:
     needed = [*(op for check in checks for op in check.operations), *(vector.operation for vector in vectors)]
     yield "declare", _listed(dict.fromkeys(needed))
     yield "claims", _listed(claim.id for claim in _ledger().claims.values() if name in claim.clauses)
-    if checks or vectors:
-        yield "judge it", f"secagg-spec conform -k {name} -- ./adapter"
+    yield "judge it", f"secagg-spec conform -k {name} -- ./adapter" if checks or vectors else _NOT_JUDGED
 
 
 def _since(clause: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil
+from math import ceil, frexp, ldexp
 from statistics import median as exact_median
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.averages import median, trimmed_mean, weighted_mean
@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.levels import LARGEST
 from secagg_spec.arithmetic.segments import cyclic, perfect
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError
-from tests.strategies import integers_of, snapshot
+from tests.strategies import integers_of, pseudorandom, snapshot
 
 SCALES = (5e-324, 1e-320, 1e-300, 1.0, 1e300, LARGEST)
 
@@ -55,6 +55,19 @@ def test_the_mean_weighs_each_cell_by_its_users(means: RealArray, data: st.DataO
         for column in exact(means)
     ]
     near(weighted_mean(means, counts), wanted, means)
+
+
+@given(tables(), st.integers(1, 9))
+@example(pseudorandom(1, 2**53, 5, 64) / 2**53, 3)
+def test_the_mean_has_the_same_last_bit_on_every_processor(means: RealArray, count: int) -> None:
+    """One rounding after each product and each sum, in the order of the cells, as Python's own numbers have it."""
+    counts = [count + at for at in range(len(means))]
+    for value, column in zip(integers_of(weighted_mean(means, counts)), integers_of(means.T), strict=True):
+        up = frexp(max(map(abs, column)))[1]
+        total, scaled = 0.0, [ldexp(entry, -up) for entry in column]
+        for weight, entry in zip(counts, scaled, strict=True):
+            total += weight * entry
+        assert value == ldexp(min(max(total / sum(counts), min(scaled)), max(scaled)), up)
 
 
 @pytest.mark.requirement("HSA-25")

@@ -143,7 +143,18 @@ def test_a_field_agrees_with_galois(q: int) -> None:
 # ------------------------------------------------------------------------------------------------- linear algebra
 
 
-@pytest.mark.requirement("MOD-04")
+@pytest.mark.requirement("MOD-08")
+@given(moduli(), st.permutations((0, 2, 3)), st.integers(0, 3))
+def test_a_matrix_product_without_terms_is_zeros_of_its_shape(modulus: int, shape: list[int], more: int) -> None:
+    m, k, n = (0 if at == more else size for at, size in enumerate(shape))
+    a, b = np.zeros((m, k), np.uint64), np.zeros((k, n), np.uint64)
+    got = Ring(modulus).matmul(a, b)
+    assert got.shape == (m, n)
+    assert integers_of(got) == [[0] * n for _ in range(m)]
+    assert got.dtype == np.uint64
+
+
+@pytest.mark.requirement("MOD-04", "MOD-08")
 @given(st.data())
 def test_a_matrix_product_is_exact(data: st.DataObject) -> None:
     modulus = data.draw(moduli())

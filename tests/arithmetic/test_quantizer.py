@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL, dequantize, quantize, stochastic_round
+from secagg_spec.arithmetic.staleness import Staleness, realised_weight
 from secagg_spec.errors import NonCanonical, OutOfRange, ParameterError
 from tests.strategies import elements, integers_of, moduli, snapshot, vector
 
@@ -295,6 +296,29 @@ def test_weights_below_1_are_refused(weight: int) -> None:
 def test_draws_outside_0_to_1_are_refused(draw: float) -> None:
     with pytest.raises(OutOfRange, match="rounding"):
         quantize(reals(0, 0), level=1, ring=LARGE, weight=1, rounding=reals(0.5, draw))
+
+
+@pytest.mark.requirement("QNT-10")
+@given(st.integers(0, 2**53 - 1), st.integers(54, 1074), st.integers(-4, 4))
+def test_draws_are_taken_exactly_as_multiples_of_2_to_minus_53(steps: int, exponent: int, x: int) -> None:
+    """A draw is moved by less than a step: what is left of it in binary64 is a multiple again, or it is refused."""
+    right = steps / DRAWS
+    quantize(reals(x, x), level=1, ring=LARGE, weight=1, rounding=reals(0.5, right))
+    finer = right + 2.0**-exponent
+    if finer == right:
+        quantize(reals(x, x), level=1, ring=LARGE, weight=1, rounding=reals(0.5, finer))
+        return
+    with pytest.raises(OutOfRange, match="2\\*\\*-53" if finer < 1 else "rounding"):
+        quantize(reals(x, x), level=1, ring=LARGE, weight=1, rounding=reals(0.5, finer))
+
+
+@pytest.mark.requirement("QNT-10", "STL-07")
+@pytest.mark.parametrize("draw", [2.0**-54, 0.25 + 2.0**-54, 2.0**-1074, 0.125 + 3 * 2.0**-55])
+def test_the_quantiser_and_the_weights_refuse_the_same_draws(draw: float) -> None:
+    with pytest.raises(OutOfRange):
+        quantize(reals(0.5), level=1, ring=LARGE, weight=1, rounding=reals(draw))
+    with pytest.raises(OutOfRange):
+        realised_weight(Staleness("polynomial", 1, 1), 64, 2, draw)
 
 
 @pytest.mark.requirement("MOD-06", "QNT-07")

@@ -185,7 +185,7 @@ class Timed(Run):
 
     def __init__(self, p: Parameters) -> None:
         self.spent: list[tuple[str, int, float]] = []
-        super().__init__(p, SeededSource(SEED, "run"))
+        super().__init__(p, SeededSource(SEED, "run"), session=bytes(16), round=0)
 
     def _step(self, phase: str, party: int, **given: Any) -> None:
         start = time.process_time()

@@ -104,7 +104,7 @@ def whole_step(N: int, G: int, d: int, K: int, user: int) -> Sides:
 
 def _step(open_round: Callable[..., Network], p: Parameters | secagg.Parameters, user: int) -> Callable[[], object]:
     """Return the step of one user, with all shares in its mail."""
-    network = open_round(p, np.zeros((p.N, p.d), np.uint64))
+    network = open_round(p, np.zeros((p.N, p.d), np.uint64), session=bytes(16), round=0)
     step: Step = network.table[4]
     network.table = network.table[:4]
     sources = {user: SeededSource(b"bench", f"user {user}") for user in range(p.N)}

@@ -73,7 +73,14 @@ def whole_round(N: int, D: int, T: int, t: int, d: int, dropped: int) -> Sides:
     streams = left * N + left + dropped * left
 
     def round() -> None:
-        run_round(p, updates, randomness=randomness, dropouts={"masked_input": list(range(dropped))})
+        run_round(
+            p,
+            updates,
+            randomness=randomness,
+            dropouts={"masked_input": list(range(dropped))},
+            session=bytes(16),
+            round=0,
+        )
 
     def expanded() -> None:
         for number in range(streams):
@@ -90,7 +97,7 @@ def _sources(N: int) -> dict[int, SeededSource]:
 def memory_of_the_server(N: int, D: int, T: int, t: int, k: int, d: int, inputs: int) -> Sides:
     """Add masked inputs up, and count what is held above the inbox, in vectors of d elements."""
     p = Parameters(R=2**32, N=N, D=D, T=T, t=t, k=k, d=d)
-    network = secagg.open_round(p, p.ring.zeros(N * d).reshape(N, -1))
+    network = secagg.open_round(p, p.ring.zeros(N * d).reshape(N, -1), session=bytes(16), round=0)
     network.table = network.table[:4]
     run_synchronous(network, {}, secagg.draw_randomness(p, _sources(N)))
     state, zeros = network.states[SERVER], p.ring.zeros(d)

@@ -268,7 +268,7 @@ def test_averages_may_be_off_as_far_as_the_text_says(off: float, passes: bool) -
     caps, _ = run(connection, Settings(pattern="no such check"))
     outcome = run_check(connection, caps, REGISTRY["heterosag.average/mean"], Settings(cases=8, seed=1))
     assert (outcome.failure is None) is passes
-    assert (judge(connection, caps, vector("average-mean-unit-5")).verdict == PASS) is passes
+    assert (judge(connection, caps, vector("average-mean-unit-5-2")).verdict == PASS) is passes
 
 
 @pytest.mark.requirement("HSA-23", "HSA-24", "HSA-25", "HSA-26")
@@ -290,7 +290,7 @@ def vector(id: str) -> Vector:
 def test_a_segment_of_another_form_fails_a_vector(segment: Any) -> None:
     connection = DirectConnection(wrong("heterosag.average", lambda right, given: {"segment": segment}).answer)
     caps, _ = run(connection, Settings(pattern="no such check"))
-    assert judge(connection, caps, vector("average-mean-unit-5")).verdict == "wrong_value"
+    assert judge(connection, caps, vector("average-mean-unit-5-2")).verdict == "wrong_value"
 
 
 @pytest.mark.requirement("ERR-01", "HSA-18", "HSA-27")

@@ -14,7 +14,7 @@ from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import promote
-from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.conformance.vectors.base import Book, Vector, renewed
 from secagg_spec.conformance.vectors.entries import SCRIPTS
 from secagg_spec.conformance.vectors.judge import Outcome, judge
 from secagg_spec.protocols import lightsecagg, lightsecagg_active, secagg
@@ -125,7 +125,9 @@ def inbox(id: str, phase: str) -> list[str]:
     ids=["sealed", "active", "secagg"],
 )
 def test_the_scripts_of_a_whole_round_fit_together(round: str, phases: tuple[str, ...]) -> None:
-    server, users = f"script-{round}-server", [f"script-{round}-user-{user}" for user in range(4)]
+    server, *users = (
+        renewed()[f"script-{round}-{party}"] for party in ("server", *(f"user-{user}" for user in range(4)))
+    )
     for phase in phases:
         assert sorted(inbox(server, phase)) == sorted(message for user in users for message in sent(user, phase))
     for phase, received in pairwise(phases):

@@ -698,7 +698,7 @@ def test_shares_are_sealed_for_their_stamp_and_all_the_numbers(
     for text in entries[1]["outbox"]:
         data = bytes.fromhex(text)
         receiver = receiver_of(data)
-        assert data[:34] == header(771, 9, 1, receiver) + struct.pack("<I", 4 + 4 * length(given) + 16)
+        assert data[:34] == header(771, 9, 1, receiver) + struct.pack("<I", 4 + 4 * length(given) + 28)
         pair = {"private": KEYS[receiver].hex(), "public": ROSTER[1].hex()}
         derived = node.result("key.derive", {
             "protocol": "basecagg", "parameters": [[name, str(v)] for name, v in zip(given, values, strict=True)],
@@ -706,7 +706,7 @@ def test_shares_are_sealed_for_their_stamp_and_all_the_numbers(
             "sender_key": ROSTER[1].hex(), "receiver_key": ROSTER[receiver].hex(),
         })  # fmt: skip
         opened = ChaCha20Poly1305(bytes.fromhex(derived["key"])).decrypt(
-            bytes(12), data[34:], bytes.fromhex(derived["binding"]) + struct.pack("<H", 771)
+            data[34:46], data[46:], bytes.fromhex(derived["binding"]) + struct.pack("<H", 771)
         )
         assert opened == listed(expected[receiver])
 

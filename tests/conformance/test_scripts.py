@@ -115,7 +115,9 @@ def active_script(user: int, script: list[dict[str, Any]]) -> list[dict[str, Any
 
 def active_server(script: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the entries of the server of the active profile."""
-    return steps("lightsecagg_active.server", {**ACTIVE, "verification": VERIFICATION, "steps": script})
+    return steps(
+        "lightsecagg_active.server", {**ACTIVE, "roster": ROSTER, "verification": VERIFICATION, "steps": script}
+    )
 
 
 @pytest.mark.requirement("LSA-21", "LSA-25", "LSA-26", "LSA-30", "LSA-31", "ADP-20")

@@ -63,7 +63,7 @@ def light_deal(active: bool = False) -> Deal:
     numbers = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, **({"W": 4} if active else {})}
     roster = [public_key(bytes([user + 1]) * 32).hex() for user in range(5)]
     verification = [verification_key(bytes([user + 1]) * 32).hex() for user in range(5)]
-    setups: dict[int, Any] = {SERVER: {"verification": verification} if active else {}}
+    setups: dict[int, Any] = {SERVER: {"roster": roster, "verification": verification} if active else {}}
     rands = {}
     for user in range(5):
         key = f"{user + 1:02x}" * 32

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +23,7 @@ from secagg_spec.conformance.mutants import load as load_mutants
 from secagg_spec.conformance.mutants import planted
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Book, Vector, ask
+from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Book, Vector, ask, read_renewed, renewed
 from secagg_spec.conformance.wire import UsageError
 from tests.conformance.shipped import BOOKS, VECTORS
 
@@ -85,6 +86,32 @@ def test_a_generator_that_breaks_the_index_writes_nothing(tmp_path: Path, index:
     with pytest.raises(UsageError, match=said):
         store.write(generated(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [store.INDEX]
+
+
+def test_a_renewed_vector_has_a_new_id_and_the_old_one_is_withdrawn() -> None:
+    index = store.read_index(store.folder())
+    assert len(renewed()) > 300
+    for made, now in renewed().items():
+        assert now.startswith(f"{made}-")
+        assert (index[made], now in VECTORS) == (store.WITHDRAWN, True)
+
+
+def test_a_vector_that_changed_is_renewed_again_and_again(tmp_path: Path) -> None:
+    right, still = VECTORS["mds-encode-example"], VECTORS["mds-encode-small"]
+    (tmp_path / store.INDEX).write_text(store.index_text([right, still], {}), encoding="utf-8")
+    for number in (2, 3):
+        book = Book("code", "", {}, [replace(right, result={"shares": [str(number)]}), still])
+        if number > 2:
+            book.vectors[0] = replace(book.vectors[0], id=f"{right.id}-{number - 1}")
+        was = book.vectors[0].id
+        assert store.renew([book], tmp_path) == {was: f"{right.id}-{number}"}
+        assert [vector.id for vector in book.vectors] == [f"{right.id}-{number}", still.id]
+        assert store.read_index(tmp_path)[was] == store.WITHDRAWN
+        assert read_renewed(tmp_path) == {right.id: f"{right.id}-{number}"}
+        (tmp_path / store.INDEX).write_text(
+            store.index_text(book.vectors, store.read_index(tmp_path)), encoding="utf-8"
+        )
+        assert store.renew([book], tmp_path) == {}
 
 
 def test_an_id_may_be_withdrawn_and_comments_may_change() -> None:
@@ -265,7 +292,8 @@ def random_inputs() -> list[tuple[str, str]]:
 
 def run_of(id: str) -> str:
     """The round of a vector that is one party of it, whose session is that of the others; else the id itself."""
-    return re.sub("^((?:script|basecagg|basa)-.*)-(user-[0-9]+|server|authority)$", r"\1", id)
+    made = {now: first for first, now in renewed().items()}.get(id, id)
+    return re.sub("^((?:script|basecagg|basa)-.*)-(user-[0-9]+|server|authority)$", r"\1", made)
 
 
 def test_no_random_input_is_constant() -> None:
@@ -375,6 +403,7 @@ def test_an_adapter_that_cannot_be_used(capsys: pytest.CaptureFixture[str]) -> N
         (["--target", "nobody"], "the targets are"),
         (["--target", "node", "--", "x"], "not both"),
         (["--regenerate", "-k", "x"], "stands alone"),
+        (["--renew"], "stands with --regenerate"),
     ],
 )
 def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:

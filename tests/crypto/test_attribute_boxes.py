@@ -229,7 +229,7 @@ def test_a_ring_shows_no_secret_and_comes_back() -> None:
 def test_a_whole_epoch_is_that_of_the_other_encryption(parameters: Any) -> None:
     sums = []
     for ring in (PositionKeys(), RING):
-        run = Run(parameters, SeededSource(b"seed", "run"), ring=ring)
+        run = Run(parameters, SeededSource(b"seed", "run"), ring=ring, session=bytes(16), round=0)
         ones = parameters.ring.zeros(parameters.d) + 1
         run.expire(0, 0, keyed=False)
         users = list(range(parameters.K))
@@ -247,7 +247,7 @@ def test_a_whole_epoch_is_that_of_the_other_encryption(parameters: Any) -> None:
 
 @pytest.mark.requirement("BAA-17")
 def test_a_timeout_voids_an_epoch_and_the_next_one_goes_on() -> None:
-    run = Run(CLOSED, SeededSource(b"seed", "run"), ring=RING)
+    run = Run(CLOSED, SeededSource(b"seed", "run"), ring=RING, session=bytes(16), round=0)
     ones = CLOSED.ring.zeros(CLOSED.d) + 1
     run.upload(0, ones, 0, 0.0)
     run.expire(1, 0, keyed=True)
@@ -296,7 +296,7 @@ def test_parties_that_are_stored_after_each_step_go_on(parameters: Any) -> None:
 
 def test_a_default_session_runs_with_attributes() -> None:
     p = PRESETS["default"]
-    run = Run(p, SeededSource(b"seed", "run"), ring=RING, session=b"s" * 16)
+    run = Run(p, SeededSource(b"seed", "run"), ring=RING, session=b"s" * 16, round=0)
     for user in range(p.K):
         run.upload(user, p.ring.zeros(p.d), 0, 0.5)
     assert not run.close().sum.any()

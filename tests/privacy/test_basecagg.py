@@ -567,7 +567,7 @@ def test_the_forms_are_the_messages_of_two_rounds() -> None:
     p = TINY
     randomness = draw_randomness(p, SeededSource(b"basecagg", "two rounds"), SCHEDULE)
     updates = [np.array([at % 2, 18, 1 - at % 2], dtype=np.uint64) for at in range(len(UPLOADS))]
-    result = run_schedule(p, updates, SCHEDULE, randomness=randomness)
+    result = run_schedule(p, updates, SCHEDULE, randomness=randomness, session=bytes(16), round=0)
     buffers = {one.round: Buffer(one.round, one.entries) for one in result.buffers}
     assert [set(one.updates) for one in buffers.values()] == [set(UPLOADS[:3]), set(UPLOADS[3:])]
     assert len(set(buffers[1].weights)) > 1

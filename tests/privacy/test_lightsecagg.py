@@ -247,7 +247,7 @@ def value_of(forms: Forms, space: Space, values: dict[Any, int], field: PrimeFie
 def test_the_forms_are_the_messages_of_a_round(p: Parameters) -> None:
     """Shell and core: with the same inputs and sampled values, every message has the value of its form."""
     drawn = fixed_round(p)
-    network = protocol.open_round(p, drawn.updates)
+    network = protocol.open_round(p, drawn.updates, session=bytes(16), round=0)
     gone = (p.N - 1,) if p.D else ()
     run_synchronous(network, {"upload": gone}, drawn.randomness)
     surviving = tuple(user for user in range(p.N) if user not in gone)

@@ -19,7 +19,7 @@ from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
 from secagg_spec.ledger import Outcome, ProofFailed
-from secagg_spec.privacy import heterosag_odds, verdict
+from secagg_spec.privacy import heterosag_odds, lies, verdict
 from secagg_spec.protocols import (
     basa_cores,
     basecagg,
@@ -37,7 +37,8 @@ from tests.quick import first_of_each_proof
 BOOK = ledger.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
-    *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server"),
+    *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server", "lying_batches", "requests_together"),
+    "failed_rounds",
     *(
         "quantiser_moments",
         "sparse_components",
@@ -227,6 +228,18 @@ FALSIFIED = [
     ("fedbuff_step", "if not power_of_two(sum(s))", "if False"),
     ("fedbuff_step", "Fraction(1, 2) / K * sum", "Fraction(1, 2) * sum"),
     ("fedbuff_step", "(len(v) * c_l)) == 0", "(len(v) * c_g)) == 0"),
+    ("failed_rounds", "max(0, known - T))", "max(0, known - T - 1))"),
+    ("failed_rounds", "max(0, known - T))", "max(0, known - T) * (known > T + 1))"),
+    ("failed_rounds", "& known) >= t}", "& known) >= t - 1}"),
+    ("failed_rounds", "if set(part) <= open_ and", "if"),
+    ("failed_rounds", "& away <= open_ for", "& away <= users for"),
+    ("failed_rounds", ">= p.t and honest else []", "> p.t and honest else []"),
+    ("failed_rounds", "rule is basa.VOID and honest", "honest"),
+    ("failed_rounds", "(phase == p.base.releases)", "(phase == p.base.adds)"),
+    ("failed_rounds", "U, T = parameters.U, parameters.T\n", "U, T = parameters.U, parameters.T - 1\n"),
+    ("failed_rounds", "((everyone, [missing]), ((), []))", "((everyone, [missing]), ((), [missing]))"),
+    ("failed_rounds", "honest[: p.W - 1 - len(coalition)]", "honest[: p.W - len(coalition)]"),
+    ("failed_rounds", "retried.decide(same.total(everyone))", "retried.decide()"),
     ("fedbuff_step", "eta * sum(gradients)) == 0", "sum(gradients)) == 0"),
     ("fedbuff_step", "(1 - w) * (x - 1) ** 2 / 2", "(1 - w) * (x - 2) ** 2 / 2"),
     ("fedbuff_step", "sum(s)\n        got", "len(s)\n        got"),
@@ -276,15 +289,24 @@ FALSIFIED = [
     ("level_tradeoff", "(DEFAULT_PRIME - 3) // 2 // TOTAL", "(DEFAULT_PRIME - 3) // 2 // TOTAL - 1"),
     ("level_tradeoff", "Fraction(1, 4 * c * c)", "Fraction(1, 2 * c * c)"),
     ("level_tradeoff", "(f - sympy.Rational(1, 2)) ** 2", "(f - sympy.Rational(1, 3)) ** 2"),
-    ("lying_server", "return 2 * t <= N + c", "return 2 * t < N + c"),
+    ("lying_server", "return 1 if m <= 0 else -(-2 * m * H // (H + m))", "return 1 if m <= 0 else m"),
+    ("lying_server", "(one == 1) == (2 * t <= N + c)", "(one == 1) == (2 * t < N + c)"),
+    ("lying_server", "(room < N - c or t == c + 1)", "(room <= N - c or t == c + 1)"),
+    ("lying_server", "D * (D - 1) <= (H - 1) * (N - t))", "D * (D - 1) < (H - 1) * (N - t))"),
     ("lying_server", "return (N + 1) // 2 + 1", "return (N + 1) // 2"),
-    ("lying_server", "N // 2 + 1 for N", "N // 2 + 2 for N"),
-    ("lying_server", "(2 * of_the_paper(N) > N,", "(2 * of_the_paper(N) > N + 2,"),
+    ("lying_server", "condition=not withheld)", "condition=True)"),
     ("level_tradeoff", "decoded != TOTAL * entry", "decoded == TOTAL * entry"),
-    ("lying_server", "return 2 * t <= N + c", "return 2 * t < N + c"),
-    ("lying_server", "return (N + 1) // 2 + 1", "return (N + 1) // 2"),
-    ("lying_server", "N // 2 + 1 for N", "N // 2 + 2 for N"),
-    ("lying_server", "return any(surviving + c >= t and", "return any(surviving >= t and"),
+    ("lying_server", "(N >= 8 and N not in (9, 11))", "(N >= 8)"),
+    ("lying_server", "N // 2 + 1 <= of_the_paper(N)", "N // 2 + 2 <= of_the_paper(N)"),
+    ("lying_server", "if N - c - n >= D)", "if N - c - n > D)"),
+    ("lying_batches", "2 * t > K + 1 and not keeps_batches(K, t, 1)", "2 * t > K + 1 and keeps_batches(K, t, 1)"),
+    ("lying_batches", "named = (H - w) * r +", "named = H * r +"),
+    ("lying_batches", "[(10, 2, 0, 6), (10, 2, 1, 6)]", "[]"),
+    ("lying_batches", "BUILT = ((15, 9, 3, 1)", "BUILT = ((15, 9, 3, 3)"),
+    ("requests_together", "users * any(left)", "users"),
+    ("requests_together", "(N - m * (N - t) > T)", "(N - m * (N - t) >= T)"),
+    ("requests_together", "THREE = ((*A, *OTHERS), (*B, *OTHERS)", "THREE = ((*A, *OTHERS), (*A, *B, *OTHERS)"),
+    ("requests_together", "least == 18", "least == 17"),
     ("masks_hide", "condition=len(set(uploads)) == count", "condition=True"),
     ("masks_hide", 'f"mask of round {downloaded}", user', '"one mask for all rounds", user'),
     ("masks_hide", "[x + masks[name] for", "[x + x * masks[name] for"),
@@ -762,6 +784,10 @@ def no_noise(encode: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, mask, noise: encode(self, mask, np.zeros_like(noise))
 
 
+def one_user_only(N: int, t: int, c: int, size: int, masked: int) -> bool:
+    return 2 * t <= N + c or size == t - c
+
+
 def no_self_mask(ring: Ring, user: int, update: Any, self_mask: Any, pairwise: Any) -> Any:
     return ring.signed_sum(update, ((user < peer, mask) for peer, mask in pairwise))
 
@@ -831,6 +857,13 @@ def separated(count: int) -> Any:
         (secagg, "unmask", sign_of_the_paper, "pairwise_masks"),
         (secagg, "unmask", lambda ring, total, own, left: total, "input_range"),
         (secagg, "check_request", lambda state, message: ((), ()), "lying_server"),
+        (lies, "_enough", one_user_only, "lying_server"),
+        (lies, "keeps_batches", lambda K, t, c: 2 * t > K + c, "lying_batches"),
+        (lies, "keeps_batches", lambda K, t, c: 3 * t >= 2 * K, "lying_batches"),
+        (lies, "requests_needed", lambda users, T: 2, "requests_together"),
+        (lies, "requests_needed", lambda users, T: 1 + (users - 1) // (T + 3), "requests_together"),
+        (lies, "answered_by_one", lambda N, T, t, requests: 2 * (N - t) < N - T, "requests_together"),
+        (lies, "answered_by_one", lambda N, T, t, requests: requests * (N - t) <= N - T, "requests_together"),
         (Graph, "neighbours", lambda self, user: frozenset(self.order) - {user}, "harary_cut"),
         (basa_cores, "mask_update", no_masks_before, "buffer_indices"),
         (basa_cores, "mask_update", no_masks_before, "buffer_work"),

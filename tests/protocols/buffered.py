@@ -59,8 +59,8 @@ class Scene:
         """The network before its first step."""
         if isinstance(self.parameters, basecagg_active.Parameters):
             keys = {user: KEYS[user] for user in range(self.parameters.N)}
-            return basecagg_active.open_session(self.parameters, keys=keys, round=round)
-        return open_session(self.parameters, round=round)
+            return basecagg_active.open_session(self.parameters, keys=keys, round=round, session=bytes(16))
+        return open_session(self.parameters, round=round, session=bytes(16))
 
     @property
     def server(self) -> Any:

@@ -43,14 +43,20 @@ class Case:
 
     def open(self, number: int = 0) -> Network:
         """The round before its first step."""
-        return multi_round.open_round(self.parameters, self.chosen, self.updates, round=number)
+        return multi_round.open_round(self.parameters, self.chosen, self.updates, round=number, session=bytes(16))
 
     def run(self, fates: Sequence[str]) -> RoundResult:
         """The round with a fate for each user of it."""
         phases = self.parameters.base.phases
         dropouts = {phase: [user for user, fate in enumerate(fates) if fate == phase] for phase in phases}
         return multi_round.run_round(
-            self.parameters, self.chosen, self.updates, randomness=self.randomness, dropouts=dropouts
+            self.parameters,
+            self.chosen,
+            self.updates,
+            randomness=self.randomness,
+            dropouts=dropouts,
+            session=bytes(16),
+            round=0,
         )
 
     def stage(self, rows: int, absent: Collection[int] = (), since: int = 0, number: int = 0) -> Network:
@@ -137,18 +143,24 @@ def whole(p: batches.Parameters, users: Collection[int]) -> set[int]:
 
 def succeeds(p: Parameters, fates: Sequence[str]) -> tuple[int, ...] | None:
     """The survivors of a round when the text says that it succeeds: worked out on sets, without any message."""
+    survivors = announced(p, fates)
+    needed = p.round.t if isinstance(p.round, secagg.Parameters) else p.round.U
+    answers = _taking(p, fates, p.base.releases) & set(survivors or ())
+    return survivors if len(answers) >= needed else None
+
+
+def announced(p: Parameters, fates: Sequence[str]) -> tuple[int, ...] | None:
+    """The survivors of a round when the text says that the server announces them."""
     phases, round = p.base.phases, p.round
-
-    def taking(phase: str) -> set[int]:
-        gone = phases[: phases.index(phase) + 1]
-        return {user for user, fate in enumerate(fates) if fate not in gone}
-
-    survivors = whole(p.selection, taking(p.base.adds))
-    answers = survivors & taking(p.base.releases)
+    survivors = whole(p.selection, _taking(p, fates, p.base.adds))
     if isinstance(round, secagg.Parameters):
-        enough, needed = max(round.t, round.T + 2), round.t
-        before = [taking(phase) for phase in phases[:2]]
+        enough, before = max(round.t, round.T + 2), [_taking(p, fates, phase) for phase in phases[:2]]
     else:
-        enough, needed, before = max(round.U, round.T + 2), round.U, []
-    large = all(len(users) >= enough for users in (*before, survivors)) and len(answers) >= needed
+        enough, before = max(round.U, round.T + 2), []
+    large = all(len(users) >= enough for users in (*before, survivors))
     return tuple(sorted(survivors)) if large else None
+
+
+def _taking(p: Parameters, fates: Sequence[str], phase: str) -> set[int]:
+    gone = p.base.phases[: p.base.phases.index(phase) + 1]
+    return {user for user, fate in enumerate(fates) if fate not in gone}

@@ -32,12 +32,14 @@ class Case:
 
     def open(self) -> Network:
         """The round before its first step."""
-        return heterosag.open_round(self.parameters, self.updates)
+        return heterosag.open_round(self.parameters, self.updates, session=bytes(16), round=0)
 
     def run(self, fates: Sequence[str]) -> heterosag.RoundResult:
         """The round with a fate for each user."""
         dropouts = {phase: [u for u, fate in enumerate(fates) if fate == phase] for phase in heterosag.PHASES}
-        return heterosag.run_round(self.parameters, self.updates, randomness=self.randomness, dropouts=dropouts)
+        return heterosag.run_round(
+            self.parameters, self.updates, randomness=self.randomness, dropouts=dropouts, session=bytes(16), round=0
+        )
 
     def plain_sums(self, users: Collection[int]) -> list[tuple[Cell, tuple[int, ...], list[int]]]:
         """Each cell with survivors, who they are, and the sum of their segments by Python's integers."""

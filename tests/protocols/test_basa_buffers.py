@@ -71,7 +71,9 @@ def test_what_is_no_session_id_is_refused() -> None:
 
 @pytest.mark.requirement("BAA-47")
 def test_nothing_of_one_buffer_enters_another() -> None:
-    first, second = (Run(TINY, SeededSource(b"seed", "buffers"), session=session) for session in sessions(BASE, 2))
+    first, second = (
+        Run(TINY, SeededSource(b"seed", "buffers"), session=session, round=0) for session in sessions(BASE, 2)
+    )
     zeros = TINY.ring.zeros(TINY.d)
     for user in range(TINY.K):
         first.upload(user, zeros, 0, 0.0)

@@ -28,7 +28,7 @@ TURNS = ("upload", "free", "skip", "late")
 
 def run_of(parameters: Parameters, seed: int = 1, round: int = 0) -> Run:
     """A run with keys and seeds from a seed."""
-    return Run(parameters, SeededSource(seed.to_bytes(4, "little"), "schedule"), round=round)
+    return Run(parameters, SeededSource(seed.to_bytes(4, "little"), "schedule"), round=round, session=bytes(16))
 
 
 def update_of(parameters: Parameters, user: int) -> list[int]:
@@ -209,7 +209,7 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
     with pytest.raises(ParameterError, match=r"^user = 'a'"):
         run.expire("a", 0, keyed=True)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"^parameters = 'dict': must be of the class Parameters$"):
-        Run({}, SeededSource(b"", "schedule"))  # type: ignore[arg-type]
+        Run({}, SeededSource(b"", "schedule"), session=bytes(16), round=0)  # type: ignore[arg-type]
     with pytest.raises(ProtocolError):
         run.expire(0, 4, keyed=True)
     with pytest.raises(ProtocolError):

@@ -649,13 +649,13 @@ def test_the_costs_of_the_text_are_those_of_the_messages(p: Parameters, seed: in
 def test_what_the_parties_of_a_session_are_given_is_checked() -> None:
     scene = Scene(TINY)
     with pytest.raises(LengthMismatch):
-        open_session(TINY, SigningKeys(scene.keys.users[1:], scene.keys.authority))
+        open_session(TINY, SigningKeys(scene.keys.users[1:], scene.keys.authority), session=bytes(16), round=0)
     with pytest.raises(LengthMismatch):
-        open_session(TINY, SigningKeys(scene.keys.users, b""))
+        open_session(TINY, SigningKeys(scene.keys.users, b""), session=bytes(16), round=0)
     with pytest.raises(ParameterError):
-        open_session(TINY, SigningKeys((scene.keys.users[0],) * 6, scene.keys.authority))
+        open_session(TINY, SigningKeys((scene.keys.users[0],) * 6, scene.keys.authority), session=bytes(16), round=0)
     with pytest.raises(ParameterError):
-        open_session(TINY, scene.keys, round=2**32)
+        open_session(TINY, scene.keys, round=2**32, session=bytes(16))
 
 
 def test_a_network_of_three_roles_delivers_to_each_and_knows_them() -> None:

@@ -21,7 +21,7 @@ from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights, floor_weight, realised_weight
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import hash_parameters
-from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.sealing import OVERHEAD, Context
 from secagg_spec.errors import (
     BadShare,
     DecryptionFailed,
@@ -1026,7 +1026,7 @@ def test_schedules_give_the_weighted_sum_of_every_buffer(p: Parameters, sealed: 
     privates = {user: bytes([user + 1]) * 32 for user in range(p.N)}
     channels = sealed_channels(sealing_context(p, SESSION), privates) if sealed else None
     randomness = draw_randomness(p, SeededSource(b"s", "schedule"), turns)
-    result = run_schedule(p, updates, turns, randomness=randomness, round=2, channels=channels)
+    result = run_schedule(p, updates, turns, randomness=randomness, round=2, channels=channels, session=bytes(16))
     expected, waiting, queue = [], {}, iter(updates)
     for turn in turns:
         if isinstance(turn, Upload):
@@ -1048,13 +1048,13 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on(p: Parameter
     turns = data.draw(schedules(p))
     updates = budgeted(p, sum(isinstance(turn, Upload) for turn in turns), 4)
     randomness = draw_randomness(p, SeededSource(b"s", "killed"), turns)
-    plain = run_schedule(p, updates, turns, randomness=randomness)
+    plain = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "secagg_spec.protocols.basecagg_rounds.TABLE",
             tuple(replace(step, run=killed(step.run)) if step.role is Role.SERVER else step for step in TABLE),
         )
-        restored = run_schedule(p, updates, turns, randomness=randomness)
+        restored = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)
     assert [encode(m) for e in restored.transcript for m in e.sent] == [
         encode(m) for e in plain.transcript for m in e.sent
     ]
@@ -1108,7 +1108,7 @@ def test_a_schedule_is_refused_where_a_party_refuses() -> None:
         (["start"], ParameterError),
     ):
         with pytest.raises(error):
-            run_schedule(TINY, budgeted(TINY, 1, 1), turns, randomness=randomness)  # type: ignore[arg-type]
+            run_schedule(TINY, budgeted(TINY, 1, 1), turns, randomness=randomness, session=bytes(16), round=0)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("BSA-29")
@@ -1117,7 +1117,12 @@ def test_the_presets_work(name: str) -> None:
     p = PRESETS[name]
     turns: list[Turn] = [*map(Start, range(p.K)), *map(Upload, range(p.K)), Recover(tuple(range(p.D, p.N)))]
     result = run_schedule(
-        p, budgeted(p, p.K, 5), turns, randomness=draw_randomness(p, SeededSource(b"s", "presets"), turns)
+        p,
+        budgeted(p, p.K, 5),
+        turns,
+        randomness=draw_randomness(p, SeededSource(b"s", "presets"), turns),
+        session=bytes(16),
+        round=0,
     )
     rows_ = [[e.weight * int(v) for v in budgeted(p, p.K, 5)[e.user]] for e in result.buffers[0].entries]
     assert integers_of(result.buffers[0].sum) == [sum(column) % p.q for column in zip(*rows_, strict=True)]
@@ -1312,7 +1317,7 @@ def test_the_costs_of_the_text_are_those_of_a_session(p: Parameters, sealed: boo
     scene = sealed_scene(p) if sealed else Scene(p)
     scene.fill()
     scene.recover()
-    check_costs(scene, 16 if sealed else 0)
+    check_costs(scene, OVERHEAD if sealed else 0)
     assert all(len(scene.user(user).held) <= p.N for user in range(p.N))
 
 

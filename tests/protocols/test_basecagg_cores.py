@@ -51,7 +51,7 @@ def test_both_recover_and_refuse_the_same(p: Parameters, data: Any, seed: bytes)
     sampled = draw_randomness(p, source, schedule)
     small = np.array([0, 1, p.q - 1], dtype=np.uint64)
     updates = [small[draw_elements(source, Ring(3), (p.d,))] for _ in schedule]
-    play = Play(open_session(p), supplies(p, updates, sampled), user_trained)
+    play = Play(open_session(p, session=bytes(16), round=0), supplies(p, updates, sampled), user_trained)
     cores = Cores(CoreRun(p), {"updates": iter(updates)} | {name: iter(values) for name, values in sampled.items()})
     for turn in schedule:
         refused = _refusal(play.take, turn)

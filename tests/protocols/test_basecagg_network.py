@@ -346,7 +346,7 @@ class MisbehavingActive(Misbehaving):
 
     def restored(self, state: Any) -> Any:
         """The server as it comes back."""
-        return basecagg_active.restore(basecagg_active.store(state), state.verification)
+        return basecagg_active.restore(basecagg_active.store(state), state.roster)
 
     def faults(self) -> list[Any]:
         """What can go wrong, and what a server can do."""
@@ -381,7 +381,7 @@ class MisbehavingActive(Misbehaving):
     def show_to(self, user: int, now: int, proposal: Any) -> None:
         """Show one user all signatures that there are on a buffer."""
         seen = self.signatures()
-        ballot = ballot_of(self.parameters, bytes(16), now, self.scene.network.states[SERVER].verification)
+        ballot = ballot_of(self.parameters, bytes(16), now, self.scene.network.states[SERVER].roster)
         mine = {0: sign_proposal(ballot, KEYS[0].signing, 0, proposal)}
         mine |= {
             j: signature for (j, t, content), signature in seen.items() if (t, content) == (now, proposal.content())

@@ -37,7 +37,11 @@ def announced() -> dict[str, Any]:
     """The stored state of a server in its second round, which has announced its buffer."""
     schedule = [*ROUND, *FIRST]
     sampled = draw_randomness(TINY, SeededSource(b"seed", "store"), [*schedule, ROUND[-1]])
-    play = Play(open_session(TINY), supplies(TINY, [np.ones(3, dtype=np.uint64)] * 6, sampled), user_trained)
+    play = Play(
+        open_session(TINY, session=bytes(16), round=0),
+        supplies(TINY, [np.ones(3, dtype=np.uint64)] * 6, sampled),
+        user_trained,
+    )
     for turn in schedule:
         play.take(turn)
     close = next(step for step in play.network.table if (step.phase, step.role) == ("close", Role.SERVER))
@@ -100,4 +104,4 @@ def test_narrow_integers_do_not_wrap_in_parameters() -> None:
 def test_a_turn_of_no_user_is_refused(turn: Turn) -> None:
     sampled = draw_randomness(TINY, SeededSource(b"seed", "turn"), [Start(0), ROUND[-1]])
     with pytest.raises(UnknownUser):
-        run_schedule(TINY, [np.ones(3, dtype=np.uint64)], [turn], randomness=sampled)
+        run_schedule(TINY, [np.ones(3, dtype=np.uint64)], [turn], randomness=sampled, session=bytes(16), round=0)

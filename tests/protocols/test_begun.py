@@ -5,6 +5,7 @@ The rows of the table of spec/conventions.md, section 13, are read from the text
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -125,8 +126,31 @@ def _cells(number: int) -> tuple[Network, Mapping[int, Any]]:
     return network, secagg.draw_randomness(p, _sources(p.N))
 
 
+def _keys(round: int) -> dict[int, lightsecagg_active.PrivateKeys]:
+    """The keys of the users in a round: verification keys that stay, sealing keys that do not."""
+    users = range(lightsecagg_active.PRESETS["tiny"].N)
+    sealing = {user: hashlib.sha256(f"{round} {user}".encode()).digest() for user in users}
+    return {user: lightsecagg_active.PrivateKeys(sealing[user], bytes([user + 101]) * 32) for user in users}
+
+
+def _light_active(number: int) -> tuple[Network, Mapping[int, Any]]:
+    p = lightsecagg_active.PRESETS["tiny"]
+    updates = _updates(p.q, p.N, p.d)
+    network = lightsecagg_active.open_round(p, updates, keys=_keys(number), session=SESSION, round=number)
+    return network, lightsecagg.draw_randomness(p, _sources(p.N))
+
+
+def _further(name: str, party: int, state: Any, number: int) -> tuple[Any, ...]:
+    """What a party needs for another round besides its number and, of a user, its input."""
+    if name == "LightSecAgg, active":
+        roster = lightsecagg_active.roster_of(lightsecagg_active.PRESETS["tiny"], _keys(number))
+        return (roster,) if party == SERVER else (_keys(number)[party], roster)
+    return (state.channel,) if name == "LightSecAgg" and party != SERVER else ()
+
+
 OPENED: dict[str, tuple[ModuleType, Callable[[int], tuple[Network, Mapping[int, Any]]]]] = {
     "LightSecAgg": (lightsecagg, _light),
+    "LightSecAgg, active": (lightsecagg_active, _light_active),
     "SecAgg": (secagg, _pairwise),
     "SecAgg, active": (secagg_active, _pairwise_active),
     "HeteroSAg": (heterosag, _cells),
@@ -149,6 +173,14 @@ def _states(name: str, number: int) -> list[tuple[int, Any]]:
     return found + [(event.party, event.state) for event in network.transcript]
 
 
+def _started(name: str, number: int) -> dict[int, Any]:
+    """The state of each party before its first step."""
+    found: dict[int, Any] = {}
+    for party, state in _states(name, number):
+        found.setdefault(party, state)
+    return found
+
+
 @pytest.mark.requirement("SES-01")
 @pytest.mark.parametrize("name", OPENED)
 @given(st.data())
@@ -156,10 +188,8 @@ def test_a_party_goes_on_to_later_rounds_only_wherever_it_left_the_last(name: st
     module, last = OPENED[name][0], 5
     party, state = data.draw(st.sampled_from(_states(name, last)))
     number = data.draw(st.integers(0, 2 * last) | ROUNDS)
-    extra: tuple[Any, ...] = ()
-    if party != SERVER:
-        extra = (_input_of(_states(name, last)[0 if party == SERVER else 1 + party][1]),)
-        extra += (state.channel,) if name == "LightSecAgg" else ()
+    extra = () if party == SERVER else (_input_of(_started(name, last)[party]),)
+    extra += _further(name, party, state, number % 2**16 if number > last else last + 1)
     again = module.server_again if party == SERVER else module.user_again
     if number <= last:
         with pytest.raises(ParameterError, match=f"= {number}: must be an integer >= {last + 1}"):
@@ -176,14 +206,26 @@ def test_parties_that_went_on_have_a_round_with_its_sum(name: str) -> None:
     run_synchronous(network, {}, randomness)
     once = network.states[SERVER]
     inputs = {user: _input_of(state) for user, state in network.states.items() if user != SERVER}
-    again = Network(network.table, {SERVER: module.server_again(once, 4)})
+    again = Network(network.table, {SERVER: module.server_again(once, 4, *_further(name, SERVER, once, 4))})
     for user, update in inputs.items():
         state = network.states[user]
-        extra = (state.channel,) if name == "LightSecAgg" else ()
-        again.states[user] = module.user_again(state, 4, update, *extra)
+        again.states[user] = module.user_again(state, 4, update, *_further(name, user, state, 4))
     run_synchronous(again, {}, randomness)
     one, two = (state.base if hasattr(state, "base") else state for state in (once, again.states[SERVER]))
     assert np.array_equal(np.concatenate([one.aggregate]), np.concatenate([two.aggregate]))
+
+
+@pytest.mark.requirement("LSA-35")
+def test_a_sealing_key_of_the_active_profile_is_that_of_one_round() -> None:
+    for party, state in _states("LightSecAgg, active", 5):
+        if party != SERVER:
+            p, keys = lightsecagg_active.PRESETS["tiny"], _keys(5)
+            roster, update = lightsecagg_active.roster_of(p, keys), _input_of(_started("LightSecAgg, active", 5)[party])
+            with pytest.raises(ParameterError, match=r"keys\.sealing = 'that of the round before'.*drawn anew"):
+                lightsecagg_active.user_again(state, 6, update, keys[party], roster)
+            other = {**keys, (party + 1) % p.N: _keys(6)[(party + 1) % p.N]}
+            with pytest.raises(ParameterError, match="drawn anew"):
+                lightsecagg_active.user_again(state, 6, update, keys[party], lightsecagg_active.roster_of(p, other))
 
 
 # ------------------------------------------------------------------------------------- what is stored before it leaves
@@ -205,17 +247,6 @@ def _round_of(name: str) -> Trial:
     network, randomness = OPENED[name][1](0)
     run_synchronous(network, {}, randomness)
     return network.transcript, lambda state: state
-
-
-def _light_active() -> Trial:
-    p = lightsecagg_active.PRESETS["tiny"]
-    keys = {
-        user: lightsecagg_active.PrivateKeys(bytes([user + 1]) * 32, bytes([user + 101]) * 32) for user in range(p.N)
-    }
-    sampled = lightsecagg.draw_randomness(p, _sources(p.N))
-    updates = _updates(p.q, p.N, p.d)
-    result = lightsecagg_active.run_round(p, updates, randomness=sampled, keys=keys, session=SESSION, round=0)
-    return list(result.transcript), lambda state: state
 
 
 def _buffer(protocol: ModuleType) -> Trial:
@@ -250,7 +281,6 @@ def _epoch() -> Trial:
 
 TRIALS: dict[str, Callable[[], Trial]] = {
     **{name: partial(_round_of, name) for name in OPENED},
-    "LightSecAgg, active": _light_active,
     "BASecAgg": partial(_buffer, basecagg),
     "BASecAgg, active": partial(_buffer, basecagg_active),
     "BASA": _epoch,

@@ -528,7 +528,7 @@ def test_a_cell_with_a_user_and_without_is_refused_in_a_session(gone: tuple[int,
     first = stage(case, 7)
     past = {user: first.states[user].past for user in range(12)}
     assert set(past.values()) == {(frozenset(range(12)),)}
-    network = heterosag.open_round(p, case.updates, round=1)
+    network = heterosag.open_round(p, case.updates, round=1, session=bytes(16))
     for user in range(12):
         network.states[user] = heterosag.user_start(p, bytes(16), 1, user, case.updates[user], past[user])
     for row in range(ANSWER):
@@ -584,10 +584,35 @@ def test_what_is_remembered_is_what_was_answered() -> None:
     assert network.states[0].past == ()
 
 
+@pytest.mark.requirement("HSA-27", "HSA-28")
+def test_a_round_that_failed_is_looked_back_on_by_the_server_and_by_who_answered() -> None:
+    """Two users answer where three have to; then the same round without one user is refused on both sides."""
+    p = replace(SMALL, N=12, sizes=(6, 6))
+    case, everybody = case_of(p), frozenset(range(12))
+    network = stage(case, ANSWER)
+    for user in range(p.t - 1):
+        network.take(TABLE[ANSWER], user)
+    with pytest.raises(TooFewSurvivors):
+        network.take(TABLE[ANSWER + 1], SERVER)
+    server, user, other = (network.states[party] for party in (SERVER, 0, p.t - 1))
+    assert (server.past, user.past, other.past) == ((everybody,), (everybody,), ())
+    again = heterosag.server_again(server, 1)
+    assert again.past == heterosag.server_start(p, bytes(16), 1, server.past).past == (everybody,)
+    assert heterosag.user_again(user, 1, case.updates[0]).past == (everybody,)
+    network = heterosag.open_round(p, case.updates, round=1, session=bytes(16))
+    network.states[SERVER] = again
+    for row in range(INPUT + 1):
+        for party in parties(row, 12):
+            if row < INPUT or party != 5:
+                network.take(TABLE[row], party, {key: case.randomness[party][key] for key in TABLE[row].randomness})
+    with pytest.raises(TooFewSurvivors, match="earlier"):
+        network.take(TABLE[INPUT + 1], SERVER)
+
+
 def two_rounds(p: Parameters, first: Sequence[int], second: Sequence[int], left_out: int) -> tuple[Network, Network]:
     """A round of everybody and one without a user, on the same inputs, in a session; some users answer in each."""
     case = case_of(p)
-    networks = [stage(case, ANSWER), heterosag.open_round(p, case.updates, round=1)]
+    networks = [stage(case, ANSWER), heterosag.open_round(p, case.updates, round=1, session=bytes(16))]
     for user in first:
         networks[0].take(TABLE[ANSWER], user)
     for user in range(p.N):
@@ -779,7 +804,7 @@ def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(gone: t
     case = case_of(replace(SMALL, N=8, sizes=(4, 4), D=1))
     first = stage(case, 7)
     server = heterosag.server_again(first.states[SERVER], 1)
-    network = heterosag.open_round(case.parameters, case.updates, round=1)
+    network = heterosag.open_round(case.parameters, case.updates, round=1, session=bytes(16))
     network.states[SERVER] = server
     for row in range(INPUT):
         for party in parties(row, 8):

@@ -82,7 +82,9 @@ def drawn(p: Any) -> dict[int, Randomness]:
 def play(p: Parameters, gone: dict[str, list[int]]) -> tuple[Seen, dict[int, bytes]]:
     """Run a round; return what was expanded, and the masked segments that each user sent."""
     with watched() as seen:
-        result = run_round(p, np.zeros((p.N, p.d), np.uint64), randomness=drawn(p), dropouts=gone)
+        result = run_round(
+            p, np.zeros((p.N, p.d), np.uint64), randomness=drawn(p), dropouts=gone, session=bytes(16), round=0
+        )
     sent = [m for event in result.transcript for m in event.sent if isinstance(m, MaskedSegments)]
     return seen, {message.sender: message.segments for message in sent}
 
@@ -158,7 +160,7 @@ def test_equal_subgroups_expand_n_masks_in_one_segment_and_2n_in_the_others(matr
 def test_secagg_expands_as_many_masks_as_are_counted() -> None:
     p = secagg.PRESETS["tiny"]
     with watched() as seen:
-        secagg.run_round(p, np.zeros((p.N, p.d), np.uint64), randomness=drawn(p))
+        secagg.run_round(p, np.zeros((p.N, p.d), np.uint64), randomness=drawn(p), session=bytes(16), round=0)
     assert {seen.cost(user) for user in range(p.N)} == {heterosag_costs.secagg_user_masks(p.d, p.N)}
 
 

@@ -79,7 +79,14 @@ def plain_sum(case: Round, users: Sequence[int]) -> list[int]:
 
 def run(case: Round, schedule: Sequence[str] = ()) -> RoundResult:
     """The round with a schedule."""
-    return run_round(case.parameters, case.updates, randomness=case.randomness, dropouts=dropouts(schedule))
+    return run_round(
+        case.parameters,
+        case.updates,
+        randomness=case.randomness,
+        dropouts=dropouts(schedule),
+        session=bytes(16),
+        round=0,
+    )
 
 
 def party_of(step: Step, users: int) -> Sequence[int]:
@@ -304,6 +311,46 @@ def test_a_surviving_set_is_answered_exactly_when_it_can_be_right(surviving: lis
     assert caught.value.blamed == (frozenset() if few else {SERVER})
 
 
+@pytest.mark.requirement("LSA-40", "LSA-07", "ERR-01")
+@pytest.mark.parametrize("lost", [False, True])
+def test_without_a_sharer_the_round_goes_on_and_ends_at_the_upload(*, lost: bool) -> None:
+    """Nobody shared, or of each user one share is lost on its way."""
+    network = stage(fixed_round(TINY), 1)
+    if lost:
+        mail = network.waiting[SERVER]
+        network.waiting[SERVER] = [m for m in mail if m.receiver != (m.sender + 1) % TINY.N]
+        assert len(network.waiting[SERVER]) == TINY.N * (TINY.N - 2)
+    else:
+        network.waiting[SERVER] = []
+    assert network.take(TABLE[1], SERVER).sent == ()
+    assert network.states[SERVER].sharers == ()
+    before = snapshot(network.states[SERVER])
+    with pytest.raises(TooFewSurvivors):
+        TABLE[3].run(network.states[SERVER], (), randomness={})
+    assert snapshot(network.states[SERVER]) == before
+    case = fixed_round(TINY)
+    with pytest.raises(TooFewSurvivors):
+        run(case, ["share"] * TINY.N)
+
+
+@pytest.mark.requirement("LSA-32", "ERR-01")
+@given(st.permutations(range(5)), st.integers(3, 5))
+def test_a_surviving_set_is_answered_only_in_ascending_order(order: list[int], size: int) -> None:
+    """The sum does not depend on the order, so a user that takes any order would not be noticed in any other way."""
+    network, step = stage(fixed_round(TINY), RECOVER - 1), TABLE[RECOVER - 1]
+    [announced] = network.mail(step, 0)
+    assert isinstance(announced, SurvivingSet)
+    state, users = network.states[0], tuple(order[:size])
+    before = snapshot(state)
+    if users == tuple(sorted(users)):
+        assert step.run(state, (replace(announced, users=users),), randomness={})[0].phase == "done"
+    else:
+        with pytest.raises(Malformed, match="ascending") as caught:
+            step.run(state, (replace(announced, users=users),), randomness={})
+        assert caught.value.blamed == {SERVER}
+    assert snapshot(state) == before
+
+
 @pytest.mark.requirement("LSA-15")
 def test_every_altered_answer_is_detected_and_all_who_answered_are_blamed() -> None:
     network = stage(fixed_round(TINY), RECOVER)
@@ -434,7 +481,7 @@ def test_only_complete_sharers_are_relayed_byte_for_byte(lost: set[tuple[int, in
 @pytest.mark.requirement("LSA-05", "LSA-13")
 def test_a_round_over_a_channel_that_the_server_cannot_open() -> None:
     case, channel = fixed_round(TINY), Seal()
-    result = run_round(TINY, case.updates, randomness=case.randomness, channel=channel)
+    result = run_round(TINY, case.updates, randomness=case.randomness, channel=channel, session=bytes(16), round=0)
     assert integers_of(result.aggregate) == plain_sum(case, range(5))
     assert sorted(channel.opened) == [(i, j) for i in range(5) for j in range(5) if i != j]
 
@@ -616,7 +663,7 @@ def test_a_payload_that_is_no_vector_is_its_senders_fault(payload: bytes) -> Non
 )
 def test_a_user_refuses_a_set_that_cannot_be_right(users: tuple[int, ...], error: type[ProtocolError]) -> None:
     case = fixed_round(TINY)
-    network = lightsecagg.open_round(TINY, case.updates)
+    network = lightsecagg.open_round(TINY, case.updates, session=bytes(16), round=0)
     for user in (0, 1, 2, 4):
         network.take(TABLE[SHARE], user, case.randomness[user])
     network.take(TABLE[RELAY], SERVER)

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 from secagg_spec.conformance import mutants
 from secagg_spec.crypto.channels import PlainChannel
+from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.sealing import OVERHEAD
 from secagg_spec.crypto.signatures import sign, verification_key
 from secagg_spec.errors import (
     BadSignature,
@@ -56,6 +58,7 @@ SESSION = bytes(16)
 FATES = ("stays", *PHASES)
 EVERYONE = tuple(range(5))
 KEYS = {user: PrivateKeys(bytes([user + 1]) * 32, bytes([user + 101]) * 32) for user in range(12)}
+ROSTER = lightsecagg_active.roster_of(TINY, {user: KEYS[user] for user in EVERYONE})
 
 
 def keys_of(p: lightsecagg.Parameters) -> dict[int, PrivateKeys]:
@@ -72,13 +75,14 @@ def run(case: Round, schedule: Sequence[str] = (), **more: Any) -> RoundResult:
     """The round with a schedule."""
     p: Any = case.parameters
     arguments: dict[str, Any] = {"randomness": case.randomness, "keys": keys_of(p), "dropouts": dropouts(schedule)}
-    return lightsecagg_active.run_round(p, case.updates, **arguments, **more)
+    where = {"session": bytes(16), "round": 0}
+    return lightsecagg_active.run_round(p, case.updates, **arguments, **{**where, **more})
 
 
 def open_plain(case: Round) -> Network:
     """The network of a round whose shares are not sealed, which is quicker and the same in all other things."""
     p: Any = case.parameters
-    network = lightsecagg_active.open_round(p, case.updates, keys=keys_of(p))
+    network = lightsecagg_active.open_round(p, case.updates, keys=keys_of(p), session=bytes(16), round=0)
     for user in range(p.N):
         state = network.states[user]
         network.states[user] = replace(state, base=replace(state.base, channel=PlainChannel()))
@@ -111,7 +115,7 @@ def tell(state: Any, users: Sequence[int]) -> Any:
 
 def signature_on(user: int, users: Sequence[int], **changed: Any) -> bytes:
     """The signature of a user at tiny that signs anything, perhaps for another context."""
-    context = lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet)
+    context = lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet, ROSTER.sealing)
     ballot = replace(waiting().ballot, context=replace(context, **changed))
     return agreement.sign_proposal(ballot, KEYS[user].signing, user, Proposal(tuple(users)))
 
@@ -278,12 +282,13 @@ def test_a_user_that_is_left_out_blames_the_server() -> None:
 @pytest.mark.requirement("LSA-21", "SIG-01")
 @given(st.permutations(EVERYONE), st.integers(3, 5))
 def test_the_signature_is_on_the_set_in_ascending_order(order: list[int], size: int) -> None:
-    chosen = order[:size]
+    chosen = order[:size]  # the first of them signs
     state = replace(waiting())
     state = replace(state, base=replace(state.base, user=chosen[0]), signing=KEYS[chosen[0]].signing)
-    _, (signed,) = tell(state, chosen)
+    _, (signed,) = tell(state, sorted(chosen))
     numbers = ["q", "7", "N", "5", "D", "1", "U", "3", "T", "1", "d", "3", "W", "4"]
-    hashed = hashlib.sha256(listed([part.encode() for part in numbers])).digest()
+    keys = [part for user in EVERYONE for part in (u32(user), public_key(KEYS[user].sealing))]
+    hashed = digest_of([*(part.encode() for part in numbers), b"keys", digest_of(keys)])
     values = [b"secagg-spec", u32(1), b"lightsecagg-active", hashed, SESSION, u32(0), b"surviving-set", u32(261)]
     values += [u32(chosen[0]), b"".join(u32(user) for user in sorted(chosen))]
     assert signed.signature == sign(KEYS[chosen[0]].signing, listed(values))
@@ -312,6 +317,35 @@ def test_a_second_set_is_not_signed(first: tuple[int, ...], second: tuple[int, .
 # --------------------------------------------------------------------------------------------------- the quorum
 
 
+@pytest.mark.requirement("LSA-32", "ERR-01")
+@given(st.permutations(EVERYONE), st.integers(3, 5))
+def test_a_set_is_signed_only_in_ascending_order(order: list[int], size: int) -> None:
+    members, state = tuple(order[:size]), waiting()
+    before = snapshot(state)
+    if members == tuple(sorted(members)):
+        assert outcome(lambda: tell(state, members)) == ("done" if 0 in members else "InconsistentSets")
+    elif 0 in members:
+        with pytest.raises(Malformed) as caught:
+            tell(state, members)
+        assert caught.value.blamed == {SERVER}
+    assert snapshot(state) == before
+
+
+@pytest.mark.requirement("LSA-33", "ERR-01")
+@given(st.permutations(EVERYONE), st.integers(4, 5))
+def test_a_quorum_counts_only_in_ascending_order(order: list[int], size: int) -> None:
+    signers = tuple(order[:size])
+    state, _ = tell(waiting(), EVERYONE)
+    before, signatures = snapshot(state), [signature_on(user, EVERYONE) for user in signers]
+    if signers == tuple(sorted(signers)):
+        assert outcome(lambda: show(state, signers, signatures)) == "done"
+    else:
+        with pytest.raises(Malformed) as caught:
+            show(state, signers, signatures)
+        assert caught.value.blamed == {SERVER}
+    assert snapshot(state) == before
+
+
 @pytest.mark.requirement("LSA-26", "LSA-27", "LSA-29", "ERR-01")
 @given(st.lists(st.integers(0, 4), max_size=6))
 def test_a_share_is_released_exactly_after_W_signatures_of_members(signers: list[int]) -> None:
@@ -331,6 +365,8 @@ def check_release(members: tuple[int, ...], signers: tuple[int, ...]) -> None:
     signatures = [signature_on(user, members) for user in signers]
     if len(set(signers)) < len(signers) or not set(signers) <= set(members):
         expected = "InconsistentSets"
+    elif signers != tuple(sorted(signers)):
+        expected = "Malformed"
     else:
         expected = "done" if len(signers) >= 4 else "TooFewSurvivors"
     assert outcome(lambda: show(state, signers, signatures)) == expected
@@ -563,9 +599,14 @@ def test_private_keys_are_not_shown() -> None:
 @pytest.mark.parametrize("other", ["W", "D", "session", "round", "semi-honest"])
 def test_shares_of_another_session_or_profile_do_not_open(other: str) -> None:
     p = replace(DEFAULT, W=8) if other == "W" else replace(DEFAULT, D=1) if other == "D" else DEFAULT
-    where: Any = {"session": b"another session!"} if other == "session" else {"round": 1} if other == "round" else {}
+    where: Any = {"session": bytes(16), "round": 0}
+    where.update({"session": b"another session!"} if other == "session" else {"round": 1} if other == "round" else {})
     case = fixed_round(p)
-    receiving = lightsecagg_active.open_round(DEFAULT, case.updates, keys=keys_of(p)).states[1].base.channel
+    receiving = (
+        lightsecagg_active.open_round(DEFAULT, case.updates, keys=keys_of(p), session=bytes(16), round=0)
+        .states[1]
+        .base.channel
+    )
     sending = lightsecagg_active.open_round(p, case.updates, keys=keys_of(p), **where).states[0].base.channel
     if other == "semi-honest":
         sending = replace(sending, context=lightsecagg.sealing_context(DEFAULT, SESSION, 0))
@@ -577,13 +618,88 @@ def test_shares_of_another_session_or_profile_do_not_open(other: str) -> None:
 def test_seals_and_signatures_are_bound_to_the_profile_and_to_every_parameter() -> None:
     base = Parameters(q=13, N=7, D=1, U=3, T=1, d=3, W=6)
     for kind in (MaskShare, SignedSet):
-        context = lightsecagg_active.binding_context(base, SESSION, 3, kind)
+        context = lightsecagg_active.binding_context(base, SESSION, 3, kind, ROSTER.sealing)
         assert context.protocol == "lightsecagg-active"
         assert (context.session, context.round, context.message_type) == (SESSION, 3, kind.TYPE)
         for name, value in {"q": 11, "N": 6, "D": 0, "U": 4, "T": 2, "d": 4, "W": 5}.items():
             other = replace(base)
             object.__setattr__(other, name, value)
-            assert context.parameters != lightsecagg_active.binding_context(other, SESSION, 3, kind).parameters
+            assert bound(other, kind, ROSTER.sealing) != context.parameters
+        fresh = Roster((*ROSTER.sealing.keys[:-1], bytes([9]) * 32))
+        assert bound(base, kind, fresh) != context.parameters == bound(base, kind, ROSTER.sealing)
+
+
+def bound(p: Parameters, kind: Any, sealing: Roster) -> bytes:
+    """What the parameters and the keys of an attempt are hashed to."""
+    return lightsecagg_active.binding_context(p, SESSION, 3, kind, sealing).parameters
+
+
+@pytest.mark.requirement("LSA-34")
+def test_the_hash_of_the_sealing_keys_follows_the_parameters() -> None:
+    keys = [part for user, key in enumerate(ROSTER.sealing.keys) for part in (u32(user), key)]
+    names = [part for name in "qNDUTdW" for part in (name.encode(), str(getattr(TINY, name)).encode())]
+    want = digest_of([*names, b"keys", digest_of(keys)])
+    for kind in (MaskShare, SignedSet):
+        assert bound(TINY, kind, ROSTER.sealing) == want
+
+
+def digest_of(values: Sequence[bytes]) -> bytes:
+    """SHA-256 of a list of fields, by hand."""
+    return hashlib.sha256(listed(values)).digest()
+
+
+def attempt(fresh: Sequence[int], taken: int) -> Network:
+    """An attempt at one round, with the same updates and signing keys, on which the first rows were taken.
+
+    Some users have other sealing keys and sampled values than in an attempt without fresh ones.
+    """
+    keys = {user: replace(KEYS[user], sealing=bytes([user + 201]) * 32) if user in fresh else KEYS[user]
+            for user in EVERYONE}  # fmt: skip
+    case = fixed_round(TINY)
+    network = lightsecagg_active.open_round(TINY, case.updates, keys=keys, session=bytes(16), round=0)
+    for step in TABLE[:taken]:
+        for party in party_of(step, TINY.N):
+            network.take(step, party, case.randomness[party] if step.randomness else None)
+    return network
+
+
+FRESH = [(0,), (3,), (1, 4), EVERYONE]
+
+
+@pytest.mark.requirement("LSA-34", "LSA-26", "LSA-28", "LSA-24")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[int]) -> None:
+    """A round is begun again, and some users draw new sealing keys: no quorum of the first attempt counts."""
+    first, second = attempt((), COUNT), attempt(fresh, COUNT)
+    old: dict[int, Any] = {message.sender: message for message in first.mail(TABLE[COUNT], SERVER)}
+    new: dict[int, Any] = {message.sender: message for message in second.mail(TABLE[COUNT], SERVER)}
+    for some_old in ((1,), (1, 2, 3), (0, 1, 2, 3, 4)):
+        shown = [(old if user in some_old else new)[user].signature for user in EVERYONE]
+        with pytest.raises(BadSignature) as failed:
+            show(second.states[0], EVERYONE, shown)
+        assert failed.value.blamed == {SERVER}
+        mixed = tuple((old if user in some_old else new)[user] for user in EVERYONE)
+        with pytest.raises(BadSignature) as failed:
+            lightsecagg_active.server_confirm(second.states[SERVER], mixed, randomness={})
+        assert failed.value.blamed == {some_old[0]}
+    show(second.states[0], EVERYONE, [new[user].signature for user in EVERYONE])
+
+
+@pytest.mark.requirement("LSA-34", "SEA-02")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) -> None:
+    """Whoever drew a new key, no share of one attempt opens in the other; so nobody answers for both."""
+    first, second = attempt((), UPLOAD), attempt(fresh, UPLOAD)
+    for user in EVERYONE:
+        old, new = (list(network.mail(TABLE[UPLOAD], user)) for network in (first, second))
+        for network, own, other in ((first, old, new), (second, new, old)):
+            for at, message in enumerate(own):
+                foreign = next(m for m in other if m.sender == message.sender)
+                inbox = (*own[:at], foreign, *own[at + 1 :])
+                with pytest.raises(DecryptionFailed) as failed:
+                    lightsecagg_active.user_upload(network.states[user], inbox, randomness={})
+                assert failed.value.blamed == {message.sender, SERVER}
+            lightsecagg_active.user_upload(network.states[user], tuple(own), randomness={})
 
 
 @pytest.mark.requirement("LSA-31", "SIG-04", "SIG-05", "KEY-04")
@@ -599,14 +715,14 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
     ]
     for given_keys, error in bad:
         with pytest.raises(error):
-            lightsecagg_active.open_round(TINY, updates, keys=given_keys)
+            lightsecagg_active.open_round(TINY, updates, keys=given_keys, session=bytes(16), round=0)
     roster = lightsecagg_active.roster_of(TINY, keys)
     start: dict[str, Any] = {"session": SESSION, "round": 0, "user": 0, "update": updates[0]}
     for own in (replace(KEYS[0], signing=KEYS[1].signing), replace(KEYS[0], sealing=KEYS[1].sealing), KEYS[1]):
         with pytest.raises(ParameterError, match="keys = "):
             lightsecagg_active.user_start(TINY, **start, keys=own, roster=roster)
     with pytest.raises(LengthMismatch, match="len"):
-        lightsecagg_active.server_start(DEFAULT, SESSION, 0, roster.verification)
+        lightsecagg_active.server_start(DEFAULT, SESSION, 0, roster)
     with pytest.raises(LengthMismatch, match="verification"):
         replace(roster, verification=replace(roster.verification, keys=roster.verification.keys[:4]))
     assert roster.verification.keys[3] == verification_key(KEYS[3].signing)
@@ -614,8 +730,8 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
 
 @pytest.mark.requirement("LSA-26")
 def test_further_fields_such_as_weights_are_signed_with_the_set() -> None:
-    roster = lightsecagg_active.roster_of(TINY, keys_of(TINY)).verification
-    ballot = agreement.Ballot(lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet), roster, TINY.W)
+    context = lightsecagg_active.binding_context(TINY, SESSION, 0, SignedSet, ROSTER.sealing)
+    ballot = agreement.Ballot(context, ROSTER.verification, TINY.W)
     weighted = Proposal(EVERYONE, (agreement.words((1, 2, 3, 4, 5)),))
     together = b"".join(agreement.sign_proposal(ballot, KEYS[j].signing, j, weighted) for j in EVERYONE)
     agreement.check_quorum(ballot, weighted, EVERYONE, together)
@@ -743,7 +859,7 @@ def test_the_tables_of_the_page_are_those_of_the_reference() -> None:
 def test_the_costs_of_the_text_are_those_of_a_round(late: int) -> None:
     p, table = DEFAULT, cost_table()
     result = run(fixed_round(p), ["confirm"] * late + ["stays"] * (p.N - late))
-    names = {"N": p.N, "d": p.d, "L": p.share_length, "H": 30, "C": 16, "S": p.N, "K": p.N - late}
+    names = {"N": p.N, "d": p.d, "L": p.share_length, "H": 30, "C": OVERHEAD, "S": p.N, "K": p.N - late}
     for event in result.transcript:
         messages, size = table.get((event.step.role.value, event.step.phase), ("0", "0"))
         assert len(event.sent) == evaluated(messages, names)

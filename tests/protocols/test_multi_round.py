@@ -46,6 +46,7 @@ from tests.protocols.chosen import (
     SECAGG,
     SELECTION,
     Case,
+    announced,
     case_of,
     cases,
     choices,
@@ -213,7 +214,9 @@ def test_a_share_for_one_choice_does_not_open_in_another() -> None:
     case = case_of(LIGHTSECAGG, 1, tuple(range(8)))
     other = (0, 1, 2, 3, 8, 9, 10, 11)
     links = {chosen: sealed_for(LIGHTSECAGG, chosen) for chosen in (case.chosen, other)}
-    network = multi_round.open_round(LIGHTSECAGG, case.chosen, case.updates, channel=links[case.chosen])
+    network = multi_round.open_round(
+        LIGHTSECAGG, case.chosen, case.updates, channel=links[case.chosen], session=bytes(16), round=0
+    )
     network.states[0] = multi_round.user_start(LIGHTSECAGG, bytes(16), 0, 0, other, case.updates[0], links[other])
     for user in range(8):
         case.take(network, 0, user)
@@ -246,10 +249,14 @@ def test_a_round_runs_over_sealed_channels() -> None:
         randomness=case.randomness,
         dropouts={"upload": [2]},
         channel=sealed_for(LIGHTSECAGG, case.chosen),
+        session=bytes(16),
+        round=0,
     )
     assert integers_of(result.aggregate) == case.plain_sum(range(4, 8))
     with pytest.raises(ParameterError, match="channel"):
-        multi_round.open_round(SECAGG, case.chosen, case.updates, channel=sealed_for(LIGHTSECAGG, case.chosen))
+        multi_round.open_round(
+            SECAGG, case.chosen, case.updates, channel=sealed_for(LIGHTSECAGG, case.chosen), session=bytes(16), round=0
+        )
 
 
 # ------------------------------------------------------------------------------------------------------- the choice
@@ -666,6 +673,99 @@ def test_a_refused_choice_is_no_round(p: Parameters) -> None:
         multi_round.user_again(again, 6, case.chosen, case.updates[0])
 
 
+def failed(p: Parameters, number: int = 5, answers: int = 2) -> Network:
+    """A round of all eight users that announces them, and gets too few answers."""
+    case = case_of(p)
+    row = ADDS[p.base.name] + 1
+    network = case.stage(row, number=number)
+    for user in range(answers):
+        case.take(network, row, user)
+    with pytest.raises(TooFewSurvivors):
+        case.take(network, row + 1, SERVER)
+    return network
+
+
+@pytest.mark.requirement("MRA-27")
+@both
+def test_a_round_that_failed_is_in_the_log_with_its_announced_survivors(p: Parameters) -> None:
+    """Also when no answer came; a round that ended before survivors were announced has nobody."""
+    case = case_of(p)
+    for answers in (0, 1, 2):
+        server = failed(p, 5, answers).states[SERVER]
+        assert (server.aggregate, server.survivors) == (None, case.chosen)
+        assert server.log == ((5, case.chosen),)
+    for row in range(ADDS[p.base.name] + 1):
+        assert case.stage(row, number=5).states[SERVER].log == ((5, ()),)
+    done = case.stage(len(p.base.table), absent=(1,), since=ADDS[p.base.name] - 1, number=5).states[SERVER]
+    assert done.aggregate is not None
+    assert done.log == ((5, case.chosen[4:]),)
+
+
+@pytest.mark.requirement("MRA-27", "MRA-28")
+@both
+def test_the_survivors_are_in_the_state_from_which_they_are_announced(p: Parameters) -> None:
+    """A server that stores its state before it sends anything has them in its log when it is restored."""
+    case = case_of(p)
+    row = ADDS[p.base.name]
+    network = case.stage(row, number=5)
+    step = network.table[row]
+    after, requests = step.run(network.states[SERVER], network.mail(step, SERVER), randomness={})
+    assert len(requests) == 8
+    assert after.log == ((5, case.chosen),)
+    assert multi_round.server_again(after, 6, case.chosen).log == ((5, case.chosen), (6, ()))
+
+
+@pytest.mark.requirement("MRA-28")
+@both
+def test_a_round_that_failed_counts_in_the_frequencies(p: Parameters) -> None:
+    case = case_of(p)
+    server = failed(p).states[SERVER]
+    once = [int(user in case.chosen) for user in range(12)]
+    assert server.frequencies.tolist() == once
+    later = multi_round.server_again(server, 7, case.chosen)
+    assert later.frequencies.tolist() == once
+
+
+@pytest.mark.requirement("MRA-28")
+@both
+def test_a_batch_whose_round_failed_is_not_chosen_again_at_once(p: Parameters) -> None:
+    """Of two batches one is in a round, and drops out before it releases anything; then it is the other's turn."""
+    round = replace(p.round, N=4, D=1, k=3) if isinstance(p.round, secagg.Parameters) else replace(p.round, N=4, D=1)
+    p = Parameters(batches.Parameters(8, 4, 4), round)
+    gone = {p.base.releases: range(8)}
+    turns = [Turn(pseudorandom(seed, modulus(p), 8, 2), range(8), gone if seed < 3 else {}) for seed in range(4)]
+    for seed in range(4):
+        outcomes = run_session(
+            p, turns, strategy="fair", source=SeededSource(b"%d" % seed, "session"), session=bytes(16)
+        )
+        assert [outcome.aggregate is None for outcome in outcomes] == [True, True, True, False]
+        assert all(outcome.survivors == outcome.chosen for outcome in outcomes)
+        for first, second in ((0, 1), (2, 3)):
+            assert {*outcomes[first].chosen, *outcomes[second].chosen} == set(range(8))
+
+
+@pytest.mark.requirement("MRA-29")
+@both
+def test_a_server_that_goes_on_keeps_the_log(p: Parameters) -> None:
+    case = case_of(p)
+    server = multi_round.server_again(failed(p).states[SERVER], 7, case.chosen)
+    assert server.log == ((5, case.chosen), (7, ()))
+    again = multi_round.server_again(server, 8, case.chosen)
+    assert again.log == ((5, case.chosen), (7, ()), (8, ()))
+    assert multi_round.server_start(p, bytes(16), 8, case.chosen, again.past).log == again.log
+
+
+@pytest.mark.requirement("MRA-29")
+@pytest.mark.parametrize(
+    "past",
+    [((8, ()),), ((9, ()),), ((3, ()), (3, ())), ((4, ()), (3, ())), ((-1, ()),), ((3, (0, 0)),), ((3, (12,)),), 5],
+    ids=str,
+)
+def test_a_log_that_cannot_be_of_the_rounds_before_is_refused(past: Any) -> None:
+    with pytest.raises(ParameterError, match="past"):
+        multi_round.server_start(SECAGG, bytes(16), 8, tuple(range(8)), past)
+
+
 @st.composite
 def turns_of(draw: st.DrawFn, p: Parameters, rounds: int, seed: int) -> list[Turn]:
     """Rounds in which some users are not available, and some that may be chosen drop out in some phase."""
@@ -693,7 +793,7 @@ def fates_here(p: Parameters, turn: Turn, chosen: Sequence[int]) -> list[str]:
 
 
 def check_outcome(p: Parameters, turn: Turn, outcome: Outcome, frequencies: Sequence[int], strategy: str) -> None:
-    """One round of a session is as the text says, given how often each user was in the sum before."""
+    """One round of a session is as the text says, given how often each user was announced as a survivor before."""
     T, per_round = p.selection.T, p.selection.K // p.selection.T
     complete = sorted({user // T for user in whole(p.selection, turn.available)})
     assert bool(outcome.chosen) == (len(complete) >= per_round)
@@ -709,9 +809,9 @@ def check_outcome(p: Parameters, turn: Turn, outcome: Outcome, frequencies: Sequ
         assert max(counts[batch] for batch in picked) <= min([counts[b] for b in complete if b not in picked] or [50])
     elif strategy != "uniform":
         assert min(counts[batch] for batch in picked) == min(counts[batch] for batch in complete)
-    survivors = succeeds(p, fates_here(p, turn, outcome.chosen))
-    assert outcome.survivors == tuple(outcome.chosen[place] for place in survivors or ())
-    if survivors is None:
+    fates = fates_here(p, turn, outcome.chosen)
+    assert outcome.survivors == tuple(outcome.chosen[place] for place in announced(p, fates) or ())
+    if succeeds(p, fates) is None:
         assert outcome.aggregate is None
     else:
         rows = turn.updates[list(outcome.survivors)].tolist()
@@ -720,7 +820,7 @@ def check_outcome(p: Parameters, turn: Turn, outcome: Outcome, frequencies: Sequ
 
 def run_and_check(p: Parameters, turns: Sequence[Turn], strategy: str) -> list[frozenset[int]]:
     """The log of a session, whose every round is checked."""
-    outcomes = run_session(p, turns, strategy=strategy, source=SeededSource(b"session", strategy))
+    outcomes = run_session(p, turns, strategy=strategy, source=SeededSource(b"session", strategy), session=bytes(16))
     frequencies = [0] * p.selection.N
     for turn, outcome in zip(turns, outcomes, strict=True):
         check_outcome(p, turn, outcome, frequencies, strategy)
@@ -783,7 +883,9 @@ def test_a_session_is_that_of_its_source() -> None:
     runs = [
         [
             (outcome.chosen, outcome.survivors)
-            for outcome in run_session(SECAGG, turns, strategy="fair", source=SeededSource(seed, "session"))
+            for outcome in run_session(
+                SECAGG, turns, strategy="fair", source=SeededSource(seed, "session"), session=bytes(16)
+            )
         ]
         for seed in (b"1", b"1", b"2", b"3", b"4")
     ]
@@ -807,4 +909,6 @@ def test_a_session_is_that_of_its_source() -> None:
 def test_a_turn_that_does_not_fit_is_refused_before_the_first_round(change: dict[str, Any], name: str) -> None:
     good = turn_of(SECAGG, 1, 0, 0)
     with pytest.raises(ParameterError, match=name):
-        run_session(SECAGG, [good, replace(good, **change)], strategy="fair", source=SeededSource(b"s", "t"))
+        run_session(
+            SECAGG, [good, replace(good, **change)], strategy="fair", source=SeededSource(b"s", "t"), session=bytes(16)
+        )

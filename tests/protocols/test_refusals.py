@@ -153,7 +153,9 @@ def stamped() -> Mapping[int, sealing.SealedStampedChannel]:
 def fresh_play() -> basecagg_rounds.Play:
     """A network of BASecAgg, and what its turns take from."""
     supplies = basecagg_rounds.supplies(ASYNC, [vector([1, 1, 1])], SUPPLIES)
-    return basecagg_rounds.Play(basecagg_rounds.open_session(ASYNC), supplies, basecagg.user_trained)
+    return basecagg_rounds.Play(
+        basecagg_rounds.open_session(ASYNC, session=bytes(16), round=0), supplies, basecagg.user_trained
+    )
 
 
 def stage(steps: int) -> Network:
@@ -181,7 +183,7 @@ def step_call(row: int) -> Call:
 
 def active_stage(steps: int) -> Network:
     """A network of the active profile at tiny on which every party has taken the first `steps` rows of the table."""
-    network = lightsecagg_active.open_round(ACTIVE, ROUND.updates, keys=PRIVATE)
+    network = lightsecagg_active.open_round(ACTIVE, ROUND.updates, keys=PRIVATE, session=bytes(16), round=0)
     for step in lightsecagg_active.TABLE[:steps]:
         for party in (SERVER,) if step.role is shape.Role.SERVER else range(TINY.N):
             network.take(step, party, ROUND.randomness[party] if step.randomness else {})
@@ -280,7 +282,7 @@ PARTIES = {"sender": 0, "receiver": 1}
 ACTIVE = lightsecagg_active.PRESETS["tiny"]
 PRIVATE = {u: lightsecagg_active.PrivateKeys(bytes([u + 1]) * 32, bytes([u + 9]) * 32) for u in range(5)}
 PUBLIC = lightsecagg_active.roster_of(ACTIVE, PRIVATE)
-BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC.verification).ballot
+BALLOT = lightsecagg_active.server_start(ACTIVE, SESSION, 0, PUBLIC).ballot
 AGREED = agreement.Proposal((0, 1, 2, 3))
 SIGNATURES = [agreement.sign_proposal(BALLOT, PRIVATE[u].signing, u, AGREED) for u in range(4)]
 
@@ -462,7 +464,7 @@ CALLS: dict[str, Call] = {
         {"parameters": ACTIVE, "keys": PRIVATE[0], "roster": PUBLIC},
     ),
     "server_start active": Call(
-        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "verification": PUBLIC.verification}
+        lightsecagg_active.server_start, START, {"parameters": ACTIVE, "roster": PUBLIC}
     ),
     **{f"{step.run.__name__} active": active_call(row) for row, step in enumerate(lightsecagg_active.TABLE)},
     "roster_of": Call(lightsecagg_active.roster_of, {"keys": PRIVATE}, {"parameters": ACTIVE}),
@@ -672,13 +674,13 @@ CALLS: dict[str, Call] = {
         {"parameters": SIGNED_BUFFER, "keys": PRIVATE[0], "roster": PUBLIC},
     ),
     "server_start of BASecAgg, active": Call(
-        basecagg_active.server_start, START, {"parameters": SIGNED_BUFFER, "verification": PUBLIC.verification}
+        basecagg_active.server_start, START, {"parameters": SIGNED_BUFFER, "roster": PUBLIC}
     ),
     "restore of BASecAgg": stored_call(basecagg_store.restore, basecagg_store.store(FILLED.server)),
     "restore active": stored_call(
         basecagg_active.restore,
         basecagg_active.store(buffered_scene(SIGNED_BUFFER, 11).network.states[SERVER]),
-        verification=PUBLIC.verification,
+        roster=PUBLIC,
     ),
     "roster_of_users": Call(lightsecagg_active.roster_of_users, {"N": 5, "keys": PRIVATE}),
     "open_session": Call(basecagg_rounds.open_session, START, {"parameters": ASYNC}),
@@ -797,6 +799,7 @@ CORES = {
     "field_codecs",
     "require_phase",
     "sizes",
+    "check_ascending",
     "draw_randomness",
     "usable_words",
     "integers_below",
@@ -809,6 +812,7 @@ CORES = {
     "check_key",
     "fields",
     "hash_parameters",
+    "hash_keys",
     "signed_fields",
     "binding_context",
     "run_network",
@@ -1137,11 +1141,20 @@ def test_a_round_takes_exactly_its_sampled_values(names: tuple[str, ...]) -> Non
     some = {name: values[name] for name in names}
     for dropouts in ({}, {"share": [0]}, {"upload": [0]}):
         with pytest.raises(ParameterError, match="randomness"):
-            run_round(TINY, ROUND.updates, randomness={**ROUND.randomness, 0: some}, dropouts=dropouts)
+            run_round(
+                TINY,
+                ROUND.updates,
+                randomness={**ROUND.randomness, 0: some},
+                dropouts=dropouts,
+                session=bytes(16),
+                round=0,
+            )
     with pytest.raises(ParameterError, match="randomness"):
         CALLS["user_share"](randomness=some)
     with pytest.raises(UnknownUser, match="randomness"):
-        run_round(TINY, ROUND.updates, randomness={**ROUND.randomness, 5: ROUND.randomness[0]})
+        run_round(
+            TINY, ROUND.updates, randomness={**ROUND.randomness, 5: ROUND.randomness[0]}, session=bytes(16), round=0
+        )
 
 
 @pytest.mark.requirement("RND-04")

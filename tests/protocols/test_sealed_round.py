@@ -105,7 +105,7 @@ def test_an_altered_share_is_refused_by_its_receiver_and_nothing_is_kept(victim:
     p = TINY
     drawn = lightsecagg.draw_randomness(p, sources(p))
     updates = np.zeros((p.N, p.d), dtype=np.uint64)
-    network = lightsecagg.open_round(p, updates, session=SESSION, channel=links(p))
+    network = lightsecagg.open_round(p, updates, session=SESSION, channel=links(p), round=0)
     full = network.table
     network.table = full[:2]
     run_synchronous(network, {}, drawn)

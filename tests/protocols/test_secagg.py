@@ -75,12 +75,20 @@ class Case:
 
     def open(self) -> Network:
         """The round before its first step."""
-        return secagg.open_round(self.parameters, self.updates, order=self.order)
+        return secagg.open_round(self.parameters, self.updates, order=self.order, session=bytes(16), round=0)
 
     def run(self, fates: Sequence[str]) -> RoundResult:
         """The round with a fate for each user."""
         dropouts = {phase: [user for user, fate in enumerate(fates) if fate == phase] for phase in PHASES}
-        return run_round(self.parameters, self.updates, randomness=self.randomness, dropouts=dropouts, order=self.order)
+        return run_round(
+            self.parameters,
+            self.updates,
+            randomness=self.randomness,
+            dropouts=dropouts,
+            order=self.order,
+            session=bytes(16),
+            round=0,
+        )
 
     def plain_sum(self, users: Sequence[int]) -> list[int]:
         """The sum of the updates of some users, by Python integers."""
@@ -797,6 +805,40 @@ def test_inputs_and_answers_of_users_that_are_out_are_refused() -> None:
     mail = network.mail(TABLE[UNMASK], SERVER)
     error = refused(case, UNMASK, network, SERVER, [*mail, replace(mail[0], sender=4)], InconsistentSets)
     assert error.blamed == {4}
+
+
+@pytest.mark.requirement("SAG-76", "ERR-01")
+@given(st.permutations((0, 2, 3, 4)))
+def test_an_input_names_its_neighbours_in_ascending_order(neighbours: list[int]) -> None:
+    case = case_of(TINY)
+    network = stage(case, ASK)
+    mail: list[Any] = list(network.mail(TABLE[ASK], SERVER))
+    inbox = [mail[0], replace(mail[1], neighbours=tuple(neighbours)), *mail[2:]]
+    if neighbours == sorted(neighbours):
+        attempt(case, ASK, network, SERVER, inbox)
+    else:
+        assert refused(case, ASK, network, SERVER, inbox, InconsistentSets).blamed == {1}
+
+
+@pytest.mark.requirement("SAG-77", "ERR-01")
+@given(st.permutations((0, 1, 2)), st.permutations((3, 4)))
+def test_an_answer_names_its_users_in_ascending_order(survivors: list[int], dropped: list[int]) -> None:
+    """The shares stand in the order of the users, so nothing else is wrong with such an answer."""
+    case = case_of(replace(TINY, D=2))
+    network = stage(case, UNMASK, absent=(3, 4), since=INPUT)
+    mail: list[Any] = list(network.mail(TABLE[UNMASK], SERVER))
+    seeds, keys = mail[1].seed_shares, mail[1].key_shares
+    changed = {
+        "survivors": tuple(survivors),
+        "seed_shares": b"".join(seeds[66 * user : 66 * user + 66] for user in survivors),
+        "dropped": tuple(dropped),
+        "key_shares": b"".join(keys[66 * (user - 3) : 66 * (user - 3) + 66] for user in dropped),
+    }
+    inbox = [mail[0], replace(mail[1], **changed), *mail[2:]]
+    if survivors == [0, 1, 2] and dropped == [3, 4]:
+        attempt(case, UNMASK, network, SERVER, inbox)
+    else:
+        assert refused(case, UNMASK, network, SERVER, inbox, Malformed).blamed == {1}
 
 
 @pytest.mark.requirement("SAG-37", "ERR-01")

@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.keys import Roster, sha256
+from secagg_spec.crypto.keys import fields as fields_of
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import sign, signed_fields, verification_key
 from secagg_spec.errors import (
     BadSignature,
+    DecryptionFailed,
     InconsistentSets,
     LengthMismatch,
     Malformed,
@@ -32,7 +34,7 @@ from secagg_spec.errors import (
 from secagg_spec.protocols import secagg_active
 from secagg_spec.protocols.agreement import words
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import UnmaskRequest, draw_randomness
+from secagg_spec.protocols.secagg import SecretShares, UnmaskRequest, draw_randomness
 from secagg_spec.protocols.secagg_active import (
     PHASES,
     PRESETS,
@@ -88,7 +90,7 @@ def parties(row: int, N: int) -> Sequence[int]:
 
 def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERTISE) -> Network:
     """A network on which every party has taken the first `rows` rows; some users are absent from a row on."""
-    network = open_round(case.parameters, case.updates, signing=case.signing)
+    network = open_round(case.parameters, case.updates, signing=case.signing, session=bytes(16), round=0)
     for row, step in enumerate(TABLE[:rows]):
         for party in parties(row, case.parameters.N):
             if row < since or party not in absent:
@@ -142,10 +144,94 @@ def test_what_is_signed_is_what_the_text_says() -> None:
                 data = signed_fields(context, "advertised-keys", event.party, (message.sealing, message.masking))
                 assert message.signature == sign(SIGNING[event.party], data)
             if isinstance(message, SignedSurvivors):
-                after = replace(context, message_type=522)
+                after = replace(context, message_type=522, parameters=attempt_of(network))
                 data = signed_fields(after, "surviving-set", event.party, (words((0, 1, 2, 3)),))
                 assert message.signature == sign(SIGNING[event.party], data)
     assert network.states[0].base.round.context().protocol == "secagg-active"
+
+
+def attempt_of(network: Network) -> bytes:
+    """What the parameters and the advertised keys of an attempt are hashed to, by hand."""
+    sent = [m for event in network.transcript for m in event.sent if isinstance(m, SignedKeys)]
+    listed = [part for m in sorted(sent, key=lambda m: m.sender) for part in (m.sender, m.sealing, m.masking)]
+    names = [part for name in ("R", "N", "D", "T", "t", "k", "d") for part in (name, str(getattr(TINY, name)))]
+    return sha256(fields_of(*names, "keys", sha256(fields_of(*listed))))
+
+
+def again(fresh: Sequence[int]) -> Case:
+    """The case of `case_of(TINY)` in another attempt, for which some users draw other keys."""
+    case, other = case_of(TINY), case_of(TINY, 2)
+    drawn: dict[int, Randomness] = {
+        user: {**case.randomness[user], **(advertised(other, user) if user in fresh else {})} for user in range(5)
+    }
+    return replace(case, randomness=drawn)
+
+
+def advertised(case: Case, user: int) -> dict[str, Any]:
+    """The private keys that a user draws for an attempt."""
+    return {name: case.randomness[user][name] for name in ("sealing_key", "masking_key")}
+
+
+def signed_by(network: Network) -> dict[int, Any]:
+    """The signatures that wait for the server, by user."""
+    return {message.sender: message for message in network.mail(TABLE[COLLECT], SERVER)}
+
+
+FRESH = [(0,), (3,), (1, 4), (0, 1, 2, 3, 4)]
+
+
+@pytest.mark.requirement("SAG-67", "SAG-60", "SAG-62", "SAG-57")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[int]) -> None:
+    """A round is begun again under one session, round and signing keys; some users advertise other keys."""
+    case, later = case_of(TINY), again(fresh)
+    first, second = stage(case, COLLECT), stage(later, COLLECT)
+    old, new = signed_by(first), signed_by(second)
+    users = tuple(range(5))
+    for some_old in ((1,), users):
+        mixed = [(old if user in some_old else new)[user] for user in users]
+        with pytest.raises(BadSignature) as failed:
+            attempt(later, COLLECT, second, SERVER, mixed)
+        assert failed.value.blamed == {some_old[0]}
+        shown = SurvivorQuorum(bytes(16), 0, SERVER, 0, users, b"".join(m.signature for m in mixed))
+        with pytest.raises(BadSignature) as failed:
+            attempt(later, ANSWER, second, 0, [shown])
+        assert failed.value.blamed == {SERVER}
+    right = SurvivorQuorum(bytes(16), 0, SERVER, 0, users, b"".join(new[user].signature for user in users))
+    assert attempt(later, ANSWER, second, 0, [right])[1]
+
+
+@pytest.mark.requirement("SAG-67", "SEA-02")
+@pytest.mark.parametrize("fresh", FRESH)
+def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) -> None:
+    case, later = case_of(TINY), again(fresh)
+    first, second = stage(case, INPUT), stage(later, INPUT)
+    for user in range(5):
+        old, new = (list(network.mail(TABLE[INPUT], user)) for network in (first, second))
+        for network, own, other in ((first, old, new), (second, new, old)):
+            for at, message in enumerate(own):
+                foreign = next(m for m in other if m.sender == message.sender)
+                with pytest.raises(DecryptionFailed) as failed:
+                    attempt(case, INPUT, network, user, [*own[:at], foreign, *own[at + 1 :]])
+                assert failed.value.blamed == {message.sender, SERVER}
+            attempt(case, INPUT, network, user, own)
+
+
+@pytest.mark.requirement("SAG-67")
+def test_a_server_that_gives_users_different_lists_of_keys_gets_no_share_opened() -> None:
+    """User 0 is told of four users, the others of five: what user 0 sealed opens nowhere, and nothing opens for it."""
+    case = case_of(TINY)
+    network = stage(case, SHARE)
+    [keys] = network.mail(TABLE[SHARE], 0)
+    assert isinstance(keys, SignedNeighbourKeys)
+    fewer = replace(keys, users=keys.users[:3], sealing=keys.sealing[:96], masking=keys.masking[:96],
+                    signatures=keys.signatures[:192])  # fmt: skip
+    state, sent = attempt(case, SHARE, network, 0, [fewer])
+    other, _ = attempt(case, SHARE, network, 1, network.mail(TABLE[SHARE], 1))
+    shares = [m for m in sent if isinstance(m, SecretShares) and m.receiver == 1]
+    with pytest.raises(DecryptionFailed):
+        secagg_active.user_masked_input(other, shares, randomness={})
+    assert state.base.peers.keys() == {0, 1, 2, 3}
 
 
 @pytest.mark.requirement("SAG-66", "SAG-58", "SAG-50")
@@ -162,6 +248,7 @@ def test_a_round_succeeds_exactly_when_the_text_says_so(parameters: Parameters, 
     }
     enough = max(parameters.t, parameters.T + 2)
     arguments: dict[str, Any] = {"randomness": case.randomness, "signing": case.signing, "dropouts": dropouts}
+    arguments.update(session=bytes(16), round=0)
     if len(here["unmasking"]) < enough:
         with pytest.raises(TooFewSurvivors):
             run_round(parameters, case.updates, **arguments)
@@ -213,7 +300,7 @@ def test_signatures_of_another_length_are_refused() -> None:
 @pytest.mark.requirement("SAG-52")
 def test_keys_of_another_session_are_refused() -> None:
     case = case_of(TINY)
-    network, other = stage(case, KEYS), open_round(TINY, case.updates, signing=case.signing, session=b"s" * 16)
+    network, other = stage(case, KEYS), open_round(TINY, case.updates, signing=case.signing, session=b"s" * 16, round=0)
     event = other.take(TABLE[ADVERTISE], 2, {n: case.randomness[2][n] for n in TABLE[ADVERTISE].randomness})
     mail = list(network.mail(TABLE[KEYS], SERVER))
     old = replace(event.sent[0], session=bytes(16))
@@ -258,6 +345,19 @@ def test_the_server_relays_all_signatures_of_survivors_in_order() -> None:
     assert refused(case, COLLECT, network, SERVER, swapped, BadSignature).blamed == {0}
 
 
+@pytest.mark.requirement("SAG-75", "ERR-01")
+@pytest.mark.parametrize("order", [(1, 0, 2, 3), (3, 2, 1, 0), (0, 1, 3, 2), (1, 2, 3, 0)])
+def test_a_quorum_counts_only_in_ascending_order(order: tuple[int, ...]) -> None:
+    case = case_of(TINY)
+    network = stage(case, ANSWER, absent=(4,), since=INPUT)
+    [right] = network.mail(TABLE[ANSWER], 0)
+    assert isinstance(right, SurvivorQuorum)
+    assert right.signers == (0, 1, 2, 3)
+    together = b"".join(right.signatures[64 * user : 64 * user + 64] for user in order)
+    wrong = replace(right, signers=order, signatures=together)
+    assert refused(case, ANSWER, network, 0, [wrong], Malformed).blamed == {SERVER}
+
+
 @pytest.mark.requirement("SAG-60", "SAG-61", "SAG-62", "SAG-63", "ERR-01")
 @pytest.mark.parametrize(
     ("change", "error"),
@@ -288,7 +388,8 @@ def test_a_quorum_on_another_set_gets_no_answer() -> None:
     case = case_of(TINY)
     network = stage(case, SIGN)
     sets = {0: (0, 1, 2, 3, 4), 1: (0, 1, 2, 3, 4), 2: (0, 1, 2, 3), 3: (0, 1, 2, 3)}
-    context = network.states[0].base.round.context(SignedSurvivors)
+    state = network.states[0].base
+    context = state.round.attempt(state.peers, SignedSurvivors)
     for user, survivors in sets.items():
         dropped = tuple(sorted({0, 1, 2, 3, 4} - set(survivors)))
         network.waiting[user] = [UnmaskRequest(bytes(16), 0, SERVER, user, survivors, dropped)]
@@ -351,7 +452,7 @@ def test_a_start_with_other_keys_is_refused() -> None:
     with pytest.raises(LengthMismatch, match="roster"):
         secagg_active.server_start(round, Roster(roster.keys[:4]))
     with pytest.raises(ParameterError, match="signing"):
-        open_round(TINY, case.updates, signing={0: SIGNING[0]})
+        open_round(TINY, case.updates, signing={0: SIGNING[0]}, session=bytes(16), round=0)
 
 
 def test_the_tables_of_the_text_are_those_of_the_reference() -> None:

@@ -273,7 +273,7 @@ def test_a_sparse_graph_is_compared_by_a_round_on_each() -> None:
         assert (least, most) == bounds, cell
         number, size = sparse.traffic(given)["share_keys, all users"]
         assert number == given.N * (given.k + 1)
-        assert size == given.N * (given.k * (30 + 4 + 148) + 30 + 4 + 32)
+        assert size == given.N * (given.k * (30 + 4 + 160) + 30 + 4 + 32)
     assert {name.partition(",")[0] for name in rows} >= set(secagg.PHASES)
 
 

@@ -83,10 +83,16 @@ def trimmed_mean(means: RealArray, trim: int) -> RealArray:
 
 
 def _average(means: RealArray, weights: Sequence[int]) -> RealArray:
-    """Return the weighted mean of each coordinate, scaled by a power of two so that no sum is too large."""
+    """Return the weighted mean of each coordinate, scaled by a power of two so that no sum is too large.
+
+    Rows are added one after another: a product of matrices rounds as the processor likes, and vectors would too.
+    """
     exponents = np.frexp(np.abs(means).max(axis=0))[1]
     scaled = np.ldexp(means, -exponents)
-    average = np.array(weights, np.float64) @ scaled / sum(weights)
+    total = np.zeros(scaled.shape[1])
+    for weight, row in zip(weights, scaled, strict=True):
+        total += weight * row
+    average = total / sum(weights)
     return np.asarray(np.ldexp(np.clip(average, scaled.min(axis=0), scaled.max(axis=0)), exponents), np.float64)
 
 

@@ -3,7 +3,7 @@
 Notation of the papers: c is `level`; Q_c(x) is ``quantized / level``; phi is `Ring.encode_signed`, its inverse is
 `Ring.decode_signed`; W is `weight`.
 
-Source: BASecAgg eq. (7) to (9) and (14); spec/conventions.md, section 4 (QNT-01 to QNT-08).
+Source: BASecAgg eq. (7) to (9) and (14); spec/conventions.md, section 4 (QNT-01 to QNT-10).
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
     Raises
     ------
     OutOfRange
-        A number is not finite (QNT-01), a quantised value v has ``|v| * W > (R - 1) // 2`` (QNT-04), or a draw is
-        outside ``[0, 1)`` (QNT-09).
+        A number is not finite (QNT-01), a quantised value v has ``|v| * W > (R - 1) // 2`` (QNT-04), a draw is
+        outside ``[0, 1)`` (QNT-09), or it is no multiple of 2**-53 (QNT-10).
     ParameterError
         The level or the weight is out of range (QNT-08).
 
@@ -71,9 +71,19 @@ def quantize(x: RealArray, *, level: int, ring: Ring, weight: int, rounding: Rea
     rounding = validate.reals("rounding", rounding, x.shape)
     if x.size and (rounding.min() < 0 or rounding.max() >= 1):
         raise OutOfRange("rounding", [float(rounding.min()), float(rounding.max())], "in [0, 1)")
+    _refuse_finer(rounding)
     values = stochastic_round(_scaled(x, level, bound), rounding)
     _refuse_large(values, x, level, bound)
     return ring.encode_signed(values)
+
+
+def _refuse_finer(rounding: RealArray) -> None:
+    """Refuse a draw in ``[0, 1)`` that is not a multiple of 2**-53 (QNT-10)."""
+    multiples = rounding * 2.0**53
+    finer = multiples != np.floor(multiples)
+    if finer.any():
+        position = int(np.argmax(finer))
+        raise OutOfRange(f"rounding[{position}]", float(rounding[position]), "a multiple of 2**-53")
 
 
 def _scaled(x: RealArray, level: int, bound: int) -> RealArray:

@@ -1,13 +1,13 @@
 """Key agreement and key derivation: thin over the library.
 
-Source: spec/conventions.md, section 9 (KEY-01 to KEY-04).
+Source: spec/conventions.md, section 9 (KEY-01 to KEY-04, KEY-08, KEY-09).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
@@ -110,12 +110,33 @@ def sha256(data: bytes) -> bytes:
     return digest.finalize()
 
 
-def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]]) -> bytes:
-    """Return SHA-256 of the names and values of parameters, in their order; pairs may repeat a name."""
+def hash_parameters(numbers: Mapping[str, int] | Sequence[tuple[str, int]], keys: bytes | None = None) -> bytes:
+    """Return SHA-256 of the names and values of parameters, in their order; pairs may repeat a name.
+
+    Parameters
+    ----------
+    numbers : mapping from name to int, or sequence of pairs
+    keys : bytes, optional
+        What `hash_keys` gives, 32 bytes: in the active profiles it follows the parameters, as one more of them that is
+        called ``keys`` (KEY-09).
+    """
     pairs = numbers.items() if isinstance(numbers, Mapping) else numbers
-    digest = hashes.Hash(hashes.SHA256())
-    digest.update(fields(*(part for name, value in pairs for part in (name, str(value)))))
-    return digest.finalize()
+    named: list[bytes | str | int] = [part for name, value in pairs for part in (name, str(value))]
+    return sha256(fields(*named, *(() if keys is None else ("keys", keys))))
+
+
+def hash_keys(keys: Mapping[int, Sequence[bytes]]) -> bytes:
+    """Return SHA-256 of the public keys of an attempt: each user's number and keys, users in ascending order (KEY-08).
+
+    Parameters
+    ----------
+    keys : mapping from user to sequence of bytes
+        The public keys that each user has for this attempt, 32 bytes each, in the order of the protocol's page.
+    """
+    listed: list[bytes | str | int] = []
+    for user in sorted(keys):
+        listed += [user, *keys[user]]
+    return sha256(fields(*listed))
 
 
 @dataclass(frozen=True)
@@ -136,6 +157,11 @@ class Roster:
         for user, key in enumerate(validate.sequence("keys", self.keys, "public keys")):
             check_key(f"keys[{user}]", key)
         _refuse_equal(self.keys)
+
+    @cached_property
+    def hash(self) -> bytes:
+        """The hash of the keys of an attempt in which all users of the roster take part (KEY-08)."""
+        return hash_keys({user: (key,) for user, key in enumerate(self.keys)})
 
 
 def _refuse_equal(keys: Sequence[bytes]) -> None:

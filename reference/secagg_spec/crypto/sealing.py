@@ -1,10 +1,14 @@
 """The sealed channel between two users: ChaCha20-Poly1305 under a key of its own for each payload.
 
-Source: spec/conventions.md, section 9 (SEA-01 to SEA-03).
+The nonce is computed from the plaintext. A user that was restored from an old copy may seal a second plaintext under a
+key: the two payloads then have different nonces, and tell nothing about the plaintexts but that they differ.
+
+Source: spec/conventions.md, section 9 (SEA-01 to SEA-04, SEA-08, SEA-09, KEY-07).
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,8 +20,11 @@ from secagg_spec.crypto.keys import LABEL, VERSION, Roster, agree, derive, field
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import DecryptionFailed, Replay
 
-OVERHEAD = 16
-_NONCE = bytes(12)
+NONCE_BYTES = 12
+OVERHEAD = NONCE_BYTES + 16
+"""How many bytes a payload is longer than its plaintext: the nonce before it and the tag behind it."""
+SEAL, SEAL_NONCE = "seal", "seal-nonce"
+"""The purposes of the two keys of a payload: the one that encrypts it, and the one that makes its nonce."""
 _SERVER = 2**32 - 1
 
 
@@ -32,8 +39,20 @@ class Context:
     message_type: int
 
 
-def binding(context: Context, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes) -> bytes:
-    """Return the bytes that say what the key of a payload is for (KEY-02).
+def binding(
+    context: Context, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes, purpose: str = SEAL
+) -> bytes:
+    """Return the bytes that say what a key of a payload is for (KEY-02, KEY-07).
+
+    Parameters
+    ----------
+    context : Context
+    sender, receiver : int
+        The user numbers.
+    sender_key, receiver_key : bytes
+        Their public keys, 32 bytes each.
+    purpose : str
+        `SEAL` for the key that encrypts, `SEAL_NONCE` for the key that makes the nonce.
 
     Raises
     ------
@@ -48,7 +67,7 @@ def binding(context: Context, sender: int, receiver: int, sender_key: bytes, rec
         context.protocol,
         context.parameters,
         context.round,
-        "seal",
+        purpose,
         sender,
         receiver,
         sender_key,
@@ -67,9 +86,11 @@ class Lane:
     receiver_key: bytes
 
     def seal(self, secret: bytes, plaintext: bytes) -> bytes:
-        """Return the payload of a plaintext, 16 bytes longer, under the shared secret of the two (SEA-01)."""
+        """Return the payload of a plaintext, 28 bytes longer, under the shared secret of the two (SEA-01)."""
         cipher, associated = self._cipher(secret)
-        return cipher.encrypt(_NONCE, validate.octets("plaintext", plaintext), associated)
+        plaintext = validate.octets("plaintext", plaintext)
+        nonce = self._nonce(secret, associated, plaintext)
+        return nonce + cipher.encrypt(nonce, plaintext, associated)
 
     def open(self, secret: bytes, payload: bytes) -> bytes:
         """Return the plaintext of a payload.
@@ -77,19 +98,42 @@ class Lane:
         Raises
         ------
         DecryptionFailed
-            The payload was altered, cut, or sealed for something else (SEA-02).
+            The payload was altered, cut, or sealed for something else (SEA-02); or its nonce is not the one that
+            follows from its plaintext (SEA-09).
         """
         cipher, associated = self._cipher(secret)
+        payload = validate.octets("payload", payload)
+        if len(payload) < OVERHEAD:
+            raise self._failed(f"is {len(payload)} bytes long, and the shortest one is {OVERHEAD}")
+        nonce = payload[:NONCE_BYTES]
         try:
-            return cipher.decrypt(_NONCE, validate.octets("payload", payload), associated)
+            plaintext = cipher.decrypt(nonce, payload[NONCE_BYTES:], associated)
         except InvalidTag:
-            message = f"the payload from user {self.sender} to user {self.receiver} does not open"
-            raise DecryptionFailed(message, (self.sender, _SERVER)) from None
+            raise self._failed("does not open") from None
+        self._check_nonce(nonce, self._nonce(secret, associated, plaintext))
+        return plaintext
 
     def _cipher(self, secret: bytes) -> tuple[ChaCha20Poly1305, bytes]:
-        bound = binding(self.context, self.sender, self.receiver, self.sender_key, self.receiver_key)
+        """Return the cipher under the key of the payload, and the associated data (KEY-02)."""
+        bound = self._bound(SEAL)
         key = derive(secret, self.context.session, bound)
         return ChaCha20Poly1305(key), bound + self.context.message_type.to_bytes(2, "little")
+
+    def _nonce(self, secret: bytes, associated: bytes, plaintext: bytes) -> bytes:
+        """Return the nonce of a plaintext, 12 bytes (SEA-08, KEY-07)."""
+        key = derive(secret, self.context.session, self._bound(SEAL_NONCE))
+        return hmac.digest(key, associated + plaintext, "sha256")[:NONCE_BYTES]
+
+    def _check_nonce(self, nonce: bytes, right: bytes) -> None:
+        if not hmac.compare_digest(nonce, right):
+            raise self._failed("has another nonce than the one of its plaintext")
+
+    def _bound(self, purpose: str) -> bytes:
+        return binding(self.context, self.sender, self.receiver, self.sender_key, self.receiver_key, purpose)
+
+    def _failed(self, why: str) -> DecryptionFailed:
+        message = f"the payload from user {self.sender} to user {self.receiver} {why}"
+        return DecryptionFailed(message, (self.sender, _SERVER))
 
 
 @dataclass(eq=False)
@@ -116,7 +160,7 @@ class SealedChannel:
         check_key("private", self.private)
 
     def close(self, sender: int, receiver: int, plaintext: bytes) -> bytes:
-        """Return the payload of a plaintext, 16 bytes longer (SEA-01).
+        """Return the payload of a plaintext, 28 bytes longer (SEA-01).
 
         Raises
         ------
@@ -145,7 +189,7 @@ class SealedChannel:
         Raises
         ------
         DecryptionFailed
-            The payload was altered, cut, or sealed for something else (SEA-02).
+            The payload was altered, cut, or sealed for something else (SEA-02), or has another nonce (SEA-09).
         """
         self._check(sender, receiver)
         return self._lane(sender, receiver).open(self._secret(sender), payload)
@@ -186,7 +230,7 @@ class SealedStampedChannel:
         check_key("private", self.private)
 
     def close(self, stamp: int, sender: int, receiver: int, plaintext: bytes) -> bytes:
-        """Return the payload of a plaintext, 16 bytes longer (SEA-01).
+        """Return the payload of a plaintext, 28 bytes longer (SEA-01).
 
         Raises
         ------
@@ -210,7 +254,7 @@ class SealedStampedChannel:
         Raises
         ------
         DecryptionFailed
-            The payload was altered, cut, or sealed for something else (SEA-02).
+            The payload was altered, cut, or sealed for something else (SEA-02), or has another nonce (SEA-09).
         """
         return self._at(stamp).open(sender, receiver, payload)
 

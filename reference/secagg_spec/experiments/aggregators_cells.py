@@ -153,7 +153,9 @@ class HeteroSAg(Quantised):
         """Return the combined sums of the cells, by a round of HeteroSAg with all its messages."""
         p = self.layout(given.count).parameters
         randomness = secagg.draw_randomness(p, self.sources(given))
-        result = heterosag.run_round(p, values.astype(np.uint64), randomness=randomness, round=given.round)
+        result = heterosag.run_round(
+            p, values.astype(np.uint64), randomness=randomness, round=given.round, session=bytes(16)
+        )
         return combine(p, result.sums, self.method, self.trim)
 
     def exact(self, numbers: RealArray, given: Given) -> RealArray:

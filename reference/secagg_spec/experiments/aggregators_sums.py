@@ -150,7 +150,9 @@ class LightSecAgg(Weighted):
         keys = {at: source.take(KEY_BYTES) for at, source in sources.items()}
         channel = sealed_links(lightsecagg.sealing_context(p, bytes(16), given.round), keys)
         randomness = lightsecagg.draw_randomness(p, sources)
-        result = lightsecagg.run_round(p, elements, randomness=randomness, round=given.round, channel=channel)
+        result = lightsecagg.run_round(
+            p, elements, randomness=randomness, round=given.round, channel=channel, session=bytes(16)
+        )
         return result.aggregate
 
 
@@ -230,7 +232,7 @@ class BASecAgg(Buffered):
         drawn = rounds.draw_randomness(p, SeededSource(key, "masks"), schedule)
         keys = {user: SeededSource(key, f"user {user}").take(KEY_BYTES) for user in range(self.N)}
         channels = rounds.sealed_channels(basecagg.sealing_context(p, bytes(16)), keys)
-        network = rounds.open_session(p, round=min(given.stamps), channels=channels)
+        network = rounds.open_session(p, round=min(given.stamps), channels=channels, session=bytes(16))
         randomness = {**drawn, "roundings": [given.draws]}
         return rounds.Play(network, rounds.supplies(p, list(updates), randomness), basecagg.user_trained)
 
@@ -248,7 +250,12 @@ class BASA(Buffered):
 
     def protocol(self, values: IntArray, given: Given) -> RealArray:
         """Return the average of a buffer, with all messages."""
-        run = Run(self.parameters(given.count), SeededSource(self.key(given.round), "session"), round=given.round)
+        run = Run(
+            self.parameters(given.count),
+            SeededSource(self.key(given.round), "session"),
+            round=given.round,
+            session=bytes(16),
+        )
         visits = zip(given.users, self.elements(values), given.stamps, given.draws.tolist(), strict=True)
         for user, update, stamp, draw in visits:
             run.upload(user, update, stamp, draw)

@@ -177,7 +177,7 @@ def _secagg(setting: Setting) -> Times:
     """Return the times of a round of SecAgg among the K users of a sum, all of them neighbours."""
     K = setting.buffer
     p = secagg.Parameters(R=2**32, N=K, D=0, T=max(1, K // 3), t=max(3, 2 * K // 3), k=K - 1, d=setting.length)
-    network = _timed(secagg.open_round(p, p.ring.zeros(K * p.d).reshape(K, -1), session=_SESSION))
+    network = _timed(secagg.open_round(p, p.ring.zeros(K * p.d).reshape(K, -1), session=_SESSION, round=0))
     run_synchronous(network, {}, secagg.draw_randomness(p, _sources(K)))
     return _of_round(network, ("advertise_keys", "share_keys", "masked_input"), ("unmasking",))
 
@@ -188,7 +188,7 @@ def _lightsecagg(setting: Setting) -> Times:
     p = lightsecagg.Parameters(DEFAULT_PRIME, K, 0, max(2, 2 * K // 3), max(1, K // 3), setting.length)
     link = sealed_links(lightsecagg.sealing_context(p, _SESSION, 0), _privates(K))
     updates = p.field.zeros(K * p.d).reshape(K, -1)
-    network = _timed(lightsecagg.open_round(p, updates, session=_SESSION, channel=link))
+    network = _timed(lightsecagg.open_round(p, updates, session=_SESSION, channel=link, round=0))
     lightsecagg.run_network(network, {}, lightsecagg.draw_randomness(p, _sources(K)))
     return _of_round(network, ("share", "upload"), ("recover",))
 
@@ -238,7 +238,7 @@ def _basecagg(setting: Setting) -> Times:
     """
     p = buffered_parameters(setting.users, setting.buffer, setting.length)
     links = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, _SESSION), _privates(p.N))
-    network = _timed(basecagg_rounds.open_session(p, session=_SESSION, channels=links))
+    network = _timed(basecagg_rounds.open_session(p, session=_SESSION, channels=links, round=0))
     turns: list[basecagg_rounds.Turn] = [
         *map(basecagg_rounds.Start, range(p.K)),
         *map(basecagg_rounds.Upload, range(p.K)),
@@ -292,7 +292,7 @@ def _basa(setting: Setting, ring: KeyRing) -> Times:
     A visit lasts as long as all its steps, from the request to when the authority and the server have settled it.
     """
     p = position_parameters(setting.users, setting.buffer, setting.length)
-    run = basa_runs.Run(p, SeededSource(_SEED, "basa"), session=_SESSION, ring=ring)
+    run = basa_runs.Run(p, SeededSource(_SEED, "basa"), session=_SESSION, ring=ring, round=0)
     run.network = network = _timed(run.network)
     visits, users = [], []
     for user in range(p.K):

@@ -57,7 +57,7 @@ class Alone:
 def user_of_basa(p: basa_cores.Parameters, ring: KeyRing, at: int) -> Alone:
     """Return the user at a position, to which those before it sealed boxes; user k is at position k."""
     source = SeededSource(_SEED, f"visit {at}")
-    network = open_session(p, draw_signing_keys(p, source), session=_SESSION, ring=ring)
+    network = open_session(p, draw_signing_keys(p, source), session=_SESSION, ring=ring, round=0)
     rows = {(step.phase, step.role): step for step in network.table}
     state: AuthorityState = network.states[AUTHORITY]
     hidden = draw_hidden(p, rows["open", Role.AUTHORITY], source)

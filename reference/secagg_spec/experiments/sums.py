@@ -60,7 +60,7 @@ def secure_elements(models: UintArray, ring: Ring, seed: bytes, round: int) -> U
     K, d = models.shape
     p = parameters_of(ring.modulus, K, d)
     sources = {user: SeededSource(seed, f"round {round}, user {user}") for user in range(K)}
-    result = secagg.run_round(p, models, randomness=secagg.draw_randomness(p, sources), round=round)
+    result = secagg.run_round(p, models, randomness=secagg.draw_randomness(p, sources), round=round, session=bytes(16))
     return result.aggregate
 
 

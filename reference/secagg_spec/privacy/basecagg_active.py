@@ -51,7 +51,7 @@ class Confirmations:
     def _signature(self, user: int, buffer: Buffer) -> bytes:
         """Return the signature of a user that signs whatever it is asked to."""
         proposal = protocol.proposal_of(self.parameters, buffer.entries)
-        ballot = protocol.ballot_of(self.parameters, _SESSION, buffer.round, self.waiting[user].verification)
+        ballot = protocol.ballot_of(self.parameters, _SESSION, buffer.round, self.waiting[user].roster)
         return sign_proposal(ballot, self.keys[user].signing, user, proposal)
 
     def _heard(self, user: int, told: Told, quorums: tuple[Users, ...]) -> tuple[Told, Told]:

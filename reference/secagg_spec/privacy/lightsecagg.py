@@ -118,13 +118,26 @@ class Column:
         The code that shares the masks; the one of `parameters`, or one at other points.
     elements : sequence of int
         Which elements of the update are in the column, from 1 to U - T of them; the rest is padding.
+    space : Space, optional
+        Where the symbols live; a new one when left out. Rounds in which users upload the same updates share one.
+    drawing : int
+        Rounds of one space with different numbers have masks and noise of their own.
     """
 
-    def __init__(self, parameters: Parameters, code: MaskCode, elements: Sequence[int]) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        code: MaskCode,
+        elements: Sequence[int],
+        *,
+        space: Space | None = None,
+        drawing: int = 0,
+    ) -> None:
         self.parameters = parameters
         self.code = code
         self.elements = tuple(elements)
-        self.space = Space(parameters.field)
+        self.space = Space(parameters.field) if space is None else space
+        self.drawing = drawing
         self._encoding = encoding(code, len(self.elements))
         self._sums: dict[Users, AffineMap] = {}
         self._answers: dict[tuple[int, Users], Forms] = {}
@@ -137,11 +150,14 @@ class Column:
 
     def mask(self, user: int) -> Forms:
         """Return the mask that a user samples."""
-        return self.space.drawn("mask", user, len(self.elements))
+        return self.space.drawn(self._name("mask"), user, len(self.elements))
 
     def noise(self, user: int) -> Forms:
         """Return the noise that a user samples."""
-        return self.space.drawn("noise", user, self.code.T)
+        return self.space.drawn(self._name("noise"), user, self.code.T)
+
+    def _name(self, what: str) -> str:
+        return f"{what}({self.drawing})" if self.drawing else what
 
     def answer(self, user: int, surviving: Users) -> Forms:
         """Return the aggregated share of a user for a surviving set."""
@@ -158,10 +174,15 @@ class Column:
         A member's own answer adds nothing: it is a sum of shares that the coalition holds opened.
         """
         view = View(self.space, coalition)
+        self.show(view, situation)
+        return view
+
+    def show(self, view: View, situation: Situation) -> None:
+        """Add what a situation shows to a view, which may have seen other rounds."""
+        coalition = view.coalition
         view.see(*(self.uploads[i] for i in situation.uploaded))
         view.see(*(self.shares[i].row(j) for i in self.shares for j in coalition if i not in coalition))
         view.see(*(self.answer(j, chosen) for j, chosen in situation.asked.items() if j not in coalition))
-        return view
 
     def decide(self, coalition: Collection[int], situation: Situation) -> Verdict:
         """Return what a coalition learns beyond the sum over the surviving set and its own data."""

@@ -51,7 +51,7 @@ class Confirmations:
         users = range(parameters.N)
         self.keys = {user: PrivateKeys(_key("sealing", user), _key("signing", user)) for user in users}
         updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
-        network = protocol.open_round(parameters, updates, keys=self.keys, session=_SESSION)
+        network = protocol.open_round(parameters, updates, keys=self.keys, session=_SESSION, round=0)
         network.table = tuple(step for step in protocol.TABLE if step.phase in {"share", "upload"})
         sources = {user: SeededSource(b"confirmations", str(user)) for user in users}
         run_synchronous(network, {}, lightsecagg.draw_randomness(parameters, sources))

@@ -202,6 +202,8 @@ class Element:
         The name of the inputs; rounds with inputs of their own give them names of their own.
     members : collection of int
         The users that mask this element together; everybody when left out.
+    arrived : mapping from user to set of users
+        Whose shares arrived at a user, so that it shares a mask with them; for a user that is left out all neighbours'.
     """
 
     def __init__(
@@ -216,8 +218,10 @@ class Element:
         space: Space | None = None,
         name: str = "x",
         members: Collection[int] | None = None,
+        arrived: Mapping[int, Collection[int]] = MappingProxyType({}),
     ) -> None:
         self.ring, self.graph, self.sharers, self.size = ring, graph, sharers, len(indices)
+        self.arrived = arrived
         self.members = sharers if members is None else tuple(i for i in sharers if i in members)
         self.streams = Streams() if streams is None else streams
         self.space = Space(ring) if space is None else space
@@ -238,7 +242,9 @@ class Element:
         return self.space.derived(self.streams.derivation(seed, purpose), self.size)
 
     def _peers(self, user: int) -> Users:
-        return tuple(sorted(self.graph.neighbours(user) & set(self.members)))
+        return tuple(
+            sorted(self.graph.neighbours(user) & set(self.members) & set(self.arrived.get(user, self.members)))
+        )
 
     def _masked(self, user: int) -> Forms:
         peers = self._peers(user)
@@ -433,26 +439,40 @@ class Requests:
         Of a round in which everybody sent a masked input; inputs, keys and seeds are of no importance.
     order : sequence of int
         The order of the users on the circle; that of the roster when left out.
+    arrived : mapping from user to set of users
+        Whose shares the server relays to a user; to a user that is left out those of all its neighbours.
     """
 
-    def __init__(self, parameters: Parameters, order: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        parameters: Parameters,
+        order: Sequence[int] | None = None,
+        *,
+        arrived: Mapping[int, Collection[int]] = MappingProxyType({}),
+    ) -> None:
         self.parameters, users = parameters, range(parameters.N)
-        self.element = Element(parameters.ring, parameters.graph(order), parameters.t, tuple(users))
+        self.element = Element(parameters.ring, parameters.graph(order), parameters.t, tuple(users), arrived=arrived)
         self.answer = cache(self._answer)
         updates = np.zeros((parameters.N, parameters.d), dtype=np.uint64)
-        network = protocol.open_round(parameters, updates, order=order)
-        network.table = tuple(step for step in protocol.TABLE if step.phase != "unmasking")
+        network = protocol.open_round(parameters, updates, order=order, session=bytes(16), round=0)
+        network.table = tuple(step for step in protocol.TABLE if step.phase in ("advertise_keys", "share_keys"))
         sources = {user: SeededSource(b"requests", str(user)) for user in users}
         run_synchronous(network, {}, protocol.draw_randomness(parameters, sources))
+        [masking] = [step for step in protocol.TABLE if step.run is protocol.user_masked_input]
+        for user in users:
+            mail = network.mail(masking, user)
+            relayed = tuple(message for message in mail if message.sender in arrived.get(user, users))
+            network.take_on(relayed, masking, user)
         self.waiting: dict[int, UserState] = {user: network.states[user] for user in users}
 
     def _answer(self, user: int, survivors: Users) -> Answer | None:
-        """Return the shares that a user gives when it is told these survivors, the others being dropped.
+        """Return the shares that a user gives when it is told these survivors, and that the others dropped out.
 
-        None when it refuses.
+        The others are those whose shares it holds. None when it refuses.
         """
         state = self.waiting[user]
-        dropped = tuple(other for other in range(self.parameters.N) if other not in survivors)
+        known = {*self.element.arrived.get(user, range(self.parameters.N)), user}
+        dropped = tuple(sorted(known - set(survivors)))
         message = UnmaskRequest(state.round.session, state.round.number, SERVER, user, survivors, dropped)
         try:
             _, (given,) = protocol.user_unmasking(state, (message,), randomness={})
@@ -464,6 +484,8 @@ class Requests:
 
 def equivocation(requests: Requests, coalition: Collection[int], told: Mapping[int, Collection[int]]) -> Verdict:
     """Return what a server learns that names different survivors to different users; everybody sent a masked input.
+
+    Which shares it withheld before is a matter of `requests`.
 
     The steps that run decide who answers what. What may be known is the sum over one of the sets that were told: the
     one beyond which least is learned.

@@ -7,7 +7,7 @@ different sets cannot both have W signatures, when at most T users sign twice: p
 What is agreed on is a `Proposal`: the set, and what a protocol adds to it, such as weights. Where the signatures belong
 is a `Ballot`: protocol, parameters, session, round, roster, W, purpose.
 
-Source: spec/lightsecagg.md, section 9 (LSA-19, LSA-21, LSA-24 to LSA-29); spec/basecagg.md, section 11;
+Source: spec/lightsecagg.md, section 9 (LSA-19, LSA-21, LSA-24 to LSA-29, LSA-33); spec/basecagg.md, section 11;
 spec/conventions.md, section 10.
 """
 
@@ -21,7 +21,7 @@ from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verify
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, TooFewSurvivors
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.shape import SERVER, check_ascending
 
 PURPOSE = "surviving-set"
 
@@ -116,7 +116,7 @@ def check_quorum(ballot: Ballot, proposal: Proposal, signers: Sequence[int], sig
     proposal : Proposal
         What the user signed itself.
     signers : sequence of int
-        Who signed, as the server says.
+        Who signed, as the server says: in ascending order.
     signatures : bytes
         Their signatures one after another, 64 bytes each.
 
@@ -125,13 +125,14 @@ def check_quorum(ballot: Ballot, proposal: Proposal, signers: Sequence[int], sig
     InconsistentSets
         A signer is named twice, or is no voter (LSA-27, BSA-44).
     Malformed
-        There are not 64 bytes for each signer.
+        The signers are not in ascending order (LSA-33, BSA-50, SAG-75), or there are not 64 bytes for each of them.
     TooFewSurvivors
         Fewer than W signers (LSA-29, BSA-44).
     BadSignature
         A signature is not valid for the proposal (LSA-28, BSA-44).
     """
     signers = _distinct_members(proposal, validate.user_numbers("signers", signers))
+    check_ascending("the signers of the quorum", signers, (SERVER,))
     size = len(validate.octets("signatures", signatures))
     if size != SIGNATURE_BYTES * len(signers):
         raise Malformed(f"{size} bytes of signatures for {len(signers)} signers", (SERVER,))

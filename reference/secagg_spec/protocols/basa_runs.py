@@ -50,8 +50,8 @@ def open_session(
     parameters: Parameters,
     keys: SigningKeys,
     *,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     ring: KeyRing | None = None,
 ) -> Network:
     """Return the network of a session before its first step.
@@ -125,8 +125,8 @@ class Run:
         parameters: Parameters,
         source: Source,
         *,
-        session: bytes = bytes(16),
-        round: int = 0,
+        session: bytes,
+        round: int,
         ring: KeyRing | None = None,
     ) -> None:
         self.parameters = validate.instance("parameters", parameters, Parameters)

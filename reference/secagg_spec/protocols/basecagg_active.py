@@ -11,7 +11,7 @@ the signers               `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it: what `user_confirm` sets aside is the answer of that profile's `user_recover`.
 
-Source: spec/basecagg.md, section 11 (BSA-37 to BSA-46).
+Source: spec/basecagg.md, section 11 (BSA-37 to BSA-47, BSA-50).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class UserState:
     """What one user knows between its steps."""
 
     base: basecagg.UserState
-    verification: Roster
+    roster: PublicKeys
     signing: bytes = field(repr=False)
     pending: Pending | None = None
 
@@ -136,7 +136,7 @@ class ServerState:
     """What the server knows between its steps; `signers` are the users that confirmed its buffer."""
 
     base: basecagg.ServerState
-    verification: Roster
+    roster: PublicKeys
     signers: tuple[int, ...] = ()
 
     @property
@@ -155,16 +155,20 @@ class ServerState:
         return self.base.recovered
 
 
-def sealing_context(parameters: Parameters, session: bytes) -> Context:
-    """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-45)."""
-    return replace(basecagg.sealing_context(parameters, session), protocol=PROTOCOL)
+def sealing_context(parameters: basecagg.Parameters, session: bytes, sealing: Roster) -> Context:
+    """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-45, BSA-47).
+
+    `sealing` are the public sealing keys of the N users in this session.
+    """
+    bound = hash_parameters(parameters.numbers(), sealing.hash)
+    return replace(basecagg.sealing_context(parameters, session), protocol=PROTOCOL, parameters=bound)
 
 
-def ballot_of(parameters: basecagg.Parameters, session: bytes, round: int, verification: Roster) -> Ballot:
-    """Return where the signatures on the buffer of a round belong (BSA-38, BSA-45)."""
+def ballot_of(parameters: basecagg.Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
+    """Return where the signatures on the buffer of a round belong (BSA-38, BSA-45, BSA-47)."""
     assert isinstance(parameters, Parameters)
-    context = Context(PROTOCOL, hash_parameters(parameters.numbers()), session, round, SignedBuffer.TYPE)
-    return Ballot(context, verification, parameters.W, PURPOSE)
+    context = replace(sealing_context(parameters, session, roster.sealing), round=round, message_type=SignedBuffer.TYPE)
+    return Ballot(context, roster.verification, parameters.W, PURPOSE)
 
 
 def proposal_of(parameters: basecagg.Parameters, entries: Sequence[Entry]) -> Proposal:
@@ -178,6 +182,8 @@ def user_start(
 ) -> UserState:
     """Return the state of a user before its first step, with its sealed channel.
 
+    The sealing keys are those of this session: a user that begins it again draws a new one.
+
     Raises
     ------
     LengthMismatch
@@ -185,24 +191,25 @@ def user_start(
     ParameterError
         The keys of the user are not those that the roster has for it.
     """
-    verification = _roster(parameters, roster.verification)
-    channel = SealedStampedChannel(sealing_context(parameters, session), keys.sealing, roster.sealing)
+    roster = _roster(parameters, roster)
+    context = sealing_context(parameters, session, roster.sealing)
+    channel = SealedStampedChannel(context, keys.sealing, roster.sealing)
     base = basecagg.user_start(parameters, session, round, user, channel)
     own = (public_key(keys.sealing), verification_key(keys.signing))
     if own != (roster.sealing.keys[user], roster.verification.keys[user]):
         raise ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
-    return UserState(base, verification, keys.signing)
+    return UserState(base, roster, keys.signing)
 
 
-def server_start(parameters: Parameters, session: bytes, round: int, verification: Roster) -> ServerState:
-    """Return the state of the server before its first step, with the verification keys of the N users."""
-    return ServerState(basecagg.server_start(parameters, session, round), _roster(parameters, verification))
+def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
+    """Return the state of the server before its first step, with the public keys of the N users."""
+    return ServerState(basecagg.server_start(parameters, session, round), _roster(parameters, roster))
 
 
-def _roster(parameters: Parameters, verification: Roster) -> Roster:
-    if len(verification.keys) != parameters.N:
-        raise LengthMismatch("len(verification)", len(verification.keys), f"N = {parameters.N}")
-    return verification
+def _roster(parameters: Parameters, roster: PublicKeys) -> PublicKeys:
+    if len(roster.verification.keys) != parameters.N:
+        raise LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
+    return roster
 
 
 def user_trained(state: UserState, update: UintArray) -> UserState:
@@ -231,7 +238,7 @@ def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
     assert isinstance(message, BufferedSet)
     assert isinstance(answer, WeightedShare)
     proposal = proposal_of(base.parameters, basecagg.entries_of(message.users, message.stamps, message.weights))
-    ballot = ballot_of(base.parameters, base.session, message.round, state.verification)
+    ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
     signature = sign_proposal(ballot, state.signing, base.user, proposal)
     outbox = (SignedBuffer(base.session, message.round, base.user, SERVER, signature),)
     return replace(state, base=base, pending=Pending(proposal, answer)), outbox
@@ -263,7 +270,7 @@ def _checked(state: ServerState, message: SignedBuffer) -> bytes:
 
 def _agenda(state: ServerState) -> tuple[Ballot, Proposal]:
     base = state.base
-    ballot = ballot_of(base.parameters, base.session, base.round, state.verification)
+    ballot = ballot_of(base.parameters, base.session, base.round, state.roster)
     return ballot, proposal_of(base.parameters, base.entries)
 
 
@@ -277,7 +284,7 @@ def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
     message = inbox[0]
     assert isinstance(message, BufferQuorum)
     pending = _pending(state, message.round)
-    ballot = ballot_of(base.parameters, base.session, message.round, state.verification)
+    ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
     check_quorum(ballot, pending.proposal, message.signers, message.signatures)
     return replace(state, pending=None), (pending.answer,)
 
@@ -331,7 +338,7 @@ def store(state: ServerState) -> dict[str, Any]:
     return {"base": basecagg_store.store(state.base), "signers": list(state.signers)}
 
 
-def restore(data: Mapping[str, Any], verification: Roster) -> ServerState:
+def restore(data: Mapping[str, Any], roster: PublicKeys) -> ServerState:
     """Return the server that goes on from what `store` gave, with the roster of its session (BSA-35).
 
     Raises
@@ -347,18 +354,16 @@ def restore(data: Mapping[str, Any], verification: Roster) -> ServerState:
     signers = validate.users("signers", data["signers"], parameters.N)
     if signers and (not base.entries or len(signers) < parameters.W):
         raise ParameterError("signers", list(signers), "none, or W of them while the server recovers")
-    return ServerState(base, _roster(parameters, verification), signers)
+    return ServerState(base, _roster(parameters, roster), signers)
 
 
 # ------------------------------------------------------------------------------------------------- whole runs
 
 
-def open_session(
-    parameters: Parameters, *, keys: Mapping[int, PrivateKeys], session: bytes = bytes(16), round: int = 0
-) -> Network:
+def open_session(parameters: Parameters, *, keys: Mapping[int, PrivateKeys], session: bytes, round: int) -> Network:
     """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
     roster = roster_of_users(parameters.N, keys)
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster.verification)}
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, keys[user], roster)
     return Network(TABLE, states)
@@ -371,8 +376,8 @@ def run_schedule(
     *,
     randomness: Randomness,
     keys: Mapping[int, PrivateKeys],
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> ScheduleResult:
     """Run a session of the active profile among honest parties.
 

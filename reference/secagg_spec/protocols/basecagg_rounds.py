@@ -74,8 +74,8 @@ def draw_randomness(parameters: Parameters, source: Source, schedule: Sequence[T
 def open_session(
     parameters: Parameters,
     *,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channels: Mapping[int, StampedChannel] | None = None,
 ) -> Network:
     """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
@@ -108,8 +108,8 @@ def run_schedule(
     schedule: Sequence[Turn],
     *,
     randomness: Randomness,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channels: Mapping[int, StampedChannel] | None = None,
 ) -> ScheduleResult:
     """Run a session among honest parties.

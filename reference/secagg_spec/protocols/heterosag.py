@@ -402,8 +402,8 @@ def run_round(
     *,
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
 
@@ -437,7 +437,7 @@ def run_round(
     return RoundResult(server.sums, server.base.survivors, tuple(network.transcript))
 
 
-def open_round(parameters: Parameters, updates: UintArray, *, session: bytes = bytes(16), round: int = 0) -> Network:
+def open_round(parameters: Parameters, updates: UintArray, *, session: bytes, round: int) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = validate.elements("updates", updates, MAX_MODULUS, (parameters.N, parameters.d))
     states: dict[int, object] = {SERVER: server_start(parameters, session, round)}

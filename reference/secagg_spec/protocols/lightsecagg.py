@@ -13,7 +13,7 @@ U_2                   the users whose answers are decoded
 
 This is the semi-honest profile; `lightsecagg_active` is the active one.
 
-Source: BASecAgg, appendix A.2 and eq. (21); spec/lightsecagg.md (LSA-01 to LSA-18).
+Source: BASecAgg, appendix A.2 and eq. (21); spec/lightsecagg.md (LSA-01 to LSA-18, LSA-32).
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ from secagg_spec.protocols.shape import (
     RoundResult,
     Step,
     accept,
+    check_ascending,
     check_dropouts,
     check_randomness,
     parcels,
@@ -176,7 +177,7 @@ def aggregate_shares(
     N, T : int
         Users on the roster, and users that may collude.
     surviving : sequence of int
-        The set that the server announced.
+        The set that the server announced, in any order: the sum does not depend on it.
     held : mapping from user to array (L,)
         The share of each user's mask.
 
@@ -199,9 +200,9 @@ def aggregate_shares(
 
 
 def check_surviving_set(N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> tuple[int, ...]:
-    """Return the set that the server announced when a user may answer for it (LSA-09 to LSA-11).
+    """Return the set that the server announced when a user may answer for it, in any order (LSA-09 to LSA-11).
 
-    The arguments are those of `aggregate_shares`.
+    The arguments are those of `aggregate_shares`. The order of the message is checked by the steps (LSA-32).
 
     Raises
     ------
@@ -398,7 +399,7 @@ def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -
 
 
 def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Release the sum of the shares of the surviving set, once, and forget them (LSA-08 to LSA-12; step 5)."""
+    """Release the sum of the shares of the surviving set, once, and forget them (LSA-08 to LSA-12, LSA-32; step 5)."""
     take_randomness(randomness, ())
     _ready(state, "recover", inbox, (SurvivingSet,), (SERVER,))
     if not inbox:
@@ -407,6 +408,7 @@ def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
     assert isinstance(message, SurvivingSet)
     parameters = state.parameters
     share = aggregate_shares(parameters.field, parameters.N, parameters.T, message.users, state.held)
+    check_ascending("the surviving set", message.users, (SERVER,))
     outbox = (AggregatedShare(*_header(state, SERVER), frozen(share)),)
     return replace(state, phase="done", held={}), outbox
 
@@ -459,8 +461,8 @@ def run_round(
     *,
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
@@ -508,8 +510,8 @@ def open_round(
     parameters: Parameters,
     updates: UintArray,
     *,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""

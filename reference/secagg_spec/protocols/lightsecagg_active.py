@@ -11,7 +11,7 @@ the signers           `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-31).
+Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-35).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from secagg_spec.protocols.agreement import (
     check_threshold,
     sign_proposal,
 )
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.lightsecagg import (
     AggregatedShare,
@@ -56,6 +57,7 @@ from secagg_spec.protocols.shape import (
     RoundResult,
     Step,
     accept,
+    check_ascending,
     require_phase,
     take_randomness,
 )
@@ -141,11 +143,15 @@ class Quorum(Message):
 
 @dataclass(frozen=True, eq=False)
 class UserState:
-    """What one user knows between its steps; `announced` is the surviving set that it signed."""
+    """What one user knows between its steps.
+
+    `sealing` is its public sealing key in this round, and `announced` the surviving set that it signed.
+    """
 
     base: lightsecagg.UserState
     ballot: Ballot
     signing: bytes = field(repr=False)
+    sealing: bytes
     announced: SurvivingSet | None = None
 
     @property
@@ -168,10 +174,15 @@ class ServerState:
         return "confirm" if self.base.phase == "recover" and not self.signers else self.base.phase
 
 
-def binding_context(parameters: Parameters, session: bytes, round: int, kind: type[Message]) -> Context:
-    """Return what the seals and signatures that messages of class `kind` carry are bound to (LSA-21, LSA-31)."""
+def binding_context(
+    parameters: Parameters, session: bytes, round: int, kind: type[Message], sealing: Roster
+) -> Context:
+    """Return what the seals and signatures that messages of class `kind` carry are bound to (LSA-21, LSA-31, LSA-34).
+
+    `sealing` are the public sealing keys of the N users in this attempt.
+    """
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d", "W")}
-    return Context(PROTOCOL, hash_parameters(numbers), session, round, kind.TYPE)
+    return Context(PROTOCOL, hash_parameters(numbers, sealing.hash), session, round, kind.TYPE)
 
 
 def user_start(
@@ -185,6 +196,8 @@ def user_start(
 ) -> UserState:
     """Return the state of a user before its first step, with its sealed channel (LSA-31).
 
+    The sealing keys are those of this attempt: a user that begins a round again draws a new one.
+
     Raises
     ------
     LengthMismatch
@@ -192,25 +205,64 @@ def user_start(
     ParameterError
         The keys of the user are not those that the roster has for it.
     """
-    ballot = _ballot(parameters, session, round, roster.verification)
-    channel = SealedChannel(binding_context(parameters, session, round, MaskShare), keys.sealing, roster.sealing)
+    ballot = _ballot(parameters, session, round, roster)
+    context = binding_context(parameters, session, round, MaskShare, roster.sealing)
+    channel = SealedChannel(context, keys.sealing, roster.sealing)
     base = lightsecagg.user_start(parameters, session, round, user, update, channel)
     own = (public_key(keys.sealing), verification_key(keys.signing))
     if own != (roster.sealing.keys[user], roster.verification.keys[user]):
         raise ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
-    return UserState(base, ballot, keys.signing)
+    return UserState(base, ballot, keys.signing, own[0])
 
 
-def server_start(parameters: Parameters, session: bytes, round: int, verification: Roster) -> ServerState:
-    """Return the state of the server before its first step, with the verification keys of the N users."""
+def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
+    """Return the state of the server before its first step, with the public keys of the N users."""
     base = lightsecagg.server_start(parameters, session, round)
-    return ServerState(base, _ballot(parameters, session, round, verification))
+    return ServerState(base, _ballot(parameters, session, round, roster))
 
 
-def _ballot(parameters: Parameters, session: bytes, round: int, verification: Roster) -> Ballot:
-    if len(verification.keys) != parameters.N:
-        raise LengthMismatch("len(verification)", len(verification.keys), f"N = {parameters.N}")
-    return Ballot(binding_context(parameters, session, round, SignedSet), verification, parameters.W)
+def user_again(state: UserState, round: int, update: UintArray, keys: PrivateKeys, roster: PublicKeys) -> UserState:
+    """Return the state of a user before another round of its session, with a new sealing key (SES-01, LSA-35).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    round : int
+        The number of the round, above that of the last one that the user began.
+    update : array (d,)
+        The input of this round.
+    keys, roster
+        Its private keys and everybody's public keys of this round.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one, the sealing key is that of the round before, or the keys of the user are
+        not those that the roster has for it.
+    LengthMismatch, NonCanonical
+        The update is not d elements, or the roster does not name N users.
+    """
+    base, parameters = state.base, state.base.parameters
+    assert isinstance(parameters, Parameters)
+    number = later_round(base.round, round, "round")
+    if state.sealing == public_key(keys.sealing):
+        raise ParameterError("keys.sealing", "that of the round before", "drawn anew for each round")
+    return user_start(parameters, base.session, number, base.user, update, keys, roster)
+
+
+def server_again(state: ServerState, round: int, roster: PublicKeys) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
+    base, parameters = state.base, state.base.parameters
+    assert isinstance(parameters, Parameters)
+    return server_start(parameters, base.session, later_round(base.round, round, "round"), roster)
+
+
+def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
+    if len(roster.verification.keys) != parameters.N:
+        raise LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
+    context = binding_context(parameters, session, round, SignedSet, roster.sealing)
+    return Ballot(context, roster.verification, parameters.W)
 
 
 # ------------------------------------------------------------------------------------------------------- steps
@@ -241,7 +293,7 @@ def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -
 
 
 def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22; step 5)."""
+    """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22, LSA-32; step 5)."""
     take_randomness(randomness, ())
     _ready(state, "confirm", inbox, (SurvivingSet,), (SERVER,))
     if not inbox:
@@ -249,6 +301,7 @@ def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
     message, base = inbox[0], state.base
     assert isinstance(message, SurvivingSet)
     surviving = check_surviving_set(base.parameters.N, base.parameters.T, message.users, base.held)
+    check_ascending("the surviving set", surviving, (SERVER,))
     if base.user not in surviving:
         raise InconsistentSets(f"the surviving set {list(surviving)} is without user {base.user}", (SERVER,))
     signature = sign_proposal(state.ballot, state.signing, base.user, Proposal(surviving))
@@ -277,7 +330,7 @@ def _checked(state: ServerState, message: SignedSet) -> bytes:
 
 
 def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29; step 7)."""
+    """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29, LSA-33; step 7)."""
     take_randomness(randomness, ())
     _ready(state, "recover", inbox, (Quorum,), (SERVER,))
     if not inbox:
@@ -333,8 +386,8 @@ def run_round(
     randomness: Mapping[int, Randomness],
     keys: Mapping[int, PrivateKeys],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round of the active profile among honest parties, dropouts included.
 
@@ -370,13 +423,13 @@ def open_round(
     updates: UintArray,
     *,
     keys: Mapping[int, PrivateKeys],
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
     roster = roster_of(parameters, keys)
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster.verification)}
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user], keys[user], roster)
     return Network(TABLE, states)

@@ -4,7 +4,8 @@
 paper                 here
 ====================  ==========================================
 N, K, T               `Numbers`, with c, the users that may collude
-p(t)                  `chosen` before a round, `survivors` after it
+p(t)                  `chosen` before a round, `survivors` once the server announced them
+f(t)                  `ServerState.frequencies`
 ====================  ==========================================
 
 The state of a party holds the one that it has in the protocol of the round, as `base`, and the steps of that protocol
@@ -12,7 +13,7 @@ are taken on it. Three things differ: a user joins with a choice, the server lea
 that lack one, and a user looks at the survivors before it releases anything. In a round the users have the numbers
 0 … K - 1, in the order of their numbers in the session.
 
-Source: Multi-RoundSecAgg, section 4; spec/multi-round.md, section 6 (MRA-17 to MRA-23).
+Source: Multi-RoundSecAgg, section 4; spec/multi-round.md, section 6 (MRA-17 to MRA-23, MRA-27 to MRA-29).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
@@ -49,11 +52,14 @@ from secagg_spec.protocols.shape import (
 )
 from secagg_spec.selection import batches
 from secagg_spec.selection.batches import in_family, whole_batches
+from secagg_spec.selection.strategies import Counts
 
 PURPOSE = "multi-round"
 BaseParameters: TypeAlias = secagg.Parameters | lightsecagg.Parameters
 BaseUser: TypeAlias = secagg.UserState | lightsecagg.UserState
 BaseServer: TypeAlias = secagg.ServerState | lightsecagg.ServerState
+Logged: TypeAlias = tuple[int, tuple[int, ...]]
+"""A round of a log: its number, and the survivors that the server announced, ascending, or nobody."""
 
 
 @dataclass(frozen=True)
@@ -256,10 +262,11 @@ class UserState:
 
 @dataclass(frozen=True, eq=False)
 class ServerState:
-    """What the server knows between its steps."""
+    """What the server knows between its steps; `past` is the log of the rounds before, by ascending round (MRA-29)."""
 
     base: BaseServer
     round: Round
+    past: tuple[Logged, ...] = ()
 
     @property
     def phase(self) -> str:
@@ -273,11 +280,28 @@ class ServerState:
 
     @property
     def survivors(self) -> tuple[int, ...]:
-        """The users in the sum with their numbers in the session, ascending; nobody before there is a sum."""
-        if self.base.aggregate is None:
-            return ()
+        """The survivors that were announced, with their numbers in the session, ascending; nobody before that.
+
+        They are the same whether or not the round ends with a sum (MRA-27).
+        """
         here = self.base.survivors if isinstance(self.base, secagg.ServerState) else self.base.surviving
         return tuple(self.round.chosen[user] for user in here)
+
+    @property
+    def log(self) -> tuple[Logged, ...]:
+        """The log of the session so far: the rounds that the server began, each with the survivors that it announced.
+
+        A round without a choice is not among them; in the log of section 7 it is one without users.
+        """
+        return (*self.past, (self.round.number, self.survivors))
+
+    @property
+    def frequencies(self) -> Counts:
+        """The frequency of each user, (N,): the number of sets of the log that have it (MRA-28)."""
+        counts = np.zeros(self.round.parameters.selection.N, dtype=np.int64)
+        for _, survivors in self.log:
+            counts[list(survivors)] += 1
+        return counts
 
 
 def user_start(
@@ -317,16 +341,37 @@ def user_start(
     return UserState(parameters.base.user(round, chosen.index(user), update, channel), round, user)
 
 
-def server_start(parameters: Parameters, session: bytes, number: int, chosen: Sequence[int]) -> ServerState:
+def server_start(
+    parameters: Parameters, session: bytes, number: int, chosen: Sequence[int], past: Sequence[Logged] = ()
+) -> ServerState:
     """Return the state of the server before its first step of a round among `chosen`, a set of the family, ascending.
+
+    Parameters
+    ----------
+    parameters, session, number
+        The parameters, the session id of 16 bytes, and the round number.
+    chosen : sequence of int
+        The users of the round with their numbers in the session.
+    past : sequence of (int, tuple of int)
+        The log of the session before this round, as `ServerState.log` gives it; its rounds ascend (MRA-29).
 
     Raises
     ------
     LengthMismatch, ParameterError
-        As of `round_session`.
+        As of `round_session`; the rounds of the log do not ascend below `number`; or it names a user who is not on
+        the roster, or one twice in a round.
     """
     round = Round(parameters, session, number, validate.user_numbers("chosen", chosen))
-    return ServerState(parameters.base.server(round), round)
+    return ServerState(parameters.base.server(round), round, _checked_log(parameters, number, past))
+
+
+def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) -> tuple[Logged, ...]:
+    """Return a log whose rounds ascend below a number, and whose survivors are distinct users of the roster."""
+    log: list[Logged] = []
+    for at, (before, survivors) in enumerate(validate.sequence("past", past, "rounds with their survivors")):
+        validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
+        log.append((before, tuple(sorted(validate.users(f"past[{at}]", survivors, parameters.selection.N)))))
+    return tuple(log)
 
 
 def user_again(
@@ -355,8 +400,9 @@ def user_again(
 
 
 def server_again(state: ServerState, number: int, chosen: Sequence[int]) -> ServerState:
-    """Return the state of the server before another round of its session; see `user_again` (MRA-22)."""
-    return server_start(state.round.parameters, state.round.session, _later(state.round, number), chosen)
+    """Return the state of the server before another round of its session; see `user_again` (MRA-22, MRA-29)."""
+    round = state.round
+    return server_start(round.parameters, round.session, _later(round, number), chosen, state.log)
 
 
 def _later(round: Round, number: int) -> int:
@@ -512,8 +558,8 @@ def run_round(
     *,
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
@@ -557,8 +603,8 @@ def open_round(
     chosen: Sequence[int],
     updates: UintArray,
     *,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
     channel: Channel | None = None,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""

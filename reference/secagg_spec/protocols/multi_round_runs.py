@@ -1,4 +1,4 @@
-"""A session of Multi-RoundSecAgg among honest parties: choose, run the round, count who was in the sum.
+"""A session of Multi-RoundSecAgg among honest parties: choose, run the round, log the survivors.
 
 Source: Multi-RoundSecAgg, sections 3.3 and 4; spec/multi-round.md, sections 3 and 6.
 """
@@ -46,7 +46,11 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The end of a round of a session: who was chosen, who is in the sum, and the sum; nobody and None without one."""
+    """The end of a round of a session: who was chosen, the survivors that the server announced, and the sum.
+
+    `chosen` is empty when there was no round, `survivors` when the server announced none, and `aggregate` is None when
+    the round ended without a sum.
+    """
 
     chosen: tuple[int, ...] = ()
     survivors: tuple[int, ...] = ()
@@ -59,7 +63,7 @@ def run_session(
     *,
     strategy: str,
     source: Source,
-    session: bytes = bytes(16),
+    session: bytes,
 ) -> tuple[Outcome, ...]:
     """Run the rounds 0, 1, … of a session among honest parties, each among users that a strategy chooses.
 
@@ -78,7 +82,8 @@ def run_session(
     Returns
     -------
     tuple of Outcome
-        One for each turn; their survivors, in order, are the log of the session.
+        One for each turn; their survivors, in order, are the log of the session (MRA-27). A round that failed after the
+        survivors were announced has them too.
 
     Raises
     ------
@@ -88,12 +93,10 @@ def run_session(
     for turn in validate.sequence("turns", turns, "turns"):
         _check(parameters, turn)
     hall = _Hall(parameters, session, source)
-    frequencies = np.zeros(parameters.selection.N, dtype=np.int64)
     outcomes: list[Outcome] = []
     for number, turn in enumerate(turns):
-        chosen = _choose(parameters.selection, strategy, frequencies, turn, source)
+        chosen = _choose(parameters.selection, strategy, hall.frequencies, turn, source)
         outcomes.append(hall.round(number, chosen, turn) if chosen else Outcome())
-        frequencies[list(outcomes[-1].survivors)] += 1
     return tuple(outcomes)
 
 
@@ -125,6 +128,14 @@ class _Hall:
     session: bytes
     source: Source
     states: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def frequencies(self) -> strategies.Counts:
+        """The frequencies of all users, (N,), by the log of the server (MRA-28)."""
+        if SERVER in self.states:
+            counts: strategies.Counts = self.states[SERVER].frequencies
+            return counts
+        return np.zeros(self.parameters.selection.N, dtype=np.int64)
 
     def round(self, number: int, chosen: tuple[int, ...], turn: Turn) -> Outcome:
         """Run one round among the users that were chosen."""

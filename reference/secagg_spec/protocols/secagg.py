@@ -58,6 +58,7 @@ from secagg_spec.protocols.shape import (
     RoundResult,
     Step,
     accept,
+    check_ascending,
     check_inbox,
     parcels,
     require_phase,
@@ -173,10 +174,14 @@ class Parameters(Numbers):
         """What is masked together: the whole input, by all users."""
         return (Part(0, 0, self.d, self.ring, frozenset(range(self.N))),)
 
+    def numbers(self) -> dict[str, int]:
+        """Return the names and values that keys are bound to, in the order of the text."""
+        return {name: getattr(self, name) for name in ("R", "N", "D", "T", "t", "k", "d")}
+
     @cached_property
     def digest(self) -> bytes:
         """The hash of the parameters that keys are bound to."""
-        return hash_parameters({name: getattr(self, name) for name in ("R", "N", "D", "T", "t", "k", "d")})
+        return hash_parameters(self.numbers())
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
@@ -344,6 +349,13 @@ class Round:
     def context(self, kind: type[Message] = SecretShares) -> Context:
         """Return what keys are bound to."""
         return Context(self.protocol, self.parameters.digest, self.session, self.number, kind.TYPE)
+
+    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+        """Return what the payloads of secret shares are bound to.
+
+        `keys` are the public keys of the user and of its neighbours in U_1. Only the active profile binds them.
+        """
+        return self.context()
 
 
 @dataclass(frozen=True, eq=False)
@@ -675,8 +687,8 @@ def run_round(
     randomness: Mapping[int, Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     order: Sequence[int] | None = None,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round among honest parties, dropouts included.
 
@@ -712,8 +724,8 @@ def open_round(
     updates: UintArray,
     *,
     order: Sequence[int] | None = None,
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
@@ -747,10 +759,8 @@ def _peers(state: UserState, message: NeighbourKeys, own: KeyPair) -> dict[int, 
 
 
 def _refuse_disorder(message: Message, name: str, users: Sequence[int]) -> None:
-    """Refuse users that do not ascend (SAG-32)."""
-    if list(users) != sorted(users):
-        what = f"{type(message).__name__} from {message.sender}: {name} = {list(users)} must ascend"
-        raise Malformed(what, (message.sender,))
+    """Refuse users that are not in ascending order (SAG-32)."""
+    check_ascending(f"{type(message).__name__} from {message.sender}: {name}", users, (message.sender,))
 
 
 def _refuse_equal(keys: Mapping[int, KeyPair], also: Collection[int], own: int | None = None) -> None:
@@ -842,7 +852,7 @@ def _masked(state: UserState, part: Part, received: Collection[int]) -> UintArra
 
 def _lane(state: UserState, sender: int, receiver: int) -> Lane:
     keys = (state.peers[sender].sealing, state.peers[receiver].sealing)
-    return Lane(state.round.context(), sender, receiver, *keys)
+    return Lane(state.round.sealing_context(state.peers), sender, receiver, *keys)
 
 
 def _sealed(state: UserState, peer: int, shares: Shares) -> SecretShares:

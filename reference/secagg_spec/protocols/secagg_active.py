@@ -4,6 +4,7 @@
 the text              here
 ====================  ==========================================
 R, N, D, T, t, k, d   `Parameters`
+`keys`                `AttemptRound.attempt`
 the surviving set     `request` of a user's state
 U_4                   `signers` of the server's state
 ====================  ==========================================
@@ -11,7 +12,7 @@ U_4                   `signers` of the server's state
 The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
 profile are taken on it.
 
-Source: spec/secagg.md, section 10 (SAG-50 to SAG-66).
+Source: spec/secagg.md, section 10 (SAG-50 to SAG-67, SAG-75).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import ClassVar
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
 from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
 from secagg_spec.errors import BadSignature, LengthMismatch, ParameterError, TooFewSurvivors, WrongPhase
 from secagg_spec.protocols import secagg
@@ -36,6 +38,7 @@ from secagg_spec.protocols.agreement import (
     check_threshold,
     sign_proposal,
 )
+from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.secagg import (
     AdvertisedKeys,
@@ -173,12 +176,27 @@ class ServerState:
         return "consistency_check" if self.base.phase == "unmasking" and not self.signers else self.base.phase
 
 
-def agreed(parameters: Parameters, session: bytes, number: int) -> Round:
+@dataclass(frozen=True)
+class AttemptRound(Round):
+    """What all parties of a round of the active profile agree on before it begins."""
+
+    def attempt(self, keys: Mapping[int, KeyPair], kind: type[Message]) -> Context:
+        """Return what seals and signatures are bound to once the keys of U_1 are known: these as well (SAG-67)."""
+        assert isinstance(self.parameters, Parameters)
+        listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in keys.items()})
+        return replace(self.context(kind), parameters=hash_parameters(self.parameters.numbers(), listed))
+
+    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+        """Return what the payloads of secret shares are bound to: the keys of U_1 as well (SAG-67)."""
+        return self.attempt(keys, SecretShares)
+
+
+def agreed(parameters: Parameters, session: bytes, number: int) -> AttemptRound:
     """Return what all parties of a round agree on, with the protocol's name in every key (SAG-65)."""
-    return Round(parameters, parameters.graph(), session, number, PROTOCOL)
+    return AttemptRound(parameters, parameters.graph(), session, number, PROTOCOL)
 
 
-def user_start(round: Round, user: int, update: UintArray, signing: bytes, roster: Roster) -> UserState:
+def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes, roster: Roster) -> UserState:
     """Return the state of a user before its first step.
 
     Raises
@@ -194,20 +212,24 @@ def user_start(round: Round, user: int, update: UintArray, signing: bytes, roste
     return UserState(base, roster, signing)
 
 
-def server_start(round: Round, roster: Roster) -> ServerState:
+def server_start(round: AttemptRound, roster: Roster) -> ServerState:
     """Return the state of the server before its first step, with the verification keys of the N users."""
     return ServerState(secagg.server_start(round), _roster(round, roster))
 
 
 def user_again(state: UserState, number: int, update: UintArray) -> UserState:
     """Return the state of a user before another round of its session; see `secagg.user_again` (SES-01)."""
-    base = secagg.user_again(state.base, number, update)
-    return user_start(base.round, base.user, update, state.signing, state.roster)
+    return user_start(_later(state.base.round, number), state.base.user, update, state.signing, state.roster)
 
 
 def server_again(state: ServerState, number: int) -> ServerState:
     """Return the state of the server before another round of its session; see `secagg.user_again` (SES-01)."""
-    return server_start(secagg.server_again(state.base, number).round, state.roster)
+    return server_start(_later(state.base.round, number), state.roster)
+
+
+def _later(round: Round, number: int) -> AttemptRound:
+    assert isinstance(round.parameters, Parameters)
+    return agreed(round.parameters, round.session, later_round(round.number, number))
 
 
 def _roster(round: Round, roster: Roster) -> Roster:
@@ -366,8 +388,8 @@ def run_round(
     randomness: Mapping[int, Randomness],
     signing: Mapping[int, bytes],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> RoundResult:
     """Run a whole round of the active profile among honest parties, dropouts included.
 
@@ -403,8 +425,8 @@ def open_round(
     updates: UintArray,
     *,
     signing: Mapping[int, bytes],
-    session: bytes = bytes(16),
-    round: int = 0,
+    session: bytes,
+    round: int,
 ) -> Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
@@ -423,8 +445,11 @@ def open_round(
 
 
 def _ballot(state: UserState | ServerState) -> Ballot:
-    """Return where the signatures on the surviving set belong."""
-    return Ballot(state.base.round.context(SignedSurvivors), state.roster, state.base.round.parameters.t)
+    """Return where the signatures on the surviving set belong, with the keys of the attempt (SAG-67)."""
+    round = state.base.round
+    assert isinstance(round, AttemptRound)
+    keys = state.base.peers if isinstance(state, UserState) else state.base.keys
+    return Ballot(round.attempt(keys, SignedSurvivors), state.roster, round.parameters.t)
 
 
 def _signed_keys(round: Round, user: int, keys: KeyPair) -> bytes:

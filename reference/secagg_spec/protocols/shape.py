@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from secagg_spec.arithmetic import validate
@@ -268,6 +269,20 @@ def parcels(
             raise Replay(f"{name} from {message.sender} to {message.receiver} came twice", who)
         sent[message.receiver] = message
     return found
+
+
+def check_ascending(what: str, users: Sequence[int], blamed: Collection[int]) -> None:
+    """Refuse users from a message that are not in ascending order (SAG-32, LSA-32, LSA-33).
+
+    A user that is named twice in a row is in order here: that is refused under another clause.
+
+    Raises
+    ------
+    Malformed
+        A user stands behind a larger one; `blamed` sent the message.
+    """
+    if any(before > after for before, after in pairwise(users)):
+        raise Malformed(f"{what} {list(users)} must be in ascending order", blamed)
 
 
 def take_randomness(randomness: Randomness, names: tuple[str, ...]) -> tuple[Any, ...]:

@@ -172,9 +172,16 @@ def _engine(p: Parameters, seed: bytes, by: str) -> Engine:
     if isinstance(p, basecagg_active.Parameters):
         signing = {user: SeededSource(seed, f"signing key of user {user}").take(KEY_BYTES) for user in range(p.N)}
         keys = {user: PrivateKeys(privates[user], signing[user]) for user in range(p.N)}
-        return ByMessages(basecagg_active.open_session(p, keys=keys), basecagg_active.user_trained, source, p)
+        return ByMessages(
+            basecagg_active.open_session(p, keys=keys, session=bytes(16), round=0),
+            basecagg_active.user_trained,
+            source,
+            p,
+        )
     channels = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
-    return ByMessages(basecagg_rounds.open_session(p, channels=channels), basecagg.user_trained, source, p)
+    return ByMessages(
+        basecagg_rounds.open_session(p, channels=channels, session=bytes(16), round=0), basecagg.user_trained, source, p
+    )
 
 
 # ------------------------------------------------------------------------------------------------- what is told

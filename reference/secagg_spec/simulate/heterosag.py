@@ -65,7 +65,7 @@ def main(options: argparse.Namespace) -> int:
 
 def _round(p: Parameters, inputs: Inputs, dropouts: Mapping[str, Sequence[int]], options: argparse.Namespace) -> int:
     """Run the round with all its messages, and tell what comes of it."""
-    network = heterosag.open_round(p, inputs.updates)
+    network = heterosag.open_round(p, inputs.updates, session=bytes(16), round=0)
     sources = {user: SeededSource(seed_bytes(options.seed), f"user {user}") for user in range(p.N)}
     ended = ""
     try:

@@ -61,9 +61,11 @@ def network_of(parameters: lightsecagg.Parameters, updates: UintArray, seed: byt
     if isinstance(parameters, lightsecagg_active.Parameters):
         signing = {user: SeededSource(seed, f"signing key of user {user}").take(KEY_BYTES) for user in users}
         keys = {user: lightsecagg_active.PrivateKeys(privates[user], signing[user]) for user in users}
-        return lightsecagg_active.open_round(parameters, updates, keys=keys)
+        return lightsecagg_active.open_round(parameters, updates, keys=keys, session=bytes(16), round=0)
     context = lightsecagg.sealing_context(parameters, bytes(16), 0)
-    return lightsecagg.open_round(parameters, updates, channel=sealed_links(context, privates))
+    return lightsecagg.open_round(
+        parameters, updates, channel=sealed_links(context, privates), session=bytes(16), round=0
+    )
 
 
 def _parameters(options: argparse.Namespace) -> lightsecagg.Parameters:

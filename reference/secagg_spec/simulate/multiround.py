@@ -64,12 +64,12 @@ def main(options: argparse.Namespace) -> int:
     rounds = options.rounds
     turns = [_turn(p, SeededSource(seed, f"round {number}"), chances) for number in range(rounds)]
     source = SeededSource(seed, "session")
-    outcomes = run_session(p, turns, strategy=options.strategy, source=source)
+    outcomes = run_session(p, turns, strategy=options.strategy, source=source, session=bytes(16))
     print("\n".join(_heading(p, options.strategy)), end="\n\n")
     for number, (turn, outcome) in enumerate(zip(turns, outcomes, strict=True)):
         print("\n".join(_told(p, number, turn, outcome)))
     print("\n" + "\n".join(_log(p, outcomes)))
-    summed = [outcome for outcome in outcomes if outcome.survivors]
+    summed = [outcome for outcome in outcomes if outcome.aggregate is not None]
     if not summed:
         return 1
     print("\n" + "\n".join(_lie(p, summed[-1].chosen, rounds, turns[-1], source)))
@@ -154,7 +154,9 @@ def _told(p: Parameters, number: int, turn: Turn, outcome: Outcome) -> list[str]
         gone = sorted(set(users) & set(outcome.chosen))
         lines += [f"  before {phase} there drop out: {users_in_words(gone)}"] if gone else []
     if outcome.aggregate is None:
-        return [*lines, "  too few users are left: no sum"]
+        few = "  too few users are left: no sum"
+        kept = f"{few}; {_batches(p, outcome.survivors)} had been announced and are in the log"
+        return [*lines, kept if outcome.survivors else few]
     left = sorted(set(outcome.chosen) - set(outcome.survivors))
     lines += [f"  left out: {_batches(p, left)}"] if left else []
     _compare(p, turn, outcome)
@@ -174,14 +176,18 @@ def _compare(p: Parameters, turn: Turn, outcome: Outcome) -> None:
 
 
 def _log(p: Parameters, outcomes: Sequence[Outcome]) -> list[str]:
-    """Say what all the sums tell together."""
+    """Say what all the sums tell together; a round that failed after its survivors were announced counts (MRA-27)."""
     sets = [frozenset(outcome.survivors) for outcome in outcomes]
+    failed = sum(bool(outcome.survivors) and outcome.aggregate is None for outcome in outcomes)
     together = companions(sets)
     counts = np.array([sum(user in members for members in sets) for user in range(p.selection.N)])
-    rounds = f"{sum(map(bool, sets))} of {counted(len(sets), 'round')} with a sum"
+    rounds = f"{sum(map(bool, sets)) - failed} of {counted(len(sets), 'round')} with a sum"
+    rounds += f", {failed} that failed after survivors were announced" if failed else ""
+    names = ("set of survivors", "sets of survivors") if failed else ("sum", "sums")
     least, most = counts.min(), counts.max()
-    often = f"{least} to {most} sums" if least < most else counted(most, "sum")
-    lines = [f"the log: {rounds}; each user is in {often}"]
+    often = f"{least} to {counted(most, *names)}" if least < most else counted(most, *names)
+    one = [f"the log: {rounds}", f"each user is in {often}"]
+    lines = one if failed else ["; ".join(one)]
     if not together:
         return lines
     fewest = min(map(len, together))
@@ -230,7 +236,7 @@ class _Lie:
 
 def _lie(p: Parameters, chosen: tuple[int, ...], number: int, turn: Turn, source: SeededSource) -> list[str]:
     """Play one more round, in which everybody takes part and the server leaves one user out of what it asks for."""
-    lie = _Lie(p, multi_round.open_round(p, chosen, turn.updates[list(chosen)], round=number))
+    lie = _Lie(p, multi_round.open_round(p, chosen, turn.updates[list(chosen)], round=number, session=bytes(16)))
     sampled = multi_round.draw_randomness(p, dict.fromkeys(range(len(chosen)), source))
     rows = [(step.phase, step.role) for step in p.base.table].index((p.base.releases, Role.USER))
     for row, step in enumerate(p.base.table[:rows]):

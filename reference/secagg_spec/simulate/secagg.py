@@ -70,8 +70,8 @@ def network_of(p: secagg.Parameters, updates: UintArray, order: Sequence[int] | 
     """Return the round before its first step, with the users' signing keys from the seed."""
     if isinstance(p, secagg_active.Parameters):
         signing = {user: SeededSource(seed, f"signing key of user {user}").take(KEY_BYTES) for user in range(p.N)}
-        return secagg_active.open_round(p, updates, signing=signing)
-    return secagg.open_round(p, updates, order=order)
+        return secagg_active.open_round(p, updates, signing=signing, session=bytes(16), round=0)
+    return secagg.open_round(p, updates, order=order, session=bytes(16), round=0)
 
 
 def _parameters(options: argparse.Namespace) -> secagg.Parameters:

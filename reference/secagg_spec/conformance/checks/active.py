@@ -17,6 +17,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
     LENGTH,
+    MALFORMED,
     OUTSIDE,
     TOO_FEW,
     TWICE,
@@ -41,6 +42,7 @@ from secagg_spec.conformance.checks.scripts import (
     STRANGER,
     Fault,
     broken_bytes,
+    disordered,
     elsewhere,
     judge_server,
     judge_user,
@@ -52,8 +54,9 @@ from secagg_spec.conformance.checks.valid import VALID, signed_bytes
 from secagg_spec.conformance.targets.reference_messages import named
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.crypto import signatures
+from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.lightsecagg import sealing_context
+from secagg_spec.protocols.lightsecagg import MaskShare, sealing_context
 from secagg_spec.protocols.lightsecagg_active import Quorum, SignedSet
 from secagg_spec.protocols.shape import SERVER
 
@@ -341,7 +344,19 @@ def _again(draw: Any, scene: Scene) -> Fault:
 # --------------------------------------------------------------------------------------------------------- a user
 
 
-@check(f"{USER}/exact", "LSA-21", "LSA-26", "LSA-31", "SIG-01", "ADP-20", operations=(USER,), examples=40)
+@check(
+    f"{USER}/exact",
+    "LSA-21",
+    "LSA-26",
+    "LSA-31",
+    "LSA-34",
+    "KEY-08",
+    "KEY-09",
+    "SIG-01",
+    "ADP-20",
+    operations=(USER,),
+    examples=40,
+)
 def user(draw: Any, call: Caller) -> None:
     """The messages of a user are those of the text: what it seals, what it signs, and what it answers."""
     _judge(call, _scene(draw, call.caps, USER))
@@ -376,10 +391,23 @@ def _set(draw: Any, scene: ActiveUser) -> Fault:
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
     added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
-    codes = TWICE if added in scene.surviving else OUTSIDE
-    return Fault(
-        2, _told(scene, tuple(inserted(draw, scene.surviving, added))), codes, f"the set names {added} as well"
-    )
+    again = added in scene.surviving
+    members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
+    return Fault(2, _told(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
+
+
+@_refusal(USER, "set-order", "LSA-32", "ADP-21")
+def _set_order(draw: Any, scene: ActiveUser) -> Fault:
+    """A surviving set that is not in ascending order is not signed, and the server is blamed."""
+    members = disordered(draw, scene.surviving)
+    return Fault(2, _told(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
+
+
+@_refusal(USER, "signer-order", "LSA-33", "ADP-21")
+def _signer_order(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
+    signers = disordered(draw, scene.signers)
+    return Fault(3, _shown(scene.quorum(signers)), MALFORMED, f"the signers are {list(signers)}", frozenset({SERVER}))
 
 
 @_refusal(USER, "left-out", "LSA-20", spare=1)
@@ -430,7 +458,7 @@ def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(3, _shown(scene.quorum(signers, made)), OUTSIDE, f"user {added} signed", frozenset({SERVER}))
 
 
-@_refusal(USER, "wrong-signature", "LSA-28", "LSA-26", "ADP-21")
+@_refusal(USER, "wrong-signature", "LSA-28", "LSA-26", "LSA-34", "ADP-21")
 def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
     """A quorum with a signature that is not valid is refused, and the server is blamed."""
     right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
@@ -442,7 +470,7 @@ def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
 
 def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
     """Draw 64 bytes that are no signature of a user on the surviving set."""
-    how = draw(st.sampled_from(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "type")))
+    how = draw(st.sampled_from(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
     members, signed = tuple(scene.surviving), scene.signed
     if how == "bit":
         at = draw(st.integers(0, 63))
@@ -458,10 +486,21 @@ def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
         "session": {"session": bytes([context.session[0] ^ 1]) + context.session[1:]},
         "round": {"round": context.round ^ 1},
         "protocol": {"protocol": "lightsecagg"},
-        "W": {"parameters": sealing_context(scene.session.parameters, context.session, context.round).parameters},
+        "W": {"parameters": _bound(scene, signed.roster.sealing.hash, without="W")},
+        "keys": {"parameters": _bound(scene, draw(st.sampled_from((None, _fresh(signed.roster.sealing).hash))))},
         "type": {"message_type": 262},
     }
     return signed.signature(user, members, replace(context, **changes[how]))
+
+
+def _bound(scene: Scene, keys: bytes | None, without: str = "") -> bytes:
+    """Return the hash of the parameters of a scene, perhaps without one, and of keys where some are given."""
+    return hash_parameters({name: n for name, n in scene.signed.session.numbers.items() if name != without}, keys)
+
+
+def _fresh(roster: Roster) -> Roster:
+    """Return the sealing keys of another attempt, for which the last user drew another one."""
+    return Roster((*roster.keys[:-1], public_key(bytes([7]) * 32)))
 
 
 @_refusal(USER, "quorum-on-another-set", "LSA-28", "LSA-26", "ADP-21", spare=1)
@@ -483,16 +522,24 @@ def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
     return Fault(3, _shown(quorum), NOT_64_EACH, "the signatures have another length")
 
 
-@_refusal(USER, "payload", "SEA-02", "LSA-31", "ADP-21")
+@_refusal(USER, "payload", "SEA-02", "LSA-31", "LSA-34", "ADP-21")
 def _payload(draw: Any, scene: ActiveUser) -> Fault:
-    """A payload that was altered, or sealed in the semi-honest profile, does not open; sender and server are blamed."""
+    """A payload that was altered, or sealed in the other profile or another attempt, does not open.
+
+    Its sender and the server are blamed.
+    """
     shares = scene.shares()
     place = draw(st.integers(0, len(shares) - 1))
     message = shares[place]
-    if draw(st.booleans()):
+    how = draw(st.sampled_from(("altered", "profile", "attempt")))
+    if how == "altered":
         payload = altered(draw, message.payload)
-    else:
+    elif how == "profile":
         context = sealing_context(scene.session.parameters, scene.session.id, scene.session.round)
+        payload = scene.share_from(message.sender, context).payload
+    else:
+        keys = draw(st.sampled_from((None, _fresh(scene.signed.roster.sealing).hash)))
+        context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
         payload = scene.share_from(message.sender, context).payload
     call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
     return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
@@ -517,7 +564,7 @@ def _few_signatures(draw: Any, scene: ActiveServer) -> Fault:
     return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} users confirm the set")
 
 
-@_refusal(SERVED, "wrong-signature", "LSA-24", "ADP-21")
+@_refusal(SERVED, "wrong-signature", "LSA-24", "LSA-34", "ADP-21")
 def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
     """A signature that is not valid, or not 64 bytes long, is refused, and its sender is blamed."""
     place = draw(st.integers(0, len(scene.signers) - 1))
@@ -553,13 +600,14 @@ def _whole(operation: str) -> None:
         rand = _sampled(call, scene)
         call.refused(operation, params, BAD_PARAM, f"W = {W} breaks LSA-19 with N = {N}, D = {D}, T = {T}", rand)
 
-    @check(f"{operation}/verification", "SIG-04", "SIG-05", operations=(operation,), examples=12)
+    @check(f"{operation}/verification", "SIG-04", "SIG-05", "KEY-03", "KEY-04", operations=(operation,), examples=12)
     def verification(draw: Any, call: Caller) -> None:
-        """Verification keys that are equal, not 32 bytes long, or not N, are refused."""
+        """Verification keys, and sealing keys, that are equal, not 32 bytes long, or not N, are refused."""
         scene = _scene(draw, call.caps, operation)
         params = scene.params([])
+        name = draw(st.sampled_from(("roster", "verification")))
         changed = draw(st.sampled_from(("equal", "long", "few", "many")))
-        keys: list[str] = params["verification"]
+        keys: list[str] = params[name]
         lists = {
             "equal": [keys[1], *keys[1:]],
             "long": [keys[0] + "00", *keys[1:]],
@@ -567,8 +615,8 @@ def _whole(operation: str) -> None:
             "many": [*keys, "07" * 32],
         }
         codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
-        params["verification"] = lists[changed]
-        call.refused(operation, params, codes, f"the roster is wrong ({changed})", _sampled(call, scene))
+        params[name] = lists[changed]
+        call.refused(operation, params, codes, f"{name} is wrong ({changed})", _sampled(call, scene))
 
 
 def _sampled(call: Caller, scene: Scene) -> dict[str, Any] | None:

@@ -50,8 +50,15 @@ def verifying(private: bytes) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _context(numbers: tuple[tuple[str, int], ...], session: bytes, round: int) -> Context:
-    return lightsecagg_active.binding_context(Parameters(**dict(numbers)), session, round, MaskShare)
+def _context(numbers: tuple[tuple[str, int], ...], session: bytes, round: int, privates: tuple[bytes, ...]) -> Context:
+    return lightsecagg_active.binding_context(
+        Parameters(**dict(numbers)), session, round, MaskShare, sealing_roster(privates)
+    )
+
+
+def sealing_roster(privates: tuple[bytes, ...]) -> Roster:
+    """Return the public keys of private sealing keys."""
+    return Roster(tuple(public_keys(list(privates))))
 
 
 @lru_cache(maxsize=4096)
@@ -61,16 +68,17 @@ def _signature(private: bytes, data: bytes) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _sealed(context: Context, privates: tuple[bytes, ...], sender: int, receiver: int, plaintext: bytes) -> bytes:
-    channel = SealedChannel(context, privates[sender], Roster(tuple(public_keys(list(privates)))))
+    channel = SealedChannel(context, privates[sender], sealing_roster(privates))
     return channel.close(sender, receiver, plaintext)
 
 
 @dataclass(frozen=True)
 class Signing:
-    """The signatures of a session: the private signing key of each user, by user number."""
+    """The signatures of a session: the private signing key and the private sealing key of each user, by user number."""
 
     session: Session
     keys: tuple[bytes, ...]
+    privates: tuple[bytes, ...]
 
     @property
     def parameters(self) -> Parameters:
@@ -78,17 +86,18 @@ class Signing:
         return Parameters(**self.session.numbers)
 
     @property
-    def roster(self) -> Roster:
-        """The verification keys."""
-        return Roster(tuple(verifying(key) for key in self.keys))
+    def roster(self) -> PublicKeys:
+        """The sealing keys and the verification keys."""
+        return PublicKeys(sealing_roster(self.privates), Roster(tuple(verifying(key) for key in self.keys)))
 
-    def shown(self) -> list[str]:
-        """Return the verification keys as they stand in a request."""
-        return [key.hex() for key in self.roster.keys]
+    def shown(self) -> dict[str, list[str]]:
+        """Return the public keys as they stand in a request."""
+        lists = {"roster": self.roster.sealing.keys, "verification": self.roster.verification.keys}
+        return {name: [key.hex() for key in keys] for name, keys in lists.items()}
 
     def context(self, kind: type[Message]) -> Context:
         """Return what the seals and signatures of a message type are bound to."""
-        context = _context(tuple(self.session.numbers.items()), self.session.id, self.session.round)
+        context = _context(tuple(self.session.numbers.items()), self.session.id, self.session.round, self.privates)
         return replace(context, message_type=kind.TYPE)
 
     def signature(self, user: int, members: tuple[int, ...], context: Context | None = None) -> bytes:
@@ -108,12 +117,11 @@ class ActiveUser(UserScene):
     @property
     def signed(self) -> Signing:
         """The signatures of the session."""
-        return Signing(self.session, self.signing)
+        return Signing(self.session, self.signing, self.privates)
 
     def channel(self, user: int) -> SealedChannel:
         """Return the channel of a user."""
-        roster = Roster(tuple(public_keys(list(self.privates))))
-        return SealedChannel(self.signed.context(MaskShare), self.privates[user], roster)
+        return SealedChannel(self.signed.context(MaskShare), self.privates[user], self.signed.roster.sealing)
 
     def share_from(self, sender: int, context: Context | None = None) -> MaskShare:
         """Return the message with the share of a sender, perhaps sealed in another context."""
@@ -144,7 +152,7 @@ class ActiveUser(UserScene):
             self.user,
             self.update,
             PrivateKeys(self.privates[self.user], self.signing[self.user]),
-            PublicKeys(Roster(tuple(public_keys(list(self.privates)))), self.signed.roster),
+            self.signed.roster,
         )
         sampled = {"mask": self.mask, "noise": self.noise}
         return play(lightsecagg_active.TABLE, Role.USER, start, calls, sampled, lambda state: {})
@@ -156,8 +164,7 @@ class ActiveUser(UserScene):
             "user": self.user,
             "private": self.privates[self.user].hex(),
             "signing": self.signing[self.user].hex(),
-            "roster": [key.hex() for key in public_keys(list(self.privates))],
-            "verification": self.signed.shown(),
+            **self.signed.shown(),
             "update": pack(self.update),
             "steps": written(calls),
         }
@@ -178,13 +185,14 @@ class ActiveServer(ServerScene):
     """The server of a round of the active profile: besides, the `signers` confirm the surviving set."""
 
     operation: ClassVar[str] = SERVED
+    privates: tuple[bytes, ...] = ()
     signing: tuple[bytes, ...] = ()
     signers: tuple[int, ...] = ()
 
     @property
     def signed(self) -> Signing:
         """The signatures of the session."""
-        return Signing(self.session, self.signing)
+        return Signing(self.session, self.signing, self.privates)
 
     def confirmation(self, user: int, signature: bytes | None = None) -> SignedSet:
         """Return the message with a user's signature on the surviving set, or with another one."""
@@ -205,7 +213,7 @@ class ActiveServer(ServerScene):
 
     def params(self, calls: list[Call]) -> dict[str, Any]:
         """Return the ``params`` of a request."""
-        return {**self.session.members(), "verification": self.signed.shown(), "steps": written(calls)}
+        return {**self.session.members(), **self.signed.shown(), "steps": written(calls)}
 
 
 def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:
@@ -215,5 +223,6 @@ def server_scene(draw: Any, caps: Capabilities) -> ActiveServer:
     answering = [message.sender for message in base.answers]
     others = [user for user in base.surviving if user not in answering]
     more = cases.subset(draw, others, max(0, drawn.numbers["W"] - len(answering)))
-    signing = signing_keys(draw, drawn.numbers["N"])
-    return ActiveServer(**vars(base), signing=signing, signers=(*answering, *more))
+    N = drawn.numbers["N"]
+    privates, signing = tuple(rounds.private_keys(draw, N)), signing_keys(draw, N)
+    return ActiveServer(**vars(base), privates=privates, signing=signing, signers=(*answering, *more))

@@ -89,6 +89,17 @@ def matmul(draw: Any, call: Caller) -> None:
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
 
 
+@check("field.matmul/empty", "MOD-08", operations=("field.matmul",), examples=20)
+def matmul_empty(draw: Any, call: Caller) -> None:
+    """A matrix product with a dimension of 0 is zeros, or empty."""
+    q = cases.modulus(draw, call.caps, "field.matmul")
+    rows, inner, columns = draw(st.sampled_from(((2, 0, 3), (1, 0, 1), (0, 2, 3), (2, 3, 0), (0, 0, 2), (0, 0, 0))))
+    a, b = cases.vector(draw, q, rows * inner), cases.vector(draw, q, inner * columns)
+    params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
+    want = np.zeros(rows * columns, np.uint64)
+    same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
+
+
 @check("field.inverse/exact", "MOD-05", operations=("field.inverse",))
 def inverse(draw: Any, call: Caller) -> None:
     """X times its inverse is 1."""

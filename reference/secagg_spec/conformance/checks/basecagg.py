@@ -103,12 +103,15 @@ def not_finite(draw: Any, call: Caller) -> None:
     _not_encoded(call, chosen, x, NOT_FINITE, "a number is not finite")
 
 
-@check("basecagg.encode/draw", "QNT-09", operations=(ENCODE,), applies=_stochastic, examples=10)
+@check("basecagg.encode/draw", "QNT-09", "QNT-10", operations=(ENCODE,), applies=_stochastic, examples=15)
 def bad_draw(draw: Any, call: Caller) -> None:
-    """A draw outside [0, 1) is refused."""
+    """A draw outside [0, 1), or one that is not a multiple of 2**-53, is refused."""
     valid = scenes.VALID[ENCODE](draw, call.caps)
     draws = unpack(valid.rand["rounding"], "<f8").copy()
-    at, bad = draw(st.integers(0, draws.size - 1)), draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan)))
+    at, bad = (
+        draw(st.integers(0, draws.size - 1)),
+        draw(st.sampled_from((1.0, -(2.0**-53), 2.0, math.nan, 2.0**-54, 0.25 + 2.0**-54))),
+    )
     draws[at] = bad
     call.refused(ENCODE, valid.params, NOT_FINITE, f"draw {at} is {bad}", {"rounding": pack_reals(draws)})
 

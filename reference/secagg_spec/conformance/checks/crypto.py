@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
@@ -111,7 +110,7 @@ def expand_length(draw: Any, call: Caller) -> None:
 # ---------------------------------------------------------------------------------------------------------- keys
 
 
-@check("key.agree/exact", "KEY-02", operations=("key.agree",), examples=40)
+@check("key.agree/exact", "KEY-02", "KEY-10", operations=("key.agree",), examples=40)
 def agree(draw: Any, call: Caller) -> None:
     """Two key pairs agree on the shared secret of X25519, from both sides."""
     privates = key(draw), draw(st.sampled_from((bytes([7]) * 32, bytes(range(1, 33)))))
@@ -154,8 +153,8 @@ def _derived(params: dict[str, Any]) -> tuple[bytes, bytes]:
     numbers = {name: int(text) for name, text in params["parameters"]}
     session = bytes.fromhex(params["session"])
     context = sealing.Context(params["protocol"], keys.hash_parameters(numbers), session, int(params["round"]), 0)
-    public = (bytes.fromhex(params[name]) for name in ("sender_key", "receiver_key"))
-    binding = sealing.binding(context, params["sender"], params["receiver"], *public)
+    one, other = (bytes.fromhex(params[name]) for name in ("sender_key", "receiver_key"))
+    binding = sealing.binding(context, params["sender"], params["receiver"], one, other)
     return binding, keys.derive(bytes.fromhex(params["secret"]), session, binding)
 
 
@@ -171,9 +170,9 @@ def derive_lengths(draw: Any, call: Caller) -> None:
 # ------------------------------------------------------------------------------------------------------- sealing
 
 
-@check("seal.close/exact", "SEA-01", "KEY-02", "LSA-18", operations=(_CLOSE,))
+@check("seal.close/exact", "SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18", operations=(_CLOSE,))
 def close(draw: Any, call: Caller) -> None:
-    """A payload is sealed as in the text, 16 bytes longer than its plaintext."""
+    """A payload is sealed as in the text, 28 bytes longer than its plaintext."""
     params = VALID[_CLOSE](draw, call.caps).params
     own = channel(params, bytes.fromhex(params["private"]))
     plaintexts = [(receiver, bytes.fromhex(text)) for receiver, text in params["plaintexts"]]
@@ -229,6 +228,21 @@ def altered(draw: Any, payload: bytes) -> bytes:
     if how == "longer":
         return payload + bytes(draw(st.integers(1, 17)))
     return payload[: draw(st.integers(0, len(payload) - 1)) if how == "cut" else -1]
+
+
+@check("seal.open/another-nonce", "SEA-09", operations=(_OPEN,), examples=20)
+def open_nonce(draw: Any, call: Caller) -> None:
+    """A payload does not open when it was sealed under another nonce than the one of its plaintext."""
+    params = VALID[_OPEN](draw, call.caps).params
+    own = channel(params, bytes.fromhex(params["private"]))
+    way = own._lane(params["sender"], params["receiver"])
+    cipher, associated = way._cipher(_secret(params))
+    plaintext, right = b"a share", way._nonce(_secret(params), associated, b"a share")
+    other = way._nonce(_secret(params), associated, b"a shard")
+    nonce = draw(st.sampled_from((bytes(12), other, right[:-1] + bytes([right[-1] ^ 1]))))
+    payload = nonce + cipher.encrypt(nonce, plaintext, associated)
+    why = "its nonce is not the one of its plaintext"
+    call.refused(_OPEN, {**params, "payload": payload.hex()}, BAD_CIPHERTEXT, why)
 
 
 _KINDS = ("session", "round", "type", "receiver", "roster", "reversed", "sender")
@@ -289,9 +303,7 @@ def _seal(
 ) -> bytes:
     """Return a payload under a given secret, or that of the request."""
     public = (bytes.fromhex(params["roster"][user]) for user in (sender, receiver))
-    bound = sealing.binding(context, sender, receiver, *public)
-    cipher = ChaCha20Poly1305(keys.derive(secret or _secret(params), context.session, bound))
-    return cipher.encrypt(bytes(12), b"a share", bound + context.message_type.to_bytes(2, "little"))
+    return sealing.Lane(context, sender, receiver, *public).seal(secret or _secret(params), b"a share")
 
 
 @check("seal.open/low-order", "KEY-01", operations=(_OPEN,), examples=20)

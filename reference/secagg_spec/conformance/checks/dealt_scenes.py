@@ -16,6 +16,7 @@ from secagg_spec.conformance.scenes import Scene
 from secagg_spec.conformance.targets.reference_heterosag import read_parameters
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.keys import sha256
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.shape import SERVER, Network, Role
 
@@ -90,13 +91,13 @@ def light(draw: Any, *, active: bool) -> Deal:
     return _light_round(draw, {"q": str(q), "N": N, "D": D, "U": U, "T": T, "d": d, **W}, active)
 
 
-def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool) -> Deal:
-    """Draw a round of LightSecAgg with these numbers."""
+def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int | None = None) -> Deal:
+    """Draw a round of LightSecAgg with these numbers; `later` is the round when it is not the first of its session."""
     q, (N, U, T, d) = int(numbers["q"]), (numbers[name] for name in ("N", "U", "T", "d"))
     updates, masks = cases.matrix(draw, q, N, d), cases.matrix(draw, q, N, d)
     noises = cases.matrix(draw, q, N, T * -(-d // (U - T)))
     rands = {user: {"mask": pack(masks[user]), "noise": pack(noises[user])} for user in range(N)}
-    server, users = _light_keys(draw, N, active)
+    server, users = _light_keys(draw, N, active, later)
     setups: dict[int, Mapping[str, Any]] = {SERVER: server}
     for user in range(N):
         setups[user] = {"user": user, "update": pack(updates[user]), **users[user]}
@@ -104,15 +105,19 @@ def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool) -> Deal:
     return Deal(name, numbers, rounds.session_id(draw), draw(st.sampled_from(rounds.ROUNDS)), setups, rands)
 
 
-def _light_keys(draw: Any, N: int, active: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Draw what the setups of the server and of the users hold of keys."""
+def _light_keys(
+    draw: Any, N: int, active: bool, later: int | None = None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Draw what the setups of the server and of the users hold of keys; those of each later round differ (LSA-35)."""
     privates = rounds.private_keys(draw, N)
+    if active and later is not None:
+        privates = [sha256(key + later.to_bytes(4, "little")) for key in privates]
     roster = [key.hex() for key in rounds.public_keys(privates)]
     if active:
         signing = active_scenes.signing_keys(draw, N)
-        shown = {"verification": [active_scenes.verifying(key).hex() for key in signing]}
+        shown = {"roster": roster, "verification": [active_scenes.verifying(key).hex() for key in signing]}
         own = zip(privates, signing, strict=True)
-        return shown, [{"private": key.hex(), "signing": other.hex(), "roster": roster, **shown} for key, other in own]
+        return shown, [{"private": key.hex(), "signing": other.hex(), **shown} for key, other in own]
     if draw(st.booleans()):
         return {}, [{"channel": "plain"}] * N
     return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
@@ -141,7 +146,7 @@ def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
     elif dealt.protocol == "secagg":
         fresh = _secagg_round(draw, dealt.numbers)
     else:
-        fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active")
+        fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active", number)
     return replace(fresh, session=dealt.session, round=number)
 
 

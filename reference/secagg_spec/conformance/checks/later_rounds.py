@@ -26,6 +26,9 @@ from secagg_spec.protocols.shape import SERVER, Network, Role
 NOT_ABOVE = frozenset({"bad_param", "out_of_range", "replay"})
 """The codes for a round that was begun: the table of spec/adapter.md, section 5."""
 
+OLD_KEY = frozenset({"bad_param", "replay"})
+"""The codes for a sealing key that the party had in the round before."""
+
 _STARTS = ((0, 250), (9, 3), (255, 2), (2**31 - 1, 2), (2**32 - 4, 1))
 """Numbers of a first round, and how far the next ones may lie from it and from each other."""
 
@@ -145,8 +148,19 @@ def _wrong(draw: Any, party: int, deals: Sequence[Deal]) -> Wrong:
         setup = {**coming.setups[party], "update": coming.setups[party]["update"] + "00000000"}
         spoiled = replace(coming, setups={**coming.setups, party: setup})
         return Wrong(spoiled, LENGTH, "the update is one element too long")
+    if party != SERVER and coming.protocol == "lightsecagg-active" and draw(st.integers(0, 3)) == 0:
+        return Wrong(_with_old_key(coming, begun[-1], party), OLD_KEY, "its sealing key is that of the round before")
     number = draw(st.sampled_from((last, max(0, last - 1), begun[0].round)))
     return Wrong(replace(coming, round=number), NOT_ABOVE, f"the last round that it began is {last}")
+
+
+def _with_old_key(coming: Deal, before: Deal, party: int) -> Deal:
+    """Return a round in which one user has the sealing key of the round before (LSA-35)."""
+    new, old = coming.setups[party], before.setups[party]
+    roster = [*new["roster"]]
+    roster[party] = old["roster"][party]
+    setup = {**new, "private": old["private"], "roster": roster}
+    return replace(coming, setups={**coming.setups, party: setup})
 
 
 # ---------------------------------------------------------------------------------------------------------- played
@@ -215,6 +229,6 @@ def _again(protocol: str, *clauses: str) -> None:
 
 
 _again("lightsecagg", "ERR-01", "LSA-03")
-_again("lightsecagg-active", "ERR-01", "LSA-03")
+_again("lightsecagg-active", "ERR-01", "LSA-03", "LSA-35")
 _again("secagg", "ERR-01", "SAG-14")
 _again("heterosag", "ERR-01", "HSA-13", "HSA-27", "HSA-28", "HSA-29")

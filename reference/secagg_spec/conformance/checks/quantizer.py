@@ -105,6 +105,17 @@ def bad_draw(draw: Any, call: Caller) -> None:
     call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"draw {at} of {draws.size} is {bad}", rand)
 
 
+@check("quantizer.quantize/finer-draw", "QNT-10", operations=(_QUANTIZE,), applies=_stochastic, examples=20)
+def finer_draw(draw: Any, call: Caller) -> None:
+    """A draw that is not a multiple of 2**-53 is refused, wherever it stands among the others."""
+    valid = VALID[_QUANTIZE](draw, call.caps)
+    draws = unpack(valid.rand["rounding"], "<f8").copy()
+    at = draw(st.integers(0, draws.size - 1))
+    draws[at] = draw(st.sampled_from((2.0**-54, 0.25 + 2.0**-54, 2.0**-1074, 0.125 + 3 * 2.0**-55)))
+    rand = {"rounding": pack_reals(draws)}
+    call.refused(_QUANTIZE, valid.params, NOT_FINITE, f"draw {at} of {draws.size} is {draws[at]!r}", rand)
+
+
 @check("quantizer.quantize/level", "QNT-08", operations=(_QUANTIZE,), examples=25)
 def bad_level(draw: Any, call: Caller) -> None:
     """A level or a total weight that is not positive is refused."""

@@ -19,6 +19,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -508,9 +509,24 @@ def _user_set(draw: Any, scene: UserScene) -> Fault:
     N = scene.session.numbers["N"]
     missing = [user for user in range(N) if user != scene.user and user not in scene.received]
     added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
-    users = tuple(inserted(draw, scene.surviving, added))
-    codes = TWICE if added in scene.surviving else OUTSIDE
+    again = added in scene.surviving
+    users = tuple(inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added)))
+    codes = TWICE if again else OUTSIDE
     return Fault(2, Call("recover", (encode(scene.announced(users)),)), codes, f"the set names {added} as well")
+
+
+def disordered(draw: Any, users: Sequence[int]) -> tuple[int, ...]:
+    """Draw two or more users in another order than the ascending one."""
+    order = cases.shuffled(draw, users)
+    return tuple(reversed(order)) if order == sorted(order) else tuple(order)
+
+
+@_user_check("set-order", "LSA-32", "ADP-21")
+def _user_set_order(draw: Any, scene: UserScene) -> Fault:
+    """A surviving set that is not in ascending order is refused, and the server is blamed."""
+    users = disordered(draw, scene.surviving)
+    call = Call("recover", (encode(scene.announced(users)),))
+    return Fault(2, call, MALFORMED, f"the set is {list(users)}", frozenset({SERVER}))
 
 
 @_user_check("payload", "SEA-02", "ADP-21", sealed=True)
@@ -681,6 +697,19 @@ def server_forgets(draw: Any, call: Caller) -> None:
     right = replace(scene, shares=(*others, *complete))
     update = MaskedUpdate(session.id, session.round, sender, SERVER, cases.vector(draw, numbers["q"], numbers["d"]))
     judge_server(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
+
+
+@check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", operations=(_SERVER,), examples=15)
+def server_without_sharers(draw: Any, call: Caller) -> None:
+    """The server takes its step without any sharer, relays nothing, and ends the round in the next step."""
+    scene = rounds.server_scene(draw, call.caps)
+    kept = [message for message in scene.shares if message.receiver != (0 if message.sender else 1)]
+    inbox = tuple(encode(message) for message in kept) if draw(st.booleans()) else ()
+    params = scene.params([Call("share", inbox), Call("upload")])
+    shared, ended = ask(call, _SERVER, params, None)
+    if taken(_SERVER, shared, "share"):
+        fail(f"{_SERVER}: the step share relays messages, and there is no sharer")
+    _refused(call, _SERVER, ended, Fault(1, Call("upload"), TOO_FEW, "there is no sharer"))
 
 
 @check(f"{_SERVER}/request", "ERR-02", operations=(_SERVER,), examples=15)

@@ -67,6 +67,7 @@ ORDER = frozenset({"bad_param", "out_of_range", "duplicate_id", "unknown_peer", 
 
 THE_SERVER = frozenset({SERVER})
 NOT_THESE = frozenset({"inconsistent_sets", "unknown_peer"})
+IN_ORDER = frozenset({"inconsistent_sets"})
 
 Build = Callable[[Any, Scene], Fault | None]
 _FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
@@ -646,6 +647,29 @@ def _input(draw: Any, scene: Scene) -> Fault:
     how = draw(st.sampled_from(sorted(wrong) if R < 2**32 else ["longer", "shorter"]))
     changed = replace(message, masked=np.array(wrong[how], np.uint64))
     return Fault(2, moved(scene.calls()[2], place, changed), BAD_VECTOR, f"a masked input is {how}")
+
+
+@_refusal(SERVED, "neighbour-order", "SAG-76", "ADP-29")
+def _neighbour_order(draw: Any, scene: Scene) -> Fault | None:
+    """A masked input that names the right neighbours in another order is refused, and its sender is blamed."""
+    place = draw(st.integers(0, len(scene.inbox(2)) - 1))
+    message = scene.inbox(2)[place]
+    if len(message.neighbours) < 2:
+        return None
+    wrong = replace(message, neighbours=message.neighbours[::-1])
+    why = f"the neighbours of user {message.sender} are not in ascending order"
+    return Fault(2, moved(scene.calls()[2], place, wrong), IN_ORDER, why, frozenset({message.sender}))
+
+
+@_refusal(SERVED, "answer-order", "SAG-77", "ADP-29")
+def _answer_order(draw: Any, scene: Scene) -> Fault:
+    """An answer that names the right users in another order is malformed, and its sender is blamed."""
+    place = draw(st.integers(0, len(scene.inbox(3)) - 1))
+    message = scene.inbox(3)[place]
+    shares = [message.seed_shares[at : at + ELEMENT_BYTES] for at in range(0, len(message.seed_shares), ELEMENT_BYTES)]
+    wrong = replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
+    why = f"the survivors of the answer of user {message.sender} are not in ascending order"
+    return Fault(3, moved(scene.calls()[3], place, wrong), MALFORMED, why, frozenset({message.sender}))
 
 
 @_refusal(SERVED, "answer", "SAG-26", "ADP-29")

@@ -9,6 +9,7 @@ from typing import Any
 
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.crypto import signatures
+from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.errors import BadSignature, InconsistentSets, ParameterError, ProtocolError
 from secagg_spec.privacy.lightsecagg_active import Confirmations
@@ -295,19 +296,59 @@ def _another_set(right: Function) -> Function:
     return wrong
 
 
+def _bound(kind: Any) -> Context:
+    roster = Roster(tuple(public_key(bytes([user + 1]) * 32) for user in range(_TINY.N)))
+    return lightsecagg_active.binding_context(_TINY, bytes(16), 0, kind, roster)
+
+
+def _forgets_keys(name: str, effect: str, kind_of: Any) -> None:
+    """Register a party whose messages of one class are not bound to the keys of the attempt."""
+
+    def build(right: Function) -> Function:
+        def wrong(parameters: Any, session: bytes, round: int, kind: Any, sealing: Roster) -> Context:
+            context: Context = right(parameters, session, round, kind, sealing)
+            numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d", "W")}
+            return replace(context, parameters=hash_parameters(numbers)) if kind is kind_of else context
+
+        return wrong
+
+    mutant(
+        name,
+        "LSA-34",
+        effect,
+        f"{_ACTIVE}:binding_context",
+        lambda: _bound(kind_of).parameters,
+        kind="privacy",
+        source="field not bound: the keys of the attempt",
+    )(build)
+
+
+_forgets_keys(
+    "keys-not-in-the-ballot",
+    "privacy: signatures of an attempt that failed count in the next one, so that two sets get a quorum",
+    lightsecagg_active.SignedSet,
+)
+_forgets_keys(
+    "keys-not-in-the-seal",
+    "privacy: users that have different lists of keys open each other's shares",
+    lightsecagg.MaskShare,
+)
+
+
 @mutant(
     "binding-forgets-W",
     "LSA-31",
     "acceptance: parties that disagree on W open each other's shares and take each other's signatures",
     f"{_ACTIVE}:binding_context",
-    lambda: lightsecagg_active.binding_context(_TINY, bytes(16), 0, lightsecagg.MaskShare).parameters,
+    lambda: _bound(lightsecagg.MaskShare).parameters,
     kind="acceptance",
     source="field not bound: W",
 )
 def _forgets_W(right: Function) -> Function:  # noqa: N802 - W is the parameter
-    def wrong(parameters: Any, session: bytes, round: int, kind: Any) -> Context:
-        context = lightsecagg.sealing_context(parameters, session, round)
-        return replace(right(parameters, session, round, kind), parameters=context.parameters)  # type: ignore[no-any-return]
+    def wrong(parameters: Any, session: bytes, round: int, kind: Any, sealing: Roster) -> Context:
+        numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d")}
+        bound = hash_parameters(numbers, sealing.hash)
+        return replace(right(parameters, session, round, kind, sealing), parameters=bound)  # type: ignore[no-any-return]
 
     return wrong
 
@@ -317,7 +358,7 @@ def _forgets_W(right: Function) -> Function:  # noqa: N802 - W is the parameter
     "LSA-31",
     "privacy: what was sealed in the semi-honest profile opens in the active one",
     f"{_ACTIVE}:binding_context",
-    lambda: lightsecagg_active.binding_context(_TINY, bytes(16), 0, lightsecagg.MaskShare).protocol,
+    lambda: _bound(lightsecagg.MaskShare).protocol,
     kind="privacy",
     source="field not bound: the profile",
 )

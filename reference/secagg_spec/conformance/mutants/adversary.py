@@ -60,7 +60,7 @@ def _light(active: bool = False) -> Deal:
     numbers = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, **({"W": 4} if active else {})}
     keys = [bytes([user + 1]) * 32 for user in _USERS]
     roster, verification = ([make(key).hex() for key in keys] for make in (public_key, verification_key))
-    setups: dict[int, Mapping[str, Any]] = {SERVER: {"verification": verification} if active else {}}
+    setups: dict[int, Mapping[str, Any]] = {SERVER: {"roster": roster, "verification": verification} if active else {}}
     rands = {}
     for user in _USERS:
         own: dict[str, Any] = {"channel": "plain"}

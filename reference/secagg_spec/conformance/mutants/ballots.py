@@ -9,6 +9,7 @@ from typing import Any
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
+from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, verification_key
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy.lightsecagg_active import Confirmations
@@ -68,6 +69,63 @@ def _right() -> bytes:
 )
 def _any_set(right: Function) -> Function:
     return lambda N, T, surviving, held: tuple(surviving)
+
+
+def _any_order(right: Function) -> Function:
+    return lambda what, users, blamed: None
+
+
+mutant(
+    "set-in-any-order-is-answered",
+    "LSA-32",
+    "no interoperation: a user answers a surviving set that other users refuse",
+    "secagg_spec.protocols.lightsecagg:check_ascending",
+    lambda: _answered((3, 0, 1, 2)),
+    kind="acceptance",
+    source="clause left out",
+)(_any_order)
+
+mutant(
+    "set-in-any-order-is-signed",
+    "LSA-32",
+    "no interoperation: a user signs a surviving set that other users refuse, so that the round has too few signers",
+    f"{_ACTIVE}:check_ascending",
+    lambda: _asked((0, 2, 1, 3)),
+    kind="acceptance",
+    source="clause left out",
+)(_any_order)
+
+mutant(
+    "signers-in-any-order-count",
+    "LSA-33",
+    "no interoperation: a user answers a quorum that other users refuse",
+    f"{_AGREEMENT}:check_ascending",
+    lambda: _shown_in((0, 2, 1, 3)),
+    kind="acceptance",
+    source="clause left out",
+)(_any_order)
+
+
+def _answered(users: Sequence[int]) -> object:
+    """Return how user 0 takes a surviving set in the semi-honest profile."""
+    state = Confirmations(_TINY).waiting[0].base
+    message = SurvivingSet(_SESSION, 0, SERVER, 0, tuple(users))
+    try:
+        return lightsecagg.user_recover(state, (message,), randomness={})[0].phase
+    except (ParameterError, ProtocolError) as error:
+        return type(error).__name__
+
+
+def _shown_in(signers: Sequence[int]) -> object:
+    """Return how user 0 takes right signatures on the set that it signed, in an order."""
+    users, message = Confirmations(_TINY), SurvivingSet(_SESSION, 0, SERVER, 0, _SET)
+    state, _ = lightsecagg_active.user_confirm(users.waiting[0], (message,), randomness={})
+    together = b"".join(users.signature(user, _SET) for user in signers)
+    quorum = Quorum(_SESSION, 0, SERVER, 0, tuple(signers), together)
+    try:
+        return lightsecagg_active.user_recover(state, (quorum,), randomness={})[0].phase
+    except (ParameterError, ProtocolError) as error:
+        return type(error).__name__
 
 
 @mutant(
@@ -175,7 +233,9 @@ def _server(count: int) -> object:
     """Return what the reference's adapter says to a server with this many verification keys, and no steps."""
     keys = [verification_key(bytes([user + 1]) * 32).hex() for user in range(count)]
     numbers = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, "W": 4}
-    params = {**numbers, "session": "00" * 16, "round": "0", "verification": keys, "steps": []}
+    roster = [public_key(bytes([user + 1]) * 32).hex() for user in range(5)]
+    lists = {"roster": roster, "verification": keys}
+    params = {**numbers, "session": "00" * 16, "round": "0", **lists, "steps": []}
     return sorted(reference.build().answer({"id": 1, "op": _SCRIPTS[1], "params": params}))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES
 from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols import basecagg, basecagg_active
@@ -24,7 +25,7 @@ from secagg_spec.protocols.basecagg_rounds import (
     supplies,
 )
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys
+from secagg_spec.protocols.lightsecagg_active import PrivateKeys, roster_of_users
 from secagg_spec.protocols.shape import SERVER, Network, Role, Step
 
 Function = Callable[..., Any]
@@ -32,12 +33,13 @@ _ACTIVE = "secagg_spec.protocols.basecagg_active"
 _TESTS = "tests/protocols/test_basecagg_active.py::"
 _TINY = basecagg_active.PRESETS["tiny"]
 _KEYS = {user: PrivateKeys(bytes([user + 1]) * 32, bytes([user + 9]) * 32) for user in range(5)}
+_ROSTER = roster_of_users(5, _KEYS)
 _TURNS: list[Turn] = [*map(Start, range(3)), *map(Upload, range(3))]
 
 
 def _announced() -> Network:
     """Return a session whose buffer is full and announced."""
-    network = basecagg_active.open_session(_TINY, keys=_KEYS)
+    network = basecagg_active.open_session(_TINY, keys=_KEYS, session=bytes(16), round=0)
     sampled = draw_randomness(_TINY, SeededSource(b"mutants", "buffered"), [*_TURNS, Recover(())])
     updates = [_TINY.field.zeros(3)] * 3
     play = Play(network, supplies(_TINY, updates, sampled), basecagg_active.user_trained)
@@ -122,8 +124,12 @@ def _low_threshold() -> object:
         return str(error)
 
 
+def _channel_of(state: Any) -> Any:
+    return state.base.channel
+
+
 def _binding() -> object:
-    return basecagg_active.sealing_context(_TINY, bytes(16))
+    return basecagg_active.sealing_context(_TINY, bytes(16), _ROSTER.sealing)
 
 
 @mutant(
@@ -299,10 +305,46 @@ def _counted(right: Function) -> Function:
     source="field not bound: the profile",
 )
 def _one_name(right: Function) -> Function:
-    def sealing_context(parameters: Any, session: bytes) -> Any:
-        return basecagg.sealing_context(parameters, session)
+    def sealing_context(*arguments: Any) -> Any:
+        return replace(right(*arguments), protocol=basecagg.PROTOCOL)
 
     return sealing_context
+
+
+@mutant(
+    "buffer-keys-not-in-the-ballot",
+    "BSA-47",
+    "privacy: signatures of a session that was begun before count in it when it is begun again",
+    f"{_ACTIVE}:ballot_of",
+    lambda: basecagg_active.ballot_of(_TINY, bytes(16), 0, _ROSTER).context.parameters,
+    _TESTS + "test_signatures_of_an_attempt_are_worth_nothing_in_the_next",
+    kind="privacy",
+    source="field not bound: the keys of the attempt",
+)
+def _no_keys_signed(right: Function) -> Function:
+    def ballot_of(parameters: Any, *rest: Any) -> Any:
+        ballot = right(parameters, *rest)
+        bound = hash_parameters(parameters.numbers())
+        return replace(ballot, context=replace(ballot.context, parameters=bound))
+
+    return ballot_of
+
+
+@mutant(
+    "buffer-keys-not-in-the-seal",
+    "BSA-47",
+    "privacy: users that have different lists of keys open each other's shares",
+    f"{_ACTIVE}:SealedStampedChannel",
+    lambda: _channel_of(basecagg_active.user_start(_TINY, bytes(16), 0, 0, _KEYS[0], _ROSTER)).context.parameters,
+    _TESTS + "test_payloads_of_an_attempt_do_not_open_in_the_next",
+    kind="privacy",
+    source="field not bound: the keys of the attempt",
+)
+def _no_keys_sealed(right: Function) -> Function:
+    def channel(context: Any, *rest: Any) -> Any:
+        return right(replace(context, parameters=hash_parameters(_TINY.numbers())), *rest)
+
+    return channel
 
 
 @mutant(
@@ -321,3 +363,32 @@ def _from_anyone(right: Function) -> Function:
         return right(replace(state, signers=everyone), inbox, randomness=randomness)
 
     return server_recover
+
+
+def _sorted_quorum(right: Function) -> Function:
+    def wrong(ballot: Any, proposal: Any, signers: Any, signatures: bytes) -> None:
+        size = SIGNATURE_BYTES
+        if len(signatures) == size * len(signers):
+            pairs = sorted((user, signatures[size * at : size * (at + 1)]) for at, user in enumerate(signers))
+            signers, signatures = tuple(user for user, _ in pairs), b"".join(signature for _, signature in pairs)
+        right(ballot, proposal, signers, signatures)
+
+    return wrong
+
+
+def _turned(inbox: list[Any]) -> list[Any]:
+    quorum = inbox[0]
+    parts = [quorum.signatures[at : at + SIGNATURE_BYTES] for at in range(0, len(quorum.signatures), SIGNATURE_BYTES)]
+    return [replace(quorum, signers=quorum.signers[::-1], signatures=b"".join(parts[::-1]))]
+
+
+mutant(
+    "buffer-signers-in-any-order-count",
+    "BSA-50",
+    "no interoperation: a user answers a quorum on a buffer that other users refuse",
+    f"{_ACTIVE}:check_quorum",
+    _outcome((*_all("confirm"), ("confirm", SERVER)), "recover", 4, _turned),
+    _TESTS + "test_a_share_is_released_exactly_after_W_signatures_of_users",
+    kind="acceptance",
+    source="silent repair",
+)(_sorted_quorum)

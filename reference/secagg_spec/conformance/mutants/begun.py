@@ -9,8 +9,9 @@ from typing import Any
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols import begun, lightsecagg
+from secagg_spec.protocols import begun, lightsecagg, lightsecagg_active
 from secagg_spec.protocols.begun import Begun
+from secagg_spec.protocols.lightsecagg_active import PrivateKeys
 from secagg_spec.protocols.shape import Role
 
 Function = Callable[..., Any]
@@ -42,6 +43,14 @@ def _left() -> Any:
 def _again(number: int) -> object:
     state = _left().state
     return _ends(lambda: lightsecagg.user_again(state, number, state.update, state.channel).round)
+
+
+def _same_key() -> object:
+    p = lightsecagg_active.PRESETS["tiny"]
+    keys = {user: PrivateKeys(bytes([user + 1]) * 32, bytes([user + 101]) * 32) for user in range(p.N)}
+    roster = lightsecagg_active.roster_of(p, keys)
+    state = lightsecagg_active.user_start(p, _ID, 5, 0, p.field.zeros(p.d), keys[0], roster)
+    return _ends(lambda: lightsecagg_active.user_again(state, 6, p.field.zeros(p.d), keys[0], roster).base.round)
 
 
 mutant(
@@ -121,3 +130,20 @@ def _forgotten(right: Function) -> Function:
         return replace(after, phase=state.phase, mask=state.mask), outbox
 
     return user_upload
+
+
+@mutant(
+    "sealing-key-of-the-round-before",
+    "LSA-35",
+    "privacy: a user keeps its sealing key from round to round, so that the keys of an attempt are not of it alone",
+    "secagg_spec.protocols.lightsecagg_active:user_again",
+    _same_key,
+    _TESTS + "test_a_sealing_key_of_the_active_profile_is_that_of_one_round",
+    kind="privacy",
+    source="used twice",
+)
+def _kept(right: Function) -> Function:
+    def user_again(state: Any, *arguments: Any) -> Any:
+        return right(replace(state, sealing=b""), *arguments)
+
+    return user_again

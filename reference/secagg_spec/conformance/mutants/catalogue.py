@@ -15,7 +15,7 @@ from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import BadShare, ParameterError, ProtocolError, TooFewSurvivors
+from secagg_spec.errors import BadShare, LengthMismatch, ParameterError, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols import lightsecagg
 
 Function = Callable[..., Any]
@@ -86,7 +86,13 @@ def _aggregated(surviving: Sequence[int], held: int = 5) -> object:
 def _round(dropouts: Mapping[str, Sequence[int]]) -> object:
     drawn = lightsecagg.draw_randomness(_TINY, {user: SeededSource(b"w", str(user)) for user in range(_TINY.N)})
     updates = np.arange(15, dtype=np.uint64).reshape(5, 3) % np.uint64(7)
-    return _outcome(lambda: lightsecagg.run_round(_TINY, updates, randomness=drawn, dropouts=dropouts).aggregate)
+    return _outcome(
+        lambda: (
+            lightsecagg.run_round(
+                _TINY, updates, randomness=drawn, dropouts=dropouts, session=bytes(16), round=0
+            ).aggregate
+        )
+    )
 
 
 # ----------------------------------------------------------------------------------------- integers modulo R
@@ -212,6 +218,40 @@ def _matmul(right: Function) -> Function:
 )
 def _by_columns(right: Function) -> Function:
     return lambda self, a, b: right(self, a, np.ascontiguousarray(b.reshape(b.shape[::-1]).T))
+
+
+@mutant(
+    "empty-matrix-products-refused",
+    "MOD-08",
+    "failure: a matrix product with a dimension of 0 is refused",
+    f"{_RING}.matmul",
+    lambda: _outcome(lambda: _FIELD7.matmul(_vector().reshape(2, 0), _vector().reshape(0, 3)).tolist()),
+    kind="refusal",
+    source="clause too strict",
+)
+def _no_empty(right: Function) -> Function:
+    def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> UintArray:
+        if a.ndim == b.ndim == 2 and 0 in (*a.shape, *b.shape):
+            raise LengthMismatch("a", a, "a matrix with rows and columns")
+        return right(self, a, b)  # type: ignore[no-any-return]
+
+    return wrong
+
+
+@mutant(
+    "no-inner-terms-give-nothing",
+    "MOD-08",
+    "form: a matrix product without inner terms is empty, and not zeros",
+    f"{_RING}.matmul",
+    lambda: _FIELD7.matmul(_vector().reshape(2, 0), _vector().reshape(0, 3)).tolist(),
+    kind="form",
+    source="other rule: a sum of nothing is nothing",
+)
+def _nothing(right: Function) -> Function:
+    def wrong(self: modular.Ring, a: UintArray, b: UintArray) -> UintArray:
+        return right(self, a, b)[:, : b.size]  # type: ignore[no-any-return]
+
+    return wrong
 
 
 @mutant(

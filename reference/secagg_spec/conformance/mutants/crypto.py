@@ -213,16 +213,16 @@ def _binding(sender: int = 1, receiver: int = 0, round: int = 3) -> bytes:
 @mutant(
     "binding-sorts-users",
     "KEY-02",
-    "privacy: both directions between two users have one key and one nonce",
+    "privacy: both directions between two users have one key",
     f"{_SEALING}:binding",
     _binding,
     kind="privacy",
     source="field not bound: the direction",
 )
 def _sorts(right: Function) -> Function:
-    def wrong(context: Any, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes) -> Any:
+    def wrong(context: Any, sender: int, receiver: int, sender_key: bytes, receiver_key: bytes, *rest: Any) -> Any:
         (low, low_key), (high, high_key) = sorted([(sender, sender_key), (receiver, receiver_key)])
-        return right(context, low, high, low_key, high_key)
+        return right(context, low, high, low_key, high_key, *rest)
 
     return wrong
 
@@ -237,7 +237,7 @@ def _sorts(right: Function) -> Function:
     source="field not bound: the parameters",
 )
 def _no_parameters(right: Function) -> Function:
-    return lambda numbers: right({})
+    return lambda numbers, keys=None: right({}, keys)
 
 
 @mutant(
@@ -250,13 +250,13 @@ def _no_parameters(right: Function) -> Function:
     source="order",
 )
 def _sorted_parameters(right: Function) -> Function:
-    return lambda numbers: right(dict(sorted(numbers.items())))
+    return lambda numbers, keys=None: right(dict(sorted(numbers.items())), keys)
 
 
 @mutant(
     "binding-without-round",
     "KEY-02",
-    "privacy: two rounds have the same keys and the same nonce",
+    "privacy: two rounds have the same keys",
     f"{_SEALING}:binding",
     _binding,
     kind="privacy",
@@ -276,7 +276,9 @@ def _no_round(right: Function) -> Function:
     source="field not bound: the public keys",
 )
 def _no_public_keys(right: Function) -> Function:
-    return lambda context, sender, receiver, *public: right(context, sender, receiver, bytes(32), bytes(32))
+    return lambda context, sender, receiver, _one, _other, *rest: right(
+        context, sender, receiver, bytes(32), bytes(32), *rest
+    )
 
 
 @mutant(
@@ -305,11 +307,121 @@ def _lengths(right: Function) -> Function:
     return lambda private, public: right(private[:32].ljust(32, b"\0"), public[:32].ljust(32, b"\1"))
 
 
+@mutant(
+    "keys-hash-without-the-users",
+    "KEY-08",
+    "no interoperation: the keys of an attempt are hashed without the numbers of their users",
+    f"{_KEYS}:hash_keys",
+    lambda: keys.hash_keys({3: (_KEY,)}),
+    kind="form",
+    source="field not bound: the users",
+)
+def _no_users(right: Function) -> Function:
+    return lambda listed: keys.sha256(keys.fields(*(key for user in sorted(listed) for key in listed[user])))
+
+
+@mutant(
+    "keys-come-before-the-parameters",
+    "KEY-09",
+    "no interoperation: the hash of the keys stands before the parameters",
+    f"{_KEYS}:hash_parameters",
+    lambda: keys.hash_parameters({"q": 7}, _KEY),
+    kind="form",
+    source="order",
+)
+def _keys_first(right: Function) -> Function:
+    def wrong(numbers: Any, listed: bytes | None = None) -> Any:
+        if listed is None:
+            return right(numbers)
+        pairs = numbers.items() if hasattr(numbers, "items") else numbers
+        return keys.sha256(keys.fields("keys", listed, *(part for name, n in pairs for part in (name, str(n)))))
+
+    return wrong
+
+
 # ------------------------------------------------------------------------------------------------------- sealing
 
 
 def _payload() -> bytes:
     return _channel(0).close(0, 1, b"a share")
+
+
+def _second_key() -> list[bytes]:
+    """Return the payloads of two plaintexts by a user that was restored, which begins its channel twice."""
+    return [_channel(0).close(0, 1, plaintext) for plaintext in (b"one", b"two")]
+
+
+@mutant(
+    "nonce-is-zero-again",
+    "SEA-08",
+    "privacy: a user that was restored seals two plaintexts under one key and nonce, and shows their difference",
+    f"{_SEALING}:Lane._nonce",
+    _second_key,
+    also=("SEA-09",),
+    kind="privacy",
+    source="used twice",
+)
+def _zero_nonce(right: Function) -> Function:
+    return lambda self, secret, associated, plaintext: bytes(12)
+
+
+@mutant(
+    "nonce-of-the-context-alone",
+    "SEA-08",
+    "privacy: the nonce is that of the key, whatever the plaintext is, so that two plaintexts share it",
+    f"{_SEALING}:Lane._nonce",
+    _second_key,
+    kind="privacy",
+    source="field not bound: the plaintext",
+)
+def _context_nonce(right: Function) -> Function:
+    return lambda self, secret, associated, plaintext: right(self, secret, associated, b"")
+
+
+@mutant(
+    "nonce-of-the-plaintext-alone",
+    "SEA-08",
+    "no interoperation: the nonce is computed without the associated data",
+    f"{_SEALING}:Lane._nonce",
+    _second_key,
+    kind="form",
+    source="field not bound: the associated data",
+)
+def _plaintext_nonce(right: Function) -> Function:
+    return lambda self, secret, associated, plaintext: right(self, secret, b"", plaintext)
+
+
+@mutant(
+    "nonce-under-the-seal-key",
+    "KEY-07",
+    "no interoperation: one key encrypts the payload and makes its nonce",
+    f"{_SEALING}:Lane._bound",
+    _second_key,
+    kind="form",
+    source="field not bound: the purpose",
+)
+def _one_purpose(right: Function) -> Function:
+    return lambda self, purpose: right(self, "seal")
+
+
+def _other_nonce() -> object:
+    way = _channel(1)._lane(0, 1)
+    secret = keys.agree(_PRIVATE[0], _PUBLIC[1])
+    cipher, associated = way._cipher(secret)
+    return _opened(bytes(12) + cipher.encrypt(bytes(12), b"a share", associated))
+
+
+@mutant(
+    "nonce-is-not-checked",
+    "SEA-09",
+    "acceptance: a payload opens under whatever nonce its sender took",
+    f"{_SEALING}:Lane._check_nonce",
+    _other_nonce,
+    kind="acceptance",
+    source="clause left out",
+)
+def _any_nonce(right: Function) -> Function:
+    return lambda self, nonce, right_nonce: None
 
 
 @mutant(
@@ -332,7 +444,7 @@ def _no_type(right: Function) -> Function:
 @mutant(
     "one-key-for-all-rounds",
     "SEA-01",
-    "privacy: the key of a pair of users is used for every payload with the same nonce",
+    "privacy: the key of a pair of users is used for every payload",
     f"{_KEYS}:derive",
     _sealed,
     kind="privacy",
@@ -357,8 +469,9 @@ def _no_tag(right: Function) -> Function:
             return right(self, sender, receiver, payload)
         except DecryptionFailed:
             cipher, associated = self._lane(sender, receiver)._cipher(self._secret(sender))
-            stream = cipher.encrypt(bytes(12), bytes(max(len(payload) - 16, 0)), associated)
-            return bytes(a ^ b for a, b in zip(stream[:-16], payload, strict=False))
+            body = payload[12:-16]
+            stream = cipher.encrypt(payload[:12].ljust(12, b"\0"), bytes(len(body)), associated)
+            return bytes(a ^ b for a, b in zip(stream[:-16], body, strict=False))
 
     return wrong
 
@@ -366,14 +479,14 @@ def _no_tag(right: Function) -> Function:
 @mutant(
     "short-payload-is-empty",
     "SEA-02",
-    "acceptance: a payload that is shorter than a tag opens to nothing",
+    "acceptance: a payload that is shorter than a nonce and a tag opens to nothing",
     f"{_CHANNEL}.open",
     lambda: _opened(b"\1\2\3"),
     kind="acceptance",
     source="silent repair",
 )
 def _short(right: Function) -> Function:
-    return lambda self, sender, receiver, payload: b"" if len(payload) < 16 else right(self, sender, receiver, payload)
+    return lambda self, sender, receiver, payload: b"" if len(payload) < 28 else right(self, sender, receiver, payload)
 
 
 @mutant(
@@ -403,7 +516,7 @@ def _twice() -> object:
 @mutant(
     "second-payload-allowed",
     "SEA-03",
-    "privacy: two payloads under one key and one nonce show the difference of their plaintexts",
+    "privacy: two payloads under one key show whether their plaintexts are equal",
     f"{_CHANNEL}.close",
     _twice,
     kind="privacy",

@@ -29,7 +29,7 @@ def _until(p: Parameters, rows: int, absent: Sequence[int] = ()) -> Network:
     """Return a round of which some rows were taken; some users send no input."""
     updates = draw_elements(SeededSource(b"mutants", "updates"), Ring(97), (8, 2))
     sampled = multi_round.draw_randomness(p, {user: SeededSource(b"mutants", str(user)) for user in range(8)})
-    network = multi_round.open_round(p, _CHOSEN, updates, round=9)
+    network = multi_round.open_round(p, _CHOSEN, updates, round=9, session=bytes(16))
     for step in network.table[:rows]:
         for party in (SERVER,) if step.role is Role.SERVER else range(8):
             away = step.role is Role.USER and step.phase == p.base.adds and party in absent
@@ -76,6 +76,13 @@ def _again(chosen: tuple[int, ...], number: int = 10) -> object:
     """Return the session id of another round of user 0."""
     state = _until(_SECAGG, 0).states[0]
     return _ends(lambda: multi_round.user_again(state, number, chosen, state.base.update).round.id)
+
+
+def _failed(p: Parameters) -> multi_round.ServerState:
+    """Return the server of a round that announced its survivors and got no answer."""
+    state = _until(p, _row(p) + 1).states[SERVER]
+    assert isinstance(state, multi_round.ServerState)
+    return state
 
 
 def _sparse() -> object:
@@ -232,3 +239,47 @@ def _every_input(right: Function) -> Function:
         return kept
 
     return leave_out
+
+
+mutant(
+    "a-failed-round-is-logged-empty",
+    "MRA-27",
+    "privacy: an audit says that nobody is recoverable, though the answers of a failed round tell parts of its sum",
+    f"{_HERE}:ServerState.survivors",
+    lambda: _failed(_LIGHTSECAGG).log,
+    _TESTS + "test_a_round_that_failed_is_in_the_log_with_its_announced_survivors",
+    kind="privacy",
+    source="clause left out",
+)(lambda right: property(lambda self: () if self.aggregate is None else right.fget(self)))
+
+
+@mutant(
+    "frequencies-without-the-round-that-failed",
+    "MRA-28",
+    "robustness: a batch whose round failed late stays of the least frequency, and is chosen again at once",
+    f"{_HERE}:ServerState.frequencies",
+    lambda: list(_failed(_SECAGG).frequencies),
+    _TESTS + "test_a_round_that_failed_counts_in_the_frequencies",
+    kind="sum",
+    source="clause in part",
+)
+def _with_sums(right: Any) -> Any:
+    def frequencies(self: Any) -> Any:
+        counts = right.fget(self)
+        if self.aggregate is None:
+            counts[list(self.survivors)] -= 1
+        return counts
+
+    return property(frequencies)
+
+
+mutant(
+    "log-of-the-last-round-alone",
+    "MRA-29",
+    "privacy: what the rounds before showed is not in the log, and an audit does not see it",
+    f"{_HERE}:server_again",
+    lambda: multi_round.server_again(_failed(_SECAGG), 10, _CHOSEN).log,
+    _TESTS + "test_a_server_that_goes_on_keeps_the_log",
+    kind="privacy",
+    source="forgotten",
+)(lambda right: lambda state, number, chosen: replace(right(state, number, chosen), past=()))

@@ -13,7 +13,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
 from secagg_spec.conformance.targets import readers, reference
-from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors
 from secagg_spec.protocols import lightsecagg, shape
 
 Function = Callable[..., Any]
@@ -360,6 +360,19 @@ def _draw(right: Function) -> Function:
     return wrong
 
 
+@mutant(
+    "finer-draws-are-taken",
+    "QNT-10",
+    "disagreement: with a draw that is no multiple of 2**-53 one input is rounded up by one party and down by another",
+    f"{_QUANTIZER}:_refuse_finer",
+    lambda: _quantized(0.5, draw=2.0**-54),
+    kind="acceptance",
+    source="clause left out",
+)
+def _finer(right: Function) -> Function:
+    return lambda rounding: None
+
+
 def _quantized(x: float, *, level: int = 1, draw: float = 0.5) -> object:
     ring = modular.Ring(101)
     draws = np.array([draw])
@@ -430,6 +443,30 @@ def _answer_of_an_outsider() -> str:
 
 
 @mutant(
+    "no-sharer-ends-the-step",
+    "LSA-40",
+    "failure: a server that has no sharers refuses its step, so that two servers end a round in different steps",
+    f"{_LSA}:server_share",
+    lambda: _outcome(_relay_of_nothing),
+    kind="refusal",
+    source="clause too strict",
+)
+def _no_sharer(right: Function) -> Function:
+    def wrong(state: lightsecagg.ServerState, inbox: Any, *, randomness: Any) -> Any:
+        after, outbox = right(state, inbox, randomness=randomness)
+        if not after.sharers:
+            raise TooFewSurvivors("no user shared its mask")
+        return after, outbox
+
+    return wrong
+
+
+def _relay_of_nothing() -> str:
+    state = lightsecagg.server_start(lightsecagg.PRESETS["tiny"], bytes(16), 0)
+    return str(lightsecagg.server_share(state, (), randomness={})[0].phase)
+
+
+@mutant(
     "binding-forgets-d",
     "LSA-18",
     "acceptance: a share that was sealed for a session with other parameters opens",
@@ -445,7 +482,7 @@ def _binding(right: Function) -> Function:
 
 def _waiting() -> int:
     tiny = lightsecagg.PRESETS["tiny"]
-    network = lightsecagg.open_round(tiny, np.zeros((5, 3), dtype=np.uint64))
+    network = lightsecagg.open_round(tiny, np.zeros((5, 3), dtype=np.uint64), session=bytes(16), round=0)
     network.waiting[0] = [lightsecagg.SurvivingSet(bytes(16), 0, shape.SERVER, 0, (0, 1, 2))]
     _outcome(lambda: network.take(lightsecagg.TABLE[4], 0))
     return len(network.waiting.get(0, ()))

@@ -25,7 +25,9 @@ _SAMPLED = secagg.draw_randomness(_TINY, {user: SeededSource(b"mutants", str(use
 
 
 def _network() -> Network:
-    return secagg_active.open_round(_TINY, Ring(8).zeros(15).reshape(5, 3), signing=_SIGNING)
+    return secagg_active.open_round(
+        _TINY, Ring(8).zeros(15).reshape(5, 3), signing=_SIGNING, session=bytes(16), round=0
+    )
 
 
 def _bytes() -> object:
@@ -402,6 +404,41 @@ def _old_name(right: Function) -> Function:
     return lambda *arguments: replace(right(*arguments), protocol=secagg.PROTOCOL)
 
 
+def _forgets_keys(name: str, effect: str, kind_of: Any, test: str) -> None:
+    """Register a party whose messages of one class are not bound to the keys of the attempt."""
+
+    def build(right: Function) -> Function:
+        def wrong(self: Any, keys: Any, kind: Any) -> Any:
+            return self.context(kind) if kind is kind_of else right(self, keys, kind)
+
+        return wrong
+
+    mutant(
+        name,
+        "SAG-67",
+        effect,
+        f"{_ACTIVE}:AttemptRound.attempt",
+        lambda: secagg_active.agreed(_TINY, bytes(16), 0).attempt({}, kind_of).parameters,
+        _TESTS + test,
+        kind="privacy",
+        source="field not bound: the keys of the attempt",
+    )(build)
+
+
+_forgets_keys(
+    "advertised-keys-not-in-the-ballot",
+    "privacy: signatures of an attempt that failed count in the next one, so that two sets get a quorum",
+    SignedSurvivors,
+    "test_signatures_of_an_attempt_are_worth_nothing_in_the_next",
+)
+_forgets_keys(
+    "advertised-keys-not-in-the-seal",
+    "privacy: users that have different lists of keys open each other's shares",
+    secagg.SecretShares,
+    "test_payloads_of_an_attempt_do_not_open_in_the_next",
+)
+
+
 @mutant(
     "survivors-must-all-sign",
     "SAG-66",
@@ -419,3 +456,32 @@ def _all_sign(right: Function) -> Function:
         return right(state, inbox, randomness=randomness)
 
     return wrong
+
+
+def _sorted_quorum(right: Function) -> Function:
+    def wrong(ballot: Any, proposal: Any, signers: Any, signatures: bytes) -> None:
+        size = SIGNATURE_BYTES
+        if len(signatures) == size * len(signers):
+            pairs = sorted((user, signatures[size * at : size * (at + 1)]) for at, user in enumerate(signers))
+            signers, signatures = tuple(user for user, _ in pairs), b"".join(signature for _, signature in pairs)
+        right(ballot, proposal, signers, signatures)
+
+    return wrong
+
+
+def _turned(message: Any) -> Any:
+    size = SIGNATURE_BYTES
+    parts = [message.signatures[at : at + size] for at in range(0, len(message.signatures), size)]
+    return replace(message, signers=message.signers[::-1], signatures=b"".join(parts[::-1]))
+
+
+mutant(
+    "survivor-signers-in-any-order-count",
+    "SAG-75",
+    "no interoperation: a user answers a quorum that other users refuse",
+    f"{_ACTIVE}:check_quorum",
+    _outcome(8, 0, lambda mail: [_turned(mail[0])]),
+    _TESTS + "test_a_quorum_counts_only_in_ascending_order",
+    kind="acceptance",
+    source="silent repair",
+)(_sorted_quorum)

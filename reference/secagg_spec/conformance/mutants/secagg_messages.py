@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
 from secagg_spec.conformance.mutants import mutant
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import InconsistentSets, Malformed, ProtocolError, WeakKey, WrongPhase
@@ -21,7 +22,7 @@ _SAMPLED = secagg.draw_randomness(_TINY, {user: SeededSource(b"messages", str(us
 
 
 def _until(rows: int) -> Network:
-    network = secagg.open_round(_TINY, _TINY.ring.zeros(15).reshape(5, 3))
+    network = secagg.open_round(_TINY, _TINY.ring.zeros(15).reshape(5, 3), session=bytes(16), round=0)
     for step in secagg.TABLE[:rows]:
         for party in [SERVER] if step.role is Role.SERVER else range(5):
             network.take(step, party, {name: _SAMPLED[party][name] for name in step.randomness})
@@ -167,6 +168,49 @@ mutant(
     kind="acceptance",
     source="clause left out",
 )(_but(InconsistentSets))
+
+
+@mutant(
+    "neighbours-of-an-input-in-any-order",
+    "SAG-76",
+    "no interoperation: a server takes a masked input that other servers refuse",
+    f"{_SAG}:_same_neighbours",
+    _outcome(5, SERVER, lambda mail: [replace(mail[0], neighbours=mail[0].neighbours[::-1]), *mail[1:]]),
+    kind="acceptance",
+    source="silent repair",
+)
+def _sorted_neighbours(right: Function) -> Function:
+    return lambda state, inbox: right(state, [replace(m, neighbours=tuple(sorted(m.neighbours))) for m in inbox])
+
+
+def _reversed_answer(mail: list[Any]) -> list[Any]:
+    return [_by_user(mail[0], reverse=True), *mail[1:]]
+
+
+def _by_user(message: Any, *, reverse: bool = False) -> Any:
+    """Return an answer with its users, and their shares with them, in ascending or in descending order."""
+    changed: dict[str, Any] = {}
+    for users, shares in (("survivors", "seed_shares"), ("dropped", "key_shares")):
+        named, data = getattr(message, users), getattr(message, shares)
+        if len(data) != ELEMENT_BYTES * len(named):
+            return message
+        pairs = [(user, data[ELEMENT_BYTES * at : ELEMENT_BYTES * (at + 1)]) for at, user in enumerate(named)]
+        pairs.sort(reverse=reverse)
+        changed |= {users: tuple(user for user, _ in pairs), shares: b"".join(share for _, share in pairs)}
+    return replace(message, **changed)
+
+
+@mutant(
+    "users-of-an-answer-in-any-order",
+    "SAG-77",
+    "no interoperation: a server takes an answer that other servers refuse",
+    f"{_SAG}:_answer",
+    _outcome(7, SERVER, _reversed_answer),
+    kind="acceptance",
+    source="silent repair",
+)
+def _sorted_answer(right: Function) -> Function:
+    return lambda state, message: right(state, _by_user(message))
 
 
 @mutant(

@@ -68,6 +68,7 @@ def _refuses_nothing(right: Function) -> Function:
     "no interoperation: the shared secret is written as a big-endian number",
     f"{_KEYS}:agree",
     lambda: keys.agree(_PRIVATE[0], _PUBLIC[1]),
+    also=("KEY-10",),
     kind="form",
     source="encoding",
 )
@@ -81,6 +82,7 @@ def _reversed(right: Function) -> Function:
     "no interoperation: the top bit of a public key is taken for a part of the number",
     f"{_KEYS}:agree",
     lambda: keys.agree(_PRIVATE[0], bytes([9, *bytes(30), 128])),
+    also=("KEY-10",),
     kind="form",
     source="encoding",
 )
@@ -98,6 +100,7 @@ def _top_bit(right: Function) -> Function:
     "no interoperation: public keys from 2**255 - 19 on are refused instead of reduced",
     f"{_KEYS}:agree",
     lambda: _outcome(lambda: keys.agree(_PRIVATE[0], (_P + 9).to_bytes(32, "little"))),
+    also=("KEY-10",),
     kind="refusal",
     source="clause too strict",
 )

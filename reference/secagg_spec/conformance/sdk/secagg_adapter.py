@@ -79,7 +79,7 @@ OPERATIONS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (*_SESSION, "W", "user", "private", "signing", "roster", "verification", "update", "steps"),
         ("mask", "noise"),
     ),
-    "lightsecagg_active.server": ((*_SESSION, "W", "verification", "steps"), ()),
+    "lightsecagg_active.server": ((*_SESSION, "W", "roster", "verification", "steps"), ()),
     "shamir.share": (("t", "n", "secret"), ("coefficients",)),
     "shamir.reconstruct": (("t", "users", "shares"), ()),
     "session.new": (("handle", "protocol", "role", "numbers", "session", "round", "setup"), ()),
@@ -167,7 +167,7 @@ PARTIES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ("user", "private", "signing", "roster", "verification", "update"),
         ("mask", "noise"),
     ),
-    "lightsecagg-active.server": (("verification",), ()),
+    "lightsecagg-active.server": (("roster", "verification"), ()),
     "secagg.user": (
         ("user", "order", "update"),
         _SECRETS,

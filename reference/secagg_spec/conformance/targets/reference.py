@@ -175,7 +175,12 @@ def _round(
         parameters.field.check(f"masks[{user}]", masks[user], (d,))
         parameters.field.check(f"noises[{user}]", noises[user], (noises.shape[1],))
     result = lightsecagg.run_round(
-        parameters, readers.rows("updates", updates, N, d), randomness=randomness, dropouts=drop, session=_SESSION
+        parameters,
+        readers.rows("updates", updates, N, d),
+        randomness=randomness,
+        dropouts=drop,
+        session=_SESSION,
+        round=0,
     )
     return {"aggregate": pack(result.aggregate), "contributors": list(result.contributors)}
 

@@ -58,10 +58,15 @@ def public_roster(name: str, value: Any) -> Roster:
     return Roster(tuple(readers.octets(name, key) for key in value))
 
 
+def public_keys(roster: Any, verification: Any) -> PublicKeys:
+    """Return the sealing keys and the verification keys of a request."""
+    return PublicKeys(public_roster("roster", roster), public_roster("verification", verification))
+
+
 def keys_of(private: Any, signing: Any, roster: Any, verification: Any) -> tuple[PrivateKeys, PublicKeys]:
     """Return the keys of a user, and those of everybody."""
     own = PrivateKeys(readers.octets("private", private), readers.octets("signing", signing))
-    return own, PublicKeys(public_roster("roster", roster), public_roster("verification", verification))
+    return own, public_keys(roster, verification)
 
 
 def _user(
@@ -84,13 +89,14 @@ def _user(
 
 
 def _server(
-    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any, session: Any, round: Any, verification: Any, steps: Any
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any,
+    session: Any, round: Any, roster: Any, verification: Any, steps: Any,
 ) -> dict[str, Any]:  # fmt: skip
     state = lightsecagg_active.server_start(
         active_parameters(q, N, D, U, T, d, W),
         readers.octets("session", session),
         readers.u32("round", round),
-        public_roster("verification", verification),
+        public_keys(roster, verification),
     )
     calls = read_calls(lightsecagg_active.TABLE, Role.SERVER, steps)
     return {"steps": play(lightsecagg_active.TABLE, Role.SERVER, state, calls, {}, active_end)}

@@ -173,6 +173,7 @@ def _rounds(round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **
         [_turn(event) for event in schedule],
         randomness={_LISTS[name]: rows for name, rows in values.items()},
         round=readers.u32("round", round),
+        session=bytes(16),
     )
     return {"buffers": [_buffer(recovered) for recovered in result.buffers]}
 

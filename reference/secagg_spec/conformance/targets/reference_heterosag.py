@@ -126,7 +126,9 @@ def asked(state: heterosag.UserState, request: UnmaskRequest) -> tuple[tuple[fro
 
 def before_unmasking(parameters: Parameters) -> Network:
     """Return the network of a round of zeros in which nobody drops out, after the masked inputs were sent."""
-    whole = heterosag.open_round(parameters, np.zeros((parameters.N, parameters.d), np.uint64), session=_SESSION)
+    whole = heterosag.open_round(
+        parameters, np.zeros((parameters.N, parameters.d), np.uint64), session=_SESSION, round=0
+    )
     early = Network(tuple(step for step in heterosag.TABLE if step.phase != "unmasking"), whole.states)
     sources = {user: SeededSource(user.to_bytes(4, "little"), "heterosag") for user in range(parameters.N)}
     run_synchronous(early, {}, secagg.draw_randomness(parameters, sources))

@@ -86,7 +86,7 @@ def _round(
     )
     sources = {user: SeededSource(user.to_bytes(4, "little"), "heterosag") for user in range(parameters.N)}
     sampled = secagg.draw_randomness(parameters, sources)
-    result = heterosag.run_round(parameters, updates, randomness=sampled, dropouts=drop, session=_HIDDEN)
+    result = heterosag.run_round(parameters, updates, randomness=sampled, dropouts=drop, session=_HIDDEN, round=0)
     aggregate = heterosag_averages.combine(parameters, result.sums, method, trim)
     return {
         "sums": _sums(result.sums),

@@ -91,13 +91,13 @@ def averaged(ring: Ring, aggregate: UintArray, level: int, total: int) -> RealAr
 
 def _average(drop: Any, rand: Mapping[str, Any], **given: Any) -> dict[str, Any]:
     ring, numbers, updates = _inputs(drop, rand, **given)
-    result = secagg.run_round(numbers, updates, randomness=_sampled(numbers), dropouts=drop, session=_SESSION)
+    result = secagg.run_round(numbers, updates, randomness=_sampled(numbers), dropouts=drop, session=_SESSION, round=0)
     return _result(ring, result.aggregate, result.contributors, given)
 
 
 def _recovery(drop: Any, user: Any, owner: Any, kind: Any, rand: Mapping[str, Any], **given: Any) -> dict[str, Any]:
     ring, numbers, updates = _inputs(drop, rand, **given)
-    whole = secagg.open_round(numbers, updates, session=_SESSION)
+    whole = secagg.open_round(numbers, updates, session=_SESSION, round=0)
     network = Network(secagg.TABLE[:-1], whole.states)
     run_synchronous(network, drop, _sampled(numbers))
     network.waiting[SERVER] = alter(network.waiting[SERVER], user, owner, kind)
@@ -158,7 +158,7 @@ def _unmasking(N: Any, t: Any, k: Any, drop: Any, user: Any, requests: Any) -> d
 
 def before_unmasking(numbers: Parameters, drop: Mapping[str, Sequence[int]]) -> Network:
     """Return the network of a round of zeros after the masked inputs were sent."""
-    network = secagg.open_round(numbers, np.zeros((numbers.N, 1), dtype=np.uint64), session=_SESSION)
+    network = secagg.open_round(numbers, np.zeros((numbers.N, 1), dtype=np.uint64), session=_SESSION, round=0)
     early = Network(tuple(step for step in secagg.TABLE if step.phase != "unmasking"), network.states)
     run_synchronous(early, drop, _sampled(numbers))
     return early

@@ -14,7 +14,7 @@ from typing import Any
 from secagg_spec.arithmetic import shamir
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
 from secagg_spec.conformance.targets import readers
-from secagg_spec.conformance.targets.reference_active import active_end, active_parameters, keys_of, public_roster
+from secagg_spec.conformance.targets.reference_active import active_end, active_parameters, keys_of, public_keys
 from secagg_spec.conformance.targets.reference_basa_scripts import Positioned
 from secagg_spec.conformance.targets.reference_basecagg_scripts import Stamped
 from secagg_spec.conformance.targets.reference_crypto import session_parameters
@@ -33,7 +33,6 @@ from secagg_spec.conformance.targets.reference_scripts import (
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.errors import LengthMismatch
 from secagg_spec.protocols import heterosag, lightsecagg, lightsecagg_active, secagg
-from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.shape import Randomness, Role, Table
 
 DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
@@ -44,8 +43,8 @@ DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new":
 class Protocol:
     """What the sessions of one protocol need besides its table of phases.
 
-    `parameters` makes the parameters of ``numbers``, `starts` the state of a party before its first step, of the
-    parameters, the session, the round and the members of ``setup``. `later` makes that of a later round, of the state
+    `parameters` makes the parameters of ``numbers``. `starts` makes the state of a party before its first step, of the
+    parameters, the session, the round and the members of ``setup``; `later` makes that of a later round, of the state
     that the party was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and
     `end` gives what the server shows beside its outbox.
     """
@@ -116,19 +115,17 @@ def _active_user(
     return lightsecagg_active.user_start(parameters, session, round, user, vector, private, public)
 
 
-def _active_server(parameters: Any, session: bytes, round: int, verification: Any) -> Any:
-    return lightsecagg_active.server_start(parameters, session, round, public_roster("verification", verification))
+def _active_server(parameters: Any, session: bytes, round: int, roster: Any, verification: Any) -> Any:
+    return lightsecagg_active.server_start(parameters, session, round, public_keys(roster, verification))
 
 
-def _active_user_again(state: Any, round: int, **setup: Any) -> Any:
-    base = state.base
-    number = later_round(base.round, round, "round")
-    return _active_user(base.parameters, base.session, number, user=base.user, **setup)
+def _active_user_again(state: Any, round: int, update: Any, verification: Any, **keys: Any) -> Any:
+    private, public = keys_of(**keys, verification=verification)
+    return lightsecagg_active.user_again(state, round, readers.vector("update", update), private, public)
 
 
-def _active_server_again(state: Any, round: int, **setup: Any) -> Any:
-    base = state.base
-    return _active_server(base.parameters, base.session, later_round(base.round, round, "round"), **setup)
+def _active_server_again(state: Any, round: int, roster: Any, verification: Any) -> Any:
+    return lightsecagg_active.server_again(state, round, public_keys(roster, verification))
 
 
 # --------------------------------------------------------------------------------------------------------- SecAgg

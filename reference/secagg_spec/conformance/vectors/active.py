@@ -14,6 +14,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -63,13 +64,14 @@ from secagg_spec.conformance.vectors.played import (
     to,
 )
 from secagg_spec.conformance.wire import pack
+from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import sign, signed_fields
-from secagg_spec.protocols import lightsecagg, lightsecagg_active
+from secagg_spec.protocols import lightsecagg_active
 from secagg_spec.protocols.agreement import PURPOSE, Proposal
 from secagg_spec.protocols.codec import Message, vector_bytes, vector_from_bytes
-from secagg_spec.protocols.lightsecagg import MaskShare, SurvivingSet, sealing_context
-from secagg_spec.protocols.lightsecagg_active import PHASES, PrivateKeys, SignedSet
+from secagg_spec.protocols.lightsecagg import MaskShare, SurvivingSet
+from secagg_spec.protocols.lightsecagg_active import PHASES, PrivateKeys, PublicKeys, SignedSet
 from secagg_spec.protocols.shape import SERVER, Network
 
 _TINY: dict[str, int] = {"q": BYTE, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, "W": 4}
@@ -95,6 +97,7 @@ def book() -> Book:
     _user_requests(made)
     _server_messages(made)
     _server_steps(made)
+    _nobody_shares(made)
     _server_signatures(made)
     _server_requests(made)
     return made
@@ -119,6 +122,15 @@ _FLAGS = (
         "LSA-31",
         "binding-forgets-W",
         "profiles-share-a-name",
+    ),
+    (
+        "Attempt",
+        MISSING_STEP,
+        "Shares or signatures are not bound to the sealing keys of the users.",
+        "signatures of an attempt that failed count in the next one, and two sets get a quorum",
+        "LSA-34",
+        "keys-not-in-the-ballot",
+        "keys-not-in-the-seal",
     ),
     (
         "SignerOrder",
@@ -180,6 +192,22 @@ _FLAGS = (
         "T colluders subtract their own updates and read one user's, or the sum is wrong",
         "LSA-09",
         "any-set-is-signed",
+    ),
+    (
+        "SetOrder",
+        WRONG_ORDER,
+        "A surviving set is signed in any order.",
+        "some users sign what others refuse, and there are too few signers",
+        "LSA-32",
+        "set-in-any-order-is-signed",
+    ),
+    (
+        "QuorumOrder",
+        WRONG_ORDER,
+        "A quorum counts in any order of its signers.",
+        "some users answer a quorum that others refuse",
+        "LSA-33",
+        "signers-in-any-order-count",
     ),
     (
         "LeftOut",
@@ -307,6 +335,14 @@ _FLAGS = (
         "outsiders-answer",
         "other-answers-passed-over",
     ),
+    (
+        "NobodyShares",
+        EDGE_CASE,
+        "A server ends the round in its step `share` when there is no sharer.",
+        "two servers end a round in different steps",
+        "LSA-40",
+        "no-sharer-ends-the-step",
+    ),
     known("FewContributors", "server-announces-few"),
     known("TooFewAnswers", "absent-shares-are-zero"),
     known("AlteredAnswer", "extra-shares-ignored", "bad-share-blames-one"),
@@ -358,17 +394,26 @@ class _Scene(Scene):
         )
 
     def given(self, party: int) -> dict[str, Any]:
-        public = lightsecagg_active.roster_of(self.parameters, self.keys())
-        verification = [key.hex() for key in public.verification.keys]
+        public = {"roster": self.roster.sealing, "verification": self.roster.verification}
+        shown = {name: [key.hex() for key in roster.keys] for name, roster in public.items()}
         if party == SERVER:
-            return {"verification": verification}
+            return shown
         own = self.keys()[party]
-        private = {"private": own.sealing.hex(), "signing": own.signing.hex()}
-        return {**private, "roster": [key.hex() for key in public.sealing.keys], "verification": verification}
+        return {"private": own.sealing.hex(), "signing": own.signing.hex(), **shown}
+
+    @property
+    def roster(self) -> PublicKeys:
+        """The public keys of all users."""
+        return lightsecagg_active.roster_of(self.parameters, self.keys())
 
     def context(self, kind: type[Message]) -> Context:
         """Return what the seals and signatures of a message type are bound to."""
-        return lightsecagg_active.binding_context(self.parameters, self.session, self.round, kind)
+        sealing = self.roster.sealing
+        return lightsecagg_active.binding_context(self.parameters, self.session, self.round, kind, sealing)
+
+    def bound(self, keys: bytes | None, *names: str) -> bytes:
+        """Return the hash of the parameters with these names, and of keys where some are given."""
+        return hash_parameters({name: self.numbers[name] for name in names}, keys)
 
     @property
     def surviving(self) -> tuple[int, ...]:
@@ -399,8 +444,12 @@ def _whole(made: Book) -> None:
     for scene, parties in ((few, (0, 1, 2, 3, SERVER)), (tiny, (4, SERVER))):
         for party in parties:
             who = "server" if party == SERVER else f"user-{party}"
-            clauses = ("LSA-25", "LSA-06", "LSA-30") if party == SERVER else ("LSA-21", "LSA-26", "LSA-31", "SIG-01")
-            flags = ["AllSigners", "SignerOrder"] if party == SERVER else ["Confirmation", "Binding"]
+            clauses = (
+                ("LSA-25", "LSA-06", "LSA-30")
+                if party == SERVER
+                else ("LSA-21", "LSA-26", "LSA-31", "LSA-34", "KEY-08", "KEY-09", "SIG-01")
+            )
+            flags = ["AllSigners", "SignerOrder"] if party == SERVER else ["Confirmation", "Binding", "Attempt"]
             comment = f"a whole round as {who.replace('-', ' ')} sees it; nobody drops out"
             taken(made, f"{scene.id}-{who}", scene, party, clauses, flags, comment, operations=True)
     _orders(made)
@@ -496,6 +545,13 @@ def _user_sets(made: Book) -> None:
         scene = _Scene(f"active-user-set-{name}", _FEW, {"share": [3]} if name == "not-held" else {})
         fault = Fault(2, scene.told(*users), Refusal(codes), (clause,), (flag, "RefusedStep"), comment)
         faulty(made, scene, _OWN, fault)
+    for name, users, comment in (
+        ("order", (0, 2, 1, 3), "the right users, with 2 before 1"),
+        ("descending", (3, 2, 1, 0), "the right users in descending order"),
+    ):
+        scene, refusal = _Scene(f"active-user-set-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        clauses, flags = ("LSA-32", "ADP-21"), ("SetOrder", "RefusedStep")
+        faulty(made, scene, _OWN, Fault(2, scene.told(*users), refusal, clauses, flags, comment))
     scene = _Scene("active-user-set-none", _FEW)
     fault = Fault(2, Call("confirm"), Refusal(NOTHING_CAME), ("LSA-09",), ("NoSet",), "no surviving set came")
     faulty(made, scene, _OWN, fault)
@@ -513,6 +569,11 @@ def _quorums(made: Book) -> None:
         comment = f"{len(signers)} signers, and W = 3"
         faulty(made, scene, _OWN, Fault(3, scene.shown(signers), Refusal(TOO_FEW), clauses, flags, comment))
     _wrong_signers(made)
+    for name, signers in (("order", (0, 2, 1, 3)), ("descending", (3, 2, 1, 0))):
+        scene, refusal = _Scene(f"active-user-quorum-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        comment = f"the signers are {list(signers)}, and the signatures stand in this order"
+        fault = Fault(3, scene.shown(signers), refusal, ("LSA-33", "ADP-21"), ("QuorumOrder", "RefusedStep"), comment)
+        faulty(made, scene, _OWN, fault)
     for name, shown, change in (
         ("longer", (0, 1, 2), lambda right: [*right, b"\0"]),
         ("more", (0, 1, 2), lambda right: [*right, right[-1]]),
@@ -550,14 +611,27 @@ def _flip(signature: bytes) -> bytes:
     return signature[:40] + bytes([signature[40] ^ 4]) + signature[41:]
 
 
-def _semi_honest(scene: _Scene) -> Context:
-    """Return what the shares of the semi-honest profile are bound to in the same session."""
-    numbers = {name: value for name, value in scene.numbers.items() if name != "W"}
-    return sealing_context(lightsecagg.Parameters(**numbers), scene.session, scene.round)
+def _semi_honest(scene: _Scene) -> dict[str, Any]:
+    """Return what the shares of the semi-honest profile are bound to in the same session, where it differs."""
+    return {"protocol": "lightsecagg", "parameters": scene.bound(None, *_LIGHT)}
 
 
-def _without_W(scene: _Scene, user: int) -> bytes:  # noqa: N802 - W is the parameter
-    return scene.signature(user, parameters=_semi_honest(scene).parameters)
+_LIGHT = ("q", "N", "D", "U", "T", "d")
+
+
+def _without_W(scene: _Scene) -> bytes:  # noqa: N802 - W is the parameter
+    return scene.bound(scene.roster.sealing.hash, *_LIGHT)
+
+
+def _without_keys(scene: _Scene) -> bytes:
+    return scene.bound(None, *_LIGHT, "W")
+
+
+def _other_keys(scene: _Scene) -> bytes:
+    """Return the hash with the keys of another attempt, for which one user drew another sealing key."""
+    keys = scene.roster.sealing.keys
+    fresh = public_key(drawn_bytes(scene.id, "key of another attempt", 32))
+    return scene.bound(Roster((*keys[:-1], fresh)).hash, *_LIGHT, "W")
 
 
 Wrong = Callable[[_Scene, int], bytes]
@@ -571,7 +645,24 @@ _ELSEWHERE: tuple[tuple[str, str, Wrong, str], ...] = (
     ("altered", "", lambda scene, user: _flip(scene.signature(user)), "one bit of it is flipped"),
     ("no-session", "SessionSigned", lambda scene, user: scene.signature(user, session=b""), "it is for no session"),
     ("no-round", "RoundSigned", lambda scene, user: scene.signature(user, round=0), "it is for no round"),
-    ("no-w", "Binding", _without_W, "it is not bound to W"),
+    (
+        "no-w",
+        "Binding",
+        lambda scene, user: scene.signature(user, parameters=_without_W(scene)),
+        "it is not bound to W",
+    ),
+    (
+        "no-keys",
+        "Attempt",
+        lambda scene, user: scene.signature(user, parameters=_without_keys(scene)),
+        "it is not bound to the keys of the attempt",
+    ),
+    (
+        "other-keys",
+        "Attempt",
+        lambda scene, user: scene.signature(user, parameters=_other_keys(scene)),
+        "it is of another attempt, in which the last user had another sealing key",
+    ),
     (
         "other-profile",
         "Binding",
@@ -622,13 +713,15 @@ def _user_payloads(made: Book) -> None:
     scene = _Scene("active-user-payload-goes-on", _FEW)
     call, comment = _resealed(scene, _plaintext(scene) + b"\0"), "a byte follows the vector in a payload"
     faulty(made, scene, _OWN, Fault(1, call, Refusal(ANOTHER_TYPE), ("MSG-02",), ("NoMessage",), comment))
-    for name, flag, members, comment in (
-        ("other-profile", "Binding", ("protocol",), "with the name of the other profile"),
-        ("no-w", "Binding", ("parameters",), "without W"),
-        ("semi-honest", "Payload", ("protocol", "parameters"), "in the semi-honest profile"),
+    for name, flag, changed, comment in (
+        ("other-profile", "Binding", lambda scene: {"protocol": "lightsecagg"}, "with the name of the other profile"),
+        ("no-w", "Binding", lambda scene: {"parameters": _without_W(scene)}, "without W"),
+        ("no-keys", "Attempt", lambda scene: {"parameters": _without_keys(scene)}, "without the keys of the attempt"),
+        ("other-keys", "Attempt", lambda scene: {"parameters": _other_keys(scene)}, "in another attempt"),
+        ("semi-honest", "Payload", _semi_honest, "in the semi-honest profile"),
     ):
         scene = _Scene(f"active-user-sealed-{name}", _FEW)
-        bound = {member: getattr(_semi_honest(scene), member) for member in members}
+        bound = changed(scene)
         call = _resealed(scene, _plaintext(scene), **bound)
         _not_opened(made, scene, call, flag, f"the share of user 0 was sealed {comment}")
     scene = _Scene("active-user-sealed-type", _FEW)
@@ -645,8 +738,8 @@ def _not_opened(made: Book, scene: _Scene, call: Call, flag: str, comment: str) 
 
 
 def _channel(scene: _Scene, user: int, **changed: Any) -> SealedChannel:
-    roster = lightsecagg_active.roster_of(scene.parameters, scene.keys()).sealing
-    return SealedChannel(replace(scene.context(MaskShare), **changed), scene.privates()[user], roster)
+    context = replace(scene.context(MaskShare), **changed)
+    return SealedChannel(context, scene.privates()[user], scene.roster.sealing)
 
 
 def _plaintext(scene: _Scene) -> bytes:
@@ -686,7 +779,6 @@ def _user_requests(made: Book) -> None:
             params = scene.params(_OWN, [])
             params[member] = (params[member] + "a5")[: 2 * size]
             no_party(made, scene, _OWN, params, KEY_LENGTH, clause, "Roster", f"{member} has {size} bytes")
-    _rosters(made, "user", _OWN, "roster", "KEY-03", "KEY-04")
     _common_requests(made, "user", _OWN)
     d = _FEW["d"]
     for name, size, codes, comment in (
@@ -727,6 +819,7 @@ def _common_requests(made: Book, who: str, party: int) -> None:
     if rand:
         rand["noise"] = pack(drawn(scene.id, "noise", params["q"], shares_length(params, params["d"])))
     no_party(made, scene, party, params, BAD_PARAM, "LSA-01", "Numbers", "U = 4 = N - D + 1", rand)
+    _rosters(made, who, party, "roster", "KEY-03", "KEY-04")
     _rosters(made, who, party, "verification", "SIG-04", "SIG-05")
     scene = _Scene(f"active-{who}-verification-many", _FEW)
     params = scene.params(party, [])
@@ -776,6 +869,27 @@ def _outsiders(made: Book) -> None:
     call = besides(scene, SERVER, 3, 0, having(sender=3, share=late))
     comment = "an answer from user 3, which does not survive"
     faulty(made, scene, SERVER, Fault(3, call, Refusal(NOT_ALLOWED), ("LSA-16",), ("Outsider",), comment))
+
+
+def _nobody_shares(made: Book) -> None:
+    """Add servers that no share reaches, or of each user one share too few: the next step ends the round."""
+    for name, kept in (("nobody", 0), ("lost", 2)):
+        scene = _Scene(f"active-server-{name}-shares", _LEAST)
+        first = scene.calls(SERVER)[0]
+        one_each = tuple(data for at, data in enumerate(first.inbox) if at % 2 == 0)[: 2 * kept]
+        calls = [replace(first, inbox=one_each), Call("upload")]
+        what = "no share comes" if not kept else f"{len(one_each)} shares come, one from each user"
+        made.script(
+            scene.id,
+            scene.of_server,
+            scene.params(SERVER, calls),
+            {},
+            refused={1: Refusal(TOO_FEW)},
+            clauses=["LSA-40", "LSA-07"],
+            flags=["NobodyShares"],
+            comment=f"{what}, so that there is no sharer; the step share is taken, and upload ends the round",
+            policy=scene.policy,
+        )
 
 
 def _server_steps(made: Book) -> None:

@@ -107,6 +107,23 @@ _FLAGS = (
         "matmul-in-int64",
     ),
     (
+        "NoTerms",
+        EDGE_CASE,
+        "A matrix product without inner terms is refused, or empty.",
+        "a valid request fails",
+        "MOD-08",
+        "empty-matrix-products-refused",
+        "no-inner-terms-give-nothing",
+    ),
+    (
+        "EmptyProduct",
+        EDGE_CASE,
+        "A matrix product without rows or columns is refused.",
+        "a valid request fails",
+        "MOD-08",
+        "empty-matrix-products-refused",
+    ),
+    (
         "EdgeValues",
         EDGE_CASE,
         "Zero, one and the largest element; the smallest and the largest modulus.",
@@ -264,6 +281,7 @@ def _matmul(made: Book) -> None:
             comment=f"random matrices, {rows} x {inner} and {inner} x {columns}, modulo {q}",
         )
     _matmul_edges(made)
+    _empty_products(made)
 
 
 def _matmul_edges(made: Book) -> None:
@@ -276,6 +294,25 @@ def _matmul_edges(made: Book) -> None:
             clauses=["MOD-04"],
             flags=["LongSum", "EdgeValues"],
             comment=f"the largest element {inner} times with itself, modulo {q}",
+        )
+
+
+def _empty_products(made: Book) -> None:
+    for name, (rows, inner, columns), flag in (
+        ("no-inner", (2, 0, 3), "NoTerms"),
+        ("no-rows", (0, 2, 3), "EmptyProduct"),
+        ("no-columns", (2, 3, 0), "EmptyProduct"),
+        ("nothing", (0, 0, 0), "EmptyProduct"),
+    ):
+        id = f"field-matmul-{name}"
+        a, b = drawn(id, "a", BYTE, rows, inner), drawn(id, "b", BYTE, inner, columns)
+        made.valid(
+            id,
+            "field.matmul",
+            _product(BYTE, rows, inner, columns, a, b),
+            clauses=["MOD-08"],
+            flags=[flag],
+            comment=f"{rows} x {inner} times {inner} x {columns}",
         )
 
 

@@ -2,15 +2,20 @@
 
 Sampled values and other inputs come from `drawn`, whose stream is that of the vector's id: they are distinct over all
 vectors, and those of one vector stay as they are whatever other vectors come and go.
+
+A vector whose request or outcome changed with the text has a new id, which ``renewed.txt`` gives beside the old one.
+The code that makes it still has the old one, and draws from its stream.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from secagg_spec import resources
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.cases import decimal
@@ -22,6 +27,7 @@ from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_roundin
 SMALL, BYTE = 7, 257
 LARGE = (2**31 - 1, 2**31 + 11, 2**32 - 5)
 _SEED = b"secagg-spec vectors"
+RENEWED = "renewed.txt"
 
 BASIC = "BASIC"
 EDGE_CASE = "EDGE_CASE"
@@ -196,10 +202,29 @@ class Book:
         request = (tuple(clauses), tuple(flags), comment, operation, decimal(params), dict(rand or {}))
         self._add(Vector(id, *request, result, policy=policy or {}, operations=tuple(operations)))
 
-    def _add(self, vector: Vector) -> None:
+    def _add(self, made: Vector) -> None:
+        vector = replace(made, id=renewed().get(made.id, made.id))
         assert all(name in self.flags for name in vector.flags), f"{vector.id}: a flag is not defined"
         assert all(vector.id != other.id for other in self.vectors), f"{vector.id}: the id is taken"
         self.vectors.append(vector)
+
+
+def folder() -> Path:
+    """Return the folder of the vectors, in a checkout or in the package."""
+    return resources.root("spec") / "vectors"
+
+
+@cache
+def renewed() -> Mapping[str, str]:
+    """Return the id of each vector that changed with the text, by the id under which the code makes it."""
+    return read_renewed(folder())
+
+
+def read_renewed(place: Path) -> dict[str, str]:
+    """Return what the list of renewed ids in a folder says; nothing where there is none."""
+    path = place / RENEWED
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return dict(line.split() for line in lines if line and not line.startswith("#"))
 
 
 @cache

@@ -24,7 +24,7 @@ from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 _USAGE = """secagg-spec vectors [-k PATTERN] [--file FILE]
        secagg-spec vectors [options] --target NAME [--target NAME …]
        secagg-spec vectors [options] -- ./adapter [arguments]
-       secagg-spec vectors --regenerate"""
+       secagg-spec vectors --regenerate [--renew]"""
 _EXIT_CODES = """exit codes:
   0  all vectors that the adapter declares passed
   1  a vector failed
@@ -48,12 +48,15 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
     arguments.add_timeouts(parser)
     parser.add_argument("--regenerate", action="store_true", help="write all files of spec/vectors again, and end")
+    parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
+    if options.renew and not options.regenerate:
+        raise UsageError("--renew stands with --regenerate")
     if options.regenerate:
         return _regenerate(options)
     books = _chosen(options)
@@ -70,7 +73,11 @@ def _regenerate(options: argparse.Namespace) -> int:
         raise UsageError("--regenerate stands alone")
     if not (store.folder().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
-    for path in store.write(vectors.books(), store.folder()):
+    books = vectors.books()
+    if options.renew:
+        for old, new in store.renew(books, store.folder()).items():
+            print(f"{old} is now {new}")
+    for path in store.write(books, store.folder()):
         print(path.relative_to(store.folder().parents[1]))
     return 0
 

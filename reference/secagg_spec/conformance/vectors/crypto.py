@@ -6,6 +6,7 @@ and 6.1, and the test cases 13 and 14 of GCM, which encrypt the same counter blo
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -196,7 +197,7 @@ _FLAGS = (
         "BindingInKey",
         MISSING_STEP,
         "The key is derived without the binding.",
-        "the key of a pair of users is used for every payload, with the same nonce",
+        "the key of a pair of users is used for every payload",
         "KEY-02",
         "one-key-for-all-rounds",
     ),
@@ -315,9 +316,41 @@ _FLAGS = (
         "tag-not-checked",
     ),
     (
+        "NonceChecked",
+        MISSING_STEP,
+        "A payload opens under any nonce, the one that it comes with.",
+        "a user that seals twice under one key may use one nonce twice, and nobody notices",
+        "SEA-09",
+        "nonce-is-not-checked",
+    ),
+    (
+        "NonceOfPlaintext",
+        MISSING_STEP,
+        "The nonce does not depend on the plaintext.",
+        "a user that was restored seals two plaintexts under one key and nonce, and their difference is in the open",
+        "SEA-08",
+        "nonce-of-the-context-alone",
+    ),
+    (
+        "NonceOfContext",
+        MISSING_STEP,
+        "The nonce does not depend on the associated data.",
+        "nothing opens elsewhere",
+        "SEA-08",
+        "nonce-of-the-plaintext-alone",
+    ),
+    (
+        "NonceKey",
+        MISSING_STEP,
+        "The nonce is computed under the key that encrypts.",
+        "one key serves two functions, and nothing opens elsewhere",
+        "KEY-07",
+        "nonce-under-the-seal-key",
+    ),
+    (
         "ShortPayload",
         MISSING_STEP,
-        "A payload that is shorter than a tag opens to nothing.",
+        "A payload that is shorter than a nonce and a tag opens to nothing.",
         "a share disappears, and nobody notices",
         "SEA-02",
         "short-payload-is-empty",
@@ -417,6 +450,7 @@ def _agreed(made: Book) -> None:
             name, "9 with the top bit set"
         )
         _agreement(made, id, _private(id), _point(number), flag, f"the public key is {comment}")
+    _x25519(made)
     _weak(made)
     for name in ("private", "public"):
         for size in (0, 16, 31, 33):
@@ -427,9 +461,24 @@ def _agreed(made: Book) -> None:
             made.invalid(id, _AGREE, params, codes=KEY_LENGTH, clauses=["KEY-03"], flags=["KeyLength"], comment=comment)
 
 
-def _agreement(made: Book, id: str, private: str, public: str, flag: str, comment: str) -> None:
+def _agreement(made: Book, id: str, private: str, public: str, flag: str, comment: str, clause: str = "KEY-02") -> None:
     params = {"private": private, "public": public}
-    made.valid(id, _AGREE, params, clauses=["KEY-02"], flags=[flag], comment=comment)
+    made.valid(id, _AGREE, params, clauses=[clause], flags=[flag], comment=comment)
+
+
+def _x25519(made: Book) -> None:
+    """Add private keys whose fixed bits are set otherwise, and public keys that are written in another way."""
+    for name, last, number, flag, comment in (
+        ("clamped", 0x40, None, "Agreement", "the private key has its fixed bits as they are used"),
+        ("not-clamped", 0x87, None, "Agreement", "the private key has its fixed bits the other way round"),
+        ("large", 0x40, _P + 9, "LargeCoordinate", "the public key is p + 9, which is 9"),
+        ("top-bit", 0x40, 2**255 + 9, "TopBit", "the public key is 9 with the top bit set"),
+    ):
+        id = f"agree-x25519-{name}"
+        drawn_key = bytearray.fromhex(_private(id))
+        drawn_key[0], drawn_key[31] = drawn_key[0] & 0xF8 | last & 7, drawn_key[31] & 0x3F | last & 0xC0
+        other = keys.public_key(drawn_bytes(id, "other", 32)).hex() if number is None else _point(number)
+        _agreement(made, id, bytes(drawn_key).hex(), other, flag, comment, "KEY-10")
 
 
 def _weak(made: Book) -> None:
@@ -527,7 +576,7 @@ def _closing(id: str, sender: int, sizes: Mapping[int, int], numbers: Any = _TIN
 
 def _closed(made: Book) -> None:
     bound = ["SessionBound", "RoundBound", "ParametersBound", "UsersBound", "PublicKeysBound", "TypeBound"]
-    every = [*bound, "SessionParameters"]
+    every = [*bound, "SessionParameters", "NonceOfPlaintext", "NonceOfContext", "NonceKey"]
     for name, sender, sizes, numbers, changed, flags, comment in (
         ("one", 0, {1: 12}, _TINY, {}, every, "a plaintext for a user with a higher number"),
         ("back", 4, {2: 12}, _TINY, {}, [*every, "Direction"], "a plaintext for a user with a lower number"),
@@ -542,7 +591,8 @@ def _closed(made: Book) -> None:
     ):
         id = f"seal-close-{name}"
         params = _closing(id, sender, sizes, numbers, **changed)
-        made.valid(id, _CLOSE, params, clauses=["SEA-01", "KEY-02", "LSA-18"], flags=flags, comment=comment)
+        clauses = ["SEA-01", "SEA-08", "KEY-02", "KEY-07", "LSA-18"]
+        made.valid(id, _CLOSE, params, clauses=clauses, flags=flags, comment=comment)
 
 
 def _not_closed(made: Book) -> None:
@@ -618,6 +668,17 @@ def _refused_seal(
 # ------------------------------------------------------------------------------------------------------- opening
 
 
+_NonceOf = Callable[[bytes, bytes, bytes, bytes], bytes]
+
+
+def _code(key: bytes, data: bytes) -> bytes:
+    return hmac.digest(key, data, "sha256")
+
+
+def _right_nonce(key: bytes, nonce_key: bytes, associated: bytes, plaintext: bytes) -> bytes:
+    return _code(nonce_key, associated + plaintext)[:12]
+
+
 def _opening(id: str, sender: int = 1, receiver: int = 3, size: int = 12, numbers: Any = _TINY) -> dict[str, Any]:
     params = {**_channel(id, receiver, numbers), "sender": sender, "receiver": receiver}
     return {**params, "payload": _sealed(id, params, drawn_bytes(id, "plaintext", size)).hex()}
@@ -630,8 +691,12 @@ def _sealed(
     *,
     left_out: str = "",
     users: tuple[int, int] | None = None,
+    nonce_of: _NonceOf = _right_nonce,
 ) -> bytes:
-    """Return the payload that fits a request of `seal.open`; `left_out` is what its sender does not bind."""
+    """Return the payload that fits a request of `seal.open`; `left_out` is what its sender does not bind.
+
+    `nonce_of` makes the nonce of the key that encrypts, the key of the nonce, the associated data and the plaintext.
+    """
     N = params["N"]
     numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
     session, round = bytes.fromhex(params["session"]), int(params["round"])
@@ -641,11 +706,15 @@ def _sealed(
     public = [bytes.fromhex(text) for text in params["roster"]]
     ends = [bytes(32), bytes(32)] if left_out == "roster" else [public[sender % N], public[receiver % N]]
     named = (0, 0) if left_out == "users" else (sender, receiver)
-    bound = sealing.binding(context, *named, *ends)
+    bound, for_nonce = (
+        sealing.binding(context, *named, ends[0], ends[1], purpose) for purpose in ("seal", "seal-nonce")
+    )
     secret = keys.agree(_privates(id, N)[params["sender"]], keys.public_key(_privates(id, N)[params["receiver"]]))
     salt = bytes(16) if left_out == "session" else session
     associated = bound + (b"" if left_out == "type" else params["type"].to_bytes(2, "little"))
-    return ChaCha20Poly1305(keys.derive(secret, salt, bound)).encrypt(bytes(12), plaintext, associated)
+    key, nonce_key = keys.derive(secret, salt, bound), keys.derive(secret, salt, for_nonce)
+    nonce = nonce_of(key, nonce_key, associated, plaintext)
+    return nonce + ChaCha20Poly1305(key).encrypt(nonce, plaintext, associated)
 
 
 def _opened(made: Book) -> None:
@@ -654,7 +723,7 @@ def _opened(made: Book) -> None:
         ("one", (1, 3), 12, _TINY, every, "a payload from a user with a lower number"),
         ("back", (4, 0), 12, _TINY, ["Direction"], "a payload from a user with a higher number"),
         ("default", (8, 2), 24, _DEFAULT, every, "the parameters default"),
-        ("empty", (2, 1), 0, _TINY, ["EmptyPlaintext"], "a payload that is a tag only: its plaintext is empty"),
+        ("empty", (2, 1), 0, _TINY, ["EmptyPlaintext"], "a payload that is a nonce and a tag: its plaintext is empty"),
         ("long", (0, 4), 200, _TINY, ["TypeBound"], "a payload of several blocks"),
     ):
         id = f"seal-open-{name}"
@@ -664,24 +733,28 @@ def _opened(made: Book) -> None:
 
 def _not_opened(made: Book) -> None:
     for name, change, comment in (
-        ("first-bit", lambda payload: _flip(payload, 0, 1), "the first bit of the body is flipped"),
-        ("body", lambda payload: _flip(payload, 11, 128), "the last bit of the body is flipped"),
-        ("tag", lambda payload: _flip(payload, 12, 1), "the first bit of the tag is flipped"),
-        ("last-bit", lambda payload: _flip(payload, 27, 128), "the last bit of the tag is flipped"),
+        ("first-bit", lambda payload: _flip(payload, 12, 1), "the first bit of the body is flipped"),
+        ("body", lambda payload: _flip(payload, 23, 128), "the last bit of the body is flipped"),
+        ("tag", lambda payload: _flip(payload, 24, 1), "the first bit of the tag is flipped"),
+        ("last-bit", lambda payload: _flip(payload, 39, 128), "the last bit of the tag is flipped"),
+        ("nonce-first-bit", lambda payload: _flip(payload, 0, 1), "the first bit of the nonce is flipped"),
+        ("nonce-last-bit", lambda payload: _flip(payload, 11, 128), "the last bit of the nonce is flipped"),
         ("cut", lambda payload: payload[:-1], "the last byte is cut off"),
         ("cut-front", lambda payload: payload[1:], "the first byte is cut off"),
-        ("tag-only", lambda payload: payload[-16:], "the body is cut out"),
+        ("tag-only", lambda payload: payload[:12] + payload[-16:], "the body is cut out"),
+        ("no-nonce", lambda payload: payload[12:], "the nonce is cut off"),
         ("longer", lambda payload: payload + b"\0", "a byte follows the tag"),
     ):
         id = f"seal-open-{name}"
         params = _opening(id)
         params["payload"] = change(bytes.fromhex(params["payload"])).hex()
         _refused_seal(made, id, _OPEN, params, BAD_CIPHERTEXT, "SEA-02", "Altered", comment)
-    for size in (0, 8, 15):
+    for size in (0, 8, 15, 16, 27):
         id = f"seal-open-{size}-bytes"
         params = {**_opening(id), "payload": drawn_bytes(id, "payload", size).hex()}
         comment = f"the payload has {size} bytes"
         _refused_seal(made, id, _OPEN, params, BAD_CIPHERTEXT, "SEA-02", "ShortPayload", comment)
+    _other_nonces(made)
     _elsewhere(made)
     _unbound(made)
     _broken_rosters(made, "seal-open", _OPEN, _opening_one)
@@ -689,6 +762,42 @@ def _not_opened(made: Book) -> None:
 
 def _flip(payload: bytes, at: int, bit: int) -> bytes:
     return payload[:at] + bytes([payload[at] ^ bit]) + payload[at + 1 :]
+
+
+def _other_nonces(made: Book) -> None:
+    """Add payloads that are sealed under the right key and are right in all but their nonce."""
+    nonces: tuple[tuple[str, str, _NonceOf, str], ...] = (
+        ("zero", "NonceChecked", lambda key, own, associated, text: bytes(12), "the nonce is 12 zero bytes"),
+        (
+            "last",
+            "NonceChecked",
+            lambda *given: _code(given[1], given[2] + given[3])[-12:],
+            "the last bytes of the code",
+        ),
+        (
+            "plaintext",
+            "NonceOfContext",
+            lambda key, own, associated, text: _code(own, text)[:12],
+            "the nonce is computed from the plaintext alone",
+        ),
+        (
+            "context",
+            "NonceOfPlaintext",
+            lambda key, own, associated, text: _code(own, associated)[:12],
+            "the nonce is computed from the associated data alone",
+        ),
+        (
+            "seal-key",
+            "NonceKey",
+            lambda key, own, associated, text: _code(key, associated + text)[:12],
+            "the nonce is computed under the key that encrypts",
+        ),
+    )
+    for name, flag, nonce_of, comment in nonces:
+        id = f"seal-open-nonce-{name}"
+        params = _opening(id)
+        params["payload"] = _sealed(id, params, drawn_bytes(id, "plaintext", 12), nonce_of=nonce_of).hex()
+        _refused_seal(made, id, _OPEN, params, BAD_CIPHERTEXT, "SEA-09", flag, comment)
 
 
 def _elsewhere(made: Book) -> None:

@@ -118,6 +118,14 @@ _FLAGS = (
         "draw-clipped",
     ),
     (
+        "FinerDraw",
+        MISSING_STEP,
+        "A draw that is not a multiple of 2**-53 is taken.",
+        "two parties round one input differently",
+        "QNT-10",
+        "finer-draws-are-taken",
+    ),
+    (
         "Modulus",
         MISSING_STEP,
         "A modulus outside its range is taken.",
@@ -244,6 +252,11 @@ def _refused_numbers(made: Book) -> None:
         x, draws = _reals(id)
         draws[1] = draw
         _invalid(made, id, BYTE, 1, 1, x, draws, NOT_FINITE, ["QNT-09"], ["Draw"], f"a draw is {draw!r}")
+    for name, draw in (("half-a-step", 2.0**-54), ("between-steps", 0.25 + 2.0**-54), ("smallest", 2.0**-1074)):
+        id = f"quantize-draw-{name}"
+        x, draws = _reals(id)
+        draws[1] = draw
+        _invalid(made, id, BYTE, 1, 1, x, draws, NOT_FINITE, ["QNT-10"], ["FinerDraw"], f"a draw is {draw!r}")
     id = "quantize-few-draws"
     x, draws = _reals(id)
     _invalid(made, id, BYTE, 1, 1, x, draws[:1], LENGTH, ["MOD-07"], ["DrawForEach"], "three numbers and one draw")
@@ -362,7 +375,11 @@ def _invalid(
     comment: str,
 ) -> None:
     request = _request(q, level, weight, x, draws)
-    policy = _STOCHASTIC if "QNT-09" in clauses or "MOD-07" in clauses or id == "quantize-rounds-beyond" else None
+    policy = (
+        _STOCHASTIC
+        if {"QNT-09", "QNT-10"} & set(clauses) or "MOD-07" in clauses or id == "quantize-rounds-beyond"
+        else None
+    )
     made.invalid(
         id, "quantizer.quantize", *request, codes=codes, clauses=clauses, flags=flags, comment=comment, policy=policy
     )

@@ -13,6 +13,7 @@ from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
     LENGTH,
+    MALFORMED,
     NONCANONICAL,
     OUTSIDE,
     TOO_FEW,
@@ -31,7 +32,16 @@ from secagg_spec.conformance.checks.scripts import (
     STRANGER,
 )
 from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.vectors.base import BASIC, BYTE, EDGE_CASE, LARGE, MISSING_STEP, Book, drawn
+from secagg_spec.conformance.vectors.base import (
+    BASIC,
+    BYTE,
+    EDGE_CASE,
+    LARGE,
+    MISSING_STEP,
+    WRONG_ORDER,
+    Book,
+    drawn,
+)
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
 from secagg_spec.conformance.vectors.flags import known
@@ -80,6 +90,7 @@ def book() -> Book:
     _user_requests(made)
     _server_messages(made)
     _server_steps(made)
+    _nobody_shares(made)
     _server_requests(made)
     return made
 
@@ -170,6 +181,14 @@ _FLAGS = (
     known("SetTwice", "set-may-repeat"),
     known("SetOutside", "strangers-are-left-out"),
     known("NotHeld", "missing-share-skipped"),
+    (
+        "SetOrder",
+        WRONG_ORDER,
+        "A surviving set is answered in any order.",
+        "some users answer what others refuse, so that a round depends on whose software they run",
+        "LSA-32",
+        "set-in-any-order-is-answered",
+    ),
     known("Payload", "tag-not-checked", "only-the-sender-is-blamed"),
     known("LowOrder", "zero-secret-accepted", "refused-share-leaves-payloads"),
     (
@@ -191,6 +210,14 @@ _FLAGS = (
         "LSA-16",
         "outsiders-answer",
         "other-answers-passed-over",
+    ),
+    (
+        "NobodyShares",
+        EDGE_CASE,
+        "A server ends the round in its step `share` when there is no sharer.",
+        "two servers end a round in different steps",
+        "LSA-40",
+        "no-sharer-ends-the-step",
     ),
     known("FewContributors", "server-announces-few"),
     known("TooFewAnswers", "absent-shares-are-zero"),
@@ -382,6 +409,13 @@ def _user_sets(made: Book) -> None:
     ):
         scene = _Scene(f"user-set-{name}", _FEW, {"share": [3]} if name == "not-held" else {})
         fault = Fault(2, _set(scene, users), Refusal(codes), (clause,), flag, comment)
+        faulty(made, scene, _OWN, fault)
+    for name, users, comment in (
+        ("order", (0, 2, 1, 3), "the right users, with 2 before 1"),
+        ("descending", (3, 2, 1, 0), "the right users in descending order"),
+    ):
+        scene, refusal = _Scene(f"user-set-{name}", _FEW), Refusal(MALFORMED, ("server",))
+        fault = Fault(2, _set(scene, users), refusal, ("LSA-32", "ADP-21"), ("SetOrder", trace), comment)
         faulty(made, scene, _OWN, fault)
     scene = _Scene("user-set-none", _FEW)
     fault = Fault(2, Call("recover"), Refusal(NOTHING_CAME), ("LSA-09",), ("NoSet",), "no surviving set came")
@@ -578,6 +612,27 @@ def _server_vectors(made: Book) -> None:
             call = altered(scene, SERVER, at, 1, having(**{member: change(vector)}))
             fault = Fault(at, call, Refusal(BAD_VECTOR), (clause,), ("Vectors",), f"the vector of user 1 {comment}")
             faulty(made, scene, SERVER, fault)
+
+
+def _nobody_shares(made: Book) -> None:
+    """Add servers that no share reaches, or of each user one share too few: the next step ends the round."""
+    for name, kept in (("nobody", 0), ("lost", 2)):
+        scene = _Scene(f"server-{name}-shares", _LEAST)
+        first = scene.calls(SERVER)[0]
+        one_each = tuple(data for at, data in enumerate(first.inbox) if at % 2 == 0)[: 2 * kept]
+        calls = [replace(first, inbox=one_each), Call("upload")]
+        what = "no share comes" if not kept else f"{len(one_each)} shares come, one from each user"
+        made.script(
+            scene.id,
+            scene.of_server,
+            scene.params(SERVER, calls),
+            {},
+            refused={1: Refusal(TOO_FEW)},
+            clauses=["LSA-40", "LSA-07"],
+            flags=["NobodyShares"],
+            comment=f"{what}, so that there is no sharer; the step share is taken, and upload ends the round",
+            policy=scene.policy,
+        )
 
 
 def _server_steps(made: Book) -> None:

@@ -32,9 +32,9 @@ from secagg_spec.conformance.checks.scripts import (
     SECOND,
     STRANGER,
 )
-from secagg_spec.conformance.checks.secagg import NOT_THESE, ORDER
+from secagg_spec.conformance.checks.secagg import IN_ORDER, NOT_THESE, ORDER
 from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.vectors.base import BASIC, EDGE_CASE, MISSING_STEP, Book, drawn, drawn_bytes
+from secagg_spec.conformance.vectors.base import BASIC, EDGE_CASE, MISSING_STEP, WRONG_ORDER, Book, drawn, drawn_bytes
 from secagg_spec.conformance.vectors.entries import Refusal
 from secagg_spec.conformance.vectors.flags import known
 from secagg_spec.conformance.vectors.played import (
@@ -351,6 +351,22 @@ _FLAGS: tuple[tuple[str, ...], ...] = (
         "a mask has one side only, and stays in the sum",
         "SAG-37",
         "inputs-over-any-neighbours",
+    ),
+    (
+        "NeighbourOrder",
+        WRONG_ORDER,
+        "A masked input may name its neighbours in any order.",
+        "some servers take an input that others refuse",
+        "SAG-76",
+        "neighbours-of-an-input-in-any-order",
+    ),
+    (
+        "AnswerOrder",
+        WRONG_ORDER,
+        "An answer may name its users in any order.",
+        "some servers take an answer that others refuse",
+        "SAG-77",
+        "users-of-an-answer-in-any-order",
     ),
     (
         "WrongAnswer",
@@ -921,9 +937,23 @@ def _server_inputs(made: Book) -> None:
         why = f"the input of user 1 {comment}"
         _refused(made, f"neighbours-{name}", SERVER, 2, call, refusal, "SAG-37", "OtherNeighbours", why)
 
+    call = _with(SERVER, 2, 1, lambda message: replace(message, neighbours=message.neighbours[::-1]))
+    refusal, why = Refusal(IN_ORDER, (1,)), "the neighbours of user 1 in descending order"
+    _refused(made, "neighbours-descending", SERVER, 2, call, refusal, "SAG-76", "NeighbourOrder", why)
+
+
+def _turned(message: Any) -> Any:
+    """Return an answer with its survivors, and their shares with them, in descending order."""
+    data = message.seed_shares
+    shares = [data[at : at + ELEMENT_BYTES] for at in range(0, len(data), ELEMENT_BYTES)]
+    return replace(message, survivors=message.survivors[::-1], seed_shares=b"".join(shares[::-1]))
+
 
 def _server_answers(made: Book) -> None:
     size = ELEMENT_BYTES
+    call, refusal = _with(SERVER, 3, 1, _turned), Refusal(MALFORMED, (1,))
+    why = "the survivors of the answer of user 1, and their shares, in descending order"
+    _refused(made, "answer-descending", SERVER, 3, call, refusal, "SAG-77", "AnswerOrder", why)
     for name, change, comment in (
         ("fewer", lambda m: replace(m, survivors=m.survivors[1:], seed_shares=m.seed_shares[size:]), "lacks a share"),
         ("cut", lambda m: replace(m, seed_shares=m.seed_shares[:-1]), "has a share that is cut"),

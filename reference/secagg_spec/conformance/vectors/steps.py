@@ -41,7 +41,7 @@ class _Recording(Network):
 def steps_of_round(params: Mapping[str, Any], rand: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the steps of a round of LightSecAgg, up to the first that fails; the arguments are those of a request."""
     numbers = lightsecagg.Parameters(**{name: params[name] for name in ("q", "N", "D", "U", "T", "d")})
-    opened = lightsecagg.open_round(numbers, _rows(params["updates"]), session=SESSION)
+    opened = lightsecagg.open_round(numbers, _rows(params["updates"]), session=SESSION, round=0)
     network = _Recording(opened.table, opened.states)
     noises = _rows(rand["noises"]).reshape(numbers.N, numbers.T, numbers.share_length)
     masks = _rows(rand["masks"])

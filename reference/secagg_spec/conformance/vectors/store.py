@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from secagg_spec import resources, schemas
 from secagg_spec.conformance import files
 from secagg_spec.conformance.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.vectors.base import Book, Flag, Vector, vector_of
+from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, read_renewed, renewed, vector_of
+from secagg_spec.conformance.vectors.base import folder as _folder
 from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-vectors/1"
@@ -22,14 +25,16 @@ GENERATOR_VERSION = 1
 INDEX = "ids.txt"
 FINDINGS = "findings"
 WITHDRAWN = "withdrawn"
+folder = _folder
 _HEAD = """# Every id that a vector has or had, with a digest of its request and its outcome. Lines are only added.
-# A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn.
+# A vector that proves wrong is taken out of its file, and its digest here becomes the word withdrawn. One that changed
+# with the text has a new id, which renewed.txt gives.
 """
-
-
-def folder() -> Path:
-    """Return the folder of the vectors, in a checkout or in the package."""
-    return resources.root("spec") / "vectors"
+_RENEWED_HEAD = """\
+# The vectors whose request or outcome changed with the text: the id under which the code makes them and draws their
+# inputs, and the id that they have now. The ids that they had before are withdrawn in ids.txt.
+# `secagg-spec vectors --regenerate --renew` adds lines; the reasons are written here by hand.
+"""
 
 
 def text_of(book: Book) -> str:
@@ -156,6 +161,31 @@ def index_faults(vectors: Iterable[Vector], index: Mapping[str, str]) -> Iterato
             yield f"the vector {id!r} disappeared; an id is permanent"
         elif known != WITHDRAWN and found[id] != known:
             yield f"the vector {id!r} changed its request or its outcome; give the new one a new id"
+
+
+def renew(books: Sequence[Book], place: Path) -> dict[str, str]:
+    """Give each vector that changed its request or its outcome a new id; return the new ids by the old ones.
+
+    The old ids are withdrawn in the index of a folder, and the new ones noted beside those under which they are made.
+    """
+    index, before = read_index(place), read_renewed(place)
+    first = {now: old for old, now in before.items()}
+    changed = {
+        vector.id: next(id for id in (f"{first.get(vector.id, vector.id)}-{n}" for n in count(2)) if id not in index)
+        for book in books
+        for vector in book.vectors
+        if index.get(vector.id, WITHDRAWN) not in (WITHDRAWN, digest(vector))
+    }
+    (place / INDEX).write_text(index_text((), {**index, **dict.fromkeys(changed, WITHDRAWN)}), encoding="utf-8")
+    lines = {**before, **{first.get(old, old): new for old, new in changed.items()}}
+    path = place / RENEWED
+    text = path.read_text(encoding="utf-8") if path.is_file() else _RENEWED_HEAD
+    head = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
+    path.write_text(head + "".join(f"{old} {now}\n" for old, now in lines.items()), encoding="utf-8")
+    renewed.cache_clear()
+    for book in books:
+        book.vectors = [replace(vector, id=changed.get(vector.id, vector.id)) for vector in book.vectors]
+    return changed
 
 
 def index_text(vectors: Iterable[Vector], index: Mapping[str, str]) -> str:

@@ -42,7 +42,7 @@ class _Watched(Run):
 
     def __init__(self, parameters: Parameters, source: SeededSource) -> None:
         self.seeds: dict[int, list[bytes]] = {}
-        super().__init__(parameters, source, round=EPOCH)
+        super().__init__(parameters, source, session=bytes(16), round=EPOCH)
 
     def _step(self, phase: str, party: int, **given: Any) -> None:
         step = self._rows[phase, role_of(party)]

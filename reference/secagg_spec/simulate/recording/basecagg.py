@@ -48,7 +48,7 @@ class BASecAgg:
         p = self.parameters
         privates = {user: SeededSource(seed, f"key of user {user}").take(KEY_BYTES) for user in range(p.N)}
         channels = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
-        self.network = basecagg_rounds.open_session(p, channels=channels)
+        self.network = basecagg_rounds.open_session(p, channels=channels, session=bytes(16), round=0)
         uploads = [turn.user for turn in self.turns if isinstance(turn, Upload)]
         self.updates = draw_elements(SeededSource(seed, "updates"), Ring(p.budget + 1), (len(uploads), p.d))
         self.sampled = basecagg_rounds.draw_randomness(p, SeededSource(seed, "masks"), self.turns)

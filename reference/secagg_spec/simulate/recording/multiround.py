@@ -83,9 +83,9 @@ class MultiRound:
     def _network(self, number: int, chosen: tuple[int, ...]) -> Network:
         updates = self.updates[list(chosen)]
         if self.session.whole:
-            return multi_round.open_round(self.parameters, chosen, updates, round=number)
+            return multi_round.open_round(self.parameters, chosen, updates, round=number, session=bytes(16))
         assert isinstance(self.parameters.round, secagg.Parameters)
-        return secagg.open_round(self.parameters.round, updates, round=number)
+        return secagg.open_round(self.parameters.round, updates, round=number, session=bytes(16))
 
     def _sampled(self, number: int) -> Mapping[int, Mapping[str, object]]:
         places = range(self.parameters.selection.K)

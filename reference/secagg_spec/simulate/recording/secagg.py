@@ -226,7 +226,7 @@ class HeteroSAg(Masked):
         self.protocol, self.parameters = "heterosag", parameters
         source = SeededSource(seed, "updates")
         self.updates = draw_elements(source, Ring(min(parameters.levels)), (parameters.N, parameters.d))
-        self.network = heterosag.open_round(parameters, self.updates)
+        self.network = heterosag.open_round(parameters, self.updates, session=bytes(16), round=0)
         super().__init__(seed)
 
     def base(self, state: Any) -> Any:

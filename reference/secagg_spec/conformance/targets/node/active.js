@@ -6,11 +6,11 @@
 
 const { SERVER, refuse } = require('./refusals');
 const { readBytes, readVector, readSize, readCount } = require('./encodings');
-const { SESSION, SealedChannel, checkKey, checkRoster, readKeys, u32, hashNumbers } = require('./crypto');
+const { SESSION, SealedChannel, checkKey, checkRoster, readKeys, u32, hashAttempt } = require('./crypto');
 const { signedFields, sign, isValid } = require('./signatures');
 const {
-  MASK_SHARE, message, readOwn, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart, inOrder,
-  scriptOf,
+  MASK_SHARE, message, readOwn, checkOrder, readSurvivingSet, answer, userSteps, serverSteps, userStart, serverStart,
+  inOrder, scriptOf,
 } = require('./scripts');
 
 const SIGNED_SET = 261;
@@ -31,11 +31,16 @@ function numbersOf({ q, N, D, U, T, d, W }) {
   return { q, N, D, U, T, d, W };
 }
 
+/** [LSA-34] The hash of the parameters and of the sealing keys of all users. */
+function attemptOf(p) {
+  return hashAttempt(numbersOf(p), p.roster.map((key, user) => [user, [key]]));
+}
+
 /** What a user signs when it confirms a set [LSA-21]. */
 function confirmed(party, signer, members) {
   return signedFields({
     protocol: PROTOCOL,
-    parameters: hashNumbers(numbersOf(party.parameters)),
+    parameters: party.attempt,
     session: party.session,
     round: party.round,
     purpose: 'surviving-set',
@@ -72,7 +77,7 @@ const activeUser = {
   },
 };
 
-/** [LSA-27] [LSA-28] [LSA-29] */
+/** [LSA-27] [LSA-28] [LSA-29] [LSA-33] */
 function checkQuorum(user, signers, signatures) {
   const { W } = user.parameters;
   if (new Set(signers).size !== signers.length) {
@@ -80,6 +85,7 @@ function checkQuorum(user, signers, signatures) {
   }
   const outside = signers.find((signer) => !user.members.includes(signer));
   if (outside !== undefined) refuse('inconsistent_sets', `user ${outside} does not survive [LSA-27]`, [SERVER]);
+  checkOrder(signers, 'the list of signers');
   if (signatures.length !== SIGNATURE * signers.length) {
     refuse('malformed', `${signatures.length} bytes of signatures for ${signers.length} signers`, [SERVER]);
   }
@@ -130,20 +136,22 @@ const parties = {
       checkThreshold(p);
       checkKey(p.signing, 'signing'); // [SIG-04]
       checkRoster(p.verification, p.N, 'verification'); // [SIG-04] [SIG-05]
-      const channel = new SealedChannel({ ...p, type: MASK_SHARE }, PROTOCOL, numbersOf(p)); // [LSA-31]
+      const attempt = attemptOf(p);
+      const channel = new SealedChannel({ ...p, type: MASK_SHARE }, PROTOCOL, attempt); // [LSA-31]
       const { signing, verification } = p;
-      return { ...start, channel, signing, verification };
+      return { ...start, attempt, channel, signing, verification };
     },
   },
   server: {
-    setup: { verification: readKeys },
+    setup: { roster: readKeys, verification: readKeys },
     rand: {},
     steps: activeServer,
     start(p) {
       const start = serverStart(p);
       checkThreshold(p);
+      checkRoster(p.roster, p.N); // [KEY-03] [KEY-04]
       checkRoster(p.verification, p.N, 'verification'); // [SIG-04] [SIG-05]
-      return { ...start, verification: p.verification };
+      return { ...start, attempt: attemptOf(p), verification: p.verification };
     },
   },
 };

@@ -16,7 +16,7 @@ const { checkLevel } = require('./quantizer');
 const { KINDS, FUNCTION, checkFunction, floorOf } = require('./staleness');
 const { EXACT, half, decoded, divisorOf, average } = require('./basecagg');
 const {
-  checkKey, checkSessionId, readKeys, expand, agree, publicKeyOf, u32, fields, hashNumbers, deriveKey, seal, unseal,
+  checkKey, checkSessionId, readKeys, expand, agree, publicKeyOf, u32, fields, hashNumbers, deriveKey, encrypt, decrypt,
 } = require('./crypto');
 const { selfKey } = require('./masks');
 const {
@@ -27,6 +27,7 @@ const {
 const PROTOCOL = 'basa';
 const KEY = 32; // the bytes of a seed, of a key, of a hash
 const BOX = 80; // the bytes of a box [BAA-04]
+const NONCE = Buffer.alloc(12); // of a box: its key is for it alone
 const TIMEOUTS = ['settle', 'void']; // in the order of their numbers in a binding
 const PAIR_BOX = 'pair-box';
 const SELF_BOX = 'self-box';
@@ -174,7 +175,7 @@ function sealBox(epoch, use, own, publicKey, seed) {
   const binding = bindingOf(epoch, use);
   const sealedBy = publicKeyOf(own);
   const key = boxKey(epoch, binding, agree(own, publicKey), sealedBy, publicKey);
-  return Buffer.concat([sealedBy, seal(key, binding, seed)]);
+  return Buffer.concat([sealedBy, encrypt(key, NONCE, binding, seed)]);
 }
 
 /** [BAA-05] [BAA-06] The seed in a box. */
@@ -185,7 +186,7 @@ function openBox(epoch, use, own, box) {
   const sealedBy = box.subarray(0, KEY);
   try {
     const key = boxKey(epoch, binding, agree(own, sealedBy), sealedBy, publicKeyOf(own));
-    return unseal(key, binding, box.subarray(KEY), use.sender);
+    return decrypt(key, NONCE, binding, box.subarray(KEY), use.sender);
   } catch (problem) {
     if (!(problem instanceof Reject)) throw problem;
     return failed();

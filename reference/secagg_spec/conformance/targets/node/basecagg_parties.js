@@ -12,7 +12,7 @@ const { checkLength, checkVector } = require('./integers');
 const { shareLength, checkWork, encode, checkUserList } = require('./code');
 const { KINDS, checkDraw, weightOf } = require('./staleness');
 const { NUMBERS, checkParameters, maskUpdate, checkBuffer, weighted, recoverWeighted } = require('./basecagg');
-const { SealedChannel, checkSessionId } = require('./crypto');
+const { SealedChannel, checkSessionId, hashNumbers } = require('./crypto');
 const { readEntries, writeEntries } = require('./messages');
 const {
   plainChannel, message, readOfSession, checkRound, oneOfEach, blaming, perform, readChannel, scriptOf,
@@ -310,7 +310,7 @@ function boundNumbers(p) {
 function channelsOf(p) {
   if (p.channel === null) return () => plainChannel;
   const given = { ...p, ...p.channel, type: STAMPED_SHARE };
-  const open = (round) => new SealedChannel({ ...given, round }, PROTOCOL, boundNumbers(p));
+  const open = (round) => new SealedChannel({ ...given, round }, PROTOCOL, hashNumbers(boundNumbers(p)));
   open(p.round); // what is wrong with its keys belongs to the request as a whole [KEY-03] [KEY-04]
   return open;
 }

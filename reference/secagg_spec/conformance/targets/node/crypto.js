@@ -98,11 +98,19 @@ function hashNumbers(numbers) {
   return hashParameters(Object.entries(numbers).map(([name, value]) => [name, String(value)]));
 }
 
-/** [KEY-02] What a key is for. */
-function bindingOf({ protocol, parameters, round, sender, receiver, senderKey, receiverKey }) {
+/** [KEY-08] [KEY-09] The same with the keys of an attempt behind the parameters: of each user a list of keys. */
+function hashAttempt(numbers, keysOfUsers) {
+  const listed = [...keysOfUsers].sort(([a], [b]) => a - b).flatMap(([user, keys]) => [u32(user), ...keys]);
+  const named = Object.entries(numbers).flat().map((text) => Buffer.from(String(text), 'ascii'));
+  const hash = crypto.createHash('sha256').update(fields(listed)).digest();
+  return crypto.createHash('sha256').update(fields([...named, Buffer.from('keys', 'ascii'), hash])).digest();
+}
+
+/** [KEY-02] [KEY-07] What a key is for. */
+function bindingOf({ protocol, parameters, round, sender, receiver, senderKey, receiverKey }, purpose = 'seal') {
   return fields([
     Buffer.from('secagg-spec', 'ascii'), u32(1), Buffer.from(protocol, 'ascii'), parameters, u32(round),
-    Buffer.from('seal', 'ascii'), u32(sender), u32(receiver), senderKey, receiverKey,
+    Buffer.from(purpose, 'ascii'), u32(sender), u32(receiver), senderKey, receiverKey,
   ]);
 }
 
@@ -114,37 +122,64 @@ function deriveKey(secret, session, binding) {
 // ------------------------------------------------------------------------------------------------------------------
 // Sealing
 
-const NONCE = Buffer.alloc(12);
+const NONCE = 12;
 const TAG = 16;
 
-/** [SEA-01] */
-function seal(key, associated, plaintext) {
-  const cipher = crypto.createCipheriv('chacha20-poly1305', key, NONCE, { authTagLength: TAG });
+/** ChaCha20-Poly1305 of a plaintext: the ciphertext and the tag. */
+function encrypt(key, nonce, associated, plaintext) {
+  const cipher = crypto.createCipheriv('chacha20-poly1305', key, nonce, { authTagLength: TAG });
   cipher.setAAD(associated, { plaintextLength: plaintext.length });
   return Buffer.concat([cipher.update(plaintext), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** [SEA-02] */
-function unseal(key, associated, payload, sender) {
-  const failed = () => refuse('bad_ciphertext', `the payload of user ${sender} does not open`, [sender, SERVER]);
-  if (payload.length < TAG) failed();
-  const body = payload.subarray(0, payload.length - TAG);
-  const cipher = crypto.createDecipheriv('chacha20-poly1305', key, NONCE, { authTagLength: TAG });
-  cipher.setAuthTag(payload.subarray(payload.length - TAG));
+function notOpened(sender) {
+  return refuse('bad_ciphertext', `the payload of user ${sender} does not open`, [sender, SERVER]);
+}
+
+/** The plaintext of a ciphertext and its tag. */
+function decrypt(key, nonce, associated, sealed, sender) {
+  if (sealed.length < TAG) notOpened(sender);
+  const body = sealed.subarray(0, sealed.length - TAG);
+  const cipher = crypto.createDecipheriv('chacha20-poly1305', key, nonce, { authTagLength: TAG });
+  cipher.setAuthTag(sealed.subarray(sealed.length - TAG));
   cipher.setAAD(associated, { plaintextLength: body.length });
   try {
     return Buffer.concat([cipher.update(body), cipher.final()]);
   } catch {
-    return failed();
+    return notOpened(sender);
   }
 }
 
-/** The key and the associated data of a payload, from a secret and what it is sealed for. */
+/** [SEA-08] The nonce of a plaintext. */
+function nonceOf({ nonceKey, associated }, plaintext) {
+  return crypto.createHmac('sha256', nonceKey).update(associated).update(plaintext).digest().subarray(0, NONCE);
+}
+
+/** [SEA-01] */
+function seal(materials, plaintext) {
+  const nonce = nonceOf(materials, plaintext);
+  return Buffer.concat([nonce, encrypt(materials.sealKey, nonce, materials.associated, plaintext)]);
+}
+
+/** [SEA-02] [SEA-09] */
+function unseal(materials, payload, sender) {
+  if (payload.length < NONCE + TAG) notOpened(sender);
+  const nonce = payload.subarray(0, NONCE);
+  const plaintext = decrypt(materials.sealKey, nonce, materials.associated, payload.subarray(NONCE), sender);
+  if (!crypto.timingSafeEqual(nonce, nonceOf(materials, plaintext))) notOpened(sender);
+  return plaintext;
+}
+
+/** The keys and the associated data of a payload, from a secret and what it is sealed for. */
 function sealingMaterials(secret, session, type, purpose) {
   const binding = bindingOf(purpose);
   const number = Buffer.alloc(2);
   number.writeUInt16LE(type);
-  return [deriveKey(secret, session, binding), Buffer.concat([binding, number])];
+  return {
+    sealKey: deriveKey(secret, session, binding),
+    nonceKey: deriveKey(secret, session, bindingOf(purpose, 'seal-nonce')),
+    associated: Buffer.concat([binding, number]),
+  };
 }
 
 /** [KEY-03] [KEY-04] [SIG-04] [SIG-05] N keys, all different. */
@@ -157,12 +192,12 @@ function checkRoster(roster, N, name = 'roster') {
 
 /** The channel of one user in one round: what it seals, and what it opens, for messages of one type. */
 class SealedChannel {
-  constructor({ q, N, D, U, T, d, session, round, type, private: own, roster }, protocol, numbers) {
+  constructor({ q, N, D, U, T, d, session, round, type, private: own, roster }, protocol, parameters) {
     checkSessionId(session);
     checkKey(own, 'private');
     checkRoster(roster, N);
     this.protocol = protocol || 'lightsecagg';
-    this.parameters = hashNumbers(numbers || { q, N, D, U, T, d });
+    this.parameters = parameters || hashNumbers({ q, N, D, U, T, d });
     Object.assign(this, { session, round, type, own, roster });
     this.secrets = new Map();
   }
@@ -172,7 +207,7 @@ class SealedChannel {
     return this.secrets.get(peer);
   }
 
-  /** The key and the associated data of a payload. */
+  /** The keys and the associated data of a payload. */
   materials(sender, receiver, peer) {
     return sealingMaterials(this.secretWith(peer), this.session, this.type, {
       protocol: this.protocol,
@@ -187,12 +222,12 @@ class SealedChannel {
 
   /** [SEA-01] */
   close(sender, receiver, plaintext) {
-    return seal(...this.materials(sender, receiver, receiver), plaintext);
+    return seal(this.materials(sender, receiver, receiver), plaintext);
   }
 
   /** [SEA-02] */
   open(sender, receiver, payload) {
-    return unseal(...this.materials(sender, receiver, sender), payload, sender);
+    return unseal(this.materials(sender, receiver, sender), payload, sender);
   }
 }
 
@@ -302,6 +337,6 @@ const operations = {
 
 module.exports = {
   SESSION, SealedChannel, checkKey, checkRoster, checkSessionId, readAscii, readDecimalText, readKeys, readType,
-  expand, agree, publicKeyOf, u32, fields, hashNumbers, hashParameters, bindingOf, deriveKey, checkPair, seal, unseal,
-  sealingMaterials, operations,
+  expand, agree, publicKeyOf, u32, fields, hashNumbers, hashParameters, hashAttempt, bindingOf, deriveKey, checkPair,
+  encrypt, decrypt, seal, unseal, sealingMaterials, operations,
 };

@@ -120,7 +120,7 @@ function addInto(sum, vector, q) {
 }
 
 /**
- * [MOD-04] The product of a (rows × inner) and b (inner × columns). The low and the high halves of b are accumulated
+ * [MOD-04] [MOD-08] The product of a (rows × inner) and b (inner × columns). The low and the high halves of b are accumulated
  * apart, 16 terms of less than 2**48 between reductions, so that both sums stay below 2**52.
  */
 function matrixProduct(a, b, rows, inner, columns, q) {

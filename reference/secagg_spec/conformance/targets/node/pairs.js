@@ -37,7 +37,7 @@ function alter(payload, { byte, mask }) {
   return changed;
 }
 
-/** The key and the associated data of a payload, from the private key of one end and the public ones of both. */
+/** The keys and the associated data of a payload, from the private key of one end and the public ones of both. */
 function materials(own, peer, sender, receiver, senderKey, receiverKey) {
   return sealingMaterials(agree(own, peer), SESSION, 0, { ...BOUND, sender, receiver, senderKey, receiverKey });
 }
@@ -63,10 +63,10 @@ const operations = {
     run({ plaintext, sender, receiver, alter: change }) {
       checkPair(sender, receiver, 2 ** 31);
       const [from, to] = [drawPair(), drawPair()];
-      const payload = seal(...materials(from.own, to.shown, sender, receiver, from.shown, to.shown), plaintext);
+      const payload = seal(materials(from.own, to.shown, sender, receiver, from.shown, to.shown), plaintext);
       const { sender: source = sender, receiver: target = receiver } = change;
       const there = materials(to.own, from.shown, source, target, from.shown, to.shown);
-      const opened = unseal(...there, alter(payload, change), source);
+      const opened = unseal(there, alter(payload, change), source);
       return { opened: opened.toString('hex'), payload: payload.toString('hex') };
     },
   },

@@ -32,7 +32,10 @@ function quantize(q, level, weight, x, rounding) {
   const value = new Uint32Array(x.length);
   for (let i = 0; i < x.length; i += 1) {
     const u = rounding[i];
-    if (!(u >= 0 && u < 1)) refuse('out_of_range', `rounding[${i}] = ${u} is not in [0, 1)`);
+    if (!(u >= 0 && u < 1)) refuse('out_of_range', `rounding[${i}] = ${u} is not in [0, 1) [QNT-09]`);
+    if (!Number.isInteger(u * 2 ** 53)) {
+      refuse('out_of_range', `rounding[${i}] = ${u} is not a multiple of 2**-53 [QNT-10]`);
+    }
     const y = level * x[i];
     if (!Number.isFinite(x[i]) || !Number.isFinite(y)) {
       refuse('out_of_range', `x[${i}] = ${x[i]}, or its product with the level, is not finite [QNT-01]`);

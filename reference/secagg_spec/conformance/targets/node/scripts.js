@@ -104,12 +104,20 @@ const userSteps = {
   },
 };
 
-/** The surviving set that the server announces to a user. [LSA-09] [LSA-10] [LSA-11] */
+/** [LSA-32] [LSA-33] Users in ascending order; none of them is there twice. */
+function checkOrder(users, name) {
+  if (users.some((user, i) => i > 0 && user < users[i - 1])) {
+    refuse('malformed', `${name} is not in ascending order`, [SERVER]);
+  }
+}
+
+/** The surviving set that the server announces to a user. [LSA-09] [LSA-10] [LSA-11] [LSA-32] */
 function readSurvivingSet(user, inbox) {
   const [announced] = readOwn(user, inbox, SURVIVING_SET, (sender) => sender === SERVER);
   if (announced === undefined) refuse('wrong_phase', 'no surviving set was announced [LSA-09]');
   const surviving = Array.from(announced.users);
   checkSurvivingSet(surviving, user.parameters.N, user.parameters.T, user.held);
+  checkOrder(surviving, 'the surviving set');
   return surviving;
 }
 
@@ -298,7 +306,7 @@ const operations = {
 };
 
 module.exports = {
-  MASK_SHARE, plainChannel, message, readOfSession, checkRound, readInbox, oneOfEach, readOwn, readSurvivingSet, answer,
-  userSteps, serverSteps, blaming, userStart, serverStart, perform, inOrder, writeBlamed, refusalOf, readChannel,
+  MASK_SHARE, plainChannel, message, readOfSession, checkRound, readInbox, oneOfEach, readOwn, checkOrder,
+  readSurvivingSet, answer, userSteps, serverSteps, blaming, userStart, serverStart, perform, inOrder, writeBlamed, refusalOf, readChannel,
   readSteps, scriptOf, parties, advance, operations,
 };

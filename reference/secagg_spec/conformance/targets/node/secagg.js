@@ -204,7 +204,7 @@ function shareSecrets(user, holders) {
 
 /** The two shares in a payload. */
 function openShares(user, { sender, payload }) {
-  const plaintext = unseal(...materials(user, user.peers, sender, user.index), payload, sender);
+  const plaintext = unseal(materials(user, user.peers, sender, user.index), payload, sender);
   if (plaintext.length !== 2 * ELEMENT) {
     refuse('malformed', `the shares of user ${sender} have ${plaintext.length} bytes, not ${2 * ELEMENT}`, [sender]);
   }
@@ -261,7 +261,7 @@ const userSteps = {
     const shares = shareSecrets(user, holders);
     const outbox = [...peers.keys()].map((peer) => {
       const { key, seed } = shares.get(peer);
-      const payload = seal(...materials(user, peers, user.index, peer), Buffer.concat([key, seed]));
+      const payload = seal(materials(user, peers, user.index, peer), Buffer.concat([key, seed]));
       return message(user, SECRET_SHARES, peer, { payload });
     });
     outbox.push(message(user, SEED_COMMITMENT, SERVER, { commitment: commitment(user, user.seed, user.index) }));

@@ -179,6 +179,9 @@ const operations = {
       if (round <= given.round) {
         refuse('bad_param', `round ${round} is not above ${given.round}, the last one [SES-01]`);
       }
+      if (name === 'lightsecagg-active.user' && anew.roster[given.user].equals(given.roster[given.user])) {
+        refuse('bad_param', 'the sealing key is that of the round before [LSA-35]');
+      }
       const all = { ...given, ...anew, round };
       if (given.past !== undefined) all.past = past(); // [HSA-27] [HSA-28]
       open.set(handle, { ...PARTIES[name].open(all, rand), name, given: all });
