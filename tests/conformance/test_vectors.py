@@ -172,6 +172,10 @@ NO_VECTOR = {
         "it is about sessions, which take several requests, and a vector is one",
     ),
     **dict.fromkeys(
+        ("ADP-51", "ADP-52", "ADP-53", "ADP-54", "HSA-29", "SES-01"),
+        "it is about several rounds of a session, which take several requests, and a vector is one",
+    ),
+    **dict.fromkeys(
         ("ADP-30", "ADP-31", "ADP-32", "ADP-33", "ADP-34"),
         "it is about rounds whose keys, seeds and order are the implementation's own, so that no result is fixed",
     ),
