@@ -84,18 +84,11 @@ class LightSecAggPlay(RoundPlay):
             if attempt.sharers is None:
                 attempt.sharers = tuple(u for u in range(self.N) if self.sent(MaskShare, u, None, at.attempt, 0))
             senders = [other for other in others if other in attempt.sharers]
-            found = [self._first(sender, user, at.attempt) for sender in senders]
+            found = [self.first(MaskShare, sender, user, at.attempt) for sender in senders]
         else:
             senders = [other for other in others if other not in letter.without]
             found = [self._share(sender, user, at, letter.age) for sender in senders]
         return [message for message in found if message is not None]
-
-    def _first(self, sender: int, user: int, attempt: int) -> Message | None:
-        """Return the share that a server relays, which is the first one that came."""
-        for made, message in self.messages:
-            if made == attempt and isinstance(message, MaskShare) and (message.sender, message.receiver) == (sender, user):
-                return message
-        return None
 
     def _share(self, sender: int, user: int, at: Standing, age: int) -> Message | None:
         """Return the share that the server delivers: one that opens, of this attempt or of another one."""

@@ -45,7 +45,8 @@ class Attempt:
     """What the server did in an attempt.
 
     `models` says which of its inputs each user brought. `sharers` and `announced` are what a server that follows the
-    protocol relays and announces; `released` are the answers of honest users, by what they are sums of.
+    protocol relays and announces; `released` are the answers of honest users, by slot and by what they are sums of. Of
+    each slot the text allows one sum; an attempt has one slot, or one for each round of a session.
     """
 
     number: int
@@ -54,7 +55,7 @@ class Attempt:
     advertised: tuple[int, ...] | None = None
     sharers: tuple[int, ...] | None = None
     announced: tuple[int, ...] | None = None
-    released: dict[Sum, set[int]] = field(default_factory=dict)
+    released: dict[int, dict[Sum, set[int]]] = field(default_factory=dict)
     answers: set[int] = field(default_factory=set)
 
 
@@ -94,7 +95,7 @@ class RoundPlay:
         self.attempts: list[Attempt] = []
         self.standing: dict[int, Standing] = {user: Standing(None, -1, Begun(), 0, {}) for user in range(self.N)}
         self.past: dict[int, list[Standing]] = {user: [] for user in range(self.N)}
-        self.messages: list[tuple[int, Message]] = []
+        self.messages: dict[tuple[type[Message], int], list[tuple[int, Message]]] = {}
         self.favourites: list[tuple[int, ...]] = []
         self.haste, self.drift = 1.0, 0.0
 
@@ -135,14 +136,19 @@ class RoundPlay:
         """Return how many answers end a round with a sum."""
         raise NotImplementedError
 
-    def update(self, user: int) -> Any:
-        """Return the input that a user brings."""
-        values = [self.view.values[self.inputs[user, self.models[user], at]] for at in range(self.length)]
+    def update(self, user: int, model: int | None = None) -> Any:
+        """Return the input that a user brings: the newest, or one of those before."""
+        which = self.models[user] if model is None else model
+        values = [self.view.values[self.inputs[user, which, at]] for at in range(self.length)]
         return np.array(values, dtype=np.uint64)
 
     def tellable(self, at: Standing, members: Sequence[int]) -> bool:
         """Return whether a user holds what it needs to answer for a set."""
         return set(members) <= set(at.shadow)
+
+    def can_go_on(self, at: Standing, user: int) -> bool:
+        """Return whether enough messages of others came for the next step of a user."""
+        return True
 
     def can_end(self, at: Standing) -> bool:
         """Return whether the adversary has what a user wants to see in its last step."""
@@ -158,8 +164,8 @@ class RoundPlay:
         """Return a letter that may come next."""
         if not self.favourites:
             self.drift = random.choice((0.0, 0.0, 0.5, 1.0))
-            self.haste = random.choice((1.0, 0.35, 0.35, 0.35))
-            self.favourites = [self._some_set(random) for _ in range(random.choice((2, 2, 2, 3, 4)))]
+            self.haste = 1.0 if self.phases[-1] in self.told_in else random.choice((1.0, 0.35, 0.35, 0.35))
+            self.favourites = self._sets(random)
         going = [user for user in self.honest if self._able(self.standing[user], user)]
         drawn = random.random()
         if not going or drawn < 0.06:
@@ -167,25 +173,44 @@ class RoundPlay:
         user = random.choice(self.honest)
         if self.past[user] and drawn < (0.08 if self.rules.stored else 0.18):
             return self._back(user, random)
-        user = random.choice(going)
-        if self.phase(self.standing[user]) == self.phases[-1] and random.random() > self.haste:
+        user = self._next(going, random)
+        if self.phase(self.standing[user]) == self.phases[-1] and self._leaves(self.standing[user], random):
             return self._begin(random)
         return self._step(user, random)
+
+    def _leaves(self, at: Standing, random: Random) -> bool:
+        """Return whether the adversary gives an attempt up before anybody answers in it, with what was signed there."""
+        return not self.attempts[at.attempt].answers and random.random() > self.haste
+
+    def _next(self, going: Sequence[int], random: Random) -> int:
+        """Return whose step comes next: mostly somebody who lags behind in the newest attempt."""
+        if random.random() < 0.3:
+            return random.choice(going)
+        places = {u: (-self.standing[u].attempt, self.phases.index(self.phase(self.standing[u]))) for u in going}
+        return random.choice([user for user in going if places[user] == min(places.values())])
 
     def _able(self, at: Standing, user: int) -> bool:
         """Return whether the next step of a user is worth a letter."""
         phase = self.phase(at)
         if phase in self.told_in and not self.honest_server:
             return bool(self._likely(at, user))
-        return phase != "done" and (phase != self.phases[-1] or self.can_end(at))
+        if phase == self.phases[-1]:
+            return self.can_end(at)
+        return phase != "done" and self.can_go_on(at, user)
 
     def _likely(self, at: Standing, user: int) -> list[tuple[int, ...]]:
         """Return the sets that a user might take."""
         return [one for one in self.favourites if user in one and self.tellable(at, one)]
 
-    def _some_set(self, random: Random) -> tuple[int, ...]:
-        size = random.randint(self.smallest(), self.N)
-        return tuple(sorted(random.sample(range(self.N), size)))
+    def _sets(self, random: Random) -> list[tuple[int, ...]]:
+        """Return the sets that a story is about; in half of the stories all of them hold a few users, and few others."""
+        count, least = random.choice((2, 2, 3, 3, 4)), self.smallest()
+        if random.random() < 0.5:
+            sizes = [random.randint(least, self.N) for _ in range(count)]
+            return [tuple(sorted(random.sample(range(self.N), size))) for size in sizes]
+        order = random.sample(range(self.N), self.N)
+        core, others = order[: least - 1], order[least - 1 :]
+        return [tuple(sorted([*core, others[at % len(others)]])) for at in range(count)]
 
     def _begin(self, random: Random) -> Letter:
         last = self.attempts[-1].number if self.attempts else 0
@@ -208,14 +233,15 @@ class RoundPlay:
             for other in range(self.N)
             if self.standing[other].attempt == where.attempt and self.phase(self.standing[other]) == phase
         ]
-        if random.random() < 0.4:
-            share = random.choice((0.3, 0.6, 0.85))
+        telling = phase in self.told_in and not self.honest_server
+        if random.random() < (0.6 if telling else 0.4):
+            share = random.choice((0.1, 0.3, 0.6) if telling else (0.3, 0.6, 0.85))
             together = [other for other in together if random.random() < share] or [user]
         told: tuple[int, ...] = ()
         without: tuple[int, ...] = ()
         age = 0
         if not self.honest_server:
-            if phase in self.told_in:
+            if telling:
                 told = random.choice(self._likely(where, user) or self.favourites)
             if random.random() < 0.08:
                 without = (random.randrange(self.N),)
@@ -269,7 +295,8 @@ class RoundPlay:
             return False
         self.past[user].append(before)
         self.standing[user] = replace(at, state=state, shadow=shadow)
-        self.messages += [(at.attempt, message) for message in outbox]
+        for message in outbox:
+            self.messages.setdefault((type(message), message.sender), []).append((at.attempt, message))
         return True
 
     def _restored(self, user: int, letter: Letter) -> bool:
@@ -281,9 +308,9 @@ class RoundPlay:
             self.standing[user] = replace(at, state=None, shadow={})
             return True
         older = [one for one in self.past[user] if not self.rules.back_to or self.phase(one) in self.rules.back_to]
-        if not 1 <= letter.number <= len(older):
+        if not older:
             return False
-        self.standing[user] = self.copied(older[-letter.number])
+        self.standing[user] = self.copied(older[-1 - (letter.number - 1) % len(older)])
         return True
 
     def _keep(self, user: int) -> None:
@@ -320,15 +347,14 @@ class RoundPlay:
         options: list[list[Sum]] = []
         left = MOST_CHOICES
         for attempt in self.attempts:
-            sums = list(attempt.released)
+            slots = [list(answers) for answers in attempt.released.values()]
             if self.honest_server:
                 announced = attempt.announced if attempt.announced and self._counts(attempt) else ()
-                sums = [tuple((user, attempt.models[user], 1) for user in announced)] if announced else []
-            if sums:
-                if len(sums) > left:
-                    sums = sums[:1]
-                left //= len(sums)
-                options.append(sums)
+                slots = [[tuple((user, attempt.models[user], 1) for user in announced)]] if announced else []
+            for sums in slots:
+                taken = sums if len(sums) <= left else sums[:1]
+                left //= len(taken)
+                options.append(taken)
         return options
 
     def _counts(self, attempt: Attempt) -> bool:
@@ -341,12 +367,12 @@ class RoundPlay:
             for at in range(self.length)
         ]
 
-    def released(self, at: Standing, user: int, total: Sum) -> None:
+    def released(self, at: Standing, user: int, total: Sum, slot: int = 0) -> None:
         """Take down that a user answered for a sum."""
         attempt = self.attempts[at.attempt]
         attempt.answers.add(user)
         if user not in self.colluders:
-            attempt.released.setdefault(total, set()).add(user)
+            attempt.released.setdefault(slot, {}).setdefault(total, set()).add(user)
 
     # -------------------------------------------------------------------------------------------- genuine messages
 
@@ -355,10 +381,16 @@ class RoundPlay:
     ) -> Message | None:
         """Return a message of a sender: the newest but `age`, of one attempt or of all."""
         passed = age
-        for made, message in reversed(self.messages):
-            fits = isinstance(message, kind) and message.sender == sender
-            if fits and receiver in (None, message.receiver) and attempt in (None, made):
+        for made, message in reversed(self.messages.get((kind, sender), ())):
+            if receiver in (None, message.receiver) and attempt in (None, made):
                 if not passed:
                     return message
                 passed -= 1
+        return None
+
+    def first(self, kind: type[Message], sender: int, receiver: int | None, attempt: int) -> Message | None:
+        """Return the first message of a sender in an attempt, which is the one that a server takes."""
+        for made, message in self.messages.get((kind, sender), ()):
+            if made == attempt and receiver in (None, message.receiver):
+                return message
         return None

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-from secagg_spec.crypto import sealing
+from secagg_spec.crypto import sealing, signatures
 
 NONCE_BYTES = 12
+KEPT = 2**16
 
 
 @dataclass
@@ -73,13 +77,47 @@ class _Recording:
         return self._cipher.decrypt(nonce, data, associated_data)
 
 
+class _Remembering:
+    """Stands in for the library's Ed25519 key: a signature that was checked is not checked again, in no story."""
+
+    answers: ClassVar[dict[tuple[bytes, bytes, bytes], bool]] = {}
+
+    def __init__(self, public: bytes) -> None:
+        self._public = public
+
+    @classmethod
+    def from_public_bytes(cls, data: bytes) -> _Remembering:
+        """Take a key as the library does."""
+        return cls(data)
+
+    def verify(self, signature: bytes, data: bytes) -> None:
+        """Refuse a signature as the library does."""
+        asked = (self._public, signature, data)
+        if asked not in self.answers:
+            if len(self.answers) >= KEPT:
+                self.answers.clear()
+            self.answers[asked] = _holds(*asked)
+        if not self.answers[asked]:
+            raise InvalidSignature
+
+
+def _holds(public: bytes, signature: bytes, data: bytes) -> bool:
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
+    except InvalidSignature:
+        return False
+    return True
+
+
 @contextmanager
 def recorded() -> Iterator[Recorder]:
-    """Let `crypto.sealing` seal under the recorder's eyes."""
+    """Let `crypto.sealing` seal under the recorder's eyes, and `crypto.signatures` check each signature once."""
     assert sealing.ChaCha20Poly1305 is ChaCha20Poly1305, "the recorder is there already"
     sealing.ChaCha20Poly1305 = _Recording  # type: ignore[assignment, misc]
+    signatures.Ed25519PublicKey = _Remembering  # type: ignore[assignment, misc]
     RECORDER.clear()
     try:
         yield RECORDER
     finally:
         sealing.ChaCha20Poly1305 = ChaCha20Poly1305  # type: ignore[misc]
+        signatures.Ed25519PublicKey = Ed25519PublicKey  # type: ignore[misc]

@@ -82,6 +82,16 @@ class SecAggPlay(RoundPlay):
     def tellable(self, at: Standing, members: Sequence[int]) -> bool:
         return len(set(members) & set(at.shadow)) >= self.smallest()
 
+    def can_go_on(self, at: Standing, user: int) -> bool:
+        kinds = {"share_keys": self.advertisement, "masked_input": SecretShares}
+        kind = kinds.get(self.phase(at))
+        if kind is None:
+            return True
+        others = range(self.N) if kind is self.advertisement else self.base(at).peers
+        receiver = None if kind is self.advertisement else user
+        came = [u for u in others if u != user and self.sent(kind, u, receiver, at.attempt, 0)]
+        return len(came) + 1 >= self.parameters.t
+
     # ------------------------------------------------------------------------------------- what is delivered
 
     def inbox(self, user: int, at: Standing, letter: Letter) -> Sequence[Message] | None:
@@ -103,7 +113,7 @@ class SecAggPlay(RoundPlay):
             if attempt.advertised is None:
                 sent = (self.sent(self.advertisement, u, None, at.attempt, 0) for u in range(self.N))
                 attempt.advertised = tuple(message.sender for message in sent if message is not None)
-            found = [self._first(self.advertisement, u, None, at.attempt) for u in others if u in attempt.advertised]
+            found = [self.first(self.advertisement, u, None, at.attempt) for u in others if u in attempt.advertised]
         else:
             found = [
                 self.sent(self.advertisement, u, None, None if letter.age else at.attempt, letter.age)
@@ -123,22 +133,24 @@ class SecAggPlay(RoundPlay):
         if self.honest_server:
             if attempt.sharers is None:
                 attempt.sharers = tuple(u for u in range(self.N) if self.sent(SecretShares, u, None, at.attempt, 0))
-            found = [self._first(SecretShares, u, user, at.attempt) for u in others if u in attempt.sharers]
+            found = [self.first(SecretShares, u, user, at.attempt) for u in others if u in attempt.sharers]
         else:
             found = [
                 self.sent(SecretShares, u, user, None if letter.age else at.attempt, letter.age)
                 for u in others
                 if u not in letter.without
             ]
-        peers = set(self.base(at).peers)
-        return [message for message in found if message is not None and message.sender in peers]
+        return [message for message in found if isinstance(message, SecretShares) and self._opens(at, message)]
 
-    def _first(self, kind: type[Message], sender: int, receiver: int | None, attempt: int) -> Message | None:
-        for made, message in self.messages:
-            fits = isinstance(message, kind) and message.sender == sender
-            if made == attempt and fits and receiver in (None, message.receiver):
-                return message
-        return None
+    def _opens(self, at: Standing, message: SecretShares) -> bool:
+        """Return whether a user can open a payload: a server that tried any other would only be refused."""
+        if message.sender not in self.base(at).peers:
+            return False
+        try:
+            secagg._opened(self.base(at), message)
+        except ProtocolError:
+            return False
+        return True
 
     def _request(self, user: int, at: Standing, attempt: Attempt) -> Sequence[Message] | None:
         """Return the request of a server that follows the protocol: one set for all."""
