@@ -28,8 +28,8 @@ from tests.stories.lightsecagg import LightSecAggPlay
 from tests.stories.rounds import SESSION, Attempt, Standing, Sum, private_key
 from tests.stories.sealed import RECORDER
 
-LAST_STAMP = 1
-LETTERS = ("train", "hold", "upload", "confirm", "recover")
+WEIGHTS = {"train": 1, "hold": 4, "upload": 2, "confirm": 4, "recover": 4}
+LETTERS = tuple(WEIGHTS)
 
 
 class BASecAggPlay(LightSecAggPlay):
@@ -78,17 +78,23 @@ class BASecAggPlay(LightSecAggPlay):
         return Letter("begin", tuple(range(self.N)), len(self.attempts) * self.rules.numbers, fresh=fresh)
 
     def _act(self, here: Sequence[int], random: Random) -> Letter:
-        kind = random.choice([name for name in LETTERS if self._ready(name, here)] or ["train"])
+        ready = [name for name in LETTERS if self._ready(name, here)] or ["train"]
+        kind = random.choices(ready, [WEIGHTS[name] for name in ready])[0]
         if kind == "recover" and self._leaves(self.standing[random.choice(list(here))], random):
             return self._begin(random)
         users = [user for user in here if self._can(user, kind)] or list(here)
         if random.random() < 0.4:
             share = random.choice((0.3, 0.6, 0.85))
             users = [user for user in users if random.random() < share] or [random.choice(users)]
-        told = random.choice(self.favourites) if kind == "confirm" else ()
+        told = self._told(users, random) if kind == "confirm" else ()
         weighed = random.randrange(2) if kind == "confirm" and random.random() < 0.2 else 0
         stamp = int(random.random() < 0.2) if kind in ("train", "confirm") else 0
         return Letter(kind, tuple(users), stamp, told, age=weighed)
+
+    def _told(self, users: Sequence[int], random: Random) -> tuple[int, ...]:
+        """Return a buffer, mostly one that the first of some users would take."""
+        held = set(self.standing[users[0]].state.base.held)
+        return random.choice([one for one in self.favourites if set(one) <= held] or self.favourites)
 
     def _ready(self, kind: str, here: Sequence[int]) -> bool:
         return any(self._can(user, kind) for user in here if user not in self.colluders)

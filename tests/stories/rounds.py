@@ -208,9 +208,9 @@ class RoundPlay:
         if random.random() < 0.5:
             sizes = [random.randint(least, self.N) for _ in range(count)]
             return [tuple(sorted(random.sample(range(self.N), size))) for size in sizes]
-        order = random.sample(range(self.N), self.N)
+        order = [*sorted(self.colluders), *random.sample(self.honest, len(self.honest))]
         core, others = order[: least - 1], order[least - 1 :]
-        return [tuple(sorted([*core, others[at % len(others)]])) for at in range(count)]
+        return [tuple(sorted([*core, others[at % len(others)]])) for at in range(max(count, 3))]
 
     def _begin(self, random: Random) -> Letter:
         last = self.attempts[-1].number if self.attempts else 0
