@@ -5,11 +5,11 @@ An attempt is a session that is begun; all users have their session under one id
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,12 +17,12 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols import basecagg, basecagg_active
+from secagg_spec.protocols import basecagg_active
 from secagg_spec.protocols.agreement import Ballot, check_signature, sign_proposal
 from secagg_spec.protocols.basecagg import BufferedSet, ModelStamp, StampedShare
 from secagg_spec.protocols.basecagg_active import BufferQuorum
 from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.shape import SERVER, Role, Step
 from tests.stories.letters import Letter, Rules
 from tests.stories.lightsecagg import LightSecAggPlay
 from tests.stories.rounds import SESSION, Attempt, Standing, Sum, private_key
@@ -38,8 +38,8 @@ class BASecAggPlay(LightSecAggPlay):
     The adversary makes up buffers: K users, with the stamps that it gave them and weights that a user admits.
     """
 
-    steps = {step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER}
-    phases = LETTERS
+    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER}
+    phases: tuple[str, ...] = LETTERS
     honest_server = False
     told_in = ("confirm",)
 
@@ -115,7 +115,7 @@ class BASecAggPlay(LightSecAggPlay):
     def take(self, letter: Letter) -> bool:
         if letter.kind in ("begin", "restored"):
             return super().take(letter)
-        return any([self._acted(user, letter) for user in letter.users])
+        return sum([self._acted(user, letter) for user in letter.users]) > 0
 
     def keys(self, users: Sequence[int]) -> Any:
         for user in users:
@@ -236,7 +236,7 @@ class BASecAggPlay(LightSecAggPlay):
 
     def _signed(self, at: Standing) -> dict[int, bytes]:
         """Return, for each user, a signature that the user will take."""
-        pending, base = at.state.pending, at.state.base
+        pending = at.state.pending
         proposal, ballot = pending.proposal, self.ballot(at, pending.answer.round)
         known = self.signatures.get((pending.answer.round, proposal.members, proposal.further), {})
         found: dict[int, bytes] = {}

@@ -82,8 +82,10 @@ class Hole:
 
 
 _AGAIN = Rules(numbers=False)
+_FORGOTTEN = Rules(stored=False, back_to=("confirm",))
 HOLES = (
     Hole("a number used twice, sealed with one key and nonce", LIGHTSECAGG, _AGAIN),
+    Hole("a number used twice, since it need not be above the last", LIGHTSECAGG, Rules(), ("round-begun-again",)),
     Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, _AGAIN),
     Hole("a session begun again, ballots of another attempt", BASECAGG_ACTIVE, _AGAIN),
     Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, _AGAIN),
@@ -93,6 +95,5 @@ HOLES = (
     Hole("restored from before share", LIGHTSECAGG, Rules(stored=False, back_to=("share",))),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
-    Hole("an answer is forgotten, and given twice", LIGHTSECAGG_ACTIVE, Rules(stored=False, back_to=("recover",))),
-    Hole("an answer is forgotten, and given twice", SECAGG, Rules(stored=False, back_to=("unmasking",))),
+    Hole("a signature is forgotten, and another set signed", LIGHTSECAGG_ACTIVE, _FORGOTTEN),
 )

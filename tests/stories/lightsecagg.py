@@ -1,4 +1,4 @@
-"""LightSecAgg in stories, both profiles: inputs, masks and noise are the symbols, and every message is a row of them."""
+"""LightSecAgg in stories, both profiles: inputs, masks and noise are symbols, and each message is a row."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from secagg_spec.protocols.agreement import Proposal, check_signature, sign_prop
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
 from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys, Quorum, SignedSet
-from secagg_spec.protocols.shape import SERVER, Outbox, Role
+from secagg_spec.protocols.shape import SERVER, Outbox, Role, Step
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
 from tests.stories.sealed import RECORDER
@@ -29,8 +29,8 @@ from tests.stories.view import Row
 class LightSecAggPlay(RoundPlay):
     """One story of the semi-honest profile, with sealed channels whose keys stay for the session."""
 
-    phases = lightsecagg.PHASES
-    steps = {step.phase: step for step in lightsecagg.TABLE if step.role is Role.USER}
+    phases: tuple[str, ...] = lightsecagg.PHASES
+    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in lightsecagg.TABLE if step.role is Role.USER}
 
     def __init__(self, parameters: Any, rules: Rules, random: Random) -> None:
         super().__init__(parameters, rules, random, prime=parameters.q, length=parameters.d)
@@ -93,7 +93,9 @@ class LightSecAggPlay(RoundPlay):
     def _share(self, sender: int, user: int, at: Standing, age: int) -> Message | None:
         """Return the share that the server delivers: one that opens, of this attempt or of another one."""
         number = self.attempts[at.attempt].number
-        found = self.sent(MaskShare, sender, user, None, age) if age else self.sent(MaskShare, sender, user, at.attempt, 0)
+        found = (
+            self.sent(MaskShare, sender, user, None, age) if age else self.sent(MaskShare, sender, user, at.attempt, 0)
+        )
         for message in (found, self.sent(MaskShare, sender, user, None, 0)):
             if isinstance(message, MaskShare):
                 try:
@@ -233,8 +235,8 @@ class LightSecAggPlay(RoundPlay):
 class ActivePlay(LightSecAggPlay):
     """One story of the active profile; a user draws a sealing key for each attempt, and signs with one key for ever."""
 
-    phases = lightsecagg_active.PHASES
-    steps = {step.phase: step for step in lightsecagg_active.TABLE if step.role is Role.USER}
+    phases: tuple[str, ...] = lightsecagg_active.PHASES
+    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in lightsecagg_active.TABLE if step.role is Role.USER}
     honest_server = False
     told_in = ("confirm",)
 
@@ -256,9 +258,7 @@ class ActivePlay(LightSecAggPlay):
     def start(self, user: int, attempt: Attempt) -> Any:
         keys = PrivateKeys(private_key("seal", user, self.drawn_keys[user]), private_key("sign", user, 0))
         parameters, number = self.parameters, attempt.number
-        return lightsecagg_active.user_start(
-            parameters, SESSION, number, user, self.update(user), keys, attempt.keys
-        )
+        return lightsecagg_active.user_start(parameters, SESSION, number, user, self.update(user), keys, attempt.keys)
 
     def _with_channel(self, state: Any) -> Any:
         return replace(state, base=super()._with_channel(state.base))

@@ -203,7 +203,7 @@ class RoundPlay:
         return [one for one in self.favourites if user in one and self.tellable(at, one)]
 
     def _sets(self, random: Random) -> list[tuple[int, ...]]:
-        """Return the sets that a story is about; in half of the stories all of them hold a few users, and few others."""
+        """Return the sets that a story is about; in half of the stories they differ in one user each."""
         count, least = random.choice((2, 2, 3, 3, 4)), self.smallest()
         if random.random() < 0.5:
             sizes = [random.randint(least, self.N) for _ in range(count)]
@@ -253,7 +253,7 @@ class RoundPlay:
         if letter.kind == "begin":
             return self._begun(letter)
         acts = {"step": self._stepped, "restored": self._restored}
-        return any([acts[letter.kind](user, letter) for user in letter.users])
+        return sum([acts[letter.kind](user, letter) for user in letter.users]) > 0
 
     def _begun(self, letter: Letter) -> bool:
         memory: dict[int, Begun] = {}

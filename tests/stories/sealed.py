@@ -1,7 +1,7 @@
 """Which key and nonce each payload of an honest user was sealed under.
 
 The recorder stands in the place of the cipher that `crypto.sealing` uses, and hands everything on to it. It knows
-nothing about protocols: two payloads with one key and one nonce are two payloads with one key stream, whoever sent them.
+nothing about protocols: two payloads with one key and one nonce are two payloads with one key stream.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar
+from unittest.mock import patch
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -112,12 +113,10 @@ def _holds(public: bytes, signature: bytes, data: bytes) -> bool:
 @contextmanager
 def recorded() -> Iterator[Recorder]:
     """Let `crypto.sealing` seal under the recorder's eyes, and `crypto.signatures` check each signature once."""
-    assert sealing.ChaCha20Poly1305 is ChaCha20Poly1305, "the recorder is there already"
-    sealing.ChaCha20Poly1305 = _Recording  # type: ignore[assignment, misc]
-    signatures.Ed25519PublicKey = _Remembering  # type: ignore[assignment, misc]
+    assert vars(sealing)["ChaCha20Poly1305"] is ChaCha20Poly1305, "the recorder is there already"
     RECORDER.clear()
-    try:
+    with (
+        patch.object(sealing, "ChaCha20Poly1305", _Recording),
+        patch.object(signatures, "Ed25519PublicKey", _Remembering),
+    ):
         yield RECORDER
-    finally:
-        sealing.ChaCha20Poly1305 = ChaCha20Poly1305  # type: ignore[misc]
-        signatures.Ed25519PublicKey = Ed25519PublicKey  # type: ignore[misc]

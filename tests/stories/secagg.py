@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.crypto import prg
-from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols import secagg, secagg_active
@@ -29,7 +29,7 @@ from secagg_spec.protocols.secagg import (
     UnmaskShares,
 )
 from secagg_spec.protocols.secagg_active import SignedKeys, SignedNeighbourKeys, SignedSurvivors, SurvivorQuorum
-from secagg_spec.protocols.shape import SERVER, Outbox, Role
+from secagg_spec.protocols.shape import SERVER, Outbox, Role, Step
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
 from tests.stories.sealed import RECORDER
@@ -51,8 +51,8 @@ class Sharing:
 class SecAggPlay(RoundPlay):
     """One story of the semi-honest profile on the complete graph; R is a prime here."""
 
-    phases = secagg.PHASES
-    steps = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
+    phases: tuple[str, ...] = secagg.PHASES
+    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
     told_in: tuple[str, ...] = ("unmasking",)
     advertisement: type[Message] = AdvertisedKeys
 
@@ -90,7 +90,7 @@ class SecAggPlay(RoundPlay):
         others = range(self.N) if kind is self.advertisement else self.base(at).peers
         receiver = None if kind is self.advertisement else user
         came = [u for u in others if u != user and self.sent(kind, u, receiver, at.attempt, 0)]
-        return len(came) + 1 >= self.parameters.t
+        return len(came) + 1 >= int(self.parameters.t)
 
     # ------------------------------------------------------------------------------------- what is delivered
 
@@ -258,8 +258,8 @@ class SecAggPlay(RoundPlay):
 class ActivePlay(SecAggPlay):
     """One story of the active profile."""
 
-    phases = secagg_active.PHASES
-    steps = {step.phase: step for step in secagg_active.TABLE if step.role is Role.USER}
+    phases: tuple[str, ...] = secagg_active.PHASES
+    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in secagg_active.TABLE if step.role is Role.USER}
     honest_server = False
     told_in = ("consistency_check",)
     advertisement = SignedKeys
@@ -357,4 +357,3 @@ class LyingPlay(SecAggPlay):
                     if found:
                         return tuple(words(self.view.prime, row, names) for row in found)
         return ()
-
