@@ -82,7 +82,6 @@ class Hole:
 
 
 _AGAIN = Rules(numbers=False)
-_FORGOTTEN = Rules(stored=False, back_to=("confirm",))
 HOLES = (
     Hole("a number used twice, sealed with one key and nonce", LIGHTSECAGG, _AGAIN),
     Hole("a number used twice, since it need not be above the last", LIGHTSECAGG, Rules(), ("round-begun-again",)),
@@ -95,5 +94,4 @@ HOLES = (
     Hole("restored from before share", LIGHTSECAGG, Rules(stored=False, back_to=("share",))),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
-    Hole("a signature is forgotten, and another set signed", LIGHTSECAGG_ACTIVE, _FORGOTTEN),
 )
