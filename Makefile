@@ -84,8 +84,10 @@ reproduce: $(VENV)/test  ## run the papers' experiments at their default size, a
 power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds each, and store it (long)
 	$(BIN)/secagg-spec power --regenerate --anew
 
-soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1)
+soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1, STORIES=1000)
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.stories --stories $(or $(STORIES),1000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.stories --holes --seed $(or $(SEED),1)
 
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json

@@ -1,0 +1,262 @@
+"""BASecAgg in stories: users take stamps, share masks under them, and answer for buffers that the adversary makes up.
+
+An attempt is a session that is begun; all users have their session under one id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from random import Random
+from typing import Any, ClassVar
+
+import numpy as np
+
+from secagg_spec.arithmetic.staleness import admissible_weights
+from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols import basecagg_active
+from secagg_spec.protocols.agreement import Ballot, check_signature, sign_proposal
+from secagg_spec.protocols.basecagg import BufferedSet, ModelStamp, StampedShare
+from secagg_spec.protocols.basecagg_active import BufferQuorum
+from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys
+from secagg_spec.protocols.shape import SERVER, Role, Step
+from tests.stories.letters import Letter, Rules
+from tests.stories.lightsecagg import LightSecAggPlay
+from tests.stories.rounds import SESSION, Attempt, Standing, Sum, private_key
+from tests.stories.sealed import RECORDER
+
+WEIGHTS = {"train": 1, "hold": 4, "upload": 2, "confirm": 4, "recover": 4}
+LETTERS = tuple(WEIGHTS)
+
+
+class BASecAggPlay(LightSecAggPlay):
+    """One story of the active profile: letters are the steps of the table, by name, and `number` is a stamp or round.
+
+    The adversary makes up buffers: K users, with the stamps that it gave them and weights that a user admits.
+    """
+
+    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER}
+    phases: tuple[str, ...] = LETTERS
+    honest_server = False
+    told_in = ("confirm",)
+
+    def __init__(self, parameters: Any, rules: Rules, random: Random) -> None:
+        super().__init__(parameters, rules, random)
+        self.drawn_keys = dict.fromkeys(range(self.N), 0)
+        self.signatures: dict[Any, dict[int, list[bytes]]] = {}
+
+    # --------------------------------------------------------------------------------------------------- letters
+
+    def smallest(self) -> int:
+        return int(self.parameters.K)
+
+    def phase(self, at: Standing) -> str:
+        return "done" if at.state is None else str(at.state.phase)
+
+    def propose(self, random: Random) -> Letter:
+        if not self.favourites:
+            self.favourites = [self._buffer(random) for _ in range(random.choice((2, 2, 3)))]
+            self.drift = random.choice((0.0, 0.0, 0.5, 1.0))
+            self.haste = random.choice((1.0, 0.35, 0.35))
+        here = [user for user in range(self.N) if self.standing[user].state is not None]
+        drawn = random.random()
+        if not set(here) & set(self.honest) or drawn < 0.07:
+            return self._begin(random)
+        user = random.choice(self.honest)
+        if self.past[user] and drawn < (0.1 if self.rules.stored else 0.2):
+            return self._back(user, random)
+        return self._act(here, random)
+
+    def _buffer(self, random: Random) -> tuple[int, ...]:
+        return tuple(sorted(random.sample(range(self.N), self.parameters.K)))
+
+    def _begin(self, random: Random) -> Letter:
+        fresh = bool(self.attempts) and random.random() < self.drift
+        return Letter("begin", tuple(range(self.N)), len(self.attempts) * self.rules.numbers, fresh=fresh)
+
+    def _act(self, here: Sequence[int], random: Random) -> Letter:
+        ready = [name for name in LETTERS if self._ready(name, here)] or ["train"]
+        kind = random.choices(ready, [WEIGHTS[name] for name in ready])[0]
+        if kind == "recover" and self._leaves(self.standing[random.choice(list(here))], random):
+            return self._begin(random)
+        users = [user for user in here if self._can(user, kind)] or list(here)
+        if random.random() < 0.4:
+            share = random.choice((0.3, 0.6, 0.85))
+            users = [user for user in users if random.random() < share] or [random.choice(users)]
+        told = self._told(users, random) if kind == "confirm" else ()
+        weighed = random.randrange(2) if kind == "confirm" and random.random() < 0.2 else 0
+        stamp = int(random.random() < 0.2) if kind in ("train", "confirm") else 0
+        return Letter(kind, tuple(users), stamp, told, age=weighed)
+
+    def _told(self, users: Sequence[int], random: Random) -> tuple[int, ...]:
+        """Return a buffer, mostly one that the first of some users would take."""
+        held = set(self.standing[users[0]].state.base.held)
+        return random.choice([one for one in self.favourites if set(one) <= held] or self.favourites)
+
+    def _ready(self, kind: str, here: Sequence[int]) -> bool:
+        return any(self._can(user, kind) for user in here if user not in self.colluders)
+
+    def _can(self, user: int, kind: str) -> bool:
+        at = self.standing[user]
+        state = at.state
+        if state is None:
+            return False
+        if kind == "recover":
+            return state.pending is not None
+        if kind == "hold":
+            return bool(self._unseen(user, at))
+        if kind == "confirm":
+            return state.phase == "idle" and state.pending is None and len(state.base.held) >= self.parameters.K
+        return bool(state.phase in (("idle", "asked") if kind == "train" else ("training",)))
+
+    def take(self, letter: Letter) -> bool:
+        if letter.kind in ("begin", "restored"):
+            return super().take(letter)
+        return sum([self._acted(user, letter) for user in letter.users]) > 0
+
+    def keys(self, users: Sequence[int]) -> Any:
+        for user in users:
+            self.drawn_keys[user] += 1
+        sealing = tuple(public_key(private_key("seal", user, self.drawn_keys[user])) for user in range(self.N))
+        signing = tuple(verification_key(private_key("sign", user, 0)) for user in range(self.N))
+        return PublicKeys(Roster(sealing), Roster(signing))
+
+    def start(self, user: int, attempt: Attempt) -> Any:
+        keys = PrivateKeys(private_key("seal", user, self.drawn_keys[user]), private_key("sign", user, 0))
+        return basecagg_active.user_start(self.parameters, self._session(attempt), 0, user, keys, attempt.keys)
+
+    def _session(self, attempt: Attempt) -> bytes:
+        return SESSION[:-1] + bytes([attempt.number])
+
+    def _remembered(self, begun: Any, number: int) -> Any:
+        """Return the memory of a user that begins the session of a number (SES-02)."""
+        session = SESSION[:-1] + bytes([number])
+        return begun.begin(session) if self.rules.numbers else begun
+
+    def _with_channel(self, state: Any) -> Any:
+        return replace(state, base=replace(state.base, channel=deepcopy(state.base.channel)))
+
+    # ------------------------------------------------------------------------------------------------- steps
+
+    def _acted(self, user: int, letter: Letter) -> bool:
+        at = self.standing[user]
+        if at.state is None:
+            return False
+        before = self.copied(at)
+        try:
+            after = getattr(self, f"_{letter.kind}")(user, at, letter)
+        except (ProtocolError, ParameterError):
+            return False
+        if after is None:
+            return False
+        self.past[user].append(before)
+        self.standing[user] = after
+        return True
+
+    def _run(self, name: str, at: Standing, inbox: Sequence[Any], **sampled: Any) -> tuple[Any, Any]:
+        return self.steps[name].run(at.state, inbox, randomness=sampled)
+
+    def _train(self, user: int, at: Standing, letter: Letter) -> Standing:
+        """Let a user ask for the model and share a mask under the stamp that the server gives it."""
+        asked, _ = self._run("request", at, ())
+        at = replace(at, state=asked)
+        self.past[user].append(self.copied(at))
+        stamp = [ModelStamp(asked.base.session, letter.number, SERVER, user)]
+        sampled = self.drawn()
+        state, outbox = self._run("share", at, stamp, **sampled)
+        self.deal(user, at.model, sampled)
+        for message in outbox:
+            self.payload(self.dealt, message.receiver, message.payload)
+            self.messages.setdefault((StampedShare, user), []).append((at.attempt, message))
+        state = basecagg_active.user_trained(state, self.update(user, at.model))
+        return replace(at, state=state, shadow={**at.shadow, user: self.dealt, "own": self.dealt})
+
+    def _unseen(self, user: int, at: Standing) -> list[Any]:
+        """Return, of each other user, the newest share that a user would take."""
+        newest = at.state.base.newest
+        found = []
+        for sender in range(self.N):
+            message = None if sender == user else self.sent(StampedShare, sender, user, at.attempt, 0)
+            if isinstance(message, StampedShare) and message.round > newest.get(sender, -1):
+                found.append(message)
+        return found
+
+    def _hold(self, user: int, at: Standing, letter: Letter) -> Standing | None:
+        inbox = self._unseen(user, at)
+        state, _ = self._run("hold", at, inbox)
+        kept = {m.sender: self.plain_of(m) for m in inbox}
+        return replace(at, state=state, shadow={**at.shadow, **kept}) if inbox else None
+
+    def _upload(self, user: int, at: Standing, letter: Letter) -> Standing:
+        state, [message] = self._run("upload", at, ())
+        if user not in self.colluders:
+            self._masked((user, at.model), at.shadow["own"], message.masked)
+        return replace(at, state=state)
+
+    def _confirm(self, user: int, at: Standing, letter: Letter) -> Standing | None:
+        """Announce a buffer: the stamps are those of the shares that the user holds, the weights the adversary's."""
+        held, p = at.state.base.held, self.parameters
+        if not set(letter.told) <= set(held):
+            return None
+        stamps = [held[member].stamp for member in letter.told]
+        weights = []
+        for at_place, stamp in enumerate(stamps):
+            allowed = admissible_weights(p.staleness, p.c_g, max(letter.number - stamp, 0))
+            weights.append(allowed[(letter.age * (at_place + 1)) % len(allowed)])
+        fields = (letter.told, np.array(stamps, dtype=np.uint64), np.array(weights, dtype=np.uint64))
+        message = BufferedSet(at.state.base.session, letter.number, SERVER, user, *fields)
+        state, [signed] = self._run("confirm", at, [message])
+        content = (letter.number, state.pending.proposal.members, state.pending.proposal.further)
+        known = self.signatures.setdefault(content, {}).setdefault(user, [])
+        if signed.signature not in known:
+            known.append(signed.signature)
+        terms = tuple((at.shadow[member], weight) for member, weight in zip(letter.told, weights, strict=True))
+        return replace(at, state=state, shadow={**at.shadow, "pending": terms})
+
+    def _recover(self, user: int, at: Standing, letter: Letter) -> Standing | None:
+        pending = at.state.pending
+        if pending is None:
+            return None
+        quorum = self._signed(at)
+        session, number = at.state.base.session, pending.answer.round
+        inbox = [BufferQuorum(session, number, SERVER, user, tuple(quorum), b"".join(quorum.values()))]
+        state, [answer] = self._run("recover", at, inbox)
+        terms = at.shadow["pending"]
+        total: Sum = tuple(
+            (member, self.model_of[dealt], weight)
+            for member, (dealt, weight) in zip(pending.proposal.members, terms, strict=True)
+        )
+        self.released(at, user, total, number)
+        if user not in self.colluders:
+            self.combined(user, list(terms), answer.share)
+        return replace(at, state=state)
+
+    def _signed(self, at: Standing) -> dict[int, bytes]:
+        """Return, for each user, a signature that the user will take."""
+        pending = at.state.pending
+        proposal, ballot = pending.proposal, self.ballot(at, pending.answer.round)
+        known = self.signatures.get((pending.answer.round, proposal.members, proposal.further), {})
+        found: dict[int, bytes] = {}
+        for voter in range(self.N):
+            if voter in self.colluders:
+                found[voter] = sign_proposal(ballot, private_key("sign", voter, 0), voter, proposal)
+            for signature in reversed(known.get(voter, [])):
+                try:
+                    check_signature(ballot, voter, proposal, signature, SERVER)
+                except ProtocolError:
+                    continue
+                found[voter] = signature
+                break
+        return dict(sorted(found.items()))
+
+    def ballot(self, at: Standing, round: int) -> Ballot:
+        """Return where the signatures that a user takes belong."""
+        base = at.state.base
+        return basecagg_active.ballot_of(base.parameters, base.session, round, at.state.verification)
+
+    def plain_of(self, message: Any) -> int:
+        """Return which mask a sealed share is of."""
+        return self.plain[RECORDER.core(message.payload)][0]

@@ -1,0 +1,88 @@
+"""Stories find each hole when its repair is taken out, and nothing when all repairs are there."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from random import Random
+
+import pytest
+
+from secagg_spec.conformance import mutants
+from tests.quick import one_in
+from tests.stories.catalogue import HOLES, LIES_BOUND, LIGHTSECAGG, WORLDS, Hole
+from tests.stories.engine import World, again, played, shortest, tell
+from tests.stories.letters import Letter, Rules
+from tests.stories.view import View, beyond, consequences
+
+SEED = 1
+WITHIN = 500
+FEW = 40
+
+
+def _name(one: object) -> str:
+    world = one.world if isinstance(one, Hole) else one
+    assert isinstance(world, World)
+    hole = f", {one.name}" if isinstance(one, Hole) else ""
+    return f"{world.name} {world.profile}{hole}"
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=_name)
+def test_nothing_is_learned_beyond_the_text_when_all_rules_are_kept(world: World) -> None:
+    tally = played(world, Rules(), FEW, SEED)
+    assert tally.first is None, f"{world.name}\n{tally.first}"
+
+
+@pytest.mark.parametrize("hole", one_in(4, HOLES), ids=_name)
+def test_a_hole_is_found_when_its_repair_is_taken_out(hole: Hole) -> None:
+    with ExitStack() as stack:
+        for name in hole.plants:
+            stack.enter_context(mutants.planted(name))
+        tally = played(hole.world, hole.rules, WITHIN, SEED, until_leak=True)
+    assert tally.first is not None, f"not found in {WITHIN} stories"
+    print(f"{_name(hole)}: found at story {tally.at}")
+
+
+def test_a_story_is_played_again_and_shortened() -> None:
+    rules = Rules(numbers=False)
+    story = next(s for s in (tell(LIGHTSECAGG, rules, str(at)) for at in range(20)) if s.leak)
+    short = shortest(LIGHTSECAGG, rules, story.letters)
+    assert again(LIGHTSECAGG, rules, short.letters) == short
+    assert len(short.letters) <= len(story.letters)
+    assert not again(LIGHTSECAGG, rules, short.letters[:-1]).leak
+
+
+def test_a_story_depends_on_its_seed_alone() -> None:
+    assert tell(LIES_BOUND, Rules(), "a") == tell(LIES_BOUND, Rules(), "a") != tell(LIES_BOUND, Rules(), "b")
+
+
+def test_an_honest_round_tells_its_sum_and_no_more() -> None:
+    everyone = (0, 1, 2, 3, 4)
+    letters = [Letter("begin", everyone), *[Letter("step", everyone)] * 3]
+    assert again(LIGHTSECAGG, Rules(), letters).leak == ()
+    play = LIGHTSECAGG.open(Rules(), Random(0))
+    assert play.leak() == ()
+    unannounced = Rules(failed=False)
+    assert again(LIGHTSECAGG, unannounced, letters).leak == ()
+    one_answer = [*letters[:-1], Letter("step", (0,))]
+    assert again(LIGHTSECAGG, Rules(), one_answer).leak == ()
+    assert again(LIGHTSECAGG, unannounced, one_answer).leak
+
+
+def test_a_row_that_is_not_what_was_sent_is_an_error() -> None:
+    view = View(7)
+    x = view.symbol("x", 3)
+    view.saw({x: 2}, 6)
+    with pytest.raises(AssertionError):
+        view.saw({x: 2}, 5)
+    with pytest.raises(AssertionError):
+        view.symbol("x", 4)
+
+
+def test_consequences_are_what_is_left_without_the_masks() -> None:
+    x, y, mask, noise = range(4)
+    rows = [{x: 1, mask: 1}, {y: 1, mask: 1}, {x: 1, noise: 1}]
+    assert consequences(7, rows, [x, y]) == [{x: 1, y: 6}]
+    assert consequences(7, rows, [x, y], {noise}) == [{x: 1}, {y: 1}]
+    assert consequences(7, rows[2:], [x, y]) == []
+    assert beyond(7, [{x: 1, y: 6}], [{x: 2, y: 5}]) == []
+    assert beyond(7, [{x: 1}, {y: 1}], [{x: 1, y: 1}]) == [{x: 1}, {y: 1}]
