@@ -49,15 +49,24 @@ def deal_of(protocol: str) -> Deal:
 
 
 def later(deal: Deal, number: int) -> Deal:
-    """Another round, in which each user has the input and the sampled values of the next one."""
+    """Another round, in which each user has the input, the sampled values and the sealing key of the next one."""
     users = deal.users
     turned = dict(zip(users, [*users[1:], users[0]], strict=True))
-    setups = {SERVER: deal.setups[SERVER]}
+    setups = {SERVER: {**deal.setups[SERVER], **_sealing(deal, SERVER)}}
     for user, other in turned.items():
         update = deal.setups[user if deal.protocol == "heterosag" else other]["update"]
-        setups[user] = {**deal.setups[user], "update": update}
+        setups[user] = {**deal.setups[user], "update": update, **_sealing(deal, other)}
     rands = {user: deal.rands[other] for user, other in turned.items()}
     return replace(deal, round=number, setups=setups, rands=rands)
+
+
+def _sealing(deal: Deal, other: int) -> dict[str, Any]:
+    """In the active profile the sealing key of another user, and the roster of the round (LSA-35)."""
+    if deal.protocol != "lightsecagg-active":
+        return {}
+    setup = deal.setups[other]
+    roster = {"roster": [*setup["roster"][1:], setup["roster"][0]]}
+    return roster if other == SERVER else {**roster, "private": setup["private"]}
 
 
 Ask = Callable[..., dict[str, Any]]

@@ -172,7 +172,7 @@ NO_VECTOR = {
         "it is about sessions, which take several requests, and a vector is one",
     ),
     **dict.fromkeys(
-        ("ADP-51", "ADP-52", "ADP-53", "ADP-54", "HSA-29", "SES-01"),
+        ("ADP-51", "ADP-52", "ADP-53", "ADP-54", "HSA-29", "LSA-35", "SES-01"),
         "it is about several rounds of a session, which take several requests, and a vector is one",
     ),
     **dict.fromkeys(
