@@ -89,6 +89,7 @@ def _failed(right: Function) -> Function:
     "privacy: a session id is taken a second time, and keys and ballots of the first session hold in the second",
     f"{_BEGUN}:Begun.begin",
     lambda: _ends(lambda: Begun().begin(_ID, 3).begin(_ID, 0).last),
+    _TESTS + "test_a_session_is_begun_once_and_its_rounds_in_ascending_order",
     kind="privacy",
     source="clause left out",
 )
