@@ -14,11 +14,12 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 
 from secagg_spec.conformance import mutants
-from tests.stories.catalogue import HOLES, WORLDS
+from tests.stories.catalogue import FORGETFUL, HOLES, WORLDS
 from tests.stories.engine import Tally, played, shortest
 from tests.stories.letters import Rules
 
 WITHIN = 500
+TOLD = (*((chosen, Rules()) for chosen in WORLDS), *FORGETFUL)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
     parser.add_argument("--holes", action="store_true", help=f"find each hole within {WITHIN} stories")
     options = parser.parse_args(arguments)
-    todo = range(len(HOLES if options.holes else WORLDS))
+    todo = range(len(HOLES if options.holes else TOLD))
     act = hole if options.holes else world
     failed = False
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -41,13 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def world(at: int, stories: int, seed: int) -> tuple[str, bool]:
     """Return what stories of a world give with all rules kept, in words, and whether anything was learned."""
-    chosen, began = WORLDS[at], time.monotonic()
-    tally = played(chosen, Rules(), stories, seed)
+    (chosen, rules), began = TOLD[at], time.monotonic()
+    tally = played(chosen, rules, stories, seed)
     letters = ", ".join(f"{kind} {times}" for kind, times in sorted(tally.letters.items()))
-    text = f"{chosen.name}, {chosen.profile} ({chosen.numbers}): {tally.stories} stories, {letters}: "
+    text = f"{chosen.name}, {chosen.profile} ({chosen.numbers}), {rules}: {tally.stories} stories, {letters}: "
     if tally.first is None:
         return f"{text}nothing beyond the text ({time.monotonic() - began:.0f} s)", False
-    return f"{text}{tally.leaks} LEAK, the first at {tally.at}\n{shortest(chosen, Rules(), tally.first.letters)}", True
+    return f"{text}{tally.leaks} LEAK, the first at {tally.at}\n{shortest(chosen, rules, tally.first.letters)}", True
 
 
 def hole(at: int, stories: int, seed: int) -> tuple[str, bool]:

@@ -255,7 +255,7 @@ class BASecAggPlay(LightSecAggPlay):
     def ballot(self, at: Standing, round: int) -> Ballot:
         """Return where the signatures that a user takes belong."""
         base = at.state.base
-        return basecagg_active.ballot_of(base.parameters, base.session, round, at.state.verification)
+        return basecagg_active.ballot_of(base.parameters, base.session, round, at.state.roster)
 
     def plain_of(self, message: Any) -> int:
         """Return which mask a sealed share is of."""

@@ -71,6 +71,27 @@ LIES_BOUND = lying(2)
 WORLDS = (LIGHTSECAGG, LIGHTSECAGG_ACTIVE, SECAGG, SECAGG_ACTIVE, LIES_BOUND, BASECAGG_ACTIVE)
 
 
+AGAIN = Rules(numbers=False)
+"""Users that forget which numbers they used."""
+
+
+def before(*steps: str) -> Rules:
+    """Return the rules of users that go back to a state before one of some steps."""
+    return Rules(stored=False, back_to=steps)
+
+
+FORGETFUL = (
+    (LIGHTSECAGG, AGAIN),
+    (LIGHTSECAGG_ACTIVE, AGAIN),
+    (SECAGG, AGAIN),
+    (SECAGG_ACTIVE, AGAIN),
+    (BASECAGG_ACTIVE, AGAIN),
+    (LIGHTSECAGG, before("share")),
+    (SECAGG, before("share_keys")),
+)
+"""Where ballots and sealing hold by themselves, although users forget: nothing is learned here either."""
+
+
 @dataclass(frozen=True)
 class Hole:
     """A world in which honest users do without a rule, and the mutants that take the other repairs out."""
@@ -81,17 +102,18 @@ class Hole:
     plants: tuple[str, ...] = ()
 
 
-_AGAIN = Rules(numbers=False)
+_ZERO = ("nonce-is-zero-again",)
+_ADVERTISED = ("advertised-keys-not-in-the-ballot",)
 HOLES = (
-    Hole("a number used twice, sealed with one key and nonce", LIGHTSECAGG, _AGAIN),
-    Hole("a number used twice, since it need not be above the last", LIGHTSECAGG, Rules(), ("round-begun-again",)),
-    Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, _AGAIN),
-    Hole("a session begun again, ballots of another attempt", BASECAGG_ACTIVE, _AGAIN),
-    Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, _AGAIN),
-    Hole("restored from before share_keys", SECAGG, Rules(stored=False, back_to=("share_keys",))),
-    Hole("restored from before share_keys", SECAGG_ACTIVE, Rules(stored=False, back_to=("share_keys",))),
-    Hole("restored from before share", BASECAGG_ACTIVE, Rules(stored=False, back_to=("asked",))),
-    Hole("restored from before share", LIGHTSECAGG, Rules(stored=False, back_to=("share",))),
+    Hole("a number used twice, sealed with one key and nonce", LIGHTSECAGG, AGAIN, _ZERO),
+    Hole("a number that need not be above the last", LIGHTSECAGG, Rules(), (*_ZERO, "round-begun-again")),
+    Hole("a number used twice, ballots of another attempt", LIGHTSECAGG_ACTIVE, AGAIN, ("keys-not-in-the-ballot",)),
+    Hole("a session begun again, other ballots", BASECAGG_ACTIVE, AGAIN, ("buffer-keys-not-in-the-ballot",)),
+    Hole("a number used twice, ballots of another attempt", SECAGG_ACTIVE, AGAIN, _ADVERTISED),
+    Hole("restored from before share_keys", SECAGG, before("share_keys"), _ZERO),
+    Hole("restored from before share_keys", SECAGG_ACTIVE, before("share_keys"), _ZERO),
+    Hole("restored from before share", BASECAGG_ACTIVE, before("asked"), _ZERO),
+    Hole("restored from before share", LIGHTSECAGG, before("share"), _ZERO),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
 )

@@ -31,6 +31,12 @@ class Rules:
     back_to: tuple[str, ...] = ()
     failed: bool = True
 
+    def __str__(self) -> str:
+        missing = [] if self.numbers else ["users forget numbers"]
+        missing += [] if self.stored else [f"users go back to before {' or '.join(self.back_to) or 'any step'}"]
+        missing += [] if self.failed else ["failed rounds do not count"]
+        return ", ".join(missing) or "all rules kept"
+
 
 @dataclass(frozen=True)
 class Letter:

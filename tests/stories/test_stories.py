@@ -9,7 +9,7 @@ import pytest
 
 from secagg_spec.conformance import mutants
 from tests.quick import one_in
-from tests.stories.catalogue import HOLES, LIES_BOUND, LIGHTSECAGG, WORLDS, Hole
+from tests.stories.catalogue import FORGETFUL, HOLES, LIES_BOUND, LIGHTSECAGG, WORLDS, Hole
 from tests.stories.engine import World, again, played, shortest, tell
 from tests.stories.letters import Letter, Rules
 from tests.stories.view import View, beyond, consequences
@@ -29,6 +29,12 @@ def _name(one: object) -> str:
 @pytest.mark.parametrize("world", WORLDS, ids=_name)
 def test_nothing_is_learned_beyond_the_text_when_all_rules_are_kept(world: World) -> None:
     tally = played(world, Rules(), FEW, SEED)
+    assert tally.first is None, f"{world.name}\n{tally.first}"
+
+
+@pytest.mark.parametrize(("world", "rules"), FORGETFUL, ids=str)
+def test_ballots_and_sealing_hold_where_users_forget(world: World, rules: Rules) -> None:
+    tally = played(world, rules, FEW, SEED)
     assert tally.first is None, f"{world.name}\n{tally.first}"
 
 
