@@ -45,14 +45,14 @@ SECAGG_ACTIVE = World(
     "active",
     "N = 6, T = 1, t = 4, d = 1",
     lambda rules, random: in_secagg.ActivePlay(_SECAGG_ACTIVE, rules, random),
-    70,
+    90,
 )
 BASECAGG_ACTIVE = World(
     "BASecAgg",
     "active",
     "N = 5, T = 1, U = 3, K = 3, d = 2, W = 4",
     lambda rules, random: in_basecagg.BASecAggPlay(_BASECAGG, rules, random),
-    60,
+    80,
 )
 
 

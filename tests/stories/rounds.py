@@ -234,8 +234,8 @@ class RoundPlay:
             if self.standing[other].attempt == where.attempt and self.phase(self.standing[other]) == phase
         ]
         telling = phase in self.told_in and not self.honest_server
-        if random.random() < (0.6 if telling else 0.4):
-            share = random.choice((0.1, 0.3, 0.6) if telling else (0.3, 0.6, 0.85))
+        if random.random() < (0.75 if telling else 0.4):
+            share = random.choice((0.1, 0.1, 0.4) if telling else (0.3, 0.6, 0.85))
             together = [other for other in together if random.random() < share] or [user]
         told: tuple[int, ...] = ()
         without: tuple[int, ...] = ()
