@@ -36,6 +36,7 @@ from secagg_spec.protocols import (
 from secagg_spec.protocols.basa_authority import AuthorityState
 from secagg_spec.protocols.basa_user import UserState
 from secagg_spec.protocols.begun import Begun, restore
+from secagg_spec.protocols.codec import encode
 from secagg_spec.protocols.shape import SERVER, Event, Network, run_synchronous
 from tests.protocols import buffered, positions
 
@@ -302,3 +303,24 @@ def test_a_state_that_was_stored_refuses_to_send_its_message_again(protocol: str
         sampled = dict.fromkeys(event.step.randomness)
         with pytest.raises((Replay, WrongPhase)):
             event.step.run(stored(event.state), event.received, randomness=sampled)
+
+
+DRAWS = {"StampedShare", "BufferedSet", "PositionKey", "PositionUpload"}
+"""Messages of steps that sample values, which events do not keep."""
+PLAIN = [row for row in ROWS if row[2] not in DRAWS | {"StampedUpdate"}]  # before its upload a user gets an update
+
+
+@pytest.mark.requirement("SES-03")
+@pytest.mark.parametrize(("protocol", "who", "message"), PLAIN, ids=" ".join)
+def test_a_state_from_before_sends_the_message_once_more(protocol: str, who: str, message: str) -> None:
+    """Nothing but the stored state stops a party: what it had before the step takes the step again."""
+    events, _ = TRIALS[protocol]()
+    tried = 0
+    for at, event in enumerate(events):
+        named = message in {type(each).__name__ for each in event.sent} and event.step.role.value == who
+        before = [one.state for one in events[:at] if one.party == event.party]
+        if named and before:
+            _, sent = event.step.run(before[-1], event.received, randomness={})
+            assert [encode(one) for one in sent] == [encode(one) for one in event.sent]
+            tried += 1
+    assert tried
