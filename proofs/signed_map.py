@@ -71,7 +71,7 @@ def prove(report: Report) -> dict[str, Finding]:
 
 def quantised(report: Report) -> Finding:
     """Decide (a) with the code that quantises, and check that it refuses what is out of range."""
-    tally, draws = Tally(), np.array([0.0, 0.3, 0.5, 0.97])
+    tally, draws = Tally(), np.array([0.0, 0.3125, 0.5, 0.97])
     for q in PRIMES:
         ring, last = Ring(q), (q - 1) // 2
         for level in (1, 2, 4):

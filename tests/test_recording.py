@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.sealing import OVERHEAD
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.privacy import multiround as participation
 from secagg_spec.privacy.heterosag import Plan
@@ -173,7 +174,7 @@ def test_as_much_is_sent_as_the_text_says(protocol: str, run: str) -> None:
     p: Any = of_lightsecagg.PARAMETERS if protocol == "lightsecagg" else PARAMETERS[protocol]
     table = costs("lightsecagg.md" if protocol == "lightsecagg" else "secagg.md")
     uploads = next(m for m in made.moments if m.key in ("masked_input.user", "upload.user")).acting
-    names = {"N": p.N, "d": 2, "H": 30, "S": len(uploads), "V": p.N - len(uploads), "L": 1, "C": 16}
+    names = {"N": p.N, "d": 2, "H": 30, "S": len(uploads), "V": p.N - len(uploads), "L": 1, "C": OVERHEAD}
     names["k"] = getattr(p, "k", 0)
     for moment in made.moments:
         phase, role = moment.key.split(".")
@@ -313,7 +314,7 @@ BUFFERED = {
 @pytest.mark.parametrize("run", PROTOCOLS["basecagg"])
 def test_each_message_of_a_buffer_is_as_long_as_the_text_says(run: str) -> None:
     text = (root("spec") / "basecagg.md").read_text(encoding="utf-8")
-    names = {"H": 30, "L": 1, "C": 16, "d": 2, "K": 3}
+    names = {"H": 30, "L": 1, "C": OVERHEAD, "d": 2, "K": 3}
     parcels = [
         p for moment in recorded("basecagg", run).moments for sending in moment.sendings for p in sending.parcels
     ]

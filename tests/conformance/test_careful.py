@@ -108,7 +108,7 @@ for line in sys.stdin.buffer:
         request = {"id": None}
     if not isinstance(request, dict):
         request = {"id": None}
-    if request.get("op") == "hello" and request.get("params") == {"protocol": [1, 0], "max_line": 67108864}:
+    if request.get("op") == "hello" and request.get("params") == {"protocol": [1, 1], "max_line": 67108864}:
         about = {"name": "lax", "version": "1", "language": "python"}
         body = {"protocol": [1, 0], "implementation": about, "randomness": "explicit", "operations": {}}
         answer = {"result": body}

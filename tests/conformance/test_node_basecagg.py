@@ -165,7 +165,7 @@ def test_a_wrong_function_is_refused(node: Node, fault: Answer) -> None:
 def test_an_update_is_quantised_at_its_level_within_the_budget(node: Node) -> None:
     params = {"q": "4294967291", "K": 10, "c_l": "65536", "c_g": "64"}
     bound = (4294967291 - 1) // 2 // (10 * 64)
-    x, draws = [0.5, -1 / 3, bound / 65536, -bound / 65536, 1e-6], [0.5, 0.25, 0.75, 0.0, 0.01]
+    x, draws = [0.5, -1 / 3, bound / 65536, -bound / 65536, 1e-6], [0.5, 0.25, 0.75, 0.0, 0.0078125]
     steps = [65536 * Fraction(number) for number in x]
     expected = [floor(y) + (Fraction(u) < y - floor(y)) for y, u in zip(steps, draws, strict=True)]
     found = node.result("basecagg.encode", {**params, "x": reals(x)}, {"rounding": reals(draws)})

@@ -140,17 +140,26 @@ def enough(n: Numbers) -> int:
     return (n["N"] + n["T"]) // 2 + 1
 
 
+def active_keys(n: Numbers) -> dict[str, Any]:
+    """The public keys of the users of the active profile."""
+    return {"roster": keys_of(n, SEALING), "verification": keys_of(n, VERIFYING)}
+
+
 def active_user(n: Numbers) -> tuple[dict[str, Any], dict[str, Any]]:
     """A user of the active profile that takes no step."""
     params, rand = user(n)
-    lists = {"roster": keys_of(n, SEALING), "verification": keys_of(n, VERIFYING)}
     own = {"private": KEYS[0].hex(), "signing": KEYS[0].hex()}
-    return {**{name: params[name] for name in params if name != "channel"}, "W": enough(n), **own, **lists}, rand
+    return {
+        **{name: params[name] for name in params if name != "channel"},
+        "W": enough(n),
+        **own,
+        **active_keys(n),
+    }, rand
 
 
 def active_server(n: Numbers) -> tuple[dict[str, Any], dict[str, Any]]:
     """A server of the active profile that takes no step."""
-    return {**server(n)[0], "W": enough(n), "verification": keys_of(n, VERIFYING)}, {}
+    return {**server(n)[0], "W": enough(n), **active_keys(n)}, {}
 
 
 def party(

@@ -419,7 +419,9 @@ def plain_round(case: Case, survivors: Collection[int]) -> list[int]:
     p = case.parameters
     run: Any = secagg.run_round if isinstance(p.round, secagg.Parameters) else lightsecagg.run_round
     dropouts = {p.base.adds: [user for user in range(8) if user not in survivors]}
-    total: list[int] = integers_of(run(p.round, case.updates, randomness=case.randomness, dropouts=dropouts).aggregate)
+    where = {"session": bytes(16), "round": 0}
+    result = run(p.round, case.updates, randomness=case.randomness, dropouts=dropouts, **where)
+    total: list[int] = integers_of(result.aggregate)
     return total
 
 
