@@ -20,6 +20,8 @@ FEW = 40
 
 
 def _name(one: object) -> str:
+    if isinstance(one, Rules):
+        return str(one)
     world = one.world if isinstance(one, Hole) else one
     assert isinstance(world, World)
     hole = f", {one.name}" if isinstance(one, Hole) else ""
@@ -32,7 +34,7 @@ def test_nothing_is_learned_beyond_the_text_when_all_rules_are_kept(world: World
     assert tally.first is None, f"{world.name}\n{tally.first}"
 
 
-@pytest.mark.parametrize(("world", "rules"), FORGETFUL, ids=str)
+@pytest.mark.parametrize(("world", "rules"), FORGETFUL, ids=_name)
 def test_ballots_and_sealing_hold_where_users_forget(world: World, rules: Rules) -> None:
     tally = played(world, rules, FEW, SEED)
     assert tally.first is None, f"{world.name}\n{tally.first}"
@@ -50,11 +52,13 @@ def test_a_hole_is_found_when_its_repair_is_taken_out(hole: Hole) -> None:
 
 def test_a_story_is_played_again_and_shortened() -> None:
     rules = Rules(numbers=False)
-    story = next(s for s in (tell(LIGHTSECAGG, rules, str(at)) for at in range(20)) if s.leak)
-    short = shortest(LIGHTSECAGG, rules, story.letters)
-    assert again(LIGHTSECAGG, rules, short.letters) == short
-    assert len(short.letters) <= len(story.letters)
-    assert not again(LIGHTSECAGG, rules, short.letters[:-1]).leak
+    with mutants.planted("nonce-is-zero-again"):
+        story = next(s for s in (tell(LIGHTSECAGG, rules, str(at)) for at in range(20)) if s.leak)
+        short = shortest(LIGHTSECAGG, rules, story.letters)
+        assert again(LIGHTSECAGG, rules, short.letters) == short
+        assert len(short.letters) <= len(story.letters)
+        assert not again(LIGHTSECAGG, rules, short.letters[:-1]).leak
+    assert not again(LIGHTSECAGG, rules, short.letters).leak
 
 
 def test_a_story_depends_on_its_seed_alone() -> None:
