@@ -349,8 +349,9 @@ class LyingPlay(SecAggPlay):
         inputs = [symbol for (user, _, _), symbol in self.inputs.items() if user not in self.colluders]
         learned = self.view.learned(inputs, self.known())
         names = {symbol: self._name(*name) for name, symbol in self.inputs.items()}
-        for attempt in range(max(self.models.values()) + 1):
-            here = [s for (u, model, _), s in self.inputs.items() if model == attempt and u not in self.colluders]
+        for attempt in self.attempts:
+            brought = [(user, model) for user, model in attempt.models.items() if user not in self.colluders]
+            here = [self.inputs[user, model, at] for user, model in brought for at in range(self.length)]
             for size in range(1, self.least):
                 for few in combinations(here, size):
                     found = consequences(self.view.prime, learned, few)
