@@ -28,9 +28,11 @@ class WithholdingPlay(LyingPlay):
         letter = super()._step(user, random)
         if self.phase(self.standing[user]) != "masked_input":
             return letter
-        if random.random() < 0.5:
+        here = [at for at in self.standing.values() if at.attempt == self.standing[user].attempt]
+        lacking = any(self.phase(at) == "unmasking" and len(at.shadow) < self.N for at in here)
+        if random.random() < (0.85 if lacking else 0.3):
             return replace(letter, without=())
-        users = (user,) if random.random() < 0.7 else letter.users
+        users = (user,) if random.random() < 0.85 else letter.users
         return replace(letter, users=users, without=self._withheld(user, random), age=0)
 
     def _withheld(self, user: int, random: Random) -> tuple[int, ...]:
@@ -57,9 +59,9 @@ class BatchPlay(WithholdingPlay):
         self.honest = tuple(user for user in range(self.N) if user not in self.colluders)
 
     def _sets(self, random: Random) -> list[tuple[int, ...]]:
-        """Return unions of batches; in half of the stories they differ in one batch each."""
+        """Return unions of batches; in most stories they differ in one batch each."""
         least = -(-self.smallest() // self.selection.T)
-        if random.random() < 0.5:
+        if random.random() < 0.25:
             some = [random.sample(self.groups, random.randint(least, len(self.groups))) for _ in range(3)]
         else:
             order = random.sample(self.groups, len(self.groups))
@@ -67,17 +69,21 @@ class BatchPlay(WithholdingPlay):
         return [tuple(sorted(user for group in one for user in group)) for one in some]
 
     def _step(self, user: int, random: Random) -> Letter:
-        letter = super()._step(user, random)
-        if self.withholds or self.phase(self.standing[user]) != "masked_input":
-            return letter
-        return replace(letter, without=(), age=0)
+        letter, phase = super()._step(user, random), self.phase(self.standing[user])
+        if phase in self.told_in and random.random() < 0.6:
+            return replace(letter, users=self.groups[user // self.selection.T])
+        return letter if self.withholds or phase != "masked_input" else replace(letter, without=(), age=0)
 
     def _withheld(self, user: int, random: Random) -> tuple[int, ...]:
-        most = self.N - int(self.parameters.t)
+        """Return senders whose shares are withheld: any, or by the batch, its own first or any, of a set or of all."""
         if random.random() < 0.2:
             return super()._withheld(user, random)
-        order = [other for group in random.sample(self.groups, len(self.groups)) for other in group if other != user]
-        return tuple(sorted(order[:most]))
+        order = random.sample(self.groups, len(self.groups))
+        own, of = self.groups[user // self.selection.T], random.choice(self.favourites)
+        if random.random() < 0.5:
+            order.sort(key=lambda group: (group != own, group[0] not in of))
+        mixed = [other for group in order for other in group if other != user]
+        return tuple(sorted(mixed[: self.N - int(self.parameters.t)]))
 
     def step(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
         if user not in self.colluders and inbox and isinstance(inbox[0], UnmaskRequest):
