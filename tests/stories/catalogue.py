@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.privacy.lies import least_sum
 from secagg_spec.protocols import basecagg_active, lightsecagg, lightsecagg_active, secagg, secagg_active
+from secagg_spec.protocols.heterosag_plan import UNIT
+from secagg_spec.protocols.heterosag_plan import Parameters as Session
 from tests.stories import basecagg as in_basecagg
+from tests.stories import lies, requests
 from tests.stories import lightsecagg as in_lightsecagg
 from tests.stories import secagg as in_secagg
 from tests.stories.engine import World
@@ -66,9 +70,59 @@ def lying(least: int) -> World:
     )
 
 
+def withholding(N: int, t: int, least: int) -> World:
+    """Return the world of a server of SecAgg that also withholds shares, which may learn sums of `least` users."""
+    parameters = secagg.Parameters(R=PRIME, N=N, D=N - t, T=1, t=t, k=N - 1, d=1)
+    return World(
+        "SecAgg",
+        "semi-honest, a server that lies and withholds shares",
+        f"N = {N}, nobody colludes, t = {t}, sums of {least} users and more",
+        lambda rules, random: lies.WithholdingPlay(parameters, rules, random, colluding=0, least=least),
+    )
+
+
+def in_batches(K: int, t: int, *, withholds: bool) -> World:
+    """Return the world of a server that lies to the K users of a round in batches of 3, one of whom colludes."""
+    parameters = secagg.Parameters(R=PRIME, N=K, D=K - t, T=1, t=t, k=K - 1, d=1)
+    return World(
+        "Multi-RoundSecAgg over SecAgg",
+        "a server that lies" + " and withholds shares" * withholds,
+        f"K = {K}, T = 3, c = 1, t = {t}",
+        lambda rules, random: lies.BatchPlay(parameters, rules, random, T=3, withholds=withholds),
+        60,
+    )
+
+
+def session(sizes: tuple[int, ...], t: int, matrix: str) -> World:
+    """Return the world of a HeteroSAg session with subgroups of some sizes, one user of which colludes."""
+    N, one = sum(sizes), (1,) * len(sizes)
+    parameters = Session(N, N - t, 1, t, 2, sizes, one, (2,) * len(sizes), UNIT, matrix)
+    return World(
+        "HeteroSAg",
+        "a server that goes back on its requests",
+        f"N = {N}, T = 1, t = {t}, subgroups of {' and '.join(map(str, sizes))}, {matrix}",
+        lambda rules, random: requests.SessionPlay(parameters, rules, random),
+    )
+
+
 LIES_BOUND = lying(2)
 """With m = 2t - N - c = 1 and H = N - c = 5, a sum that is learned has at least 2mH / (H + m) users, so two."""
-WORLDS = (LIGHTSECAGG, LIGHTSECAGG_ACTIVE, SECAGG, SECAGG_ACTIVE, LIES_BOUND, BASECAGG_ACTIVE)
+WITHHELD_BOUND = withholding(6, 4, least_sum(6, 4, 0, withheld=True))
+BATCH_BOUNDS = (in_batches(9, 6, withholds=False), in_batches(12, 9, withholds=True))
+"""The first has 2t > K + c, and relays all shares; the second has 3t >= 2K + c, and room to drop a batch."""
+SESSION_BOUNDS = (session((7, 3), 8, "perfect"), session((7, 7), 10, "separate"))
+"""Both have M(N - t) < N - T for their largest cell; in the second a batch of T + 2 users may drop out."""
+WORLDS = (
+    LIGHTSECAGG,
+    LIGHTSECAGG_ACTIVE,
+    SECAGG,
+    SECAGG_ACTIVE,
+    LIES_BOUND,
+    BASECAGG_ACTIVE,
+    WITHHELD_BOUND,
+    *BATCH_BOUNDS,
+    *SESSION_BOUNDS,
+)
 
 
 AGAIN = Rules(numbers=False)
@@ -116,4 +170,11 @@ HOLES = (
     Hole("restored from before share", LIGHTSECAGG, before("share"), _ZERO),
     Hole("a failed round counts as empty", LIGHTSECAGG, Rules(failed=False)),
     Hole("sums of fewer than t users", lying(3), Rules()),
+    Hole("2t > N + c, and shares are withheld", withholding(5, 3, 2), Rules()),
+    Hole("the bound of least_sum is attained", withholding(6, 4, 4), Rules()),
+    Hole("t > K/2 alone", in_batches(6, 3, withholds=False), Rules()),
+    Hole("2t > K + c, and shares are withheld", in_batches(15, 9, withholds=True), Rules()),
+    Hole("2(N - t) is N - T or more", session((6, 6), 3, "perfect"), Rules()),
+    Hole("2(N - t) < N - T alone, three requests", session((7, 3), 6, "perfect"), Rules()),
+    Hole("2(N - t) < N - T alone, three requests", session((7, 7), 8, "separate"), Rules()),
 )

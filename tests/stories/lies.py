@@ -54,9 +54,6 @@ class BatchPlay(WithholdingPlay):
         self.selection = batches.Parameters(self.N, self.N, T)
         self.withholds = withholds
         self.groups = [tuple(range(at, at + T)) for at in range(0, self.N, T)]
-        order = random.sample(range(self.N), parameters.T)
-        self.colluders = frozenset(order)
-        self.honest = tuple(user for user in range(self.N) if user not in self.colluders)
 
     def _sets(self, random: Random) -> list[tuple[int, ...]]:
         """Return unions of batches; in most stories they differ in one batch each."""

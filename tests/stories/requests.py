@@ -28,18 +28,19 @@ class SessionPlay:
     def __init__(self, parameters: Parameters, rules: Rules, random: Random) -> None:
         self.parameters = parameters
         self.users = range(parameters.N)
-        self.colluders = frozenset(random.sample(self.users, parameters.T))
+        self.colluders = frozenset(self.users[-parameters.T :])
         self.view = View(PRIME)
         segments = range(parameters.count)
         self.inputs = {(u, s): self.view.symbol((u, s), random.randrange(1000)) for u in self.users for s in segments}
         self.past: dict[int, list[frozenset[int]]] = {user: [] for user in self.users}
-        self.blocks: list[tuple[int, ...]] = []
+        self.favourites: list[tuple[int, ...]] = []
 
     def propose(self, random: Random) -> Letter:
-        """Return a request; in a story users come and go in batches of T + 2, and now and then alone."""
-        if not self.blocks:
-            self.blocks = self._blocks(random)
-        told = self._survivors(random)
+        """Return a request; a story is about a few sets of survivors."""
+        if not self.favourites:
+            blocks = self._blocks(random)
+            self.favourites = [self._survivors(blocks, random) for _ in range(random.choice((2, 3, 3, 4)))]
+        told = random.choice(self.favourites)
         asked = random.choice((self._all, self._some, self._fresh))(told, random)
         return Letter("request", tuple(sorted(asked)), told=told)
 
@@ -54,11 +55,16 @@ class SessionPlay:
             found += [(user,) for user in order[whole:]]
         return found
 
-    def _survivors(self, random: Random) -> tuple[int, ...]:
+    def _survivors(self, blocks: Sequence[tuple[int, ...]], random: Random) -> tuple[int, ...]:
+        """Return survivors: mostly users come and go in batches of T + 2, and those left over alone."""
+        least = self.parameters.enough
         if random.random() < 0.2:
-            return tuple(sorted(random.sample(self.users, random.randint(self.parameters.enough, self.parameters.N))))
-        share = random.choice((0.5, 0.7, 0.9))
-        chosen = {user for block in self.blocks if random.random() < share for user in block}
+            return tuple(sorted(random.sample(self.users, random.randint(least, self.parameters.N))))
+        order, chosen = random.sample(blocks, len(blocks)), list[int]()
+        share = random.choice((0.0, 0.0, 0.3, 1.0))
+        for block in order:
+            if len(chosen) < least or random.random() < share:
+                chosen += block
         return tuple(sorted(chosen))
 
     def _all(self, told: Sequence[int], random: Random) -> Sequence[int]:
