@@ -110,7 +110,7 @@ LIES_BOUND = lying(2)
 WITHHELD_BOUND = withholding(6, 4, least_sum(6, 4, 0, withheld=True))
 BATCH_BOUNDS = (in_batches(9, 6, withholds=False), in_batches(12, 9, withholds=True))
 """The first has 2t > K + c, and relays all shares; the second has 3t >= 2K + c, and room to drop a batch."""
-SESSION_BOUNDS = (session((7, 3), 8, "perfect"), session((7, 7), 10, "separate"))
+SESSION_BOUNDS = (session((7, 3), 8, "perfect"), session((7, 4), 8, "separate"))
 """Both have M(N - t) < N - T for their largest cell; in the second a batch of T + 2 users may drop out."""
 WORLDS = (
     LIGHTSECAGG,
@@ -176,5 +176,5 @@ HOLES = (
     Hole("2t > K + c, and shares are withheld", in_batches(15, 9, withholds=True), Rules()),
     Hole("2(N - t) is N - T or more", session((6, 6), 3, "perfect"), Rules()),
     Hole("2(N - t) < N - T alone, three requests", session((7, 3), 6, "perfect"), Rules()),
-    Hole("2(N - t) < N - T alone, three requests", session((7, 7), 8, "separate"), Rules()),
+    Hole("2(N - t) < N - T alone, three requests", session((7, 4), 7, "separate"), Rules()),
 )

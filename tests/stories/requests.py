@@ -9,6 +9,7 @@ them, the sum of each cell is in view. Inputs stay the same over the session, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from random import Random
 
 from secagg_spec.errors import ProtocolError
@@ -16,11 +17,11 @@ from secagg_spec.protocols.heterosag import check_cells, check_past
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import PRIME
-from tests.stories.view import View, consequences
+from tests.stories.view import Row, View, consequences
 
 
 class SessionPlay:
-    """One story of a session; T users collude, and answer all that they are asked for.
+    """One story of sessions one after the other; T users collude, and answer all that they are asked for.
 
     The input of a single honest user must not come out (section 8).
     """
@@ -29,39 +30,56 @@ class SessionPlay:
         self.parameters = parameters
         self.users = range(parameters.N)
         self.colluders = frozenset(self.users[-parameters.T :])
+        self.random = random
+        self.number = 0
         self.view = View(PRIME)
-        segments = range(parameters.count)
-        self.inputs = {(u, s): self.view.symbol((u, s), random.randrange(1000)) for u in self.users for s in segments}
-        self.past: dict[int, list[frozenset[int]]] = {user: [] for user in self.users}
+        self.past: dict[int, list[frozenset[int]]] = {}
+        self.inputs: dict[tuple[int, int], int] = {}
+        self.where: dict[int, tuple[int, int]] = {}
         self.favourites: list[tuple[int, ...]] = []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin a session: users look back on nothing, and have other inputs."""
+        self.number += 1
+        self.past = {user: [] for user in self.users}
+        for user, segment in product(self.users, range(self.parameters.count)):
+            name = (self.number, user, segment)
+            self.inputs[user, segment] = symbol = self.view.symbol(name, self.random.randrange(1000))
+            self.where[symbol] = (self.number, segment)
 
     def propose(self, random: Random) -> Letter:
-        """Return a request; a story is about a few sets of survivors."""
-        if not self.favourites:
+        """Return a request, or a session that is begun; a session is about a few sets of survivors."""
+        if not self.favourites or random.random() < 0.15:
             blocks = self._blocks(random)
-            self.favourites = [self._survivors(blocks, random) for _ in range(random.choice((2, 3, 3, 4)))]
+            self.favourites = [self._survivors(blocks, random) for _ in range(random.choice((2, 3, 3, 3)))]
+            return Letter("begin", tuple(self.users), self.number)
         told = random.choice(self.favourites)
         asked = random.choice((self._all, self._some, self._fresh))(told, random)
         return Letter("request", tuple(sorted(asked)), told=told)
 
     def _blocks(self, random: Random) -> list[tuple[int, ...]]:
-        """Return the users of each subgroup in batches of T + 2, with those that are left over one by one."""
+        """Return the users of each subgroup in batches of T + 2; those left over are in the last one, or alone."""
         size = self.parameters.T + 2
         found: list[tuple[int, ...]] = []
         for members in self.parameters.members:
             order = random.sample(members, len(members))
             whole = len(order) // size * size
-            found += [tuple(order[at : at + size]) for at in range(0, whole, size)]
-            found += [(user,) for user in order[whole:]]
+            starts = range(0, whole, size)
+            alone = random.random() < 0.5
+            found += [tuple(order[at : at + size if alone or at != starts[-1] else None]) for at in starts]
+            found += [(user,) for user in order[whole:] if alone]
         return found
 
     def _survivors(self, blocks: Sequence[tuple[int, ...]], random: Random) -> tuple[int, ...]:
-        """Return survivors: mostly users come and go in batches of T + 2, and those left over alone."""
+        """Return survivors: mostly batches that come and go together."""
         least = self.parameters.enough
-        if random.random() < 0.2:
+        if random.random() < 0.1:
             return tuple(sorted(random.sample(self.users, random.randint(least, self.parameters.N))))
         order, chosen = random.sample(blocks, len(blocks)), list[int]()
-        share = random.choice((0.0, 0.0, 0.3, 1.0))
+        share = random.choice((0.0, 0.0, 0.0, 0.3, 1.0, 1.0))
+        if random.random() < 0.6:
+            order.sort(key=lambda block: len(block) == 1)
         for block in order:
             if len(chosen) < least or random.random() < share:
                 chosen += block
@@ -81,6 +99,9 @@ class SessionPlay:
 
     def take(self, letter: Letter) -> bool:
         """Ask for survivors, and return whether anybody answered."""
+        if letter.kind == "begin":
+            self._begin()
+            return True
         survivors = frozenset(letter.told)
         if len(survivors) < self.parameters.enough:
             return False
@@ -110,9 +131,15 @@ class SessionPlay:
 
     def leak(self) -> tuple[str, ...]:
         """Return the honest users whose input comes out, with the segment; nothing when none does."""
-        known = {symbol for (user, _), symbol in self.inputs.items() if user in self.colluders}
-        alone = ((u, s) for (u, s), symbol in self.inputs.items() if u not in self.colluders and self._out(symbol, known))
-        return tuple(f"x_{user} in segment {segment}" for user, segment in alone)
+        named = [(name, symbol) for name, symbol in self.view.names() if isinstance(name, tuple)]
+        known = {symbol for (_, user, _), symbol in named if user in self.colluders}
+        seen = {symbol for row in self.view.rows for symbol in row} - known
+        alone = (name for name, symbol in named if symbol in seen and self._out(symbol, known))
+        return tuple(f"x_{user} of session {number} in segment {segment}" for number, user, segment in alone)
 
     def _out(self, symbol: int, known: set[int]) -> bool:
-        return bool(consequences(self.view.prime, self.view.rows, [symbol], known))
+        return bool(consequences(self.view.prime, self._about(symbol), [symbol], known))
+
+    def _about(self, symbol: int) -> list[Row]:
+        """Return the rows of the session and segment of an input."""
+        return [row for row in self.view.rows if self.where[symbol] == self.where[next(iter(row))]]
