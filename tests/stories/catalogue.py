@@ -10,7 +10,7 @@ from secagg_spec.protocols import basecagg_active, lightsecagg, lightsecagg_acti
 from secagg_spec.protocols.heterosag_plan import UNIT
 from secagg_spec.protocols.heterosag_plan import Parameters as Session
 from tests.stories import basecagg as in_basecagg
-from tests.stories import lies, requests
+from tests.stories import lies, logged, requests
 from tests.stories import lightsecagg as in_lightsecagg
 from tests.stories import secagg as in_secagg
 from tests.stories.engine import World
@@ -105,6 +105,13 @@ def session(sizes: tuple[int, ...], t: int, matrix: str) -> World:
     )
 
 
+_LOGGED = lightsecagg.Parameters(q=PRIME, N=6, D=3, U=3, T=1, d=2)
+LOGGED = World(
+    "Multi-RoundSecAgg over LightSecAgg",
+    "semi-honest",
+    "K = 6, T = 3, c = 1, U = 3, d = 2",
+    lambda rules, random: logged.LoggedPlay(_LOGGED, rules, random, T=3),
+)
 LIES_BOUND = lying(2)
 """With m = 2t - N - c = 1 and H = N - c = 5, a sum that is learned has at least 2mH / (H + m) users, so two."""
 WITHHELD_BOUND = withholding(6, 4, least_sum(6, 4, 0, withheld=True))
@@ -122,6 +129,7 @@ WORLDS = (
     WITHHELD_BOUND,
     *BATCH_BOUNDS,
     *SESSION_BOUNDS,
+    LOGGED,
 )
 
 
@@ -174,6 +182,7 @@ HOLES = (
     Hole("the bound of least_sum is attained", withholding(6, 4, 4), Rules()),
     Hole("t > K/2 alone", in_batches(6, 3, withholds=False), Rules()),
     Hole("2t > K + c, and shares are withheld", in_batches(15, 9, withholds=True), Rules()),
+    Hole("a failed round is not in the log", LOGGED, Rules(failed=False)),
     Hole("2(N - t) is N - T or more", session((6, 6), 3, "perfect"), Rules()),
     Hole("2(N - t) < N - T alone, three requests", session((7, 3), 6, "perfect"), Rules()),
     Hole("2(N - t) < N - T alone, three requests", session((7, 4), 7, "separate"), Rules()),
