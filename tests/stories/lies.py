@@ -56,14 +56,16 @@ class BatchPlay(WithholdingPlay):
         self.groups = [tuple(range(at, at + T)) for at in range(0, self.N, T)]
 
     def _sets(self, random: Random) -> list[tuple[int, ...]]:
-        """Return unions of batches; in most stories they differ in one batch each."""
+        """Return unions of batches; in most stories they differ in one batch each, in others one is no union."""
         least = -(-self.smallest() // self.selection.T)
-        if random.random() < 0.25:
+        mixed = random.random() < 0.25
+        if mixed:
             some = [random.sample(self.groups, random.randint(least, len(self.groups))) for _ in range(3)]
         else:
             order = random.sample(self.groups, len(self.groups))
             some = [[*order[: least - 1], other] for other in order[least - 1 :]]
-        return [tuple(sorted(user for group in one for user in group)) for one in some]
+        other = random.sample(range(self.N), random.randint(self.smallest(), self.N))
+        return [tuple(sorted(user for group in one for user in group)) for one in some] + [tuple(sorted(other))] * mixed
 
     def _step(self, user: int, random: Random) -> Letter:
         letter, phase = super()._step(user, random), self.phase(self.standing[user])

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from secagg_spec.conformance import mutants
+from secagg_spec.privacy.lies import answered_by_one, keeps_batches, least_sum, requests_needed
 from tests.quick import one_in
-from tests.stories.catalogue import FORGETFUL, HOLES, LIES_BOUND, LIGHTSECAGG, WORLDS, Hole
+from tests.stories.catalogue import BATCH_BOUNDS, FORGETFUL, HOLES, LIES_BOUND, LIGHTSECAGG, WORLDS, Hole
 from tests.stories.engine import World, again, played, shortest, tell
 from tests.stories.letters import Letter, Rules
 from tests.stories.view import View, beyond, consequences
@@ -48,6 +49,29 @@ def test_a_hole_is_found_when_its_repair_is_taken_out(hole: Hole) -> None:
         tally = played(hole.world, hole.rules, WITHIN, SEED, until_leak=True)
     assert tally.first is not None, f"not found in {WITHIN} stories"
     print(f"{_name(hole)}: found at story {tally.at}")
+
+
+def test_bounds_are_those_of_the_text() -> None:
+    assert [keeps_batches(12, 9, 1), keeps_batches(15, 9, 1), 2 * 9 > 15 + 1, 2 * 6 > 9 + 1] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert [least_sum(5, 3, 0), least_sum(5, 3, 0, withheld=True), least_sum(6, 4, 0, withheld=True)] == [2, 1, 3]
+    assert [answered_by_one(10, 1, 6, 2), answered_by_one(11, 1, 7, 2), answered_by_one(12, 1, 3, 2)] == [
+        True,
+        True,
+        False,
+    ]
+    assert [answered_by_one(10, 1, 8, requests_needed(10, 1)), answered_by_one(11, 1, 8, requests_needed(7, 1))] == [
+        True
+    ] * 2
+
+
+def test_users_that_do_not_look_for_batches_tell_other_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.stories.lies.check_survivors", lambda parameters, survivors: None)
+    assert played(BATCH_BOUNDS[0], Rules(), WITHIN, SEED, until_leak=True).first is not None
 
 
 def test_a_story_is_played_again_and_shortened() -> None:
