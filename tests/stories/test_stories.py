@@ -10,7 +10,16 @@ import pytest
 from secagg_spec.conformance import mutants
 from secagg_spec.privacy.lies import answered_by_one, keeps_batches, least_sum, requests_needed
 from tests.quick import one_in
-from tests.stories.catalogue import BATCH_BOUNDS, FORGETFUL, HOLES, LIES_BOUND, LIGHTSECAGG, WORLDS, Hole
+from tests.stories.catalogue import (
+    BATCH_BOUNDS,
+    FORGETFUL,
+    HOLES,
+    LIES_BOUND,
+    LIGHTSECAGG,
+    SESSION_BOUNDS,
+    WORLDS,
+    Hole,
+)
 from tests.stories.engine import World, again, played, shortest, tell
 from tests.stories.letters import Letter, Rules
 from tests.stories.view import View, beyond, consequences
@@ -72,6 +81,12 @@ def test_bounds_are_those_of_the_text() -> None:
 def test_users_that_do_not_look_for_batches_tell_other_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.stories.lies.check_survivors", lambda parameters, survivors: None)
     assert played(BATCH_BOUNDS[0], Rules(), WITHIN, SEED, until_leak=True).first is not None
+
+
+def test_users_that_do_not_look_back_tell_single_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.stories.requests.check_past", lambda parameters, survivors, past: None)
+    for world in SESSION_BOUNDS:
+        assert played(world, Rules(), WITHIN, SEED, until_leak=True).first is not None
 
 
 def test_a_story_is_played_again_and_shortened() -> None:
