@@ -18,11 +18,12 @@ from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols import basecagg_active
-from secagg_spec.protocols.agreement import Ballot, check_signature, sign_proposal
+from secagg_spec.protocols.agreement import Ballot
 from secagg_spec.protocols.basecagg import BufferedSet, ModelStamp, StampedShare
 from secagg_spec.protocols.basecagg_active import BufferQuorum
 from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys
 from secagg_spec.protocols.shape import SERVER, Role, Step
+from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.lightsecagg import LightSecAggPlay
 from tests.stories.rounds import SESSION, Attempt, Standing, Sum, private_key
@@ -220,9 +221,9 @@ class BASecAggPlay(LightSecAggPlay):
         pending = at.state.pending
         if pending is None:
             return None
-        quorum = self._signed(at)
+        shown = self._signed(at)
         session, number = at.state.base.session, pending.answer.round
-        inbox = [BufferQuorum(session, number, SERVER, user, tuple(quorum), b"".join(quorum.values()))]
+        inbox = [BufferQuorum(session, number, SERVER, user, tuple(shown), b"".join(shown.values()))]
         state, [answer] = self._run("recover", at, inbox)
         terms = at.shadow["pending"]
         total: Sum = tuple(
@@ -239,18 +240,7 @@ class BASecAggPlay(LightSecAggPlay):
         pending = at.state.pending
         proposal, ballot = pending.proposal, self.ballot(at, pending.answer.round)
         known = self.signatures.get((pending.answer.round, proposal.members, proposal.further), {})
-        found: dict[int, bytes] = {}
-        for voter in range(self.N):
-            if voter in self.colluders:
-                found[voter] = sign_proposal(ballot, private_key("sign", voter, 0), voter, proposal)
-            for signature in reversed(known.get(voter, [])):
-                try:
-                    check_signature(ballot, voter, proposal, signature, SERVER)
-                except ProtocolError:
-                    continue
-                found[voter] = signature
-                break
-        return dict(sorted(found.items()))
+        return quorum(ballot, proposal, range(self.N), known, self.colluders)
 
     def ballot(self, at: Standing, round: int) -> Ballot:
         """Return where the signatures that a user takes belong."""

@@ -15,11 +15,12 @@ from secagg_spec.crypto.sealing import SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols import lightsecagg, lightsecagg_active
-from secagg_spec.protocols.agreement import Proposal, check_signature, sign_proposal
+from secagg_spec.protocols.agreement import Proposal
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
 from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys, Quorum, SignedSet
 from secagg_spec.protocols.shape import SERVER, Outbox, Role, Step
+from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
 from tests.stories.sealed import RECORDER
@@ -268,8 +269,8 @@ class ActivePlay(LightSecAggPlay):
         if self.phase(at) == "confirm":
             return [SurvivingSet(*header, letter.told)] if letter.told else None
         members = tuple(at.state.announced.users)
-        quorum = self._quorum(at, members)
-        return [Quorum(*header, tuple(quorum), b"".join(quorum.values()))]
+        shown = self._quorum(at, members)
+        return [Quorum(*header, tuple(shown), b"".join(shown.values()))]
 
     def can_end(self, at: Standing) -> bool:
         members = tuple(at.state.announced.users)
@@ -278,19 +279,8 @@ class ActivePlay(LightSecAggPlay):
 
     def _quorum(self, at: Standing, members: tuple[int, ...]) -> dict[int, bytes]:
         """Return, for each member, a signature that the user will take: of all that were ever seen, or a colluder's."""
-        found: dict[int, bytes] = {}
-        proposal, ballot = Proposal(members), at.state.ballot
-        for member in members:
-            if member in self.colluders:
-                found[member] = sign_proposal(ballot, private_key("sign", member, 0), member, proposal)
-            for signature in reversed(self.signatures.get(members, {}).get(member, [])):
-                try:
-                    check_signature(ballot, member, proposal, signature, SERVER)
-                except ProtocolError:
-                    continue
-                found[member] = signature
-                break
-        return found
+        seen = self.signatures.get(members, {})
+        return quorum(at.state.ballot, Proposal(members), members, seen, self.colluders)
 
     def seen(
         self,

@@ -18,7 +18,7 @@ from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols import secagg, secagg_active
-from secagg_spec.protocols.agreement import Ballot, Proposal, check_signature, sign_proposal
+from secagg_spec.protocols.agreement import Ballot, Proposal
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg import (
     AdvertisedKeys,
@@ -30,6 +30,7 @@ from secagg_spec.protocols.secagg import (
 )
 from secagg_spec.protocols.secagg_active import SignedKeys, SignedNeighbourKeys, SignedSurvivors, SurvivorQuorum
 from secagg_spec.protocols.shape import SERVER, Outbox, Role, Step
+from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
 from tests.stories.sealed import RECORDER
@@ -287,9 +288,9 @@ class ActivePlay(SecAggPlay):
     def _later(self, user: int, at: Standing, letter: Letter, attempt: Attempt) -> Sequence[Message] | None:
         if self.phase(at) == "consistency_check":
             return super()._later(user, at, letter, attempt)
-        quorum = self._quorum(at, tuple(at.state.request.survivors))
+        shown = self._quorum(at, tuple(at.state.request.survivors))
         header = (SESSION, attempt.number, SERVER, user)
-        return [SurvivorQuorum(*header, tuple(quorum), b"".join(quorum.values()))]
+        return [SurvivorQuorum(*header, tuple(shown), b"".join(shown.values()))]
 
     def ballot(self, at: Standing) -> Ballot:
         """Return where the signatures that a user takes belong."""
@@ -302,19 +303,8 @@ class ActivePlay(SecAggPlay):
 
     def _quorum(self, at: Standing, members: tuple[int, ...]) -> dict[int, bytes]:
         """Return, for each member, a signature that the user will take: of all that were ever seen, or a colluder's."""
-        found: dict[int, bytes] = {}
-        proposal, ballot = Proposal(members), self.ballot(at)
-        for member in members:
-            if member in self.colluders:
-                found[member] = sign_proposal(ballot, private_key("sign", member, 0), member, proposal)
-            for signature in reversed(self.signatures.get(members, {}).get(member, [])):
-                try:
-                    check_signature(ballot, member, proposal, signature, SERVER)
-                except ProtocolError:
-                    continue
-                found[member] = signature
-                break
-        return found
+        seen = self.signatures.get(members, {})
+        return quorum(self.ballot(at), Proposal(members), members, seen, self.colluders)
 
     def seen(self, user: int, at: Standing, after: Standing, phase: str, outbox: Outbox) -> Mapping[Any, Any]:
         if phase != "consistency_check":
