@@ -688,7 +688,7 @@ def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[
 @pytest.mark.requirement("LSA-34", "SEA-02")
 @pytest.mark.parametrize("fresh", FRESH)
 def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) -> None:
-    """Whoever drew a new key, no share of one attempt opens in the other; so nobody answers for both."""
+    """Wherever a user drew a new key, no share of one attempt opens in the other; so nobody answers for both."""
     first, second = attempt((), UPLOAD), attempt(fresh, UPLOAD)
     for user in EVERYONE:
         old, new = (list(network.mail(TABLE[UPLOAD], user)) for network in (first, second))

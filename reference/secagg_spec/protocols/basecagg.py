@@ -46,6 +46,7 @@ from secagg_spec.errors import (
     Replay,
     WrongPhase,
 )
+from secagg_spec.protocols.begun import session_id
 from secagg_spec.protocols.buffers import (
     MAX_STALENESS,
     average,
@@ -465,18 +466,18 @@ class ServerState:
 def sealing_context(parameters: Parameters, session: bytes, round: int = 0) -> Context:
     """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-03)."""
     numbers = hash_parameters(parameters.numbers())
-    return Context(PROTOCOL, numbers, _session(session), _round(round), StampedShare.TYPE)
+    return Context(PROTOCOL, numbers, session_id(session), _round(round), StampedShare.TYPE)
 
 
 def user_start(parameters: Parameters, session: bytes, round: int, user: int, channel: StampedChannel) -> UserState:
     """Return the state of a user before its first step; it knows of `round`."""
     validate.integer("user", user, 0, parameters.N - 1)
-    return UserState(parameters, _session(session), user, channel, _round(round))
+    return UserState(parameters, session_id(session), user, channel, _round(round))
 
 
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
     """Return the state of the server before its first step, in the round that it begins with."""
-    return ServerState(parameters, _session(session), _round(round))
+    return ServerState(parameters, session_id(session), _round(round))
 
 
 def user_trained(state: UserState, update: UintArray) -> UserState:
@@ -707,12 +708,6 @@ TABLE = (
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
-
-
-def _session(session: bytes) -> bytes:
-    if not isinstance(session, bytes) or len(session) != 16:
-        raise LengthMismatch("session", session, "16 bytes")
-    return session
 
 
 def _round(round: int) -> int:

@@ -52,7 +52,7 @@ class Begun:
 
     def __post_init__(self) -> None:
         for session, round in validate.mapping("last", self.last).items():
-            _session(session)
+            session_id(session)
             validate.integer("round", round, 0, LAST_ROUND)
         object.__setattr__(self, "last", MappingProxyType(dict(self.last)))
 
@@ -66,7 +66,7 @@ class Begun:
         LengthMismatch
             The id is not 16 bytes long.
         """
-        if _session(session) in self.last:
+        if session_id(session) in self.last:
             raise ParameterError("session", session.hex(), "an id that this party has never begun a session with")
         return Begun({**self.last, session: validate.integer("round", round, 0, LAST_ROUND)})
 
@@ -80,7 +80,7 @@ class Begun:
         LengthMismatch
             The id is not 16 bytes long.
         """
-        if _session(session) not in self.last:
+        if session_id(session) not in self.last:
             raise ParameterError("session", session.hex(), "a session that this party has begun")
         return Begun({**self.last, session: later_round(self.last[session], round, "round")})
 
@@ -103,7 +103,8 @@ def restore(data: Mapping[str, int]) -> Begun:
         raise ParameterError("data", repr(error), "session ids in hex digits, each with a round") from error
 
 
-def _session(session: bytes) -> bytes:
+def session_id(session: bytes) -> bytes:
+    """Return a session id; refuse with `LengthMismatch` what is not 16 bytes."""
     if not isinstance(session, bytes) or len(session) != SESSION_BYTES:
         raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
     return session

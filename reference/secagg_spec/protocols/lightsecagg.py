@@ -42,7 +42,7 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
-from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.begun import later_round, session_id
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
 from secagg_spec.protocols.shape import (
     SERVER,
@@ -290,18 +290,18 @@ def user_start(
     """Return the state of a user before its first step. `update` has d elements (LSA-03)."""
     validate.integer("user", user, 0, parameters.N - 1)
     update = parameters.field.check("update", update, (parameters.d,))
-    return UserState(parameters, _session(session), _round(round), user, frozen(update), channel)
+    return UserState(parameters, session_id(session), _round(round), user, frozen(update), channel)
 
 
 def sealing_context(parameters: Parameters, session: bytes, round: int) -> Context:
     """Return what the keys of the sealed channels of a round are bound to (LSA-18)."""
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d")}
-    return Context("lightsecagg", hash_parameters(numbers), _session(session), round, MaskShare.TYPE)
+    return Context("lightsecagg", hash_parameters(numbers), session_id(session), round, MaskShare.TYPE)
 
 
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
     """Return the state of the server before its first step."""
-    return ServerState(parameters, _session(session), _round(round))
+    return ServerState(parameters, session_id(session), _round(round))
 
 
 def user_again(state: UserState, round: int, update: UintArray, channel: Channel) -> UserState:
@@ -524,12 +524,6 @@ def open_round(
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
-
-
-def _session(session: bytes) -> bytes:
-    if not isinstance(session, bytes) or len(session) != 16:
-        raise LengthMismatch("session", session, "16 bytes")
-    return session
 
 
 def _round(round: int) -> int:
