@@ -1,14 +1,16 @@
-# Everything is set up by these targets alone: Python 3.11 with venv is all that a machine needs.
+# Everything is set up by these targets alone: Python 3.11 to 3.13 with venv is all that a machine needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+LOCKED := $(PIP) install --no-deps --only-binary=:all: --require-hashes
 export OPENBLAS_NUM_THREADS ?= 1
 # The tests start a thousand processes; each would compile all modules again where Python may not keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test quick check claims pages proofs docs docs-serve vectors targets reproduce power soak bench clean
+.PHONY: help setup demo test quick check claims pages proofs docs docs-serve vectors targets reproduce power mutate soak bench locks clean
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,17 +19,23 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/core: pyproject.toml constraints.txt Makefile | $(BIN)/python
-	$(PIP) -e .
+# Every package is in a lock with its version and its hashes: `make locks` writes them. One lock for each extra.
+$(VENV)/core: locks/core.txt pyproject.toml Makefile | $(BIN)/python
+	$(LOCKED) -r $<
+	$(PIP) install --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/test: pyproject.toml constraints.txt Makefile | $(BIN)/python
-	$(PIP) -e '.[test,docs,plot,train,cluster]'
-	@touch $@ $(VENV)/core
+$(VENV)/%: locks/%.txt Makefile | $(VENV)/core
+	$(LOCKED) -r $<
+	@touch $@
 
-$(VENV)/docs: pyproject.toml constraints.txt Makefile | $(BIN)/python
-	$(PIP) -e '.[docs]'
-	@touch $@ $(VENV)/core
+# PyTorch's build for CPUs where pip finds it; elsewhere, on Linux, that of the public index with 3 GB of CUDA.
+$(VENV)/train: locks/train.txt locks/cpu.txt locks/cuda.txt Makefile | $(VENV)/core
+	$(LOCKED) -r $<
+	@$(LOCKED) -r locks/cpu.txt 2> /dev/null || $(LOCKED) -r locks/cuda.txt
+	@touch $@
+
+$(VENV)/test: $(addprefix $(VENV)/,docs plot train cluster)
 
 setup: $(VENV)/core  ## install the command secagg-spec into .venv, and nothing else
 
@@ -42,11 +50,12 @@ test: $(VENV)/test  ## all tests, the checks of `make check` first
 quick: $(VENV)/test  ## the fast tests, and a sample of the long ones
 	HYPOTHESIS_PROFILE=quick $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
-check: $(VENV)/test  ## ruff, mypy --strict, import-linter
+check: $(VENV)/test  ## ruff, mypy --strict, import-linter, and whether each mutant fits the source
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/secagg-spec power --edits
 
 claims: $(VENV)/test  ## verify every claim, from stored results where it rests on training, and sum up
 	$(BIN)/secagg-spec claims --verify
@@ -81,8 +90,11 @@ reproduce: $(VENV)/test  ## run the papers' experiments at their default size, a
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced
 	$(BIN)/python docs/pictures.py build/reproduced
 
-power: $(VENV)/test  ## search again for what finds each planted bug, 20 seeds each, and store it (long)
+power: $(VENV)/test  ## search again for what finds each mutant, 20 seeds each, and store it (long)
 	$(BIN)/secagg-spec power --regenerate --anew
+
+mutate: $(VENV)/test  ## 1,000 single edits of the source: which of them no test sees (long; SEED=1, CHANGED=REV, SHARD=1/4)
+	$(BIN)/python -m tests.mutate --seed $(or $(SEED),1) --shard $(or $(SHARD),1/1) $(and $(CHANGED),--changed $(CHANGED))
 
 soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1, STORIES=1000)
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)
@@ -91,6 +103,9 @@ soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, witho
 
 bench: $(VENV)/test  ## measure speeds as ratios within one run, and store what the site shows (some 10 min)
 	$(BIN)/python -m tests.benchmarks --json docs/benchmarks/records.json
+
+locks: $(VENV)/lock  ## lock again what is installed (needs a package index; UPGRADE=--upgrade for the newest versions)
+	$(BIN)/python -m tests.locks $(UPGRADE)
 
 clean:  ## remove what the other targets made
 	rm -rf $(VENV) .secagg-spec build dist site repro reproduced .hypothesis .pytest_cache .mypy_cache .ruff_cache

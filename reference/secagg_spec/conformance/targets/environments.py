@@ -1,4 +1,4 @@
-"""Environments of their own for released Python software: made once, with upstream's own pins, beside the project.
+"""Environments of their own for released Python software: made once, from locks, beside the project.
 
 They lie in ``.secagg-spec/`` of the current folder, or in the folder that the variable SECAGG_SPEC_HOME names.
 """
@@ -9,14 +9,30 @@ import os
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-Install = tuple[str, ...]
-FEDML: Sequence[Install] = (("--no-deps", "fedml==0.9.6"), ("numpy==1.26.4",))
-"""FedML without its dependencies, and the newest numpy that its own pin ``numpy<2.0.0`` allows."""
-FLOWER: Sequence[Install] = (
-    ("--no-deps", "flwr==1.41.0"),
+LOCKS = Path(__file__).parent / "locks"
+
+
+class Environment(NamedTuple):
+    """An environment: the software, which comes without its dependencies, and what is used of those."""
+
+    name: str
+    software: str
+    needs: tuple[str, ...]
+
+    @property
+    def lock(self) -> Path:
+        """The file with every package of it, each with its hashes."""
+        return LOCKS / f"{self.name}.txt"
+
+
+FEDML = Environment("fedml-0.9.6", "fedml==0.9.6", ("numpy==1.26.4",))
+"""FedML with the newest numpy that its own pin ``numpy<2.0.0`` allows."""
+FLOWER = Environment(
+    "flower-1.41.0",
+    "flwr==1.41.0",
     (
         "numpy==2.4.6",
         "cryptography==50.0.2",
@@ -31,9 +47,9 @@ FLOWER: Sequence[Install] = (
     ),
 )
 """Flower with what its secure aggregation imports, in versions that its own pins allow."""
-
-OPENFL: Sequence[Install] = (
-    ("--no-deps", "openfl==1.9"),
+OPENFL = Environment(
+    "openfl-1.9",
+    "openfl==1.9",
     (
         "numpy==2.2.6",
         "pandas==2.3.3",
@@ -44,6 +60,7 @@ OPENFL: Sequence[Install] = (
     ),
 )
 """OpenFL with what its secure aggregation imports; newer releases of numpy lack a keyword that it uses."""
+ALL = (FEDML, FLOWER, OPENFL)
 
 
 class SetupFailed(Exception):
@@ -55,31 +72,26 @@ def home() -> Path:
     return Path(os.environ.get("SECAGG_SPEC_HOME", ".secagg-spec")).absolute()
 
 
-def ready(name: str, installs: Sequence[Install]) -> Path:
-    """Return the Python of the environment `name`; make the environment first where it is absent or incomplete.
+def ready(chosen: Environment) -> Path:
+    """Return the Python of an environment; make the environment first where it is absent or incomplete.
 
     Raises
     ------
     SetupFailed
         The environment could not be made.
     """
-    folder = home() / name
+    folder = home() / chosen.name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    done = folder / "complete"
-    wanted = "\n".join(" ".join(install) for install in installs)
-    if done.exists() and done.read_text() == wanted:
+    done, lock = folder / "complete", chosen.lock.read_text(encoding="utf-8")
+    if done.exists() and done.read_text(encoding="utf-8") == lock:
         return python
-    print(f"setting up {name} in {os.path.relpath(folder)} …", file=sys.stderr, flush=True)
+    print(f"setting up {chosen.name} in {os.path.relpath(folder)} …", file=sys.stderr, flush=True)
     venv.create(folder, with_pip=True, clear=True)
-    for install in installs:
-        _pip(python, name, install)
-    done.write_text(wanted)
-    return python
-
-
-def _pip(python: Path, name: str, install: Install) -> None:
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *install]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    locked = [*pip, "--no-deps", "--only-binary=:all:", "--require-hashes", "-r", str(chosen.lock)]
+    result = subprocess.run(locked, capture_output=True, text=True, check=False)
     if result.returncode:
         last = (result.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        raise SetupFailed(f"{name}: pip install {' '.join(install)} failed: {last}")
+        raise SetupFailed(f"{chosen.name}: pip install failed: {last}")
+    done.write_text(lock, encoding="utf-8")
+    return python
