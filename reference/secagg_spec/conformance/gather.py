@@ -1,4 +1,4 @@
-"""Gathers the evidence of the kill table (`kills`): vectors and stored cases that find each planted bug, and tries it.
+"""Gathers the evidence of the table of kills (`kills`): vectors and stored cases that find each mutant, and tries it.
 
 A bug is tried with the vectors that are meant to find it, and with some of those that call its target, which a run of
 each vector under a profiler shows.
@@ -17,12 +17,11 @@ import sys
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance import hunting, mutants, replay
+from secagg_spec.conformance import hunting, kills, mutants, replay
 from secagg_spec.conformance.capabilities import RANGED, Capabilities, greet
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.checks import Check
@@ -73,7 +72,7 @@ def _gather(name: str) -> Bug:
     """Return what finds a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
     mutant = mutants.load()[name]
     found = _finding(mutant)
-    row = described(mutant, vectors=_few(mutant, found))
+    row = kills.described(mutant, vectors=_few(mutant, found))
     missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
     if mutant.reach:
         return row
@@ -84,15 +83,9 @@ def _gather(name: str) -> Bug:
     return _with(row, cases=cases, calls=calls, seeds=seeds)
 
 
-def described(mutant: Mutant, **evidence: Any) -> Bug:
-    """Return the row of a mutant with what says what it is, and some evidence."""
-    about = (mutant.name, mutant.clauses, mutant.effect, mutant.protocol, mutant.kind, mutant.source, mutant.parts)
-    return Bug(*about, test=mutant.reach, **evidence)
-
-
 def relabelled(row: Bug, mutant: Mutant) -> Bug:
     """Return a row with what the catalogue says of the bug now."""
-    about = described(mutant)
+    about = kills.described(mutant)
     return _with(row, **{name: getattr(about, name) for name in ("effect", "protocol", "kind", "source")})
 
 
@@ -239,13 +232,8 @@ def _recorder(calls: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
 
 
 def _codes(mutant: Mutant) -> set[CodeType]:
-    """Return the functions that a mutant replaces; nothing where it replaces something else."""
-    module, _, attribute = mutant.target.partition(":")
-    owner: Any = import_module(module)
-    *path, last = attribute.split(".")
-    for name in path:
-        owner = getattr(owner, name)
-    return set(_functions(inspect.getattr_static(owner, last)))
+    """Return the functions that a mutant edits; nothing where it edits something else."""
+    return {code for edit in mutant.edits for code in _functions(edit.edited())}
 
 
 def _functions(value: Any) -> Iterator[CodeType]:
@@ -266,7 +254,7 @@ def _functions(value: Any) -> Iterator[CodeType]:
 
 
 class PlantedConnection(DirectConnection):
-    """The reference in this process, with a bug planted while it answers, so that checks compare with the right one."""
+    """The reference in this process, a mutant while it answers, so that checks compare with the right one."""
 
     def __init__(self, name: str) -> None:
         with mutants.planted(name):
@@ -391,7 +379,7 @@ def _inside(caps: Capabilities, request: Request) -> bool:
 def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
     """Yield what of the evidence for a bug no longer holds; nothing when the row is as it must be."""
     known = _vectors()
-    about = described(mutant)
+    about = kills.described(mutant)
     changed = [name for name in ("clauses", "parts", "test") if getattr(bug, name) != getattr(about, name)]
     yield from (f"{name} is {getattr(bug, name)}, must be {getattr(about, name)}" for name in changed)
     yield from (f"there is no vector {id}" for id in bug.vectors if id not in known)
@@ -418,7 +406,7 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
 
 
 def idle_flags(book: Book, table: Mapping[str, Bug]) -> list[str]:
-    """Return the flags of a file that name no planted bug, or one that by the table no vector with the flag finds."""
+    """Return the flags of a file that name no mutant, or one that by the table no vector with the flag finds."""
     return [name for name in book.flags if not _shows(book, name, table)]
 
 

@@ -1,4 +1,4 @@
-"""Hunts a planted bug: which vectors, fuzzing checks, or test of its own find it.
+"""Hunts a mutant: which vectors, fuzzing checks, or test of its own find it.
 
 Vectors hold fixed outcomes, so they run in this process with the bug planted. Checks compare with the reference, so the
 planted one runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md). Bugs are hunted several at a time,
@@ -197,7 +197,7 @@ def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds:
 
 
 def planted_command(name: str) -> list[str]:
-    """Return the command that starts the reference with a bug planted."""
+    """Return the command that starts the reference with a mutant planted."""
     return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", name]
 
 

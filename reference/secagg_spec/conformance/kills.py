@@ -1,6 +1,6 @@
-"""The stored kill table ``spec/power.json``: of each planted bug what it is, and the evidence that it is found.
+"""The stored table of kills ``spec/power.json``: of each mutant what it is, and the evidence that it is found.
 
-`gather` makes the table, `verify` tries its evidence again, `reach` says what a run could have caught by it.
+`gather` makes the table, `verify` tries its evidence again, `reach` says what a run would notice by it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.conformance.mutants import Mutant
 from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-power/1"
@@ -68,7 +69,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Bug:
-    """A row of the table: a planted bug, and what finds it.
+    """A row of the table: a mutant, and what finds it.
 
     `vectors` are ids of a few vectors that find it. `cases` stand for what no vector shows: the bug, or some of its
     clauses. Where no vector finds it, `calls` is the median number of requests until the check of the first case fails,
@@ -108,6 +109,12 @@ class Bug:
         return body | ({"cases": [case.as_json() for case in self.cases]} if self.cases else {})
 
 
+def described(mutant: Mutant, **evidence: Any) -> Bug:
+    """Return the row of a mutant with what says what it is, and some evidence."""
+    about = (mutant.name, mutant.clauses, mutant.effect, mutant.protocol, mutant.kind, mutant.source, mutant.parts)
+    return Bug(*about, test=mutant.reach, **evidence)
+
+
 def path() -> Path:
     """Return where the table is, in a checkout or in the package."""
     return resources.root("spec") / NAME
@@ -130,7 +137,7 @@ def load(place: Path | None = None) -> Mapping[str, Bug]:
     except (ValueError, RecursionError):
         raise UsageError(f"{file}: this is not JSON") from None
     if not isinstance(body, dict) or body.get("schema") != SCHEMA:
-        raise UsageError(f"{file}: this is not a table of planted bugs ({SCHEMA})")
+        raise UsageError(f"{file}: this is not a table of mutants ({SCHEMA})")
     try:
         return {entry["name"]: _bug(entry) for entry in body["bugs"]}
     except (KeyError, TypeError, AttributeError) as error:

@@ -1,6 +1,6 @@
-"""The command ``secagg-spec power``: what finds each planted bug, and which of them a run could have caught.
+"""The command ``secagg-spec power``: what finds each mutant, and which of them a run would notice.
 
-The answers come from the kill table (`kills`), in which the evidence is stored; ``--search`` looks for it anew.
+The answers come from the table of kills (`kills`), in which the evidence is stored; ``--search`` looks for it anew.
 """
 
 from __future__ import annotations
@@ -12,27 +12,30 @@ import textwrap
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from secagg_spec.conformance import gather, kills, mutants, options, reach
+from secagg_spec.conformance import kills, mutants, options
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.hunting import Kill, can_test, hunt
 from secagg_spec.conformance.kills import DRAWN, NOTHING, TEST, VECTORS, Bug
-from secagg_spec.conformance.mutants import Mutant, kinds
+from secagg_spec.conformance.mutants import Mutant, edits, kinds
 from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+
+if TYPE_CHECKING:
+    from secagg_spec.conformance.hunting import Kill
 
 _USAGE = """secagg-spec power [-k PATTERN] [--json FILE]
        secagg-spec power [--json FILE] -- ./adapter [arguments]
        secagg-spec power --search [-k PATTERN] [--fuzz N] [--seeds N]
                          [-- ./adapter [arguments]]
-       secagg-spec power --regenerate [--anew] [-k PATTERN]"""
-_EPILOG = """A planted bug is the reference with one known fault, or with two that hide each other.
+       secagg-spec power --regenerate [--anew] [-k PATTERN]
+       secagg-spec power --edits"""
+_EPILOG = """A mutant is the reference with one known fault, or with two that hide each other.
 
 Without an adapter: how many of them vectors, drawn cases and tests find, and with -k what finds each of those.
 
-With one: how many of them a run with the operations, ranges, grades and policies that it declares could have caught,
+With one: how many of them a run with the operations, ranges, grades and policies that it declares would notice,
 and what to declare to reach more. The number is a lower bound: a bug counts only when a vector or a stored case that
 finds it lies inside what is declared.
 
@@ -56,8 +59,8 @@ def add_parser(commands: Any) -> None:
     """Add ``power`` to the commands."""
     parser = commands.add_parser(
         "power",
-        help="show which known bugs a run could have caught",
-        description="Say which known bugs the kit finds, and which of them a run on your adapter could have caught.",
+        help="show which mutants a run would notice",
+        description="Say which mutants the kit finds, and which of them a run on your adapter would notice.",
         usage=_USAGE,
         epilog=_EPILOG,
     )
@@ -67,6 +70,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
     parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each bug ({_SEEDS})")
     parser.add_argument("--regenerate", action="store_true", help="make the stored table again, in a checkout")
+    parser.add_argument(
+        "--edits", action="store_true", help="say whether each mutant still fits the source, and no more"
+    )
     parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, also where it still holds")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
@@ -80,6 +86,8 @@ def _seeds(text: str) -> int:
 def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     _refuse_mixed(given)
+    if given.edits:
+        return _edits()
     if given.json:
         options.writable_file("--json", given.json)
     chosen = _chosen(given.pattern)
@@ -99,6 +107,18 @@ def main(given: argparse.Namespace) -> int:
 
 def _refuse_mixed(given: argparse.Namespace) -> None:
     """Refuse options that do not go together."""
+    others = (
+        given.pattern,
+        given.json,
+        given.search,
+        given.fuzz,
+        given.seeds,
+        given.regenerate,
+        given.anew,
+        given.adapter,
+    )
+    if given.edits and any(others):
+        raise UsageError("--edits goes with no other option")
     if given.regenerate and (given.search or given.adapter or given.json):
         raise UsageError("--regenerate goes with -k and --anew alone")
     if given.anew and not given.regenerate:
@@ -111,10 +131,23 @@ def _refuse_mixed(given: argparse.Namespace) -> None:
         raise UsageError("-k goes with an adapter only together with --search")
 
 
+def _edits() -> int:
+    """Print which edits of the source cannot be made."""
+    found = list(edits.faults())
+    for fault in found:
+        print(fault, file=sys.stderr)
+    if found:
+        print(f"{len(found)} mutants no longer fit the source. Give each an old and a new that do,", file=sys.stderr)
+        print("and then secagg-spec power --regenerate -k NAME says whether it is still killed.", file=sys.stderr)
+        return 1
+    print("all mutants fit the source")
+    return 0
+
+
 def _chosen(pattern: str | None) -> list[Mutant]:
     chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, pattern)]
     if not chosen:
-        raise UsageError(f"-k {pattern}: no planted bug has this in its name, clauses, kind or protocol")
+        raise UsageError(f"-k {pattern}: no mutant has this in its name, clauses, kind or protocol")
     return chosen
 
 
@@ -175,7 +208,7 @@ def _few(names: Sequence[str]) -> str:
 
 def _row(mutant: Mutant, table: Mapping[str, Bug]) -> Bug:
     """Return the row of a mutant; one that nothing finds where the table has none."""
-    return table.get(mutant.name) or Bug(**{**vars(gather.described(mutant)), "test": ""})
+    return table.get(mutant.name) or Bug(**{**vars(kills.described(mutant)), "test": ""})
 
 
 def _plain(bug: Bug) -> dict[str, Any]:
@@ -196,7 +229,7 @@ def _counts(rows: Iterable[Bug]) -> dict[str, dict[str, int]]:
 
 def _overview(rows: Sequence[Bug]) -> Iterator[str]:
     counts, double = _counts(rows), sum(bool(bug.parts) for bug in rows)
-    yield f"{len(rows)} planted bugs, {double} of which are two that hide each other. What finds them:\n"
+    yield f"{len(rows)} mutants, {double} of which are two that hide each other. What finds them:\n"
     groups = [*dict.fromkeys(kinds.PROTOCOLS.values()), "", *kinds.KINDS, "", "all"]
     yield f"{'':<14}{'bugs':>7}{'vectors':>10}{'drawn cases':>14}{'tests':>8}"
     for group in groups:
@@ -213,7 +246,7 @@ def _overview(rows: Sequence[Bug]) -> Iterator[str]:
     if drawn:
         yield f"\nBy drawn cases only, with the median of the requests until a check fails, over {kills.SEEDS} seeds:\n"
         yield from (f"{bug.name:<38}{bug.calls:>6}   {bug.cases[0].check}{_some_seeds(bug)}" for bug in drawn)
-    yield "\nWhat finds a bug: secagg-spec power -k NAME. What a run could have caught: secagg-spec power -- ./adapter"
+    yield "\nWhat finds a bug: secagg-spec power -k NAME. What a run would notice: secagg-spec power -- ./adapter"
 
 
 def _some_seeds(bug: Bug) -> str:
@@ -241,11 +274,13 @@ def _about(bug: Bug) -> Iterator[str]:
 
 
 def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
-    """Print what a run on an adapter could have caught."""
+    """Print what a run on an adapter would notice."""
+    from secagg_spec.conformance import reach  # noqa: PLC0415 - it loads all checks, and the stored table needs none
+
     found = reach.could_have_caught(caps)
     print(
-        f"{shown(caps.name)} {shown(caps.version)}: with what it declares, a run of all checks and vectors could have "
-        f"caught {found.n} of {found.m} known bugs."
+        f"{shown(caps.name)} {shown(caps.version)}: with what it declares, a run of all checks and vectors would "
+        f"notice {found.n} of {found.m} mutants."
     )
     for protocol, (n, m) in sorted(found.protocols.items(), key=lambda entry: -entry[1][0]):
         if n:
@@ -267,6 +302,8 @@ def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
         raise UsageError("--regenerate needs a checkout")
     table = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
     made, saved = 0, time.monotonic()
+    from secagg_spec.conformance import gather  # noqa: PLC0415 - as above
+
     for done, (bug, new) in enumerate(gather.gathered(chosen, {} if anew else table), 1):
         table[bug.name] = bug
         made += new
@@ -297,6 +334,8 @@ def _save(rows: Mapping[str, Bug]) -> None:
 
 def _search(chosen: Sequence[Mutant], given: argparse.Namespace, caps: Capabilities | None) -> int:
     found = []
+    from secagg_spec.conformance.hunting import hunt  # noqa: PLC0415 - as above
+
     for kill in hunt(chosen, given.fuzz or _FUZZ, given.seeds or _SEEDS, caps):
         print(_line(kill, caps is not None), flush=True)
         found.append(kill)
@@ -324,6 +363,8 @@ def _more(names: Sequence[str]) -> str:
 
 def _untested(kill: Kill, for_adapter: bool) -> bool:
     """Return whether a mutant is left to a test that does not run here."""
+    from secagg_spec.conformance.hunting import can_test  # noqa: PLC0415 - as above
+
     return bool(kill.mutant.reach) and (for_adapter or not can_test())
 
 
@@ -333,13 +374,13 @@ def _conclude(found: Sequence[Kill], caps: Capabilities | None) -> int:
     if caps is not None:
         print(
             f"\n{shown(caps.name)} {shown(caps.version)}: with the operations, ranges and policies that it declares, "
-            f"runs that pass could have caught {len(found) - len(alive)} of {len(found)} known bugs: "
+            f"runs that pass would notice {len(found) - len(alive)} of {len(found)} mutants: "
             f"{by_vectors} by vectors, {by_checks} by checks"
         )
         return 0
     untested = [kill for kill in alive if _untested(kill, False)]
     print(
-        f"\n{len(found) - len(alive)} of {len(found)} planted bugs are found: {by_vectors} by vectors, {by_checks} by "
+        f"\n{len(found) - len(alive)} of {len(found)} mutants are found: {by_vectors} by vectors, {by_checks} by "
         f"checks, {sum(bool(kill.test) for kill in found)} by tests of their own; {len(alive) - len(untested)} alive"
         + (f"; {len(untested)} need the tests of a checkout" if untested else "")
     )

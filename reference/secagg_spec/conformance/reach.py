@@ -1,6 +1,6 @@
-"""What a run could have caught: the planted bugs that what an adapter declares leaves within reach (CNF-12).
+"""What a run would notice: the mutants that what an adapter declares leaves within reach (CNF-12).
 
-The count is a lower bound. A bug counts when one of the few vectors, or stored cases, that the kill table holds for it
+The count is a lower bound. A bug counts when one of the few vectors, or stored cases, that `kills` holds for it
 lies inside what is declared, and the run asks it; other cases of the run may find further bugs.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -22,8 +22,17 @@ from secagg_spec.conformance.vectors import judge, store
 from secagg_spec.conformance.vectors.base import Vector, vector_of
 
 _MOST = 5
-_COMMON = ("conventions", "adapter")
-"""What all protocols share; it says nothing on which of them an adapter is for."""
+_PARTS = "parts"
+_OF_ONE: Mapping[str, str] = {
+    **{name: name for name in ("secagg", "lightsecagg", "basecagg", "basa", "heterosag")},
+    "segment": "heterosag",
+    "quantize": "heterosag",
+    "staleness": "basecagg",
+    "select": "multi-round",
+    "audit": "multi-round",
+    "session": "",
+}
+"""The protocol of the operations whose names begin so; that of a session is its party's."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Reach:
-    """Of `m` known bugs that operations can show, a run could have caught the `n` of these names."""
+    """Of `m` mutants that operations can show, a run would notice the `n` of these names."""
 
     caught: tuple[str, ...]
     m: int
@@ -60,7 +69,7 @@ class Reach:
 
     def __str__(self) -> str:
         more = "; ".join(f"declaring {advice.declare} would add {advice.more}" for advice in self.declare)
-        return f"this run could have caught {self.n} of {self.m} known bugs" + (f"; {more}" if more else "")
+        return f"this run would notice {self.n} of {self.m} mutants" + (f"; {more}" if more else "")
 
 
 def could_have_caught(
@@ -69,7 +78,7 @@ def could_have_caught(
     with_vectors: bool = True,
     most: int = _MOST,
 ) -> Reach:
-    """Return what a run could have caught of the known bugs, and what to declare to reach more.
+    """Return what a run would notice of the mutants, and what to declare to reach more.
 
     Parameters
     ----------
@@ -85,14 +94,15 @@ def could_have_caught(
     Raises
     ------
     UsageError
-        The kill table, ``spec/power.json``, cannot be read.
+        The table of kills, ``spec/power.json``, cannot be read.
     """
     bugs = [bug for bug in kills.load().values() if bug.shown]
     missing = {bug.name: list(_missing(bug, caps, chosen_checks, with_vectors)) for bug in bugs}
     caught = tuple(name for name, ways in missing.items() if frozenset() in ways)
     left = {name: ways for name, ways in missing.items() if frozenset() not in ways}
     within = Counter(bug.protocol for bug in bugs if bug.name not in left)
-    near = {bug.name for bug in bugs if within[bug.protocol] and bug.protocol not in _COMMON}
+    offered = {_family(name) for name in (*caps.operations, *caps.parties)} - {""}
+    near = offered - {_PARTS} or {_PARTS}
     counts = {name: (within[name], of) for name, of in Counter(bug.protocol for bug in bugs).items()}
     return Reach(caught, len(bugs), counts, tuple(_advice(left, near, most)))
 
@@ -133,14 +143,25 @@ def _of_case(caps: Capabilities, case: Case) -> frozenset[_Lack] | None:
     lacks |= {lack for need in case.needs for lack in _policies(caps, _presupposed(need.op))}
     if any(kind == "seeds" for kind, _ in lacks):
         return None
-    runs = CHECKS[case.check].runs_on(caps)
-    return frozenset(lacks) if lacks or runs else None
+    if not lacks:
+        return frozenset() if CHECKS[case.check].runs_on(caps) else None
+    return None if _elsewhere(caps, case.check) else frozenset(lacks)
+
+
+def _elsewhere(caps: Capabilities, check: str) -> bool:
+    """Return whether a check, were all operations declared, would run under other policies alone."""
+    wider = replace(caps, operations={**{name: {} for name in OPERATIONS}, **caps.operations})
+    others = ({**caps.policies, name: choice} for name, choices in POLICIES.items() for choice in choices)
+    runs = CHECKS[check].runs_on
+    return not runs(wider) and any(runs(replace(wider, policies=other)) for other in others)
 
 
 def _lacks(caps: Capabilities, need: Need) -> Iterator[_Lack]:
     """Yield what an adapter lacks that is to meet a request."""
     if not caps.offers(need.op):
         yield "operation", need.op
+        if need.grade in ("seeded", "none") and caps.randomness != need.grade:
+            yield "seeds", need.op
     else:
         if not _inside(caps, need):
             yield "ranges", need.op
@@ -195,19 +216,29 @@ _Ways = Collection[frozenset[_Lack]]
 
 
 def _advice(left: Mapping[str, _Ways], near: Collection[str], most: int) -> Iterator[Advice]:
-    """Yield what to declare: each time what adds most bugs of the protocols `near`, then most bugs, for each thing.
+    """Yield what to declare: each time what adds most bugs inside the families `near`, then outside of them.
 
-    The numbers count all bugs that the advice before leaves.
+    The numbers count the bugs that the advice before leaves. Of two that add as many, the one with fewer things counts.
     """
     open_ = {name: set(ways) for name, ways in left.items() if ways}
     for _ in range(most):
-        close = [ways for name, ways in open_.items() if name in near]
-        ranked = {way: (_gain(close, way), _gain(open_.values(), way)) for way in set().union(*open_.values())}
-        if not ranked:
+        gains = {way: _gain(open_.values(), way) for way in set().union(*open_.values())}
+        if not gains:
             return
-        best = max(ranked, key=lambda way: (*(gain / len(way) for gain in ranked[way]), sorted(way)))
-        yield Advice(_words(best), ranked[best][1])
+        best = max(gains, key=lambda way: (_inside_of(near, way), gains[way], -len(way), sorted(way)))
+        yield Advice(_words(best), gains[best])
         open_ = {name: {way - best for way in ways} for name, ways in open_.items() if not any(w <= best for w in ways)}
+
+
+def _inside_of(near: Collection[str], way: frozenset[_Lack]) -> bool:
+    """Return whether no more than things of these families are to be declared, or more of what is declared."""
+    return all(_family(name) in ("", *near) for kind, name in way if kind in ("operation", "party"))
+
+
+def _family(name: str) -> str:
+    """Return the protocol of an operation or a party; of operations of several, `_PARTS`; of sessions, nothing."""
+    first = name.partition(".")[0].replace("-", "_").partition("_")[0]
+    return _OF_ONE.get(first, _PARTS)
 
 
 def _gain(open_: Iterable[_Ways], way: frozenset[_Lack]) -> int:

@@ -1,0 +1,81 @@
+"""The pages of mutants: what kills how many, and for each its diff, its clauses and its evidence."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from docs.pages.common import MUTANTS, escaped, mention, relative, write
+from secagg_spec.conformance import kills, mutants
+from secagg_spec.conformance.mutants import edits
+
+_FOUND = {kills.VECTORS: "vectors", kills.DRAWN: "drawn cases only", kills.TEST: "a test", kills.NOTHING: "nothing"}
+"""The words for what kills a mutant, in the order of the columns."""
+_SHOWN = 5
+"""So many vectors, and so many checks, are named at most."""
+
+
+def power() -> str:
+    """Return how many mutants are killed by what, by protocol, as a table."""
+    return "\n".join(_table("{}"))
+
+
+def _table(named: str) -> Iterator[str]:
+    counts = {protocol: Counter(bug.found for bug in bugs) for protocol, bugs in _by_protocol().items()}
+    total = sum(counts.values(), Counter[str]())
+    used = [kind for kind in _FOUND if total[kind]]
+    yield f"| protocol | mutants | {' | '.join(f'by {_FOUND[kind]}' for kind in used)} |"
+    yield "| --- " * (len(used) + 2) + "|"
+    for protocol, found in (*((named.format(name), counts[name]) for name in counts), ("all", total)):
+        yield f"| {protocol} | {found.total()} | {' | '.join(str(found[kind]) for kind in used)} |"
+    pairs = sum(bool(bug.parts) for bug in kills.load().values())
+    yield from ("", f"{pairs} of them are two mutants that hide each other.")
+
+
+def _by_protocol() -> Mapping[str, Sequence[kills.Bug]]:
+    groups: dict[str, list[kills.Bug]] = defaultdict(list)
+    for bug in kills.load().values():
+        groups[bug.protocol].append(bug)
+    return dict(sorted(groups.items()))
+
+
+def write_mutants(out: Path) -> None:
+    """Write the page that counts the mutants, and for each protocol the page that shows them."""
+    how = relative("explanation/power.md", MUTANTS)
+    about = f"The reference with one known bug, or with two that hide each other, and what kills it. [How]({how})."
+    folder = MUTANTS.removesuffix(".md")
+    named = f"[{{0}}]({relative(folder, MUTANTS)}/{{0}}.md)"
+    write(out / MUTANTS, "\n".join(["# Mutants\n", about, "", *_table(named)]))
+    for protocol, bugs in _by_protocol().items():
+        page = f"{folder}/{protocol}.md"
+        lines = [f"# Mutants: {protocol}", "", *(line for bug in bugs for line in _mutant(bug, page))]
+        write(out / page, "\n".join(lines))
+
+
+def _mutant(bug: kills.Bug, page: str) -> Iterator[str]:
+    """Yield the lines of one mutant."""
+    yield from (f"## {bug.name}", "", f"{escaped(bug.effect)}.", "")
+    yield f"Breaks {', '.join(mention(clause, page) for clause in bug.clauses)}. {_killed(bug)}"
+    if bug.parts:
+        yield f"It is {' and '.join(f'`{part}`' for part in bug.parts)} at once."
+    yield ""
+    made = mutants.load()[bug.name].edits
+    if made:
+        yield from ("```diff", *edits.diff(made).splitlines(), "```", "")
+
+
+def _killed(bug: kills.Bug) -> str:
+    """Return what kills a mutant, in words."""
+    if bug.test:
+        return f"Killed by the test `{bug.test.rpartition('::')[2]}`."
+    checks = list(dict.fromkeys(case.check for case in bug.cases))
+    named = [*_few("vector", bug.vectors), *_few("check", checks)]
+    often = f" A run needs {bug.calls} requests for it (median of {bug.seeds} seeds)." if bug.seeds else ""
+    return f"Killed by {', '.join(named) or 'nothing'}.{often}"
+
+
+def _few(kind: str, names: Sequence[str]) -> Iterator[str]:
+    yield from (f"{kind} `{name}`" for name in names[:_SHOWN])
+    if len(names) > _SHOWN:
+        yield f"{len(names) - _SHOWN} more"
