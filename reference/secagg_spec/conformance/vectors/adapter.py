@@ -8,9 +8,8 @@ from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, MALFORMED, OUTSI
 from secagg_spec.conformance.checks.forms import DECIMAL
 from secagg_spec.conformance.vectors.base import (
     BYTE,
-    EDGE_CASE,
-    MISSING_STEP,
     Book,
+    begun,
     drawn,
     drawn_bytes,
     drawn_rounding,
@@ -20,7 +19,7 @@ from secagg_spec.conformance.wire import pack, pack_reals
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book(
+    made = begun(
         "adapter", "Requests and answers: echo, members that lack or are unknown, their forms, names of sampled values."
     )
     _echo(made)
@@ -33,14 +32,6 @@ def book() -> Book:
 
 
 def _echo(made: Book) -> None:
-    made.flag(
-        "Echo",
-        EDGE_CASE,
-        "A JSON value changes on its way through the adapter: characters outside ASCII, null, empty values.",
-        "what is sent is not what is judged",
-        "ADP-01",
-        "text-loses-characters",
-    )
     digits = drawn_bytes("echo-basic-01", "data", 8).hex()
     made.valid(
         "echo-basic-01",
@@ -62,22 +53,8 @@ def _echo(made: Book) -> None:
 
 
 def _members(made: Book) -> None:
-    unknown = made.flag(
-        "UnknownMember",
-        MISSING_STEP,
-        "A member of params that the operation does not know is dropped.",
-        "a misspelt option has no effect, and nobody notices",
-        "ADP-05",
-        "unknown-members-dropped",
-    )
-    missing = made.flag(
-        "MissingMember",
-        MISSING_STEP,
-        "A member of params that is missing is taken as empty.",
-        "a request that says nothing gets a result",
-        "ADP-05",
-        "missing-members-empty",
-    )
+    unknown = "UnknownMember"
+    missing = "MissingMember"
     id = "members-unknown-01"
     params = {"q": BYTE, **{name: pack(drawn(id, name, BYTE, 4)) for name in ("a", "b")}}
     made.invalid(
@@ -101,14 +78,7 @@ def _members(made: Book) -> None:
 
 
 def _randomness(made: Book) -> None:
-    name = made.flag(
-        "SampledValueNames",
-        MISSING_STEP,
-        "Sampled values are not checked for their names.",
-        "a misspelt name makes an implementation draw, or take zeros, where the caller meant to give the value",
-        "RND-04",
-        "sampled-values-unchecked",
-    )
+    name = "SampledValueNames"
     unused, absent = "randomness-unused-01", "randomness-absent-01"
     mask, noise = drawn(unused, "mask", BYTE, 4), drawn(unused, "noise", BYTE, 4)
     made.invalid(
@@ -133,48 +103,7 @@ def _randomness(made: Book) -> None:
     )
 
 
-_FORMS = (
-    (
-        "OtherTypes",
-        MISSING_STEP,
-        "A member of another JSON type is taken for one that fits, or true for 1.",
-        "a request that says nothing gets a result",
-        "ADP-12",
-        "types-unchecked",
-        "true-is-one",
-    ),
-    (
-        "HexDigits",
-        MISSING_STEP,
-        "Uppercase digits are taken, or what is no digit is skipped.",
-        "one vector has many spellings, and bytes are lost in silence",
-        "ADP-13",
-        "capitals-are-hex",
-        "spaces-among-hex",
-    ),
-    (
-        "DecimalDigits",
-        MISSING_STEP,
-        "Decimal strings are read as the language reads them, with signs, spaces and zeros in front.",
-        "one modulus has many spellings",
-        "ADP-14",
-        "decimal-as-python-reads-it",
-        "zeros-in-front",
-    ),
-    (
-        "DigitsOfResults",
-        EDGE_CASE,
-        "Results hold uppercase digits, or lack one.",
-        "a strict reader refuses the answer",
-        "ADP-15",
-        "answers-in-capitals",
-        "last-digit-is-missing",
-    ),
-)
-
-
 def _forms(made: Book) -> None:
-    made.add_flags(_FORMS)
     product = {"q": BYTE, "rows": 2, "inner": 1, "columns": 2}
     for name, changed, comment in (
         ("fraction", {"columns": 2.0}, "columns is 2.0, which is no integer"),
@@ -215,22 +144,8 @@ def _refused_form(
 
 
 def _held(made: Book) -> None:
-    twice = made.flag(
-        "HeldTwice",
-        MISSING_STEP,
-        "Of two shares of one user the last one counts.",
-        "a share disappears, and nobody notices",
-        "ADP-16",
-        "last-share-wins",
-    )
-    outside = made.flag(
-        "HeldOutside",
-        MISSING_STEP,
-        "A share of a user outside the roster is skipped.",
-        "two parties speak of different rosters, and nobody notices",
-        "ADP-16",
-        "strangers-hold-shares",
-    )
+    twice = "HeldTwice"
+    outside = "HeldOutside"
     for id, users, flag, codes, comment in (
         ("held-twice", (0, 1, 2, 2), twice, TWICE, "held has two shares of user 2"),
         ("held-outside", (0, 1, 2, 4), outside, OUTSIDE, "held has a share of user N"),
@@ -250,23 +165,8 @@ def _held(made: Book) -> None:
 
 
 def _drop(made: Book) -> None:
-    twice = made.flag(
-        "DropsTwice",
-        MISSING_STEP,
-        "A user that drops out in two phases, or twice in one, is taken.",
-        "a test of dropouts does not test what it says",
-        "ADP-16",
-        "drops-out-twice",
-    )
-    phases = made.flag(
-        "Phases",
-        MISSING_STEP,
-        "A phase that is missing is empty, and one that there is not is ignored.",
-        "a misspelt phase has no effect, and nobody notices",
-        "ADP-17",
-        "phase-may-be-missing",
-        "unknown-phase-ignored",
-    )
+    twice = "DropsTwice"
+    phases = "Phases"
     for name, drop, flag, codes, clause, comment in (
         ("twice", {"recover": [1, 1]}, twice, TWICE, "ADP-16", "user 1 drops out twice in one phase"),
         ("two-phases", {"share": [1], "recover": [1]}, twice, TWICE, "ADP-16", "user 1 drops out in two phases"),

@@ -10,14 +10,11 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.checks.base import BAD_PARAM, BAD_RANDOMNESS, LENGTH, NONCANONICAL
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
     BYTE,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
-    OVERFLOW,
     SMALL,
     Book,
+    begun,
     drawn,
     drawn_bytes,
 )
@@ -29,8 +26,7 @@ _LENGTH = 8
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("arithmetic", "Sum, difference, product, inverse and matrix product modulo R; elements from bytes.")
-    made.add_flags(_FLAGS)
+    made = begun("arithmetic", "Sum, difference, product, inverse and matrix product modulo R; elements from bytes.")
     for operation in _ELEMENTWISE:
         _elementwise(made, operation)
     _examples(made)
@@ -39,180 +35,6 @@ def book() -> Book:
     _refusals(made)
     _sampling(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Basic",
-        BASIC,
-        "The operation is another one, or its operands are mixed up.",
-        "every sum is wrong",
-        "MOD-03",
-        "difference-the-other-way",
-    ),
-    (
-        "Encoding",
-        BASIC,
-        "Elements are written with the highest byte first.",
-        "two implementations cannot talk to each other",
-        "MOD-03",
-        "highest-byte-first",
-    ),
-    (
-        "NoElements",
-        EDGE_CASE,
-        "Vectors of no elements are refused, or break something.",
-        "a layer without parameters stops a round",
-        "MOD-03",
-        "empty-vectors-refused",
-    ),
-    (
-        "MatrixProduct",
-        BASIC,
-        "A matrix is read column by column, or the factors are exchanged.",
-        "every share is wrong",
-        "MOD-04",
-        "matrix-read-by-columns",
-    ),
-    (
-        "Sampler",
-        BASIC,
-        "Words are read with the highest byte first.",
-        "two implementations draw different masks",
-        "RND-02",
-        "words-with-highest-byte-first",
-    ),
-    (
-        "Difference",
-        OVERFLOW,
-        "An unsigned difference wraps modulo 2**64 instead of modulo R.",
-        "wrong sums wherever the mask is larger than the update",
-        "MOD-03",
-        "subtract-wraps-at-2-64",
-    ),
-    (
-        "LargeProduct",
-        OVERFLOW,
-        "Products near 2**64 are computed in a signed 64-bit word, or in a binary64 number.",
-        "wrong shares for large fields, without any error",
-        "MOD-03",
-        "product-in-int64",
-    ),
-    (
-        "LongSum",
-        OVERFLOW,
-        "A sum of products overflows its accumulator before it is reduced.",
-        "wrong shares for large fields, without any error",
-        "MOD-04",
-        "matmul-in-int64",
-    ),
-    (
-        "NoTerms",
-        EDGE_CASE,
-        "A matrix product without inner terms is refused, or empty.",
-        "a valid request fails",
-        "MOD-08",
-        "empty-matrix-products-refused",
-        "no-inner-terms-give-nothing",
-    ),
-    (
-        "EmptyProduct",
-        EDGE_CASE,
-        "A matrix product without rows or columns is refused.",
-        "a valid request fails",
-        "MOD-08",
-        "empty-matrix-products-refused",
-    ),
-    (
-        "EdgeValues",
-        EDGE_CASE,
-        "Zero, one and the largest element; the smallest and the largest modulus.",
-        "wrong sums for rare values",
-        "MOD-03",
-        "subtract-wraps-at-2-64",
-        "product-in-int64",
-    ),
-    (
-        "Inverse",
-        BASIC,
-        "The inverse is that of another element, or modulo another number.",
-        "decoding gives garbage",
-        "MOD-05",
-        "inverse-exponent-off-by-one",
-    ),
-    (
-        "InverseOfZero",
-        MISSING_STEP,
-        "0 is given an inverse, as Fermat's theorem does when nobody asks.",
-        "equal points decode to garbage instead of an error",
-        "MOD-05",
-        "inverse-of-zero",
-    ),
-    (
-        "ModulusRange",
-        MISSING_STEP,
-        "A modulus below 2 or above 2**32 is taken.",
-        "elements no longer fit the four bytes that carry them",
-        "MOD-01",
-        "any-modulus",
-    ),
-    (
-        "CompositeModulus",
-        MISSING_STEP,
-        "A composite modulus is taken for a field.",
-        "some elements have no inverse, and some sets of shares do not decode",
-        "MOD-02",
-        "composite-modulus",
-    ),
-    (
-        "NonCanonical",
-        MISSING_STEP,
-        "A number that is not below R is reduced instead of refused.",
-        "two encodings of one element pass, and a sender that is out of step is not noticed",
-        "MOD-06",
-        "elements-are-reduced",
-    ),
-    (
-        "VectorLengths",
-        MISSING_STEP,
-        "Of two vectors of different lengths the longer one is cut.",
-        "a part of somebody's update is lost in silence",
-        "MOD-07",
-        "longer-vector-is-cut",
-    ),
-    (
-        "MatrixShape",
-        MISSING_STEP,
-        "A matrix with too few or too many numbers is filled by repetition, or cut.",
-        "wrong shares without any error",
-        "MOD-07",
-        "rows-are-repeated",
-    ),
-    (
-        "Rejection",
-        BASIC,
-        "Words are reduced without rejection, or read in another byte order.",
-        "masks are not uniform, and two implementations draw different ones",
-        "RND-02",
-        "sampler-without-rejection",
-    ),
-    (
-        "RejectionEdges",
-        EDGE_CASE,
-        "The first word that is skipped, and the last one that is taken.",
-        "masks are not quite uniform",
-        "RND-02",
-        "sampler-without-rejection",
-    ),
-    (
-        "BytesRunOut",
-        MISSING_STEP,
-        "Where the bytes run out, the rest is filled up.",
-        "a part of a mask is known to everybody",
-        "RND-03",
-        "sampler-fills-with-zeros",
-    ),
-)
 
 
 def _pair(id: str, q: int) -> tuple[UintArray, UintArray]:

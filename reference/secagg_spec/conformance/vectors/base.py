@@ -3,13 +3,16 @@
 Sampled values and other inputs come from `drawn`, whose stream is that of the vector's id: they are distinct over all
 vectors, and those of one vector stay as they are whatever other vectors come and go.
 
+What a vector is for, its flags, stands in ``flags.toml``, and takes the words of the mutants.
+
 A vector whose request or outcome changed with the text has a new id, which ``renewed.txt`` gives beside the old one.
 The code that makes it still has the old one, and draws from its stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,6 +21,7 @@ from typing import Any
 from secagg_spec import resources
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance import mutants
 from secagg_spec.conformance.cases import decimal
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
 from secagg_spec.conformance.targets import reference
@@ -28,6 +32,7 @@ SMALL, BYTE = 7, 257
 LARGE = (2**31 - 1, 2**31 + 11, 2**32 - 5)
 _SEED = b"secagg-spec vectors"
 RENEWED = "renewed.txt"
+FLAGS = "flags.toml"
 
 BASIC = "BASIC"
 EDGE_CASE = "EDGE_CASE"
@@ -43,6 +48,11 @@ BUG_TYPES = {
     "FOUND": "a case in which an implementation failed",
 }
 """The kinds of bugs that flags name."""
+
+
+def only(flags: Mapping[str, Flag]) -> Mapping[str, Flag]:
+    """Return flags when they name one mutant together, else none: what fails does not say which of several it is."""
+    return flags if len({name for flag in flags.values() for name in flag.mutants}) == 1 else {}
 
 
 @dataclass(frozen=True)
@@ -119,6 +129,29 @@ def vector_of(body: Mapping[str, Any]) -> Vector:
     )
 
 
+@cache
+def _flags() -> Mapping[str, Mapping[str, str]]:
+    """Return the flags of each file (flags.toml)."""
+    listed: Mapping[str, Mapping[str, str]] = tomllib.loads((folder() / FLAGS).read_text(encoding="utf-8"))
+    return listed
+
+
+def _flag(name: str, words: str) -> Flag:
+    """Return a flag in the words of the mutants that it names."""
+    bug_type, clause, *found = words.split()
+    known = mutants.load()
+    assert bug_type in BUG_TYPES, f"flag {name}: {bug_type}"
+    said = [known[mutant].said for mutant in found]
+    description = "; or ".join(what for _, what in said)
+    effect = ", ".join(dict.fromkeys(matters for matters, _ in said))
+    return Flag(bug_type, f"{description[:1].upper()}{description[1:]}.", effect, clause, (*found,))
+
+
+def begun(name: str, covers: str) -> Book:
+    """Return a file without vectors, with its flags."""
+    return Book(name, covers, {flag: _flag(flag, words) for flag, words in _flags()[name].items()})
+
+
 @dataclass
 class Book:
     """The vectors of one file, in order, and its flags."""
@@ -127,18 +160,6 @@ class Book:
     covers: str
     flags: dict[str, Flag] = field(default_factory=dict)
     vectors: list[Vector] = field(default_factory=list)
-
-    def flag(self, name: str, bug_type: str, description: str, effect: str, clause: str, *mutants: str) -> str:
-        """Add a flag and return its name."""
-        assert name not in self.flags, f"two flags are called {name}"
-        assert bug_type in BUG_TYPES, f"flag {name}: {bug_type}"
-        self.flags[name] = Flag(bug_type, description, effect, clause, mutants)
-        return name
-
-    def add_flags(self, flags: Iterable[tuple[str, ...]]) -> None:
-        """Add flags, each given as the arguments of `flag`."""
-        for name, bug_type, description, effect, clause, *found in flags:
-            self.flag(name, bug_type, description, effect, clause, *found)
 
     def valid(
         self,

@@ -24,17 +24,14 @@ from secagg_spec.conformance.stage import Key, Stage, Turn, opened_stage, stalen
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
-    EDGE_CASE,
-    MISSING_STEP,
     Book,
+    begun,
     drawn,
     drawn_bytes,
     drawn_rounding,
 )
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
-from secagg_spec.conformance.vectors.flags import known
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.protocols.basecagg import ModelRequest, ModelStamp, StampedShare, StampedUpdate
@@ -69,8 +66,7 @@ _OWN = 2
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("basecagg_scripts", "BASecAgg: parties step by step, and sessions by a schedule of arrivals.")
-    made.add_flags(_FLAGS)
+    made = begun("basecagg_scripts", "BASecAgg: parties step by step, and sessions by a schedule of arrivals.")
     _whole(made)
     _user_messages(made)
     _user_steps(made)
@@ -82,232 +78,6 @@ def book() -> Book:
     _rounds(made)
     _refused_rounds(made)
     return made
-
-
-_FLAGS: tuple[tuple[str, ...], ...] = (
-    (
-        "Session",
-        BASIC,
-        "A step sends other messages than those of the text.",
-        "two implementations cannot take part in one session",
-        "BSA-27",
-        "mask-used-for-two-stamps",
-        "shares-not-weighted",
-        "round-that-the-user-knows",
-        "recovery-stays-in-the-round",
-    ),
-    (
-        "Sealed",
-        BASIC,
-        "Shares are sealed without the stamp of their sender, or with other numbers.",
-        "no share opens, or one that was sealed under another stamp does",
-        "BSA-03",
-        "stamp-not-in-the-binding",
-        "binding-without-tau-max",
-    ),
-    (
-        "Weights",
-        BASIC,
-        "The weights that are announced are not those of one draw for each update, by user in ascending order.",
-        "users refuse the buffer, or the sum is another one",
-        "BSA-19",
-        "one-draw-for-all-weights",
-        "announced-weights-differ",
-        "buffer-in-order-of-arrival",
-    ),
-    (
-        "NextBuffer",
-        EDGE_CASE,
-        "A recovery leaves something behind.",
-        "the next buffer fails, or holds what was summed before",
-        "BSA-34",
-        "buffer-not-emptied",
-        "recovery-stays-in-the-round",
-    ),
-    known("AnotherSession", "session-unchecked", "relay-of-any-round"),
-    known("AnotherRound", "round-unchecked"),
-    known("AnotherReceiver", "receiver-unchecked"),
-    known("Stranger", "stranger-accepted", "relay-passes-over-strangers"),
-    known("SecondMessage", "last-message-wins", "server-takes-parcels-twice"),
-    known("NoMessage", "missing-bytes-are-zero", "trailing-bytes-accepted"),
-    known("AnotherType", "other-messages-skipped"),
-    known("Vectors", "stamped-vectors-are-fitted"),
-    known("Payload", "tag-not-checked"),
-    (
-        "States",
-        MISSING_STEP,
-        "A step is taken that the state of the party does not allow.",
-        "a user answers late, or a server takes updates that it has no room for",
-        "BSA-17",
-        "states-unchecked",
-    ),
-    (
-        "SecondUpload",
-        MISSING_STEP,
-        "A user uploads again under one stamp.",
-        "two updates under one mask: their difference is seen by the server",
-        "BSA-07",
-        "second-stamped-upload",
-    ),
-    (
-        "OldStamp",
-        MISSING_STEP,
-        "A user takes a stamp that is not newer than its last one.",
-        "two masks under one stamp, of which others hold one share",
-        "BSA-08",
-        "old-stamp-taken",
-    ),
-    (
-        "OldShare",
-        MISSING_STEP,
-        "A share is held although a newer one of its sender was seen.",
-        "the next buffer is refused, or a share that was used is used again",
-        "BSA-09",
-        "older-share-overwrites-newer",
-        "forgotten-stamps-accepted",
-    ),
-    (
-        "ReplacedShare",
-        MISSING_STEP,
-        "A share stays when a newer one comes.",
-        "two masks of one user can be asked for",
-        "BSA-10",
-        "shares-pile-up",
-    ),
-    (
-        "WrongBuffer",
-        MISSING_STEP,
-        "A buffer of another size, with a weight that no draw gives, or with shares that are not held, is answered.",
-        "the server learns more than the sum of K updates, or nothing is recovered",
-        "BSA-23",
-        "buffer-of-any-size",
-        "any-weight-accepted",
-        "too-stale-accepted",
-        "share-of-another-stamp",
-        "missing-weighted-share-skipped",
-    ),
-    (
-        "LateBuffer",
-        MISSING_STEP,
-        "A buffer is answered of a round that is over, or that was answered.",
-        "two answers for one round tell single updates apart",
-        "BSA-26",
-        "late-buffer-answered",
-        "second-buffer-of-a-round-answered",
-    ),
-    (
-        "SecondAnswer",
-        MISSING_STEP,
-        "Shares are kept after the answer, and released with other weights.",
-        "the mask of a single update is given away",
-        "BSA-28",
-        "share-kept-after-the-answer",
-    ),
-    (
-        "Budget",
-        MISSING_STEP,
-        "An update is uploaded that a buffer does not carry.",
-        "the sum wraps, and nobody notices",
-        "BSA-06",
-        "wrap-around-unnoticed",
-    ),
-    (
-        "Levels",
-        MISSING_STEP,
-        "Levels are taken at which a weight vanishes, or the sum of K updates wraps.",
-        "buffers without a weight, or wrong sums",
-        "BSA-02",
-        "vanishing-weights-allowed",
-        "wrapping-weights-allowed",
-    ),
-    (
-        "StampGiven",
-        MISSING_STEP,
-        "A stamp is given to a user that has it, whose update waits, or that knows of a later round.",
-        "shares that a buffer needs are replaced, or one stamp is used twice",
-        "BSA-12",
-        "stamp-given-twice",
-        "request-while-the-update-waits",
-        "later-round-passed-over",
-    ),
-    (
-        "Relay",
-        MISSING_STEP,
-        "Shares are relayed that are not complete, not under the newest stamp, or relayed before.",
-        "users hold shares that do not count",
-        "BSA-13",
-        "incomplete-batch-relayed",
-        "batch-under-an-old-stamp-relayed",
-        "batch-relayed-again",
-    ),
-    (
-        "Arrival",
-        MISSING_STEP,
-        "An update is taken whose shares were not relayed, or whose stamp is not the newest of its sender.",
-        "a mask that nobody can remove stays in the sum",
-        "BSA-14",
-        "update-before-its-shares",
-        "update-under-any-stamp",
-    ),
-    (
-        "SecondUpdate",
-        MISSING_STEP,
-        "An update is taken again.",
-        "it counts twice, or in two buffers",
-        "BSA-15",
-        "late-update-counted-twice",
-    ),
-    (
-        "StaleUpdate",
-        MISSING_STEP,
-        "An update that is older than tau_max is taken.",
-        "users refuse its buffer",
-        "BSA-16",
-        "stale-update-taken",
-    ),
-    (
-        "NoRoom",
-        MISSING_STEP,
-        "An update is taken that there is no room for.",
-        "it is lost, or the buffer has more than K entries",
-        "BSA-17",
-        "update-lost-in-a-full-buffer",
-        "update-taken-while-recovering",
-    ),
-    (
-        "EarlyClose",
-        MISSING_STEP,
-        "A buffer is closed before it holds K updates.",
-        "the sum says more about each of them",
-        "BSA-20",
-        "buffer-closed-early",
-    ),
-    (
-        "TooFewAnswers",
-        MISSING_STEP,
-        "After too few answers the buffer is given up, or decoded.",
-        "a buffer is lost that more answers could save",
-        "BSA-30",
-        "few-answers-end-the-buffer",
-        "weighted-answer-made-up",
-    ),
-    (
-        "AlteredAnswer",
-        MISSING_STEP,
-        "Answers beyond the first U are not compared with them.",
-        "one user can change the sum",
-        "BSA-31",
-        "weighted-answers-not-compared",
-    ),
-    (
-        "Events",
-        MISSING_STEP,
-        "The events of a schedule are not checked.",
-        "an adapter breaks, or takes one event for another",
-        "ADP-35",
-        "unknown-events-unnoticed",
-    ),
-)
 
 
 # -------------------------------------------------------------------------------------------------------- deals, turns

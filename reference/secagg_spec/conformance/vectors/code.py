@@ -20,15 +20,11 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.requests import encode, shares_length
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
     BYTE,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
-    OVERFLOW,
     SMALL,
-    WRONG_ORDER,
     Book,
+    begun,
     drawn,
 )
 from secagg_spec.conformance.wire import pack
@@ -41,157 +37,13 @@ _D = 7
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("code", "The (N, U) Vandermonde code with T noise rows that shares a mask: encoding and decoding.")
-    made.add_flags(_FLAGS)
+    made = begun("code", "The (N, U) Vandermonde code with T noise rows that shares a mask: encoding and decoding.")
     _encoding(made)
     _decoding(made)
     _numbers(made)
     _wrong_inputs(made)
     _wrong_users(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Basic",
-        BASIC,
-        "The shares are those of another code, or decoding is not the inverse of encoding.",
-        "no sum is right",
-        "MDS-05",
-        "points-from-zero",
-        "shares-with-offset",
-    ),
-    (
-        "Points",
-        EDGE_CASE,
-        "The points start from 0, so that user 0 holds the first sub-mask in clear.",
-        "the server and user 0 learn a part of everybody's update",
-        "MDS-04",
-        "points-from-zero",
-    ),
-    (
-        "RowOrder",
-        WRONG_ORDER,
-        "The noise rows stand before the sub-masks, or one of them is not used.",
-        "two implementations do not understand each other, or T users learn something",
-        "MDS-04",
-        "noise-first",
-        "last-noise-row-forgotten",
-    ),
-    (
-        "Padding",
-        EDGE_CASE,
-        "The padding stands in front, or is missing, when U - T does not divide d.",
-        "the elements of the sum stand in the wrong places",
-        "MDS-03",
-        "padding-in-front",
-    ),
-    (
-        "LargeField",
-        OVERFLOW,
-        "Sums of products overflow in a field of 31 or 32 bits.",
-        "wrong sums for large fields, without any error",
-        "MOD-04",
-        "matmul-in-int64",
-    ),
-    (
-        "AnyUsers",
-        EDGE_CASE,
-        "Decoding takes the points of the first users, or the shares in ascending order, whoever sent them.",
-        "wrong sums as soon as somebody drops out",
-        "MDS-05",
-        "decodes-at-first-points",
-    ),
-    (
-        "SumOfShares",
-        BASIC,
-        "Decoding does something that is not linear.",
-        "single masks decode, and their sum does not",
-        "MDS-06",
-        "shares-with-offset",
-    ),
-    (
-        "OtherPadding",
-        EDGE_CASE,
-        "Decoding looks at what the padding decodes to.",
-        "a sender that pads otherwise stops the round",
-        "MDS-06",
-        "padding-must-be-zero",
-    ),
-    (
-        "Numbers",
-        MISSING_STEP,
-        "N, U and T are not checked against each other and against q.",
-        "with T = 0 nothing is masked; other numbers give a code that does not decode",
-        "MDS-01",
-        "code-numbers-unchecked",
-    ),
-    (
-        "NothingToShare",
-        MISSING_STEP,
-        "An empty vector is shared.",
-        "a party takes part that contributes nothing",
-        "MDS-01",
-        "empty-vector-is-shared",
-    ),
-    (
-        "FieldNeeded",
-        MISSING_STEP,
-        "A composite modulus is taken for a field.",
-        "some sets of shares do not decode",
-        "MOD-02",
-        "composite-modulus",
-    ),
-    (
-        "NonCanonical",
-        MISSING_STEP,
-        "A number that is not below q is reduced instead of refused.",
-        "a sender that is out of step is not noticed",
-        "MOD-06",
-        "elements-are-reduced",
-    ),
-    (
-        "Shapes",
-        MISSING_STEP,
-        "Noise or shares of the wrong length are filled by repetition, or cut.",
-        "noise that repeats masks nothing",
-        "MOD-07",
-        "rows-are-repeated",
-    ),
-    (
-        "TooFewShares",
-        MISSING_STEP,
-        "A share that is missing is taken as zero.",
-        "a wrong sum instead of an error",
-        "MDS-07",
-        "absent-shares-are-zero",
-        "threshold-off-by-one",
-    ),
-    (
-        "Twice",
-        MISSING_STEP,
-        "No list of users is searched for one that is named twice.",
-        "fewer users than U decode, or the second share is never looked at",
-        "MDS-08",
-        "users-repeat-unseen",
-    ),
-    (
-        "Outside",
-        MISSING_STEP,
-        "User N is taken for user 0, and user -1 for the last one.",
-        "shares of strangers are decoded",
-        "MDS-08",
-        "users-wrap-around",
-    ),
-    (
-        "AlteredShare",
-        MISSING_STEP,
-        "Only the first U shares are used, and the others are not compared.",
-        "one user can change the sum, and nobody notices although it could be seen",
-        "MDS-09",
-        "extra-shares-ignored",
-    ),
-)
 
 
 def _drawn(id: str, code: Code, d: int) -> tuple[UintArray, UintArray]:
@@ -244,6 +96,7 @@ def _decoding(made: Book) -> None:
         ("mds-decode-unordered", _CODE, _D, [4, 0, 3], ["AnyUsers"], "users in any order"),
         ("mds-decode-all", _CODE, _D, [3, 1, 4, 0, 2], ["AnyUsers"], "more shares than are needed, all right"),
         ("mds-decode-small", {"q": SMALL, "N": 6, "U": 4, "T": 1}, 8, [5, 1, 2, 4], ["AnyUsers"], "q = 7, N = 6"),
+        ("mds-decode-many", {"q": LARGE[2], "N": 257, "U": 2, "T": 1}, 1, [255, 256], ["ManyUsers"], "N = 257"),
     ]
     cases += [
         (f"mds-decode-{q}", {"q": q, "N": 10, "U": 7, "T": 3}, 16, [9, 2, 4, 7, 1, 0, 8], ["LargeField"], f"modulo {q}")

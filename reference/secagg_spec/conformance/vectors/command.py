@@ -17,7 +17,7 @@ from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.connection import ProcessConnection
 from secagg_spec.conformance.plain import counted, shown
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.conformance.vectors.base import Book, Vector, only
 from secagg_spec.conformance.vectors.judge import PASS, UNDECLARED, Outcome, run
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
@@ -158,12 +158,12 @@ def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
 
 def _failure(book: Book, outcome: Outcome) -> list[str]:
     vector = outcome.vector
-    lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(vector.clauses)}]"]
+    lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(outcome.clauses or vector.clauses)}]"]
     lines += [f"         {shown(outcome.message)}"]
     lines += [f"         case:      {vector.comment}"]
-    for name in vector.flags:
-        flag = book.flags[name]
-        lines.append(f"         suggests:  {name} ({flag.bug_type}): {flag.description} Then: {flag.effect}.")
+    suspected = {} if outcome.clauses else only({name: book.flags[name] for name in vector.flags})
+    for name, flag in suspected.items():
+        lines.append(f"         suggests:  {name} ({flag.bug_type}): {flag.description} ({flag.effect})")
     lines.append(f"         answer:    {_short(outcome.answer) if outcome.answer else 'none'}")
     lines.append(f"         expected:  {_expected(vector)}")
     return [*lines, f"         again:     secagg-spec vectors -k {vector.id} -- ./adapter"]

@@ -13,19 +13,24 @@ from typing import Any
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM
-from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, PEER, WEAK_KEY
+from secagg_spec.conformance.checks.crypto import (
+    AGAIN,
+    EQUAL_KEYS,
+    KEY_LENGTH,
+    PEER,
+    SEARCHED,
+    WEAK_KEY,
+    limit,
+    searched_key,
+)
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
     BYTE,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
     SMALL,
-    WRONG_ORDER,
     Book,
+    begun,
     drawn_bytes,
 )
-from secagg_spec.conformance.vectors.flags import known
 from secagg_spec.crypto import keys, sealing
 from secagg_spec.protocols import lightsecagg
 
@@ -38,14 +43,14 @@ _ORDER_8 = (
     39382357235489614581723060781553021112529911719440698176882885853963445705823,
 )
 _LOW_ORDER = (0, 1, *_ORDER_8, _P - 1, _P, _P + 1)
+_BLOCKS = 2**14 + 65
 _REJECTING = 19033026
 """The little-endian integer of a key whose stream has 2**32 - 4 as word 4: one word in 859 million is so large."""
 
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("crypto", "The pseudo-random generator, key agreement, key derivation, sealed payloads.")
-    made.add_flags(_FLAGS)
+    made = begun("crypto", "The pseudo-random generator, key agreement, key derivation, sealed payloads.")
     _streams(made)
     _refused_keys(made)
     _agreed(made)
@@ -55,308 +60,6 @@ def book() -> Book:
     _opened(made)
     _not_opened(made)
     return made
-
-
-_FLAGS = (
-    (
-        "KeyStream",
-        BASIC,
-        "The words have the highest byte first, or the counter starts at 1.",
-        "masks do not cancel, and no sum is right",
-        "PRG-01",
-        "prg-big-endian-words",
-        "prg-counter-from-one",
-    ),
-    (
-        "Counter",
-        EDGE_CASE,
-        "The counter has 8 bits, or counts with the lowest byte first.",
-        "long masks repeat themselves",
-        "PRG-01",
-        "prg-short-counter",
-    ),
-    (
-        "StreamRejection",
-        BASIC,
-        "Words are reduced without rejection, or a rejected word is replaced by one from behind the end.",
-        "masks are not uniform, or two implementations have different ones",
-        "PRG-01",
-        "prg-without-rejection",
-        "prg-refills-in-place",
-    ),
-    (
-        "StreamPrefix",
-        EDGE_CASE,
-        "The elements depend on how many are asked for.",
-        "two implementations that ask for different numbers have different masks",
-        "PRG-03",
-        "prg-refills-in-place",
-    ),
-    (
-        "NoElements",
-        EDGE_CASE,
-        "No elements are refused, or are one.",
-        "a layer without parameters stops a round",
-        "PRG-01",
-        "prg-refuses-no-elements",
-    ),
-    (
-        "StreamKeyLength",
-        MISSING_STEP,
-        "A shorter key is padded, a longer one is cut.",
-        "a key of few bits goes unnoticed",
-        "PRG-02",
-        "prg-key-is-padded",
-    ),
-    (
-        "ModulusRange",
-        MISSING_STEP,
-        "A modulus below 2 is taken.",
-        "all elements are 0, and nothing is masked",
-        "MOD-01",
-        "any-modulus",
-    ),
-    (
-        "Agreement",
-        BASIC,
-        "The shared secret is another one, or has the highest byte first.",
-        "no payload opens",
-        "KEY-02",
-        "secret-with-highest-byte-first",
-    ),
-    (
-        "TopBit",
-        EDGE_CASE,
-        "The top bit of a public key is taken for a part of the number.",
-        "some payloads do not open",
-        "KEY-02",
-        "top-bit-counts",
-    ),
-    (
-        "LargeCoordinate",
-        EDGE_CASE,
-        "A public key that is not below 2**255 - 19 is refused instead of reduced.",
-        "two implementations disagree about whose key is valid",
-        "KEY-02",
-        "large-coordinates-refused",
-    ),
-    (
-        "LowOrder",
-        MISSING_STEP,
-        "A public key of low order is taken.",
-        "everybody knows the secret",
-        "KEY-01",
-        "zero-secret-accepted",
-    ),
-    (
-        "KeyLength",
-        MISSING_STEP,
-        "Keys of other lengths are cut or padded.",
-        "a key that was damaged on its way goes unnoticed",
-        "KEY-03",
-        "key-lengths-unchecked",
-        "private-key-is-padded",
-        "roster-keys-are-padded",
-        "bound-keys-are-padded",
-        "secret-and-session-are-padded",
-    ),
-    (
-        "RosterLength",
-        MISSING_STEP,
-        "A roster that has not N keys is cut or continued.",
-        "users speak of different rosters",
-        "KEY-03",
-        "roster-is-fitted",
-    ),
-    (
-        "EqualKeys",
-        MISSING_STEP,
-        "A roster in which two users have one key is taken.",
-        "one key pair takes part under two numbers",
-        "KEY-04",
-        "equal-keys-accepted",
-    ),
-    (
-        "BindingForm",
-        BASIC,
-        "The fields of the binding lack their lengths, or their integers have the highest byte first.",
-        "no payload opens",
-        "KEY-02",
-        "binding-without-lengths",
-        "binding-with-highest-byte-first",
-    ),
-    (
-        "SessionBound",
-        MISSING_STEP,
-        "The session is not the salt.",
-        "two sessions with the same key pairs have the same keys",
-        "KEY-02",
-        "session-not-in-salt",
-    ),
-    (
-        "BindingInKey",
-        MISSING_STEP,
-        "The key is derived without the binding.",
-        "the key of a pair of users is used for every payload",
-        "KEY-02",
-        "one-key-for-all-rounds",
-    ),
-    (
-        "RoundBound",
-        MISSING_STEP,
-        "The round is left out of the binding.",
-        "two rounds have the same keys and the same nonce",
-        "KEY-02",
-        "binding-without-round",
-    ),
-    (
-        "ParametersBound",
-        MISSING_STEP,
-        "The parameters are left out of the binding.",
-        "users with other parameters have the same keys",
-        "KEY-02",
-        "binding-without-parameters",
-    ),
-    (
-        "ParameterOrder",
-        WRONG_ORDER,
-        "The parameters are hashed in the order of their names.",
-        "no payload opens",
-        "KEY-02",
-        "parameters-in-sorted-order",
-    ),
-    (
-        "UsersBound",
-        MISSING_STEP,
-        "Sender and receiver are left out of the binding.",
-        "both directions between two users have one key and one nonce",
-        "KEY-02",
-        "binding-without-users",
-    ),
-    (
-        "Direction",
-        WRONG_ORDER,
-        "Sender and receiver stand in the order of their numbers.",
-        "both directions between two users have one key and one nonce",
-        "KEY-02",
-        "binding-sorts-users",
-    ),
-    (
-        "PublicKeysBound",
-        MISSING_STEP,
-        "The public keys are left out of the binding.",
-        "a payload opens although sender and receiver have different rosters",
-        "KEY-02",
-        "binding-without-public-keys",
-    ),
-    (
-        "PublicKeyOrder",
-        WRONG_ORDER,
-        "The receiver's public key stands before the sender's.",
-        "no payload opens",
-        "KEY-02",
-        "public-keys-exchanged",
-    ),
-    (
-        "ProtocolBound",
-        MISSING_STEP,
-        "The name of the protocol is left out of the binding.",
-        "two protocols with the same key pairs have the same keys",
-        "KEY-02",
-        "binding-without-protocol",
-    ),
-    (
-        "TypeBound",
-        MISSING_STEP,
-        "The type of the message is left out of the associated data.",
-        "a payload of one message type opens in another",
-        "SEA-02",
-        "message-type-not-bound",
-    ),
-    (
-        "SessionParameters",
-        MISSING_STEP,
-        "The protocol has another name in the binding, or some parameters are left out.",
-        "no payload opens, or payloads of sessions with other parameters do",
-        "LSA-18",
-        "sealing-without-length",
-        "protocol-name-capitalised",
-    ),
-    (
-        "EmptyPlaintext",
-        EDGE_CASE,
-        "An empty plaintext is not sealed, or refused.",
-        "whether there is something to say is seen by the server",
-        "SEA-01",
-        "empty-plaintext-not-sealed",
-        "payload-of-a-tag-refused",
-    ),
-    (
-        "SecondPayload",
-        MISSING_STEP,
-        "A second payload is sealed for a receiver.",
-        "two payloads under one key and one nonce show the difference of their plaintexts",
-        "SEA-03",
-        "second-payload-allowed",
-    ),
-    (
-        "SealedForItself",
-        MISSING_STEP,
-        "A user seals a payload for itself.",
-        "a payload that nobody else opens is taken for one that was sent",
-        "SEA-04",
-        "seals-for-itself",
-    ),
-    (
-        "Altered",
-        MISSING_STEP,
-        "A payload opens although its tag does not fit.",
-        "shares are altered on their way, and nobody notices",
-        "SEA-02",
-        "tag-not-checked",
-    ),
-    (
-        "NonceChecked",
-        MISSING_STEP,
-        "A payload opens under any nonce, the one that it comes with.",
-        "a user that seals twice under one key may use one nonce twice, and nobody notices",
-        "SEA-09",
-        "nonce-is-not-checked",
-    ),
-    (
-        "NonceOfPlaintext",
-        MISSING_STEP,
-        "The nonce does not depend on the plaintext.",
-        "a user that was restored seals two plaintexts under one key and nonce, and their difference is in the open",
-        "SEA-08",
-        "nonce-of-the-context-alone",
-    ),
-    (
-        "NonceOfContext",
-        MISSING_STEP,
-        "The nonce does not depend on the associated data.",
-        "nothing opens elsewhere",
-        "SEA-08",
-        "nonce-of-the-plaintext-alone",
-    ),
-    (
-        "NonceKey",
-        MISSING_STEP,
-        "The nonce is computed under the key that encrypts.",
-        "one key serves two functions, and nothing opens elsewhere",
-        "KEY-07",
-        "nonce-under-the-seal-key",
-    ),
-    (
-        "ShortPayload",
-        MISSING_STEP,
-        "A payload that is shorter than a nonce and a tag opens to nothing.",
-        "a share disappears, and nobody notices",
-        "SEA-02",
-        "short-payload-is-empty",
-    ),
-    known("Numbers", "parameters-unchecked"),
-)
 
 
 # ------------------------------------------------------------------------------------------------- the generator
@@ -373,6 +76,11 @@ def _streams(made: Book) -> None:
     _stream(made, "prg-rejection-2147483659", LARGE[1], counting, 20, ["StreamRejection"], first)
     rare = "word 4 is 2**32 - 4, and is skipped"
     _stream(made, "prg-rejection-4294967291", LARGE[2], rejecting, 12, ["StreamRejection"], rare)
+    for q in (LARGE[2], 2**32 - 3, 3 * 2**30):
+        for word in (limit(q), limit(q) - 1):
+            at, what = SEARCHED[word][1], "skipped" if word == limit(q) else "used"
+            comment = f"word {at} is {word}, and is {what}: the limit modulo {q} is {limit(q)}"
+            _stream(made, f"prg-limit-{q}-{word}", q, searched_key(word), at + 4, ["StreamLimit"], comment)
     for n in (24, 9):
         key = drawn_bytes("prg-prefix", "key", 32)
         comment = f"{n} elements: 9 of a key are the first 9 of its 24"
@@ -584,6 +292,7 @@ def _closed(made: Book) -> None:
         ("default", 7, {9: 24, 0: 24}, _DEFAULT, {}, every, "the parameters default"),
         ("empty", 1, {3: 0}, _TINY, {}, ["EmptyPlaintext"], "an empty plaintext"),
         ("long", 3, {0: 200}, _TINY, {}, ["BindingInKey"], "a plaintext of several blocks"),
+        ("256-blocks", 1, {4: _BLOCKS}, _TINY, {}, ["SealCounter"], "a plaintext of more than 256 blocks of 64 bytes"),
         ("type-0", 1, {0: 8}, _TINY, {"type": 0}, ["TypeBound"], "the message type 0"),
         ("type-65535", 1, {2: 8}, _TINY, {"type": 65535}, ["TypeBound"], "the largest message type"),
         ("round-0", 2, {3: 8}, _TINY, {"round": "0"}, ["SessionBound"], "round 0"),
@@ -725,6 +434,7 @@ def _opened(made: Book) -> None:
         ("default", (8, 2), 24, _DEFAULT, every, "the parameters default"),
         ("empty", (2, 1), 0, _TINY, ["EmptyPlaintext"], "a payload that is a nonce and a tag: its plaintext is empty"),
         ("long", (0, 4), 200, _TINY, ["TypeBound"], "a payload of several blocks"),
+        ("256-blocks", (4, 3), _BLOCKS, _TINY, ["SealCounter"], "a payload of more than 256 blocks of 64 bytes"),
     ):
         id = f"seal-open-{name}"
         params = _opening(id, *users, size, numbers)

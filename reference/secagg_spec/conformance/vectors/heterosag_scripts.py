@@ -18,11 +18,8 @@ from secagg_spec.conformance.heterosag_cells import MASK, ROUND, UNMASK, Masked
 from secagg_spec.conformance.heterosag_numbers import members
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
-    EDGE_CASE,
-    MISSING_STEP,
-    WRONG_ORDER,
     Book,
+    begun,
     drawn_bytes,
     drawn_rounding,
 )
@@ -48,11 +45,10 @@ _EVERYBODY, _SECOND = list(range(8)), [4, 5, 6, 7]
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book(
+    made = begun(
         "heterosag_scripts",
         "HeteroSAg's round: one party step by step, masked segments and their sums, whole rounds over real numbers.",
     )
-    made.add_flags(_FLAGS)
     _whole(made)
     _user_requests(made)
     _server_requests(made)
@@ -66,160 +62,6 @@ def book() -> Book:
     _not_unmasked(made)
     _rounds(made)
     return made
-
-
-_FLAGS: tuple[tuple[str, ...], ...] = (
-    (
-        "Segments",
-        BASIC,
-        "A segment is masked with other streams than its own, or over other users than those of its cell.",
-        "masks do not cancel, or one stream serves twice",
-        "HSA-14",
-        "masks-with-users-outside-the-cell",
-        "segments-numbered-from-1",
-        "first-segment-alone-is-masked",
-        "segment-not-in-the-pairwise-mask",
-        "segment-not-in-the-self-mask",
-    ),
-    (
-        "CellModulus",
-        BASIC,
-        "A cell has another modulus, or other levels.",
-        "sums that mean something else, or that do not fit",
-        "HSA-12",
-        "modulus-of-all-users",
-        "levels-of-the-larger-subgroup",
-    ),
-    (
-        "Packing",
-        BASIC,
-        "Segments are not written in the packed form.",
-        "two implementations cannot take part in one round, or messages are longer than they need to be",
-        "HSA-15",
-        "packed-highest-bit-first",
-        "packed-with-a-bit-more",
-        "packed-in-words",
-        "segments-packed-as-one",
-    ),
-    (
-        "Binding",
-        BASIC,
-        "Keys are bound to another protocol, or not to all parameters.",
-        "masks serve in two rounds, or parties with different numbers do not notice it",
-        "HSA-22",
-        "segments-bound-to-secagg",
-        "range-not-in-the-hash",
-        "matrix-not-in-the-hash",
-        "groups-hashed-as-lists",
-    ),
-    (
-        "CellSums",
-        WRONG_ORDER,
-        "The sums of cells stand in another order, or cells without survivors have one.",
-        "sums are taken for those of other users",
-        "HSA-19",
-        "cells-by-their-last-subgroup",
-    ),
-    (
-        "CellDropout",
-        EDGE_CASE,
-        "The masks of users that drop out are removed with the wrong sign, or from other cells.",
-        "wrong sums as soon as somebody drops out",
-        "HSA-19",
-        "sign-of-equation-10",
-    ),
-    (
-        "LostSubgroup",
-        EDGE_CASE,
-        "A subgroup of which nobody is left ends the round, or counts.",
-        "rounds that fail for nothing, or means that are wrong",
-        "HSA-21",
-        "lost-subgroup-ends-the-round",
-        "empty-cells-have-the-sum-zero",
-    ),
-    (
-        "Unpacked",
-        MISSING_STEP,
-        "Segments that are not in the packed form are taken.",
-        "one input has many encodings, or is not the one that was sent",
-        "HSA-16",
-        "left-over-bits-are-not-looked-at",
-        "packed-elements-are-reduced",
-        "segments-of-any-length",
-        "nobody-is-blamed-for-segments",
-    ),
-    (
-        "FewOfACell",
-        MISSING_STEP,
-        "A cell with too few survivors is unmasked.",
-        "the sum of a cell is the segment of one user",
-        "HSA-17",
-        "cell-of-one-survivor",
-        "cell-of-t-plus-one",
-        "server-leaves-cells-to-the-users",
-    ),
-    (
-        "FewAsked",
-        MISSING_STEP,
-        "A user answers a request that leaves a cell too few survivors.",
-        "a server that errs learns the segment of one user",
-        "HSA-18",
-        "users-trust-the-server-with-cells",
-    ),
-    (
-        "ManyRounds",
-        MISSING_STEP,
-        "A user answers a request without looking back.",
-        "the difference of two rounds is the segment of one user",
-        "HSA-27",
-        "earlier-rounds-are-forgotten",
-        "the-last-round-alone-is-remembered",
-    ),
-    (
-        "ImpossibleSum",
-        MISSING_STEP,
-        "A sum that so many users cannot have is returned, or others are blamed for it.",
-        "a wrong input goes into the aggregate, or an honest user is blamed for it",
-        "HSA-20",
-        "impossible-sums-are-returned",
-        "all-survivors-are-blamed-for-a-sum",
-    ),
-    (
-        "InputLevels",
-        MISSING_STEP,
-        "A number that is not below the K of its cell is masked.",
-        "sums that no honest users can have",
-        "HSA-13",
-        "input-below-the-modulus-is-enough",
-    ),
-    (
-        "Given",
-        MISSING_STEP,
-        "Users, keys, seeds or secrets that do not belong there are taken, or made to fit.",
-        "wrong sums without any error",
-        "ADP-38",
-        "last-secret-of-a-user-wins",
-        "missing-secrets-are-passed-over",
-        "survivors-in-any-order",
-        "keys-are-fitted",
-    ),
-    (
-        "Trim",
-        MISSING_STEP,
-        "A round takes a trim although nothing is trimmed.",
-        "a deployment believes in a defence that it has not",
-        "ADP-39",
-        "trim-of-a-mean-is-passed-over",
-    ),
-    (
-        "SmallSubgroup",
-        MISSING_STEP,
-        "A subgroup may have T + 1 users.",
-        "T colluders subtract their own segments and read one user's",
-        "HSA-01",
-        "one-honest-user-in-a-subgroup",
-    ),
-)
 
 
 # -------------------------------------------------------------------------------------------------------- one party

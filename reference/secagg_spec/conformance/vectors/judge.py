@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.sampling import Words
+from secagg_spec.conformance import generators
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.connection import Connection
@@ -16,6 +19,7 @@ from secagg_spec.conformance.vectors import entries
 from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.differences import first_difference
 from secagg_spec.conformance.wire import unpack
+from secagg_spec.crypto import prg
 
 PRESUPPOSED = {"prg.expand": {"prg.stream": "aes-ctr"}}
 """Policies that all vectors of an operation presuppose; those of some vectors stand in the vectors themselves."""
@@ -24,6 +28,7 @@ _NEAR = {("heterosag.average", "segment"), ("heterosag.round", "aggregate")}
 _OFF, _LEAST = 2.0**-40, 2.0**-1070
 _UNORDERED = {("select.family", "sets")}
 """Members of results that are lists in any order (spec/adapter.md, section 4)."""
+_STREAMED: dict[str, bool] = {}
 PASS, UNDECLARED = "pass", "undeclared"
 
 
@@ -36,6 +41,8 @@ class Outcome:
     message: str = ""
     answer: dict[str, Any] | None = None
     reason_unchecked: bool = False
+    clauses: tuple[str, ...] = ()
+    """The clauses that it breaks, where a right step before the fault was wrong."""
 
     @property
     def failed(self) -> bool:
@@ -63,13 +70,13 @@ def judge(connection: Connection, caps: Capabilities, vector: Vector) -> Outcome
     """
     if not asks(caps, vector):
         return Outcome(vector, UNDECLARED)
-    call = Caller(connection, caps)
+    call = Caller(connection, caps, shuffles=False)
     try:
         demand(call, vector)
     except Declined:
         return Outcome(vector, UNDECLARED)
     except CheckFailed as failed:
-        return Outcome(vector, failed.verdict, str(failed), _answer(call))
+        return Outcome(vector, failed.verdict, str(failed), _answer(call), clauses=failed.clauses)
     if call.transcript[-1].answer is not None and call.transcript[-1].answer.kind == "unsupported":
         return Outcome(vector, UNDECLARED)
     return Outcome(vector, PASS, answer=_answer(call), reason_unchecked=call.reason_unchecked)
@@ -91,7 +98,26 @@ def applies(caps: Capabilities, vector: Vector) -> bool:
         return False
     explicit = not OPERATIONS[vector.operation][1] or caps.grade(vector.operation) == "explicit"
     presupposed = {**PRESUPPOSED.get(vector.operation, {}), **vector.policy}
-    return explicit and all(caps.policy(name) == choice for name, choice in presupposed.items())
+    declared = explicit and all(caps.policy(name) == choice for name, choice in presupposed.items())
+    return declared and not (generators.own(caps) and _takes_streams(vector))
+
+
+def _takes_streams(vector: Vector) -> bool:
+    """Return whether the outcome of a vector depends on streams of the generator of the text (PRG-01)."""
+    if vector.id not in _STREAMED:
+        from secagg_spec.conformance.targets import reference  # noqa: PLC0415 - only these adapters need it
+
+        taken: list[bytes] = []
+
+        def noted(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
+            taken.append(key)
+            return prg.usual(key, ring, n)
+
+        request = {"id": 0, "op": vector.operation, "params": vector.params}
+        with prg.generator(noted):
+            reference.build().answer({**request, "rand": vector.rand} if vector.rand else request)
+        _STREAMED[vector.id] = bool(taken)
+    return _STREAMED[vector.id]
 
 
 def _is_outside(caps: Capabilities, vector: Vector) -> bool:

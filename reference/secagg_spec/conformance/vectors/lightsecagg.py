@@ -24,18 +24,14 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.requests import encode, shares_length
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
     BYTE,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
-    OVERFLOW,
     SMALL,
     Book,
+    begun,
     drawn,
 )
 from secagg_spec.conformance.vectors.code import VANDERMONDE
-from secagg_spec.conformance.vectors.flags import known
 from secagg_spec.conformance.vectors.steps import SESSION, steps_of_round
 from secagg_spec.conformance.wire import pack
 
@@ -54,117 +50,13 @@ def book() -> Book:
         "LightSecAgg: masked updates, aggregated shares, recovery and whole rounds. The operations of a round are over "
         f"the plain channel, in round 0 of the session {SESSION.hex()}."
     )
-    made = Book("lightsecagg", covers)
-    made.add_flags(_FLAGS)
+    made = begun("lightsecagg", covers)
     _masks(made)
     _aggregated(made)
     _recovered(made)
     _rounds(made)
     _refused_rounds(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Basic",
-        BASIC,
-        "The mask is subtracted where it is to be added.",
-        "no sum is right",
-        "LSA-02",
-        "mask-is-subtracted",
-    ),
-    (
-        "MaskLength",
-        MISSING_STEP,
-        "An update that is longer than its mask is cut, or goes out unmasked at its end.",
-        "a part of an update is lost, or seen by the server",
-        "LSA-03",
-        "longer-vector-is-cut",
-    ),
-    (
-        "NonCanonical",
-        MISSING_STEP,
-        "A number that is not below q is reduced instead of refused.",
-        "a quantiser that is out of step is not noticed",
-        "LSA-03",
-        "elements-are-reduced",
-    ),
-    (
-        "ExactlyTheSet",
-        EDGE_CASE,
-        "The shares of users outside the surviving set are added as well.",
-        "wrong sums as soon as somebody drops out before the upload",
-        "LSA-08",
-        "sums-all-shares",
-    ),
-    known("SmallSet", "small-set-accepted"),
-    known("SetTwice", "set-may-repeat"),
-    known("SetOutside", "strangers-are-left-out"),
-    known("NotHeld", "missing-share-skipped"),
-    (
-        "AnyAnswers",
-        EDGE_CASE,
-        "Recovery works for the first U users only, or with all answers only.",
-        "one user that is slow stops the round, or spoils it",
-        "LSA-13",
-        "decodes-at-first-points",
-        "late-dropout-counted-out",
-        "everybody-must-answer",
-    ),
-    (
-        "LargeField",
-        OVERFLOW,
-        "Sums of products overflow in a field of 31 or 32 bits.",
-        "wrong sums for large fields, without any error",
-        "LSA-13",
-        "matmul-in-int64",
-    ),
-    known("TooFewAnswers", "threshold-off-by-one", "absent-shares-are-zero"),
-    (
-        "AlteredAnswer",
-        MISSING_STEP,
-        "Answers beyond the first U are not compared with them.",
-        "one user can change the sum, and nobody notices although it could be seen",
-        "LSA-15",
-        "extra-shares-ignored",
-    ),
-    (
-        "Outsider",
-        MISSING_STEP,
-        "An answer counts whoever gives it.",
-        "users that dropped out, or were never there, take part in recovery",
-        "LSA-16",
-        "outsider-answers",
-    ),
-    known("FewContributors", "server-announces-few"),
-    (
-        "Dropouts",
-        EDGE_CASE,
-        "A user that drops out is counted in the wrong set, or stops the round.",
-        "wrong sums, or rounds that fail for nothing",
-        "LSA-06",
-        "all-sharers-announced",
-        "late-dropout-counted-out",
-        "everybody-must-answer",
-    ),
-    known("Numbers", "parameters-unchecked", "small-deployment-accepted", "code-numbers-unchecked"),
-    (
-        "FieldNeeded",
-        MISSING_STEP,
-        "A composite modulus is taken for a field.",
-        "some sets of answers do not decode",
-        "MOD-02",
-        "composite-modulus",
-    ),
-    (
-        "Shapes",
-        MISSING_STEP,
-        "Vectors of the wrong length are filled by repetition, or cut.",
-        "wrong sums without any error",
-        "MOD-07",
-        "rows-are-repeated",
-    ),
-)
 
 
 def _masks(made: Book) -> None:

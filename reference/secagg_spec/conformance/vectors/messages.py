@@ -9,7 +9,12 @@ import numpy as np
 from secagg_spec.conformance.checks.base import MALFORMED
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE, FIELDS
 from secagg_spec.conformance.checks.valid import message_params
-from secagg_spec.conformance.vectors.base import BASIC, EDGE_CASE, MISSING_STEP, WRONG_ORDER, Book, drawn, drawn_bytes
+from secagg_spec.conformance.vectors.base import (
+    Book,
+    begun,
+    drawn,
+    drawn_bytes,
+)
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
 from secagg_spec.protocols.shape import SERVER
@@ -20,127 +25,11 @@ _HEADER = 30
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("messages", "The bytes of the four messages of LightSecAgg: written, read and refused.")
-    made.add_flags(_FLAGS)
+    made = begun("messages", "The bytes of the four messages of LightSecAgg: written, read and refused.")
     _both_ways(made)
     _not_encoded(made)
     _not_decoded(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Integers",
-        BASIC,
-        "Integers are written with the highest byte first.",
-        "two implementations cannot talk to each other",
-        "MSG-01",
-        "integers-big-endian",
-        "integers-read-big-endian",
-    ),
-    (
-        "Header",
-        WRONG_ORDER,
-        "The receiver stands before the sender.",
-        "two implementations cannot talk to each other",
-        "MSG-01",
-        "sender-after-receiver",
-        "receiver-read-first",
-    ),
-    (
-        "Counts",
-        BASIC,
-        "The length of a list is its number of bytes, where it is to be that of its entries.",
-        "two implementations cannot talk to each other",
-        "MSG-01",
-        "lists-counted-in-bytes",
-        "counts-read-as-bytes",
-    ),
-    (
-        "EmptyFields",
-        EDGE_CASE,
-        "A field without entries is left out, its length included.",
-        "such a message is refused by everybody else",
-        "MSG-01",
-        "empty-field-without-length",
-        "empty-field-refused",
-    ),
-    (
-        "LargestNumbers",
-        EDGE_CASE,
-        "Numbers from 2**31 on are read as negative, or refused.",
-        "elements of large fields and large round numbers stop a round",
-        "MSG-01",
-        "words-are-signed",
-        "words-are-read-signed",
-    ),
-    (
-        "ServerParty",
-        EDGE_CASE,
-        "The server has another party number.",
-        "two implementations cannot talk to each other",
-        "MSG-01",
-        "server-has-number-0",
-        "server-read-as-a-user",
-    ),
-    (
-        "SessionLength",
-        MISSING_STEP,
-        "A session id of another length is cut or padded.",
-        "two sessions are taken for one",
-        "MSG-01",
-        "session-is-fitted",
-    ),
-    (
-        "RoundFits",
-        MISSING_STEP,
-        "A round number that does not fit its field wraps around.",
-        "messages of another round are taken",
-        "MSG-01",
-        "rounds-wrap-around",
-    ),
-    (
-        "FieldNames",
-        MISSING_STEP,
-        "Fields that are missing are empty, and fields that the message does not have are dropped.",
-        "a misspelt field is lost, and nobody notices",
-        "MSG-01",
-        "fields-by-chance",
-    ),
-    (
-        "EndsEarly",
-        MISSING_STEP,
-        "Bytes that are missing are taken as zero.",
-        "a message that was cut is taken for another one",
-        "MSG-02",
-        "missing-bytes-are-zero",
-    ),
-    (
-        "CountLies",
-        MISSING_STEP,
-        "A count that the bytes do not hold is taken for as much as there is, or memory is reserved for it.",
-        "a message that was cut is taken for another one, or a few bytes exhaust the memory",
-        "MSG-02",
-        "counts-are-clipped",
-        "lengths-are-clipped",
-    ),
-    (
-        "GoesOn",
-        MISSING_STEP,
-        "What follows the last field is not looked at.",
-        "many byte strings are one message",
-        "MSG-02",
-        "trailing-bytes-accepted",
-    ),
-    (
-        "AnotherType",
-        MISSING_STEP,
-        "The type number is skipped.",
-        "a masked update is taken for an aggregated share",
-        "MSG-02",
-        "type-number-unchecked",
-    ),
-)
 
 
 def _session(id: str) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import resources
+from secagg_spec import disk, resources
 from secagg_spec.conformance import replay
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
@@ -117,7 +117,9 @@ def _request(repro: Path) -> dict[str, Any]:
     """Return the one request of a failure."""
     path = repro.with_suffix("").with_suffix(".jsonl") if repro.suffix == ".json" else repro
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [
+            json.loads(line) for line in disk.regular(path).read_text(encoding="utf-8").splitlines() if line.strip()
+        ]
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except ValueError:

@@ -11,13 +11,11 @@ import numpy as np
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NONCANONICAL, NOT_FINITE
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
     BYTE,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
     SMALL,
     Book,
+    begun,
     drawn,
     drawn_rounding,
 )
@@ -30,150 +28,12 @@ _SMALLEST = 2.0**-53
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("quantizer", "Real numbers to elements by stochastic rounding, and back.")
-    made.add_flags(_FLAGS)
+    made = begun("quantizer", "Real numbers to elements by stochastic rounding, and back.")
     _rounding(made)
     _range(made)
     _refused_numbers(made)
     _back(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Basic",
-        BASIC,
-        "The nearest integer is taken, or the fraction is cut off.",
-        "the mean of many users is not that of their updates",
-        "QNT-03",
-        "rounds-to-nearest",
-        "truncates-toward-zero",
-    ),
-    (
-        "Integers",
-        EDGE_CASE,
-        "The draw is compared with <= instead of <, so that an integer moves when the draw is 0.",
-        "bias, and values beyond the declared range",
-        "QNT-02",
-        "integers-move-up",
-    ),
-    (
-        "NearZero",
-        EDGE_CASE,
-        "For -1 < y < 0 the difference y - floor(y) is rounded to binary64 before it is compared.",
-        "bias for small negative numbers",
-        "QNT-03",
-        "fraction-is-rounded",
-    ),
-    (
-        "Negative",
-        EDGE_CASE,
-        "Negative numbers are rounded toward zero, or carried without their sign.",
-        "bias, or wrong sums",
-        "QNT-05",
-        "sign-is-lost",
-        "truncates-toward-zero",
-    ),
-    (
-        "Bound",
-        EDGE_CASE,
-        "The largest value that is allowed, and the first that is not.",
-        "a sum that wraps around, or an update that is refused for nothing",
-        "QNT-04",
-        "range-forgets-weight",
-        "bound-off-by-one",
-    ),
-    (
-        "TooLarge",
-        MISSING_STEP,
-        "A number that is too large is clipped, or its weight is forgotten.",
-        "a sum that wraps around, without any error",
-        "QNT-04",
-        "clips-large-values",
-        "range-forgets-weight",
-    ),
-    (
-        "NotFinite",
-        MISSING_STEP,
-        "NaN, infinities, and numbers that overflow once scaled, count as 0.",
-        "an update that has diverged enters the sum",
-        "QNT-01",
-        "not-finite-becomes-zero",
-    ),
-    (
-        "LevelAndWeight",
-        MISSING_STEP,
-        "A level or a total weight that is not allowed is replaced by one that is.",
-        "sums in another scale than the one that was agreed on",
-        "QNT-08",
-        "level-and-weight-clamped",
-        "level-clamped-back",
-    ),
-    (
-        "Draw",
-        MISSING_STEP,
-        "A draw outside [0, 1) is moved to its nearest end.",
-        "bias when the source of the draws is broken",
-        "QNT-09",
-        "draw-clipped",
-    ),
-    (
-        "FinerDraw",
-        MISSING_STEP,
-        "A draw that is not a multiple of 2**-53 is taken.",
-        "two parties round one input differently",
-        "QNT-10",
-        "finer-draws-are-taken",
-    ),
-    (
-        "Modulus",
-        MISSING_STEP,
-        "A modulus outside its range is taken.",
-        "elements no longer fit the four bytes that carry them",
-        "MOD-01",
-        "any-modulus",
-    ),
-    (
-        "NonCanonical",
-        MISSING_STEP,
-        "A number that is not below R is reduced instead of refused.",
-        "a sum that is not one is decoded",
-        "MOD-06",
-        "elements-are-reduced",
-    ),
-    (
-        "DrawForEach",
-        MISSING_STEP,
-        "One draw is used for all numbers when fewer draws than numbers are given.",
-        "the errors of the elements are not independent",
-        "MOD-07",
-        "draws-are-repeated",
-    ),
-    (
-        "Middle",
-        EDGE_CASE,
-        "The element (R - 1) / 2 is decoded as negative.",
-        "the largest positive sum comes out negative",
-        "QNT-06",
-        "middle-is-negative",
-    ),
-    (
-        "Quotient",
-        BASIC,
-        "The decoded integer is multiplied by the level, or by a rounded 1 / c.",
-        "wrong last bits, or a wrong scale",
-        "QNT-07",
-        "times-reciprocal",
-    ),
-    (
-        "OneRounding",
-        EDGE_CASE,
-        "The quotient is rounded to binary64 and again to binary32.",
-        "a wrong last bit, so that two implementations disagree",
-        "QNT-07",
-        "rounds-twice",
-    ),
-)
 
 
 def _rounding(made: Book) -> None:
@@ -217,6 +77,9 @@ def _range(made: Book) -> None:
             _invalid(
                 made, id, q, level, weight, x, draws, NOT_FINITE, ["QNT-04", "ERR-02"], ["TooLarge", "Bound"], comment
             )
+    comment = "-2**31 is -R/2, and beyond (R - 1) // 2 in magnitude"
+    x, draws = np.array([-(2.0**31)]), np.array([0.0])
+    _invalid(made, "quantize-half", 2**32, 1, 1, x, draws, NOT_FINITE, ["QNT-04"], ["Half"], comment)
     comment = "50.5 is inside the bound 50, and rounds up beyond it at the draw 0"
     x, draws = np.array([50.5]), np.array([0.0])
     _invalid(

@@ -33,18 +33,14 @@ from secagg_spec.conformance.checks.scripts import (
 )
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
     BYTE,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
-    WRONG_ORDER,
     Book,
+    begun,
     drawn,
 )
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
-from secagg_spec.conformance.vectors.flags import known
 from secagg_spec.conformance.vectors.played import (
     HEADER_FAULTS,
     Fault,
@@ -78,10 +74,9 @@ _OWN = 2
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book(
+    made = begun(
         "scripts", "One party of a round, step by step: its messages, what it refuses, and that no trace is left."
     )
-    made.add_flags(_FLAGS)
     _whole(made)
     _user_messages(made)
     _user_steps(made)
@@ -93,138 +88,6 @@ def book() -> Book:
     _nobody_shares(made)
     _server_requests(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Round",
-        BASIC,
-        "A step sends other messages than those of the text.",
-        "two implementations cannot take part in one round",
-        "LSA-02",
-        "mask-is-subtracted",
-        "sums-all-shares",
-        "integers-big-endian",
-    ),
-    (
-        "SealedRound",
-        BASIC,
-        "Shares are sealed with another binding or message type.",
-        "no share opens",
-        "LSA-18",
-        "sealing-without-length",
-        "protocol-name-capitalised",
-        "message-type-not-bound",
-    ),
-    (
-        "Relay",
-        BASIC,
-        "The server opens or exchanges payloads, or relays the shares of a user of whom some are missing.",
-        "shares are lost, or some users cannot answer for such a sharer",
-        "LSA-05",
-        "server-opens-shares",
-        "payloads-change-places",
-        "incomplete-sharers-relayed",
-    ),
-    (
-        "Announcement",
-        EDGE_CASE,
-        "The surviving set is in another order, or names users whose update did not arrive.",
-        "wrong sums as soon as somebody drops out before the upload",
-        "LSA-06",
-        "set-in-descending-order",
-        "all-sharers-announced",
-    ),
-    (
-        "LateDropout",
-        EDGE_CASE,
-        "A user that does not answer is taken out of the sum, or stops the round.",
-        "wrong sums, or rounds that fail for nothing",
-        "LSA-13",
-        "late-dropout-counted-out",
-        "everybody-must-answer",
-    ),
-    known("AnotherSession", "session-unchecked", "relay-of-any-round"),
-    known("AnotherRound", "round-unchecked", "relay-of-any-round"),
-    known("AnotherReceiver", "receiver-unchecked"),
-    known("Stranger", "stranger-accepted", "other-answers-passed-over", "relay-passes-over-strangers"),
-    known("SecondMessage", "last-message-wins", "server-takes-parcels-twice"),
-    known("NoMessage", "missing-bytes-are-zero", "trailing-bytes-accepted", "plaintext-may-go-on"),
-    known("AnotherType", "other-messages-skipped", "relay-skips-other-messages"),
-    known("Vectors", "vectors-are-fitted"),
-    known("Phases", "phases-unchecked"),
-    (
-        "SecondUpload",
-        MISSING_STEP,
-        "A user that is asked again uploads again.",
-        "two updates under one mask: their difference is seen by the server",
-        "LSA-04",
-        "second-upload-allowed",
-    ),
-    (
-        "SecondAnswer",
-        MISSING_STEP,
-        "A user releases a second aggregated share.",
-        "shares for two sets give the mask of a single user away",
-        "LSA-12",
-        "second-share-released",
-    ),
-    (
-        "NoSet",
-        MISSING_STEP,
-        "Without a surviving set a user answers for everybody whose share it holds.",
-        "the server gets sums that nobody announced",
-        "LSA-09",
-        "no-set-is-everybody",
-    ),
-    known("SmallSet", "small-set-accepted"),
-    known("SetTwice", "set-may-repeat"),
-    known("SetOutside", "strangers-are-left-out"),
-    known("NotHeld", "missing-share-skipped"),
-    (
-        "SetOrder",
-        WRONG_ORDER,
-        "A surviving set is answered in any order.",
-        "some users answer what others refuse, so that a round depends on whose software they run",
-        "LSA-32",
-        "set-in-any-order-is-answered",
-    ),
-    known("Payload", "tag-not-checked", "only-the-sender-is-blamed"),
-    known("LowOrder", "zero-secret-accepted", "refused-share-leaves-payloads"),
-    (
-        "Roster",
-        MISSING_STEP,
-        "Equal keys, and keys of other lengths, are taken.",
-        "one key pair takes part under two numbers",
-        "KEY-04",
-        "equal-keys-accepted",
-        "private-key-is-padded",
-        "roster-keys-are-padded",
-    ),
-    known("Update", "update-is-fitted"),
-    (
-        "NoSharer",
-        MISSING_STEP,
-        "Updates of users that did not share, and answers of users that did not upload, are taken.",
-        "the masks of such users cannot be removed from the sum",
-        "LSA-16",
-        "outsiders-answer",
-        "other-answers-passed-over",
-    ),
-    (
-        "NobodyShares",
-        EDGE_CASE,
-        "A server ends the round in its step `share` when there is no sharer.",
-        "two servers end a round in different steps",
-        "LSA-40",
-        "no-sharer-ends-the-step",
-    ),
-    known("FewContributors", "server-announces-few"),
-    known("TooFewAnswers", "absent-shares-are-zero"),
-    known("AlteredAnswer", "extra-shares-ignored", "bad-share-blames-one"),
-    known("RefusedStep", "refused-upload-counts", "refused-set-forgets-shares", "few-updates-end-the-server"),
-    known("Numbers", "parameters-unchecked"),
-)
 
 
 # -------------------------------------------------------------------------------------------------------- a round

@@ -17,144 +17,16 @@ from secagg_spec.conformance.checks.base import (
     TWICE,
 )
 from secagg_spec.conformance.checks.shamir import SECRET_LENGTH
-from secagg_spec.conformance.vectors.base import BASIC, EDGE_CASE, MISSING_STEP, WRONG_ORDER, Book, drawn_bytes
+from secagg_spec.conformance.vectors.base import Book, begun, drawn_bytes
 
 MERSENNE = {"shamir.field": "mersenne521"}
 _SHARE, _BACK = "shamir.share", "shamir.reconstruct"
 _PRIME = shamir.PRIME
-_FLAGS = (
-    (
-        "Basic",
-        BASIC,
-        "The shares are those of another polynomial, or of another field.",
-        "two implementations do not understand each other",
-        "SHM-04",
-        "shamir-degree-one-short",
-        "shamir-secret-big-endian",
-    ),
-    (
-        "Points",
-        EDGE_CASE,
-        "The point of a user is its number.",
-        "user 0 holds the secret in clear",
-        "SHM-04",
-        "shamir-points-from-zero",
-    ),
-    (
-        "ByteOrder",
-        WRONG_ORDER,
-        "Numbers are written or read with the highest byte first.",
-        "two implementations do not understand each other",
-        "SHM-05",
-        "shamir-elements-big-endian",
-        "shamir-elements-read-big-endian",
-    ),
-    (
-        "LeadingZero",
-        EDGE_CASE,
-        "A leading coefficient of zero is refused or exchanged.",
-        "t - 1 shares rule a secret out",
-        "SHM-07",
-        "shamir-leading-not-zero",
-    ),
-    (
-        "Largest",
-        EDGE_CASE,
-        "Numbers next to p, or secrets with the highest bits set, overflow.",
-        "some secrets come back wrong",
-        "SHM-04",
-        "shamir-degree-one-short",
-    ),
-    (
-        "AnyUsers",
-        EDGE_CASE,
-        "The points are those of the first users, whoever gave the shares.",
-        "a wrong secret as soon as somebody drops out",
-        "SHM-08",
-        "shamir-first-points",
-    ),
-    (
-        "Numbers",
-        MISSING_STEP,
-        "The threshold is not held against 2 and against the number of holders.",
-        "with t = 1 every share is the secret; with t > n nobody ever has it",
-        "SHM-01",
-        "shamir-numbers-unchecked",
-        "shamir-threshold-raised",
-    ),
-    (
-        "SecretLength",
-        MISSING_STEP,
-        "A secret of another length is cut or filled up.",
-        "another secret comes back",
-        "SHM-03",
-        "shamir-any-secret",
-    ),
-    (
-        "NonCanonical",
-        MISSING_STEP,
-        "Numbers of p and more are reduced instead of refused.",
-        "one share has several encodings",
-        "SHM-06",
-        "shamir-elements-reduced",
-    ),
-    (
-        "Lengths",
-        MISSING_STEP,
-        "Numbers that are not 66 bytes long, or lists of other lengths, are cut or filled up.",
-        "coefficients that are missing make the secret known to fewer users",
-        "SHM-06",
-        "shamir-elements-of-any-length",
-        "shamir-coefficients-filled",
-        "shamir-lengths-unchecked",
-    ),
-    (
-        "TooFewShares",
-        MISSING_STEP,
-        "As many shares as there are are put together.",
-        "a wrong secret instead of an error",
-        "SHM-09",
-        "shamir-fewer-suffice",
-    ),
-    (
-        "Twice",
-        MISSING_STEP,
-        "A user that is named twice is taken once, or twice.",
-        "the second share is never looked at",
-        "SHM-02",
-        "shamir-user-twice",
-    ),
-    (
-        "Outside",
-        MISSING_STEP,
-        "User -1, whose point is that of the secret, is taken for another one.",
-        "shares of strangers are put together",
-        "SHM-02",
-        "shamir-users-wrap",
-    ),
-    (
-        "AlteredShare",
-        MISSING_STEP,
-        "Only the first t shares are used, and the others are not compared.",
-        "one user can change the secret, and nobody notices although it could be seen",
-        "SHM-10",
-        "shamir-extra-shares-ignored",
-    ),
-    (
-        "TooLarge",
-        MISSING_STEP,
-        "A number of more than 32 bytes is cut to 32.",
-        "a secret comes out that nobody shared",
-        "SHM-11",
-        "shamir-secret-cut",
-    ),
-)
 
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("shamir", "Secret sharing modulo 2**521 - 1: shares, and secrets from shares.")
-    made.add_flags(_FLAGS)
+    made = begun("shamir", "Secret sharing modulo 2**521 - 1: shares, and secrets from shares.")
     _sharing(made)
     _recovering(made)
     _wrong_sharings(made)

@@ -12,13 +12,10 @@ from secagg_spec.conformance.checks.crypto import KEY_LENGTH
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.checks.valid import signed_bytes
 from secagg_spec.conformance.vectors.base import (
-    BASIC,
-    EDGE_CASE,
     LARGE,
-    MISSING_STEP,
     SMALL,
-    WRONG_ORDER,
     Book,
+    begun,
     drawn_bytes,
 )
 from secagg_spec.crypto import signatures
@@ -51,8 +48,7 @@ _RFC_8032 = (
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("signing", "Signatures: the bytes that are signed, and what is not valid for them.")
-    made.add_flags(_FLAGS)
+    made = begun("signing", "Signatures: the bytes that are signed, and what is not valid for them.")
     _signed(made)
     _not_signed(made)
     _valid(made)
@@ -62,108 +58,6 @@ def book() -> Book:
     _encodings(made)
     _lengths(made)
     return made
-
-
-_FLAGS = (
-    (
-        "Signed",
-        BASIC,
-        "A field is left out of what is signed.",
-        "no signature is valid, or those of another session or round are",
-        "SIG-01",
-        "session-is-not-signed",
-        "round-is-not-signed",
-    ),
-    (
-        "FieldForm",
-        WRONG_ORDER,
-        "The fields stand without their lengths, or integers have the highest byte first.",
-        "no signature is valid, or one of them is valid for two lists of fields",
-        "SIG-01",
-        "binding-without-lengths",
-        "binding-with-highest-byte-first",
-    ),
-    (
-        "ParameterOrder",
-        WRONG_ORDER,
-        "The parameters are hashed in the order of their names.",
-        "no signature is valid",
-        "SIG-01",
-        "parameters-in-sorted-order",
-    ),
-    (
-        "NotValid",
-        MISSING_STEP,
-        "What is no signature of these fields under this key is taken for one.",
-        "the server alone makes a quorum, and tells every user another surviving set",
-        "SIG-02",
-        "any-signature",
-    ),
-    (
-        "SessionSigned",
-        MISSING_STEP,
-        "The session is left out of what is signed.",
-        "a signature of one session counts in another one",
-        "SIG-01",
-        "session-is-not-signed",
-    ),
-    (
-        "RoundSigned",
-        MISSING_STEP,
-        "The round is left out of what is signed.",
-        "a signature of one round counts in the next",
-        "SIG-01",
-        "round-is-not-signed",
-    ),
-    (
-        "LargeS",
-        MISSING_STEP,
-        "An S that is not below the order of the base point is reduced.",
-        "there are two signatures where the text has one",
-        "SIG-03",
-        "S-is-reduced",
-    ),
-    (
-        "Cofactor",
-        EDGE_CASE,
-        "What holds only after a multiplication by 8 is taken.",
-        "the server relays a signature that users refuse, and is blamed for it",
-        "SIG-03",
-        "cofactor-multiplied",
-    ),
-    (
-        "KeyEncoding",
-        EDGE_CASE,
-        "A key that RFC 8032 does not decode is reduced, or its sign is not looked at.",
-        "the server relays a signature that users refuse, and is blamed for it",
-        "SIG-03",
-        "keys-of-any-encoding",
-    ),
-    (
-        "SigningKeyLength",
-        MISSING_STEP,
-        "The length of a key is not looked at.",
-        "a key that was damaged on its way fails somewhere else",
-        "SIG-04",
-        "key-length-unchecked",
-    ),
-    (
-        "SessionLength",
-        MISSING_STEP,
-        "A session id of another length is cut, or filled with zeros.",
-        "signatures of two sessions are the same",
-        "SIG-01",
-        "session-cut-to-length",
-    ),
-    (
-        "RoundRange",
-        MISSING_STEP,
-        "A round number is cut to 32 bits.",
-        "signatures of two rounds are the same",
-        "SIG-01",
-        "round-modulo-2-32",
-    ),
-)
 
 
 # --------------------------------------------------------------------------------------------------------- signing

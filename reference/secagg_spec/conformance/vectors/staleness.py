@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE
-from secagg_spec.conformance.vectors.base import BASIC, EDGE_CASE, MISSING_STEP, Book, drawn_rounding
+from secagg_spec.conformance.vectors.base import Book, begun, drawn_rounding
 from secagg_spec.conformance.wire import pack_reals
 
 _WEIGHT = "staleness.weight"
@@ -18,92 +18,10 @@ _LARGEST = 1 - _SMALLEST
 _NO_DRAW = 2.0
 """In the vectors below: the draw is drawn."""
 
-_FLAGS = (
-    (
-        "Basic",
-        BASIC,
-        "Another function than that of the text, or the nearest integer.",
-        "late updates count too much or too little",
-        "STL-04",
-        "staleness-without-one",
-        "hinge-without-one",
-        "hinge-from-zero",
-        "exponent-turned-round",
-    ),
-    (
-        "Rounding",
-        EDGE_CASE,
-        "The weight does not go up exactly when the draw is below the fraction.",
-        "bias: the mean of the weights is not the staleness function",
-        "STL-06",
-        "weight-to-nearest",
-        "weight-always-down",
-        "weight-up-at-the-threshold",
-    ),
-    (
-        "Whole",
-        EDGE_CASE,
-        "The product of level and function is an integer, but in binary64 it is not.",
-        "an honest party's weight is called wrong on another machine",
-        "STL-05",
-        "weight-by-binary64-power",
-        "weight-up-at-the-threshold",
-    ),
-    (
-        "Beside",
-        EDGE_CASE,
-        "The product of level and function is just beside an integer, but in binary64 it is one.",
-        "an honest party's weight is called wrong on another machine",
-        "STL-06",
-        "weight-by-binary64-power",
-    ),
-    (
-        "Fraction",
-        MISSING_STEP,
-        "An exponent or a slope that is not allowed is replaced by one that is.",
-        "two parties have different functions",
-        "STL-01",
-        "fraction-brought-near",
-    ),
-    (
-        "Numbers",
-        MISSING_STEP,
-        "A level, a staleness or a start that is not allowed is replaced by one that is.",
-        "an update from the future counts as a fresh one",
-        "STL-02",
-        "weight-numbers-clamped",
-    ),
-    (
-        "Unused",
-        MISSING_STEP,
-        "Numbers that the kind does not have are passed over, and an unknown kind is taken for another.",
-        "two parties have different functions",
-        "STL-03",
-        "staleness-extras-ignored",
-    ),
-    (
-        "Draw",
-        MISSING_STEP,
-        "A draw that is none is moved to one.",
-        "bias when the source of the draws is broken",
-        "STL-07",
-        "weight-draw-clipped",
-    ),
-    (
-        "OneDraw",
-        MISSING_STEP,
-        "Draws that are missing or too many are not noticed.",
-        "weights that are not those of the draws",
-        "MOD-07",
-        "weight-of-the-first-draw",
-    ),
-)
-
 
 def book() -> Book:
     """Make the vectors of this area."""
-    made = Book("staleness", "The integer weights of late updates, decided exactly.")
-    made.add_flags(_FLAGS)
+    made = begun("staleness", "The integer weights of late updates, decided exactly.")
     _functions(made)
     _thresholds(made)
     _whole(made)
