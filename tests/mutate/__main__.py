@@ -1,0 +1,231 @@
+"""``python -m tests.mutate``: edit the source once, run the nearest tests, then wider ones, and say what nothing kills.
+
+Each edit is made in a fork of this process. A fork asks the stored test vectors first, then runs the tests of the
+module, then those of the package, and at last all fast tests of five packages and of the kit. What came out
+is kept in a file as it comes: a run that is ended goes on where it stopped.
+
+exit codes:
+  0  at least one edit was tried, and each is killed or listed in spec/equivalent.toml
+  1  an edit survives, or none was tried
+  2  wrong usage
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from secagg_spec.conformance import gather, mutants
+from secagg_spec.conformance.mutants.edits import EditError, diff, planted
+from tests.mutate.drawn import PACKAGES, Drawn, draw, of_lines
+
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / ".secagg-spec" / "mutate"
+STORED = ROOT / "spec" / "mutation.json"
+SURVIVES, UNFIT = "survives", "unfit"
+_STAGES = ("vectors", "module", "package", "wide")
+_SECONDS = 240
+"""A stage that takes longer ends with the edit killed: it does not end."""
+_WIDE = ("tests/arithmetic", "tests/crypto", "tests/protocols", "tests/selection", "tests/privacy", "tests/conformance")
+_PYTEST = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "-m", "not slow")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try edits, and print what became of them."""
+    given = _parser().parse_args(arguments)
+    chosen = of_lines(_changed(given.changed)) if given.changed else draw(given.seed, given.count)
+    shard, of = map(int, given.shard.split("/"))
+    chosen = [each for each in chosen if int(each.id, 16) % of == shard - 1]
+    if not chosen:
+        print("no edit was tried: there is nothing to change there", file=sys.stderr)
+        return 1
+    path = KEPT / ("changed.jsonl" if given.changed else f"seed-{given.seed}.jsonl")
+    outcomes = _tried(chosen, path, given.jobs)
+    return _said(chosen, outcomes, None if given.changed or of > 1 else given)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the seed of what is drawn (1)")
+    parser.add_argument("--count", type=int, default=1000, metavar="N", help="how many edits are drawn (1000)")
+    parser.add_argument("--changed", metavar="REV", help="all edits of the lines that changed since a revision")
+    parser.add_argument(
+        "--shard", default="1/1", metavar="K/N", help="only each N-th edit, of which this is the K-th part"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="edits at a time")
+    parser.add_argument("--store", action="store_true", help=f"store what came out in {STORED.relative_to(ROOT)}")
+    return parser
+
+
+def _changed(revision: str) -> dict[str, set[int]]:
+    """Return the lines of each file of the package that changed since a revision."""
+    command = ["git", "diff", "-U0", "--no-color", revision, "--", "reference/secagg_spec"]
+    text = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    found: dict[str, set[int]] = {}
+    file = ""
+    for line in text.splitlines():
+        if line.startswith("+++ "):
+            file = line.removeprefix("+++ b/reference/secagg_spec/")
+        elif at := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first = int(at[1])
+            found.setdefault(file, set()).update(range(first, first + int(at[2] or 1)))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- trying
+
+
+def _tried(chosen: Sequence[Drawn], path: Path, jobs: int) -> dict[str, str]:
+    """Return what became of each edit; what the file holds is not tried again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = {}
+    if path.exists():
+        known = dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+    left = [each for each in chosen if each.id not in known]
+    mutants.load()
+    gather._vectors()
+    running: dict[int, Drawn] = {}
+    with path.open("a", encoding="utf-8") as kept:
+        for each in left:
+            if len(running) >= jobs:
+                _collect(running, known, kept)
+            running[_forked(each)] = each
+            print(f"\r{len(known)} of {len(chosen)} edits tried", end="", file=sys.stderr, flush=True)
+        while running:
+            _collect(running, known, kept)
+    print(file=sys.stderr)
+    return {each.id: known[each.id] for each in chosen}
+
+
+def _collect(running: dict[int, Drawn], known: dict[str, str], kept: Any) -> None:
+    """Wait for a fork to end, and keep what it says."""
+    pid, status = os.wait()
+    each, code = running.pop(pid), os.waitstatus_to_exitcode(status)
+    known[each.id] = _word(code)
+    kept.write(json.dumps([each.id, known[each.id]]) + "\n")
+    kept.flush()
+
+
+def _word(code: int) -> str:
+    """Return what the exit code of a fork says."""
+    if code < 0:
+        return "time" if code == -signal.SIGALRM else "crash"
+    return (SURVIVES, *_STAGES, UNFIT)[code]
+
+
+def _forked(each: Drawn) -> int:
+    sys.stdout.flush()
+    child = os.fork()
+    return child or _become(each)
+
+
+def _become(each: Drawn) -> NoReturn:
+    """Make an edit and end with the number of the stage that kills it, or 0."""
+    with suppress(BaseException):
+        os.setsid()
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(silence, stream)
+        os.environ["HYPOTHESIS_PROFILE"] = "quick"
+        os._exit(_stage(each))
+    os._exit(1 + _STAGES.index("module"))
+
+
+def _stage(each: Drawn) -> int:
+    try:
+        with planted(each.edit):
+            for number, stage in enumerate(_STAGES, 1):
+                signal.alarm(_SECONDS)
+                if _killed(each, stage):
+                    return number
+    except EditError:
+        return 1 + len(_STAGES)
+    return 0
+
+
+def _killed(each: Drawn, stage: str) -> bool:
+    """Return whether something of a stage fails."""
+    if stage == "vectors":
+        mutants.forget()
+        return any(gather._fails(vector) for vector in gather._vectors().values())
+    paths = {"module": _near(each), "package": [f"tests/{each.package}"], "wide": list(_WIDE)}[stage]
+    return bool(paths) and pytest.main([*_PYTEST, *paths]) not in (0, 5)
+
+
+def _near(each: Drawn) -> list[str]:
+    """Return the tests of a package that bear the name of the module, or name it."""
+    stem = Path(each.edit.file).stem
+    found = sorted((ROOT / "tests" / each.package).glob("test_*.py"))
+    return [str(path) for path in found if stem in path.name or re.search(rf"\b{stem}\b", path.read_text("utf-8"))]
+
+
+# ---------------------------------------------------------------------------------------------------------- reporting
+
+
+def _equivalent() -> set[str]:
+    """Return the ids of edits that are proved to change nothing."""
+    listed = tomllib.loads((ROOT / "spec" / "equivalent.toml").read_text(encoding="utf-8"))["change"]
+    return {id for entry in listed for id in entry.get("edits", ())}
+
+
+def _said(chosen: Sequence[Drawn], outcomes: dict[str, str], store: argparse.Namespace | None) -> int:
+    proved = _equivalent()
+    alive = [each for each in chosen if outcomes[each.id] == SURVIVES and each.id not in proved]
+    for each in alive:
+        print(f"{each.id}   {each.edit.file}:{each.line}   survives\n{diff([each.edit], 0)}")
+    for line in _table(chosen, outcomes, proved):
+        print(line)
+    if store is not None and store.store:
+        STORED.write_text(json.dumps(_record(chosen, outcomes, proved, store), indent=1) + "\n", encoding="utf-8")
+    return 1 if alive else 0
+
+
+def _counts(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) -> dict[str, Counter[str]]:
+    counts = {package: Counter[str]() for package in (*PACKAGES, "all")}
+    for each in chosen:
+        word = "equivalent" if each.id in proved and outcomes[each.id] == SURVIVES else outcomes[each.id]
+        for group in (each.package, "all"):
+            counts[group][word] += 1
+    return counts
+
+
+def _table(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) -> Iterator[str]:
+    """Yield how many edits were tried, and what killed them, by package."""
+    yield f"{'package':<12}{'edits':>7}{'killed':>8}{'equivalent':>12}{'survive':>9}{'mutation score':>16}"
+    for package, found in _counts(chosen, outcomes, proved).items():
+        tried = found.total() - found[UNFIT]
+        if tried:
+            same, alive = found["equivalent"], found[SURVIVES]
+            score = f"{(tried - same - alive) / max(tried - same, 1):.1%}"
+            yield f"{package:<12}{tried:>7}{tried - same - alive:>8}{same:>12}{alive:>9}{score:>16}"
+
+
+def _record(
+    chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str], given: argparse.Namespace
+) -> dict[str, Any]:
+    command = ["git", "rev-parse", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    counts = {package: dict(sorted(found.items())) for package, found in _counts(chosen, outcomes, proved).items()}
+    alive = [[each.id, f"{each.edit.file}:{each.line}"] for each in chosen if outcomes[each.id] == SURVIVES]
+    return {"schema": "secagg-spec-mutation/1", "commit": commit, "seed": given.seed, "counts": counts, "alive": alive}
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    code = main()
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+    sys.exit(code)
