@@ -98,8 +98,8 @@ def without_timeouts(report: Report, theorem: Tally, single: Tally) -> tuple[Tal
         for k in range(K + 1):
             epoch = Epoch(RING, PAPER, full(K).until(k))
             if k:
-                report.check(tied(epoch, k, K), f"these masks are left: K = {K}, k = {k}")
-                identity.add({"K": K, "k": k}, True)
+                identity.add({"K": K, "k": k}, tied(epoch, k, K))
+                report.check(identity.verdict == "confirmed", f"these masks are left: K = {K}, k = {k}")
             for coalition in every_coalition(range(K)):
                 honest = epoch.honest(coalition, range(k))
                 to_come = bool(epoch.honest(coalition, range(k, K)))

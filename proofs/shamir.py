@@ -22,10 +22,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations, product
 
-import sympy
-
 from secagg_spec.arithmetic import shamir
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger import Finding, Report, Tally, package
 
 CLAIMS = {
     "UNI-SHAMIR": "enumeration",
@@ -100,7 +98,7 @@ def invertible(report: Report) -> None:
     same = True
     for q, t in SMALL:
         for points in combinations(range(q), t - 1):
-            matrix = sympy.Matrix(t - 1, t - 1, lambda row, power, points=points: points[row] ** (power + 1))
+            matrix = package("sympy").Matrix(t - 1, t - 1, lambda row, power, points=points: points[row] ** (power + 1))
             same &= bool(divmod(int(matrix.det()), q)[1]) == (0 not in points)
     report.agree("UNI-SHAMIR", "matrices", same, "the determinant is not 0 exactly when no point is")
 
@@ -120,7 +118,7 @@ def own_shares(report: Report) -> None:
     for users in HOLDERS:
         matrix = probed(users)
         points = [user + 1 for user in users]
-        determinant = int(sympy.Matrix(matrix).det(method="bareiss")) % shamir.PRIME
+        determinant = int(package("sympy").Matrix(matrix).det(method="bareiss")) % shamir.PRIME
         factors = [*points, *(abs(one - other) for one, other in combinations(points, 2))]
         report.check(all(0 < factor < shamir.PRIME for factor in factors), f"(e) points and differences: {users}")
         report.check(determinant != 0, f"(e) the shares of users {users} are a one-to-one function of coefficients")

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from secagg_spec import ledger
-from secagg_spec.conformance.mutants.ledger import entry
 
-__all__ = ["HEAD", "entry", "load"]
-
+_FIELDS: Mapping[str, str] = {
+    "id": '"TST-1"',
+    "place": '"eq. (1)"',
+    "statement": '"One is one."',
+    "kind": '"identity"',
+    "verdict": '"confirmed"',
+    "evidence": '{ proof = "field_size" }',
+    "method": '"enumeration"',
+    "scope": '"one"',
+    "clauses": "[]",
+}
+"""A good entry, each field as it is written in TOML."""
 HEAD = 'paper = "test"\ntitle = "A paper"\n'
 
 
 def load(folder: Path, text: str, name: str = "test.toml") -> ledger.Ledger:
     (folder / name).write_text(text, encoding="utf-8")
     return ledger.load(folder)
+
+
+def entry(**changed: str | None) -> str:
+    """Return a good entry with changed fields; None leaves a field out."""
+    fields = {**_FIELDS, **changed}
+    return "[[claim]]\n" + "".join(f"{name} = {text}\n" for name, text in fields.items() if text is not None)

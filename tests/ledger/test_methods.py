@@ -11,6 +11,7 @@ import pytest
 
 from secagg_spec import ledger, resources, schemas
 from secagg_spec.ledger import BrokenProof, MissingEvidence, ProofFailed, Tally
+from secagg_spec.ledger.proofs import _verdict
 from tests.ledger.forms import HEAD, entry, load
 
 
@@ -37,11 +38,11 @@ def test_a_file_that_is_no_proof_is_refused_in_one_line(text: str, said: str, tm
     [
         ("return {}", BrokenProof, r"finds \[\] and names \['TST-1'\]"),
         ("return {'TST-1': None}", BrokenProof, "checked nothing"),
-        ("report.check(True, 'x'); return {'TST-1': 1}", BrokenProof, "TST-1: int is no Finding"),
-        ("report.check('no', 'x')", ledger.ProofFailed, "neither true nor false, but str: x"),
+        ("report.check(bool(CLAIMS), 'x'); return {'TST-1': 1}", BrokenProof, "TST-1: int is no Finding"),
+        ("report.check(str(CLAIMS), 'x')", ledger.ProofFailed, "neither true nor false, but str: x"),
         ("return 1 // 0", ledger.ProofFailed, "broke: ZeroDivisionError"),
         ("raise SystemExit(0)", ledger.ProofFailed, "broke: SystemExit"),
-        ("report.check(1 == 2, 'one is two')", ledger.ProofFailed, "this does not hold: one is two"),
+        ("report.check(len(CLAIMS) == 2, 'one is two')", ledger.ProofFailed, "this does not hold: one is two"),
     ],
 )
 def test_a_proof_that_proves_nothing_does_not_pass(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
@@ -50,6 +51,66 @@ def test_a_proof_that_proves_nothing_does_not_pass(text: str, kind: type[Excepti
     )
     with pytest.raises(kind, match=said):
         ledger.run(ledger.load_proof("bad", tmp_path))
+
+
+FOOLED = """import os
+from contextlib import suppress
+from secagg_spec.ledger import Finding, Tally
+CLAIMS = {{"TST-1": "symbolic"}}
+{above}
+def prove(report):
+    tally, none = Tally(), []
+    report.check(len(CLAIMS) == 1, "one is one")
+    {text}
+    return {{"TST-1": Finding(tally.verdict if tally.cases else "confirmed", "it is")}}
+"""
+SWALLOWED = "with suppress(Exception): "
+
+
+@pytest.mark.requirement("CLM-06", "CLM-14", "CLM-15", "CLM-16")
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [
+        (SWALLOWED + "report.check(not CLAIMS, 'x')", ProofFailed, "this does not hold: x"),
+        (SWALLOWED + "report.agree('TST-1', 'library', not CLAIMS, 'x')", ProofFailed, "this does not hold: by a sec"),
+        (SWALLOWED + "report.check(len(CLAIMS), 'x')", ProofFailed, "neither true nor false, but int: x"),
+        ("tally.add({}, len(CLAIMS) + 1); tally.add({}, not CLAIMS)", ProofFailed, "neither true nor false, but int"),
+        ("tally.add({}, bool(CLAIMS))\n    " + SWALLOWED + "tally.add({}, tally)", ProofFailed, "false, but Tally"),
+        ("tally.add({}, bool(CLAIMS), condition=2)", ProofFailed, "neither true nor false, but int"),
+        ("report.check(True, 'x')", BrokenProof, "bad.py .* line 9 checks what needs no check: True"),
+        ("report.check(not 1 > 2, 'x')", BrokenProof, "line 9 checks what needs no check: not 1 > 2"),
+        ("report.check(tally.held == tally.held, 'x')", BrokenProof, "needs no check: tally.held == tally.held"),
+        ("report.agree('TST-1', 'library', True, 'x')", BrokenProof, "needs no check: True"),
+        ("tally.add({}, True)", BrokenProof, "needs no check: True"),
+        ("report.check(all(x > 1 for x in none), 'x')", BrokenProof, "bad.py compared nothing in line 9: "),
+        ("report.check(all(x > 1 for x in CLAIMS if none), 'x')", BrokenProof, "compared nothing in line 9: "),
+        ("report.check(not any(none), 'x')", BrokenProof, "compared nothing in line 9: none"),
+        ("for x in none: report.check(x > 1, 'x')", BrokenProof, "compared nothing in line 9: none"),
+        ("if none: report.check(none == [2], 'x')", BrokenProof, "compared nothing in line 9: none == "),
+        (SWALLOWED + "report.check(1 // len(none) == 0, 'x')", BrokenProof, "compared nothing in line 9: 1 // len"),
+        ("os._exit(0)", ProofFailed, "bad.py broke: its process ended with status 0 and without its closing record"),
+        ("os.execv('/bin/true', ['true'])", ProofFailed, "ended with status 0"),
+    ],
+)
+def test_a_proof_cannot_be_fooled(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(FOOLED.format(above="", text=text), encoding="utf-8")
+    with pytest.raises(kind, match=said):
+        ledger.run(ledger.load_proof("bad", tmp_path))
+
+
+@pytest.mark.requirement("CLM-16")
+def test_a_file_that_ends_its_process_is_no_proof(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(FOOLED.format(above="os._exit(0)", text="pass"), encoding="utf-8")
+    with pytest.raises(BrokenProof, match=r"^bad\.py broke: its process ended with status 0"):
+        ledger.load_proof("bad", tmp_path)
+
+
+def test_what_a_proof_says_comes_out_of_its_process_and_errors_too(tmp_path: Path) -> None:
+    text = "[report.say(str(x)) for x in range(3)]; tally.add({'q': (1, 2)}, bool(CLAIMS)); tally.add({'q': (1, 2)}, x)"
+    (tmp_path / "bad.py").write_text(FOOLED.format(above="x = False", text=text), encoding="utf-8")
+    lines: list[str] = []
+    finding = ledger.run(ledger.load_proof("bad", tmp_path), lines.append)["TST-1"]
+    assert (lines, finding.verdict) == (["0", "1", "2"], "refuted")
 
 
 def test_loading_a_proof_leaves_nothing_beside_it(tmp_path: Path) -> None:
@@ -93,11 +154,17 @@ def test_a_tally_reaches_the_verdict(cases: list[tuple[bool, bool]], verdict: st
     assert tally.against == ({"case": failing[0]} if failing else None)
 
 
+@pytest.mark.requirement("CLM-14")
+def test_a_breach_is_counted_first() -> None:
+    """Even where the other counts say that all cases held, or that there was none."""
+    assert [_verdict(2, 2, 1, 2), _verdict(0, 0, 1, 0), _verdict(2, 2, 0, 2)] == ["refuted", "refuted", "confirmed"]
+
+
 TWICE = '''"""One is one."""
 from secagg_spec.ledger import Finding
 CLAIMS = {{"TST-1": "{method}", "TST-2": "symbolic"}}
 def prove(report):
-    report.check(True, "one is one")
+    report.check(len(CLAIMS) == 2, "one is one")
     {agree}
     return {{name: Finding("confirmed", "it is") for name in CLAIMS}}
 '''
@@ -111,7 +178,8 @@ def found(folder: Path, agree: str, method: str = "enumeration") -> dict[str, le
 
 @pytest.mark.requirement("CLM-08")
 def test_a_finding_has_the_methods_that_were_run(tmp_path: Path) -> None:
-    agree = "report.agree('TST-1', 'library', True, 'x'); report.agree(['TST-1', 'TST-2'], 'matrices', 1 == 1, 'y')"
+    both = "report.agree(['TST-1', 'TST-2'], 'matrices', len(CLAIMS) > 1, 'y')"
+    agree = f"report.agree('TST-1', 'library', bool(CLAIMS), 'x'); {both}"
     findings = found(tmp_path, agree)
     assert [(one.method, one.second) for one in findings.values()] == [
         ("enumeration", ("matrices", "library")),
@@ -133,7 +201,7 @@ def test_a_finding_has_the_methods_that_were_run(tmp_path: Path) -> None:
 def test_an_entry_that_says_otherwise_than_its_proof_is_told(
     tmp_path: Path, fields: dict[str, Any], differing: list[str]
 ) -> None:
-    finding = found(tmp_path, "report.agree('TST-1', 'library', True, 'x')")["TST-1"]
+    finding = found(tmp_path, "report.agree('TST-1', 'library', bool(CLAIMS), 'x')")["TST-1"]
     claim = load(tmp_path, HEAD + entry(second='["library"]')).claim("TST-1")
     differences = ledger.Outcome(dataclasses.replace(claim, **fields), finding).differences
     assert [text.partition(":")[0] for text in differences] == differing
@@ -143,10 +211,22 @@ def test_an_entry_that_says_otherwise_than_its_proof_is_told(
 @pytest.mark.parametrize(
     ("agree", "kind", "said"),
     [
-        ("report.agree('TST-1', 'library', False, 'x')", ProofFailed, "by a second method, library: x"),
-        ("report.agree('TST-3', 'library', True, 'x')", BrokenProof, "agrees on TST-3, which it does not decide"),
-        ("report.agree('TST-1', 'guess', True, 'x')", BrokenProof, "TST-1: 'guess' is no method; the methods are sym"),
-        ("report.agree('TST-1', 'enumeration', True, 'x')", BrokenProof, "enumeration is the method itself, and no"),
+        ("report.agree('TST-1', 'library', not CLAIMS, 'x')", ProofFailed, "by a second method, library: x"),
+        (
+            "report.agree('TST-3', 'library', bool(CLAIMS), 'x')",
+            BrokenProof,
+            "agrees on TST-3, which it does not decide",
+        ),
+        (
+            "report.agree('TST-1', 'guess', bool(CLAIMS), 'x')",
+            BrokenProof,
+            "TST-1: 'guess' is no method; the methods are sym",
+        ),
+        (
+            "report.agree('TST-1', 'enumeration', bool(CLAIMS), 'x')",
+            BrokenProof,
+            "enumeration is the method itself, and no",
+        ),
     ],
 )
 def test_a_second_method_that_is_none_is_refused(tmp_path: Path, agree: str, kind: type[Exception], said: str) -> None:

@@ -1,6 +1,6 @@
 """Proofs: what a program finds about claims, by which methods, and whether that is what the ledger says.
 
-Source: spec/ledger.md, sections 2 and 3 (CLM-05 to CLM-09).
+Source: spec/ledger.md, sections 2 and 3 (CLM-05 to CLM-09, CLM-14 to CLM-16).
 """
 
 from __future__ import annotations
@@ -19,10 +19,14 @@ from typing import Any, SupportsInt
 import numpy as np
 
 from secagg_spec import resources
+from secagg_spec.extras import install
 from secagg_spec.ledger.entries import Claim, one_line
 from secagg_spec.ledger.errors import BrokenProof, MissingEvidence, PackageMissing, ProofFailed
+from secagg_spec.ledger.evidence import Watch, apart
 from secagg_spec.ledger.files import Data
 
+COMPUTED_WITH = ("scipy", "sympy")
+"""The packages that proofs compute with beside those of the core: of one extra."""
 METHODS: Mapping[str, str] = MappingProxyType(
     {
         "symbolic": "computer algebra, for all values",
@@ -69,9 +73,20 @@ class Tally:
     breaches: int = 0
     spared: int = 0
     met: int = 0
+    odd: str = ""
 
     def add(self, data: Data, holds: bool, *, condition: bool = True) -> None:
-        """Count a case; `data` describes it, and is kept when it is the first in which the claim fails."""
+        """Count a case; `data` describes it, and is kept when it is the first in which the claim fails.
+
+        Raises
+        ------
+        ProofFailed
+            `holds` or `condition` is neither true nor false. There is no verdict then (CLM-14).
+        """
+        for value in (holds, condition):
+            if not _is_truth(value):
+                self.odd = f"neither true nor false, but {type(value).__name__}: the case {data}"
+                raise ProofFailed(self.odd)
         self.cases += 1
         self.held += holds
         self.breaches += condition and not holds
@@ -86,6 +101,8 @@ class Tally:
 
         Open: there was no case, or none in which the condition holds, and yet the claim held in some.
         """
+        if self.odd:
+            raise ProofFailed(self.odd)
         return _verdict(self.cases, self.held, self.breaches, self.met)
 
     @property
@@ -96,13 +113,17 @@ class Tally:
 
 def _verdict(cases: int, held: int, breaches: int, met: int) -> str:
     """Return the verdict on a claim of which so many cases were run; open without any (CLM-07)."""
+    if breaches or cases > held == 0:
+        return "refuted"
     if not cases:
         return "open"
     if held == cases:
         return "confirmed"
-    if breaches or not held:
-        return "refuted"
     return "conditional" if met else "open"
+
+
+def _is_truth(value: object) -> bool:
+    return isinstance(value, bool | np.bool_)
 
 
 class Report:
@@ -118,6 +139,7 @@ class Report:
         self.say = say
         self.checks = 0
         self.agreed: list[tuple[str, str]] = []
+        self.failed: list[str] = []
 
     def check(self, holds: bool, statement: str) -> None:
         """Go on when a statement holds.
@@ -125,13 +147,14 @@ class Report:
         Raises
         ------
         ProofFailed
-            It does not.
+            It does not. This is kept in `failed`, so that a proof that catches the error fails all the same (CLM-14).
         """
-        if not isinstance(holds, bool | np.bool_):
-            raise ProofFailed(f"neither true nor false, but {type(holds).__name__}: {statement}")
         self.checks += 1
-        if not holds:
-            raise ProofFailed(f"this does not hold: {statement}")
+        if not _is_truth(holds):
+            self.failed.append(f"neither true nor false, but {type(holds).__name__}: {statement}")
+        elif not holds:
+            self.failed.append(f"this does not hold: {statement}")
+        check_failed(self.failed)
 
     def agree(self, claims: str | Sequence[str], method: str, holds: bool, statement: str) -> None:
         """Go on when a second method comes to the same result on a claim, or on several (CLM-08).
@@ -156,6 +179,18 @@ class Report:
         self.agreed += [(claim, method) for claim in ((claims,) if isinstance(claims, str) else claims)]
 
 
+def check_failed(failed: Sequence[str]) -> None:
+    """Refuse to go on after a check that failed, or to end after it (CLM-14).
+
+    Raises
+    ------
+    ProofFailed
+        There is one.
+    """
+    if failed:
+        raise ProofFailed(failed[0])
+
+
 def package(name: str) -> Any:
     """Return an optional package that a proof computes with.
 
@@ -167,7 +202,7 @@ def package(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise PackageMissing(f"this proof needs the package {name}: pip install 'secagg-spec[test]'") from None
+        raise PackageMissing(f"this proof needs the package {name}: {install(name, COMPUTED_WITH)}") from None
 
 
 def rank_of_flint(rows: Iterable[Iterable[SupportsInt]], q: int | None = None) -> int:
@@ -185,19 +220,25 @@ def rank_of_flint(rows: Iterable[Iterable[SupportsInt]], q: int | None = None) -
 
 @dataclass(frozen=True)
 class Proof:
-    """A file of ``proofs/``; `claims` gives the method of each claim that it decides."""
+    """A file of ``proofs/``; `claims` gives the method of each claim that it decides, `watch` what it went through."""
 
     name: str
     text: str
     claims: Mapping[str, str]
     prove: Callable[[Report], Mapping[str, Finding]]
+    watch: Watch = field(default_factory=Watch)
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads a file and leaves no compiled copy beside it: the folder may be read-only, or packed."""
+    """Compiles a file anew for a `Watch`, and leaves nothing beside it: the folder may be read-only, or packed."""
 
-    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
-        """Write nothing."""
+    def __init__(self, name: str, path: str, watch: Watch) -> None:
+        super().__init__(name, path)
+        self.watch = watch
+
+    def get_code(self, fullname: str) -> Any:
+        """Return the code of the file, never a compiled copy."""
+        return self.watch.compiled(self.get_data(self.path), self.path)
 
 
 def load_proof(name: str, folder: Path | None = None) -> Proof:
@@ -206,14 +247,24 @@ def load_proof(name: str, folder: Path | None = None) -> Proof:
     Raises
     ------
     BrokenProof
-        There is no such file, it is not Python, it lacks ``CLAIMS`` or ``prove``, or a method of it is unknown.
+        There is no such file, it is not Python, it lacks ``CLAIMS`` or ``prove``, a method of it is unknown, or it
+        checks a constant.
     """
     path = (folder or resources.root("proofs")) / f"{name}.py"
-    module_name = f"secagg_spec_proof_{name}"
-    spec = importlib.util.spec_from_loader(module_name, _Loader(module_name, str(path)))
+    try:
+        apart(path.name, lambda say: _loaded(name, path) and None, lambda line: None)
+    except ProofFailed as error:
+        raise BrokenProof(str(error)) from error
+    return _loaded(name, path)
+
+
+def _loaded(name: str, path: Path) -> Proof:
+    module_name, watch = f"secagg_spec_proof_{name}", Watch()
+    spec = importlib.util.spec_from_loader(module_name, _Loader(module_name, str(path), watch))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    vars(module).update(watch.names)
     try:
         spec.loader.exec_module(module)
         claims, prove = dict(module.CLAIMS), module.prove
@@ -222,7 +273,7 @@ def load_proof(name: str, folder: Path | None = None) -> Proof:
     for claim, method in claims.items():
         if method not in METHODS or method == "library":
             raise BrokenProof(f"{path.name}: CLAIMS: {claim}: {method!r} is no method; {_allowed()}")
-    return Proof(name, (module.__doc__ or "").strip(), MappingProxyType(claims), prove)
+    return Proof(name, (module.__doc__ or "").strip(), MappingProxyType(claims), prove, watch)
 
 
 def _allowed() -> str:
@@ -230,21 +281,26 @@ def _allowed() -> str:
 
 
 def run(proof: Proof, say: Callable[[str], None] = lambda line: None) -> dict[str, Finding]:
-    """Run a proof and return its finding on each of its claims.
+    """Run a proof in a process of its own, and return its finding on each of its claims.
 
     Raises
     ------
     ProofFailed
-        A statement that it checks does not hold, or it broke.
+        A statement that it checks does not hold, it broke, or its process ended before it did.
     PackageMissing
         It needs a package that is not installed.
     BrokenProof
         It returned findings on other claims than those that it names, none that it checked, or a second method that
-        is none.
+        is none; or it has a check that it never came to, or something to go through that was always empty.
     """
+    return apart(f"proofs/{proof.name}.py", lambda tell: _run(proof, tell), say)
+
+
+def _run(proof: Proof, say: Callable[[str], None]) -> dict[str, Finding]:
     report = Report(say)
     try:
         findings = dict(proof.prove(report))
+        check_failed(report.failed)
     except (ProofFailed, PackageMissing) as error:
         raise type(error)(f"proofs/{proof.name}.py: {error}") from error
     except (Exception, SystemExit) as error:
@@ -262,9 +318,16 @@ def _check_evidence(proof: Proof, report: Report, findings: Mapping[str, Finding
         raise BrokenProof(f"proofs/{proof.name}.py finds {sorted(findings)} and names {sorted(proof.claims)}")
     if not report.checks:
         raise BrokenProof(f"proofs/{proof.name}.py checked nothing")
+    _check_seen(proof)
     for claim, finding in findings.items():
         if not isinstance(finding, Finding):
             raise BrokenProof(f"proofs/{proof.name}.py: {claim}: {type(finding).__name__} is no Finding")
+
+
+def _check_seen(proof: Proof) -> None:
+    """Refuse checks that were never made, and loops that never had anything (CLM-15)."""
+    if proof.watch.idle:
+        raise BrokenProof(f"proofs/{proof.name}.py compared nothing in {proof.watch.idle[0]}")
 
 
 def _second(proof: Proof, agreed: Sequence[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
