@@ -270,6 +270,21 @@ def test_lengths_that_do_not_fit_are_refused(operation: str, data: st.DataObject
         getattr(field, operation)(first, np.zeros(shape, dtype=np.uint64))
 
 
+@pytest.mark.requirement("MOD-03", "MOD-06", "MOD-07")
+@pytest.mark.parametrize("modulus", [97, 2**32])
+def test_a_signed_sum_takes_whole_vectors_and_their_pieces_and_nothing_else(modulus: int) -> None:
+    ring, start, vectors = Ring(modulus), vector([5, 6, 7]), [vector([96, 0, 1]), vector([3, 2, 96])]
+    pieces: Any = iter([vectors[1][:2], vectors[1][2:].astype(np.uint32)])
+    total = ring.signed_sum(start, [(True, vectors[0])], [(False, pieces)])
+    assert integers_of(total) == [(5 + 96 - 3) % modulus, (6 - 2) % modulus, (7 + 1 - 96) % modulus]
+    for wrong in ([1, 2, 3], None, 5, (vectors[0],)):
+        with pytest.raises(ParameterError, match="an iterator of its pieces"):
+            ring.signed_sum(start, [(True, wrong)])  # type: ignore[list-item]
+    for sizes in ((1, 1), (2, 2), ()):
+        with pytest.raises(LengthMismatch):
+            ring.signed_sum(start, [(True, (start[:size] for size in sizes))])
+
+
 @pytest.mark.requirement("MOD-07")
 def test_a_system_that_is_not_square_is_refused() -> None:
     with pytest.raises(LengthMismatch):

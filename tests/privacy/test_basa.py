@@ -1,4 +1,4 @@
-"""What coalitions learn from epochs of BASA: every end of an epoch, rules that are weaker, and planted bugs."""
+"""What coalitions learn from epochs of BASA: every end of an epoch, rules that are weaker, and mutants."""
 
 from __future__ import annotations
 

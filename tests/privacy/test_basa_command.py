@@ -122,7 +122,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
 
 
 def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted bug: the self mask is forgotten."""
+    """A mutant: the self mask is forgotten."""
 
     def bare(ring: Ring, weighted: Any, masks: Masks) -> Any:
         return ring.signed_sum(weighted, cores.plus(masks.after), cores.minus(masks.before))

@@ -1,4 +1,4 @@
-"""What coalitions learn from buffers of BASecAgg: every coalition at `tiny`, rules left out, and planted bugs."""
+"""What coalitions learn from buffers of BASecAgg: every coalition at `tiny`, rules left out, and mutants."""
 
 from __future__ import annotations
 
@@ -605,7 +605,7 @@ def symbol_values(part: Column, place: int, updates: list[UintArray], randomness
     return values
 
 
-# --------------------------------------------------------------------------------------------------- planted bugs
+# --------------------------------------------------------------------------------------------------- mutants
 
 
 def excess_of(part: Column, coalition: Users) -> tuple[str, ...]:

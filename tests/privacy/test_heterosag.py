@@ -1,4 +1,4 @@
-"""What coalitions learn of segments in HeteroSAg: every situation of a cell, variants, several rounds, planted bugs."""
+"""What coalitions learn of segments in HeteroSAg: every situation of a cell, variants, several rounds, mutants."""
 
 from __future__ import annotations
 

@@ -97,6 +97,15 @@ def test_one_stream_for_all_segments(capsys: pytest.CaptureFixture[str]) -> None
     assert "x_0[0] - x_0[1]\n" in out
 
 
+@pytest.mark.requirement("HSA-14")
+def test_one_stream_for_segments_of_two_moduli(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without subgroup 1, subgroup 2 is alone in segment 2, modulo 51, and in segment 3 anyway, modulo 36."""
+    code, out, _ = call(capsys, "--preset", "default", "--rule", "one-stream", "--drop", "5-9", "--collude", "")
+    assert code == 1
+    assert "6.33985 bits, segments 0 to 4: x_11[2] - x_11[3] modulo 3; " in out
+    assert "a word of a stream counts as uniform modulo every R" in out
+
+
 @pytest.mark.requirement("HSA-27")
 def test_rounds_with_and_without_one_user(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--rounds", "0-11;0-10")
@@ -132,7 +141,7 @@ def test_companions_that_are_too_few_without_a_combination(
 
 @pytest.mark.slow
 def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted bug: the self mask is forgotten."""
+    """A mutant: the self mask is forgotten."""
 
     def bare(ring: Ring, user: int, update: Any, self_mask: Any, pairwise: Any) -> Any:
         return ring.signed_sum(update, ((user < peer, mask) for peer, mask in pairwise))

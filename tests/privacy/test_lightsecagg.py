@@ -1,4 +1,4 @@
-"""What coalitions learn in LightSecAgg: every coalition at `tiny`, whole joint distributions, and planted bugs."""
+"""What coalitions learn in LightSecAgg: every coalition at `tiny`, whole joint distributions, and mutants."""
 
 from __future__ import annotations
 
@@ -321,7 +321,7 @@ def rows(forms: Forms, which: slice) -> Forms:
     return Forms(forms.symbols, forms.matrix[which])
 
 
-# --------------------------------------------------------------------------------------------------- planted bugs
+# --------------------------------------------------------------------------------------------------- mutants
 
 
 def excess_of(column: Column, coalition: Users) -> tuple[str, ...]:
@@ -417,7 +417,7 @@ def test_a_forgotten_mask_leaks_to_the_server_alone(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_answer_over_all_users_tells_the_server_about_late_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The planted bug sums every share that is held; the server then learns another sum than it announced."""
+    """The mutant sums every share that is held; the server then learns another sum than it announced."""
 
     def over_all(field: PrimeField, N: int, T: int, surviving: Users, held: dict[int, UintArray]) -> UintArray:
         return field.sum(np.stack(list(held.values())))

@@ -505,7 +505,7 @@ def test_bad_lies_are_refused() -> None:
         model.equivocation(requests, (5,), {0: EVERYONE})
 
 
-# --------------------------------------------------------------------------------------------------- planted bugs
+# --------------------------------------------------------------------------------------------------- mutants
 
 
 def test_a_mask_that_both_users_add_hides_the_sum_too(monkeypatch: pytest.MonkeyPatch) -> None:

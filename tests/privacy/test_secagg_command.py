@@ -82,7 +82,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
 
 
 def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A planted bug: the self mask is forgotten."""
+    """A mutant: the self mask is forgotten."""
     real = protocol.mask_update
 
     def bare(ring: Ring, user: int, update: UintArray, own: UintArray, pairwise: Any) -> UintArray:

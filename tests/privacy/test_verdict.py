@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import isclose, log2
 
 import numpy as np
@@ -72,6 +73,40 @@ def test_both_ways_agree_where_both_apply(system: System) -> None:
     assert (field.index, field.leak, field.withheld) == (ring.index, ring.leak, ring.withheld)
     assert field.dimension == ring.dimension
     assert field.index == R**field.dimension
+
+
+def members(R: int, rows: list[list[int]], width: int) -> set[tuple[int, ...]]:
+    """All combinations of rows modulo R, by adding rows until nothing new comes."""
+    found = {(0,) * width}
+    for row in rows:
+        steps = [[factor * entry for entry in row] for factor in range(R)]
+        found = {tuple((a + b) % R for a, b in zip(one, step, strict=True)) for one in found for step in steps}
+    return found
+
+
+@given(systems((4, 6, 8, 12), most=2))
+def test_no_functional_follows_from_the_others_and_the_dimension_is_the_fewest(system: System) -> None:
+    R, A, B, allowed = system
+    verdict, width = decide(Ring(R), A, B, allowed), A.shape[1]
+    base, excess = integers_of(allowed), integers_of(verdict.excess)
+    whole = members(R, [*base, *excess], width)
+    for row in excess:
+        assert len(members(R, [*base, *(other for other in excess if other is not row)], width)) < len(whole)
+    generating = (
+        count
+        for count in range(width + 1)
+        for rows in combinations(sorted(whole), count)
+        if members(R, [*base, *map(list, rows)], width) == whole
+    )
+    assert verdict.dimension == next(generating)
+
+
+def test_twice_a_row_is_counted_once_and_coprime_parts_together() -> None:
+    none = np.empty((2, 0), dtype=np.uint64)
+    twice = decide(Ring(4), vector([[2, 1], [0, 2]]), none, np.empty((0, 2), dtype=np.uint64))
+    assert (twice.functionals, twice.dimension, twice.index) == (("2*s[0] + s[1]",), 1, 4)
+    coprime = decide(Ring(6), vector([[2, 0], [0, 3]]), none, np.empty((0, 2), dtype=np.uint64))
+    assert (coprime.functionals, coprime.dimension, coprime.index) == (("2*s[0]", "3*s[1]"), 1, 6)
 
 
 def one(value: int) -> UintArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
+from math import isclose, lcm, log2
 
 import numpy as np
 import pytest
@@ -14,7 +15,18 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.privacy.probe import probe
-from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, View, closure, join, user_token
+from secagg_spec.privacy.views import (
+    Derivation,
+    Forms,
+    Rule,
+    Space,
+    View,
+    closure,
+    decide_together,
+    join,
+    user_token,
+)
+from tests.privacy.enumeration import codes, conditional_information, every_vector
 from tests.strategies import integers_of, vector
 
 RINGS = pytest.mark.parametrize("ring", [PrimeField(7), Ring(6), Ring(2**32), PrimeField()], ids=repr)
@@ -203,11 +215,44 @@ def test_a_stream_that_is_used_in_two_rounds_leaks_the_difference(ring: Ring) ->
 
     space = Space(ring)
     view = View(space, ())
-    for number in range(2):  # the planted bug: the round is not in the derivation
+    for number in range(2):  # the mutant: the round is not in the derivation
         view.see(adding(ring, space.secret(f"x{number}", 0, [0]), space.derived(BASE, 1), space=space))
     verdict = view.decide()
     assert verdict.index == ring.modulus
     assert verdict.functionals == ("x0_0[0] - x1_0[0]",)
+
+
+@given(
+    st.sampled_from([(2, 6), (4, 6), (6, 9), (5, 10), (4, 9)]), st.lists(st.integers(0, 8), min_size=18, max_size=18)
+)
+def test_views_of_two_moduli_tell_together_what_counting_says(moduli: tuple[int, int], numbers: list[int]) -> None:
+    """Two rows of each view, over two secrets and a mask that both views have, and a sum that may be known."""
+    L, first = lcm(*moduli), Space(Ring(moduli[0]))
+    cases = every_vector(L, 3)
+    tables = np.array(numbers, dtype=np.uint64).reshape(2, 3, 3)
+    views, told, known = [], [], []
+    for R, table in zip(moduli, tables, strict=True):
+        space, rows = Space(Ring(R), first), table % np.uint64(R)
+        symbols = join([space.secret("x", 0, range(2)), space.derived(BASE, 1)]).symbols
+        views.append((View(space, ()), [Forms(symbols[:2], rows[2:, :2])]))
+        views[-1][0].see(Forms(symbols, rows[:2]))
+        told += list(rows[:2] @ cases % np.uint64(R))
+        known += list(rows[2:, :2] @ cases[:2] % np.uint64(R))
+    verdict = decide_together([view for view, _ in views], [may for _, may in views])
+    s, v, f = codes(L, cases[:2]), codes(L, told), codes(L, known)
+    assert isclose(conditional_information(s, v, f), verdict.bits, abs_tol=1e-9)
+    assert isclose(conditional_information(s, f, v), log2(verdict.withheld), abs_tol=1e-9)
+
+
+def test_functionals_of_several_moduli_are_named_with_their_own() -> None:
+    """One mask over a segment modulo 6 and one modulo 9 tells the difference modulo 3."""
+    first = Space(Ring(6))
+    views = []
+    for element, space in enumerate((first, Space(Ring(9), first))):
+        views.append(View(space, ()))
+        views[-1].see(adding(space.ring, space.secret("x", 0, [element]), space.derived(BASE, 1), space=space))
+    verdict = decide_together(views, [(), ()])
+    assert (verdict.functionals, verdict.index) == (("x_0[0] - x_0[1] modulo 3",), 3)
 
 
 @RINGS

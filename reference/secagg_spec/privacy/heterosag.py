@@ -5,8 +5,9 @@ cell of each segment is one element modulo its own R, which is mostly composite,
 ranks.
 
 **Cells are decided one at a time** where no two of them share a symbol. Streams of different segments do not; in the
-variant in which all segments of a user use one stream those of one modulus do, and are decided together. (Streams
-modulo numbers with a common divisor g would tell differences modulo g in the same way, which is not decided here.)
+variant in which all segments of a user use one stream those of moduli with a common divisor do, and are decided
+together, modulo the least common multiple. There a word of a stream counts as uniform modulo all moduli; that words
+are below 2**32, and that one modulus leaves out words which another takes (PRG-01), is not decided.
 
 **Cells of one kind are alike.** Masks look at users only through which of two has the smaller number. So cells with as
 many users in their subgroups and one R have the same matrices but for the names of users; and exchanging two users who
@@ -44,7 +45,7 @@ from secagg_spec.arithmetic.segments import Matrix
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users, honest_answer
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.privacy.views import Forms, Space, View, join
+from secagg_spec.privacy.views import Forms, Space, View, decide_together, join
 from secagg_spec.protocols import heterosag as protocol
 from secagg_spec.protocols.heterosag_plan import Cell, Parameters
 
@@ -139,19 +140,22 @@ class Plan:
         self.element = cache(self._element)
 
     def together(self) -> Iterator[tuple[Cell, ...]]:
-        """Yield the cells that may share symbols: each on its own, or those of one modulus."""
-        if not self.rule.one_stream:
-            yield from ((cell,) for cell in self.parameters.parts)
-            return
-        for modulus in dict.fromkeys(cell.ring.modulus for cell in self.parameters.parts):
-            yield tuple(cell for cell in self.parameters.parts if cell.ring.modulus == modulus)
+        """Yield the cells that may share symbols: each on its own, or those whose moduli hang together by divisors."""
+        groups: list[list[Cell]] = []
+        for cell in self.parameters.parts:
+            near = [
+                g for g in groups if self.rule.one_stream and any(gcd(o.ring.modulus, cell.ring.modulus) > 1 for o in g)
+            ]
+            groups = [g for g in groups if g not in near] + [[*(other for g in near for other in g), cell]]
+        yield from (tuple(group) for group in groups)
 
     def elements(self, cells: tuple[Cell, ...], sharers: Users) -> tuple[Element, ...]:
-        """Return the elements of cells of one modulus; several have one space."""
+        """Return the elements of cells; those of several have one space for each modulus, with the same symbols."""
         if len(cells) == 1:
             return (self.element(cells[0], sharers),)
-        space = Space(cells[0].ring)
-        return tuple(self.build(cell, sharers, space) for cell in cells)
+        first = Space(cells[0].ring)
+        spaces = {cell.ring.modulus: Space(cell.ring, first) for cell in cells}
+        return tuple(self.build(cell, sharers, spaces[cell.ring.modulus]) for cell in cells)
 
     def build(self, cell: Cell, sharers: Users, space: Space, drawing: int = 0) -> Element:
         """Return the element of a cell in a space; rounds have numbers, keys and seeds of their own."""
@@ -166,9 +170,10 @@ class Plan:
     def decide(self, cells: tuple[Cell, ...], happened: Situation, coalition: Users) -> Case:
         """Return what a coalition learns of some cells beyond the sums over their honest survivors."""
         elements = self.elements(cells, happened.sharers)
-        view = seen(elements, happened, coalition)
-        allowed = [form for element in elements for form in element.allowed(coalition, happened.survivors)]
-        verdict = view.decide(*allowed)
+        parts = [[e for e in elements if e.space is space] for space in dict.fromkeys(e.space for e in elements)]
+        views = [seen(part, happened, coalition) for part in parts]
+        allowed = [[form for e in part for form in e.allowed(coalition, happened.survivors)] for part in parts]
+        verdict = views[0].decide(*allowed[0]) if len(views) == 1 else decide_together(views, allowed)
         return Case(cells, coalition, happened, verdict, all(exact(element, happened) for element in elements))
 
     def parts_shown(self, cell: Cell, happened: Situation, coalition: Users = ()) -> tuple[Users, ...]:

@@ -140,6 +140,8 @@ def _heading(preset: str, plan: Plan) -> Iterator[str]:
         yield f"… and {p.count - 6} segments more"
     yield f"rule {plan.rule.name}: {_SAYS[plan.rule.name]}"
     yield "decided exactly, on the cores that run: mask_update, unmask; one element a segment, modulo the R of its cell"
+    if plan.rule.one_stream:
+        yield "a word of a stream counts as uniform modulo every R: that it is below 2**32 is NOT decided here"
 
 
 def _short(cell: Cell) -> str:

@@ -18,17 +18,18 @@ Source: docs/explanation/privacy-verdicts.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import log2
+from math import gcd, log2
 
+import flint
 import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.privacy.echelon import eliminate, independent_rows, rank, reduced_basis
-from secagg_spec.privacy.howell import RowModule
+from secagg_spec.privacy.howell import Row, RowModule
 
 _MANY_SECRETS = 64
 
@@ -44,21 +45,29 @@ class Verdict:
     secrets : tuple of str
         The names of the secrets, one for each column of `excess`.
     excess : array (k, secrets)
-        Functionals that generate what is learned beyond, modulo what may be known; over a field a basis.
+        Functionals that generate what is learned beyond, modulo what may be known, and of which none follows from the
+        others; over a field a basis.
+    dimension : int
+        How many functionals generate it at least; over a field its dimension. `excess` can have more of them, as
+        2 s[0] and 3 s[1] modulo 6, which follow from 2 s[0] + 3 s[1].
     index : int
         The number of values that they take together, given what may be known: |L + F| / |F|.
     leak : int
         The number of values of all that the view determines: |L|.
     withheld : int
         |L + F| / |L|: 1 when everything that may be known is learned.
+    several : bool
+        Whether R is a common multiple of several moduli; then each functional is named with its own modulus.
     """
 
     modulus: int
     secrets: tuple[str, ...]
     excess: UintArray
+    dimension: int
     index: int
     leak: int
     withheld: int
+    several: bool = False
 
     @property
     def private(self) -> bool:
@@ -70,15 +79,14 @@ class Verdict:
         """The information about uniform secrets beyond what may be known, in bits."""
         return log2(self.index)
 
-    @property
-    def dimension(self) -> int:
-        """The number of functionals in `excess`; over a field the dimension of what they span."""
-        return len(self.excess)
-
     @cached_property
     def functionals(self) -> tuple[str, ...]:
         """The functionals in readable form, such as ``x_2[0] + x_3[0]``."""
-        return tuple(readable(row, self.secrets, self.modulus) for row in self.excess)
+        if not self.several:
+            return tuple(readable(row, self.secrets, self.modulus) for row in self.excess)
+        rows = ((row, gcd(self.modulus, *map(int, row))) for row in self.excess)
+        reduced = ((row // common, self.modulus // common) for row, common in rows)
+        return tuple(f"{readable(row, self.secrets, modulus)} modulo {modulus}" for row, modulus in reduced)
 
 
 def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: Sequence[str] | None = None) -> Verdict:
@@ -109,7 +117,8 @@ def decide(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, secrets: 
     assert len(names) == A.shape[1], "one name for each secret"
     if isinstance(ring, PrimeField):
         return _over_field(ring, A, B, allowed, names)
-    return _over_ring(ring, A, B, allowed, names)
+    rows = np.concatenate([B, A], axis=1).tolist()
+    return decide_rows(ring.modulus, rows, B.shape[1], allowed.tolist(), names)
 
 
 def readable(row: UintArray, names: Sequence[str], modulus: int) -> str:
@@ -134,7 +143,7 @@ def _over_field(field: PrimeField, A: UintArray, B: UintArray, allowed: UintArra
     excess = _sparse_basis(field, leak, allowed, names) if joined > base else leak[:0]
     assert len(excess) == joined - base
     q = field.modulus
-    return Verdict(q, names, excess, q ** (joined - base), q**learned, q ** (joined - learned))
+    return Verdict(q, names, excess, joined - base, q ** (joined - base), q**learned, q ** (joined - learned))
 
 
 def _sparse_basis(field: PrimeField, leak: UintArray, allowed: UintArray, names: tuple[str, ...]) -> UintArray:
@@ -143,14 +152,14 @@ def _sparse_basis(field: PrimeField, leak: UintArray, allowed: UintArray, names:
     Among functionals with equally many terms, those that mention fewer users come first.
     """
     candidates = np.concatenate(list(_candidates(field, leak, allowed)))
-    order = sorted(range(len(candidates)), key=lambda row: _complexity(candidates[row], names))
+    order = sorted(range(len(candidates)), key=lambda row: _complexity(candidates[row].tolist(), names))
     ordered = np.concatenate([allowed, candidates[order]])
     chosen = [row for row in independent_rows(field, ordered) if row >= len(allowed)]
     return ordered[chosen]
 
 
-def _complexity(row: UintArray, names: tuple[str, ...]) -> tuple[int, int]:
-    mentioned = [names[column] for column in np.flatnonzero(row)]
+def _complexity(row: Sequence[int], names: tuple[str, ...]) -> tuple[int, int]:
+    mentioned = [name for name, entry in zip(names, row, strict=True) if entry]
     return len(mentioned), len({name.partition("[")[0] for name in mentioned})
 
 
@@ -172,24 +181,55 @@ def _monic(field: PrimeField, rows: UintArray) -> UintArray:
 # ---------------------------------------------------------------------------------------------- composite moduli
 
 
-def _over_ring(ring: Ring, A: UintArray, B: UintArray, allowed: UintArray, names: tuple[str, ...]) -> Verdict:
-    R, width, noise = ring.modulus, A.shape[1], B.shape[1]
-    rows = RowModule(R, noise + width, np.concatenate([B, A], axis=1).tolist()).vanishing(noise)
-    leak, base = RowModule(R, width, rows), RowModule(R, width, allowed.tolist())
+def decide_rows(
+    R: int,
+    rows: Iterable[Sequence[int]],
+    noise: int,
+    allowed: Iterable[Sequence[int]],
+    names: tuple[str, ...],
+    *,
+    several: bool = False,
+) -> Verdict:
+    """Decide modulo any R >= 2 what rows tell, of which the first `noise` entries belong to uniform symbols."""
+    width = len(names)
+    free = RowModule(R, noise + width, rows).vanishing(noise)
+    leak, base = RowModule(R, width, free), RowModule(R, width, allowed)
     joined = RowModule(R, width, [*base.rows, *leak.rows])
+    index, withheld = joined.size // base.size, joined.size // leak.size
     excess = _generators(joined, base, names)
-    index = joined.size // base.size
-    matrix = np.array(excess, dtype=np.uint64).reshape(len(excess), width)
-    return Verdict(R, names, matrix, index, leak.size, joined.size // leak.size)
+    matrix = np.array(excess, dtype=object if several else np.uint64).reshape(len(excess), width)
+    return Verdict(R, names, matrix, _fewest(joined, base), index, leak.size, withheld, several)
 
 
-def _generators(joined: RowModule, base: RowModule, names: tuple[str, ...]) -> list[tuple[int, ...]]:
-    """Return rows of few terms that generate `joined` together with `base`."""
-    covered = RowModule(base.modulus, base.width, base.rows)
-    chosen = []
-    for row in sorted(joined.rows, key=lambda row: _complexity(np.array(row, dtype=np.uint64), names)):
+def _fewest(joined: RowModule, base: RowModule) -> int:
+    """Return how many rows generate `joined` together with `base` at least.
+
+    That is the largest dimension of their quotient modulo a prime p.
+    """
+    R, width, index = joined.modulus, joined.width, joined.size // base.size
+    found = 0
+    for p in (int(prime) for prime, _ in flint.fmpz(gcd(R, index)).factor()):
+        multiples = ([p * entry for entry in row] for row in joined.rows)
+        left = joined.size // RowModule(R, width, [*base.rows, *multiples]).size
+        found = max(found, next(k for k in range(left.bit_length()) if p**k == left))
+    return found
+
+
+def _generators(joined: RowModule, base: RowModule, names: tuple[str, ...]) -> list[Row]:
+    """Return rows of few terms that generate `joined` together with `base`, and of which none follows from the others.
+
+    They are rows of Howell's form; combinations of them may have fewer terms.
+    """
+    R, width = base.modulus, base.width
+    covered = RowModule(R, width, base.rows)
+    chosen: list[Row] = []
+    for row in sorted(joined.rows, key=lambda row: _complexity(row, names)):
         if row not in covered:
             covered.add(row)
             chosen.append(row)
     assert covered.size == joined.size
+    if joined.size < base.size * R ** len(chosen):
+        for row in chosen[::-1]:
+            others = [other for other in chosen if other is not row]
+            chosen = others if row in RowModule(R, width, [*base.rows, *others]) else chosen
     return chosen

@@ -14,8 +14,9 @@ Source: docs/explanation/privacy-verdicts.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import lcm
 from typing import TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import BoolArray, UintArray
 from secagg_spec.privacy.probe import AffineMap
-from secagg_spec.privacy.verdict import Verdict, decide
+from secagg_spec.privacy.verdict import Verdict, decide, decide_rows
 
 Token: TypeAlias = Hashable
 """A seed, a key, or a share of one: something that is known as a whole or not at all."""
@@ -132,12 +133,13 @@ class Forms:
 class Space:
     """The symbols of one module over Z_R, numbered in the order in which they come.
 
-    Vectors over different moduli, or segments that share no symbol, are spaces of their own.
+    Segments that share no symbol are spaces of their own, and so are vectors over different moduli: where these have
+    the same symbols, a space is made `like` the other one.
     """
 
-    def __init__(self, ring: Ring) -> None:
+    def __init__(self, ring: Ring, like: Space | None = None) -> None:
         self.ring = ring
-        self._numbers: dict[Symbol, int] = {}
+        self._numbers: dict[Symbol, int] = {} if like is None else like._numbers
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
@@ -236,13 +238,44 @@ class View:
         """Return what the view determines of the secrets of one user alone, with those of all others unknown."""
         return self._decide(lambda symbol: isinstance(symbol, Secret) and symbol.user == user, ())
 
+    def system(self, allowed: Sequence[Forms]) -> tuple[Forms, Forms]:
+        """Return what is seen, and what is allowed, without the terms of known symbols."""
+        known = self.known()
+        seen, may = (join([part.without(known) for part in parts]) for parts in (self._seen, allowed))
+        return seen, may
+
     def _decide(self, asked: Callable[[Symbol], bool], allowed: Sequence[Forms]) -> Verdict:
         """Decide about some of the secrets; every other symbol counts as uniform."""
-        known, count = self.known(), sum(len(part) for part in self._seen)
-        joined = join([part.without(known) for part in (*self._seen, *allowed)])
+        seen, may = self.system(allowed)
+        joined, count = join([seen, may]), len(seen)
         symbols = self.space.symbols
         of_secret = np.array([asked(symbols[n]) for n in joined.symbols], dtype=bool)
         names = tuple(str(symbols[n]) for n in joined.symbols[of_secret])
         assert not joined.matrix[count:, ~of_secret].any(), "what is allowed mentions secrets only"
         A, B = joined.matrix[:, of_secret], joined.matrix[:, ~of_secret]
         return decide(self.space.ring, A[:count], B[:count], A[count:], names)
+
+
+def decide_together(views: Sequence[View], allowed: Sequence[Sequence[Forms]]) -> Verdict:
+    """Return what views modulo different numbers determine together, beyond what is allowed of each.
+
+    Their spaces are alike. A symbol counts as uniform modulo the least common multiple L of the moduli, and a row of a
+    view modulo R is L / R times that row modulo L: so a symbol in two views is one unknown modulo what divides both.
+    """
+    symbols, L = views[0].space.symbols, lcm(*(view.space.ring.modulus for view in views))
+    systems = [(L // v.space.ring.modulus, *v.system(may)) for v, may in zip(views, allowed, strict=True)]
+    used = sorted({int(n) for _, *parts in systems for part in parts for n in part.symbols})
+    used.sort(key=lambda n: isinstance(symbols[n], Secret))
+    noise = sum(not isinstance(symbols[n], Secret) for n in used)
+    place = {n: at for at, n in enumerate(used)}
+
+    def rows(factor: int, forms: Forms) -> Iterator[list[int]]:
+        for entries in forms.matrix.tolist():
+            row = [0] * len(used)
+            for n, entry in zip(forms.symbols.tolist(), entries, strict=True):
+                row[place[n]] = factor * entry
+            yield row
+
+    seen = [row for factor, form, _ in systems for row in rows(factor, form)]
+    may = [row[noise:] for factor, _, form in systems for row in rows(factor, form)]
+    return decide_rows(L, seen, noise, may, tuple(str(symbols[n]) for n in used[noise:]), several=True)
