@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from hashlib import shake_256
 from itertools import combinations, product
 from typing import Any
 
@@ -15,26 +18,33 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import mutants, replay
+from secagg_spec.conformance import cases, mutants, replay
 from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, outside_chance
+from secagg_spec.conformance.checks import REGISTRY, outside_chance, outside_draws
 from secagg_spec.conformance.checks.rounds import Session, UserScene
 from secagg_spec.conformance.connection import Connection, DirectConnection
 from secagg_spec.conformance.expectations import VERDICTS
-from secagg_spec.conformance.outside import chance, leaks, seeds
+from secagg_spec.conformance.outside import chance, contrast, leaks, seeds, spread
 from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry
-from secagg_spec.conformance.outside.probing import NotAffine, everything, probe
+from secagg_spec.conformance.outside.probing import POINTS, SWEEP, NotAffine, everything, points, probe
 from secagg_spec.conformance.outside.views import LightRound
-from secagg_spec.conformance.runner import Outcome, Settings, run_check
+from secagg_spec.conformance.runner import Outcome, Settings, first_failure, run_check
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, OPERATIONS, PARTIES
 from secagg_spec.conformance.targets import TARGETS, reference
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.wire import unpack
 from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare
 from tests.conformance import narrow
+from tests.conformance.leaky import LEAKS as LEAKY
+from tests.conformance.leaky import Leaky
 from tests.quick import one_in
 
 OURS = [check for check in REGISTRY.values() if check.id.startswith("privacy/")]
 BY_CHANCE = [check for check in OURS if check.id.endswith(("/seeds", "/residues"))]
+BY_ELEMENT = [check for check in OURS if check.id.endswith(("/elements", "basa.mask", "heterosag.mask"))]
+BY_COUNTS = [c for c in REGISTRY.values() if re.search(r"/(uniform|(often|alike)-.*)$|^privacy/session", c.id)]
+"""Checks that compare how often something occurs with how often it should, each six times at most."""
+BY_CONTRAST = [check for check in OURS if check.id.endswith("/contrast")]
 SMALL = st.integers(0, 5)
 
 
@@ -45,7 +55,7 @@ def outcome(check: str, connection: Connection | None = None, cases: int = 20) -
 
 
 def found(check: str, mutant: str, cases: int = 20) -> Outcome:
-    """Return what a check finds on the reference with a planted bug."""
+    """Return what a check finds on the reference with a mutant."""
     with mutants.planted(mutant):
         return outcome(check, cases=cases)
 
@@ -114,7 +124,12 @@ def test_all_checks_by_chance_of_a_run_together_alarm_less_than_stated() -> None
     in_each = 2
     pairs = Fraction(len(seeds.alike()), 2**outside_chance.FINGERPRINT)
     together = len(BY_CHANCE) * (Fraction(in_each, 2**chance.ALARM_BITS) + pairs)
+    together += len(BY_ELEMENT) * Fraction(1, 2**chance.SPREAD_BITS)
+    together += len(BY_COUNTS) * Fraction(6, 2**60)
+    assert len(BY_COUNTS) > 20
+    together += len(BY_CONTRAST) * Fraction(3, 2**contrast.ALARM_BITS)
     assert len(BY_CHANCE) > 10
+    assert len(BY_CONTRAST) == 4
     assert together < Fraction(1, 2**chance.RUN_BITS) / 8
 
 
@@ -132,6 +147,33 @@ def test_seeds_that_are_alike_differ_and_have_in_common_what_is_said() -> None:
         first, second = pairs[f"which are congruent modulo {modulus}"]
         assert (int.from_bytes(first, "little") - int.from_bytes(second, "little")) % modulus == 0
     assert len({how for _, _, how in seeds.alike()}) == len(seeds.alike())
+
+
+# ---------------------------------------------------------------------------------------------------- what is drawn
+
+DRAWN = [(operation, value) for operation, values in outside_draws.SAMPLED.items() for value in values]
+
+
+@pytest.mark.requirement("CNF-63")
+def test_of_each_sampled_value_it_is_said_what_looks_at_it() -> None:
+    named = {name: set(values) for name, (_, values) in OPERATIONS.items() if values}
+    parties = {f"session.new {name}": set(values) for name, (_, values) in PARTIES.items() if values}
+    keys = {name: {"keys"} for name in DRAWING - set(named)}
+    assert {name: set(values) for name, values in outside_draws.SAMPLED.items()} == named | parties | keys
+
+
+@pytest.mark.requirement("CNF-63")
+@pytest.mark.parametrize(("operation", "value"), DRAWN)
+def test_what_looks_at_a_sampled_value_is_run_where_it_is_drawn(operation: str, value: str) -> None:
+    hello = {**reference.build().hello, "randomness": "none"}
+    caps, found = narrow.understood(hello), outside_draws.looking(operation, value)
+    if isinstance(found, str):
+        assert len(found) > 40
+        return
+    assert found
+    for name in found:
+        assert operation.partition(" ")[0] in REGISTRY[name].operations
+        assert REGISTRY[name].runs_on(caps)
 
 
 # -------------------------------------------------------------------------------------------------- leaks, decided
@@ -192,12 +234,62 @@ def test_a_leak_is_found_exactly_where_views_depend_on_the_secrets(modulus: int,
 
 
 @pytest.mark.requirement("CNF-30")
+@given(st.sampled_from((4, 6, 7, 8)), st.lists(st.tuples(SMALL, SMALL, SMALL, SMALL), min_size=1, max_size=4))
+def test_no_entry_of_a_leak_and_no_member_of_a_coalition_can_be_spared(modulus: int, rows: list[Any]) -> None:
+    entries = [Entry(f"v{at}", at, row[:2], row[2:]) for at, row in enumerate(rows)]
+
+    def tell(places: Iterable[int]) -> bool:
+        """Whether a combination of these entries is free of draws and no constant, all of them tried."""
+        own = [entries[at] for at in places]
+        sums = (
+            [sum(w * x for w, x in zip(weights, column, strict=True)) % modulus for column in columns]
+            for weights in product(range(modulus), repeat=len(own))
+            for columns in [zip(*((*e.secrets, *e.drawn) for e in own), strict=True)]
+        )
+        return any(any(told[:2]) and not any(told[2:]) for told in sums)
+
+    sets = [part for size in range(len(rows) + 1) for part in combinations(range(len(rows)), size)]
+    telling = [set(part) for part in sets if part and tell(part)]
+    for found in (
+        leaks.find(modulus, entries, ("s", "t")),
+        leaks.smallest(modulus, entries, ("s", "t"), range(len(rows)), len(rows) + 2),
+    ):
+        assert (found is not None) == bool(telling)
+        if found is not None:
+            used = {int(name[1:]) for name, weight in zip(found.names, found.weights, strict=True) if weight}
+            assert [part for part in telling if part <= used] == [used]
+
+
+@pytest.mark.requirement("CNF-30")
+def test_a_drawn_coalition_is_named_without_those_it_does_without() -> None:
+    """Users 3 and 17 of 40 hold a value with the same draw, the others' draws hide all."""
+    entries = [
+        Entry(f"v{at}", at, (at,), tuple(int(k == (17 if at == 3 else at)) for k in range(40))) for at in range(40)
+    ]
+    leak = leaks.smallest(101, entries, ("s",), range(40), 20)
+    assert leak is not None
+    assert leak.coalition == (3, 17)
+
+
+@pytest.mark.requirement("CNF-30")
 def test_what_is_allowed_is_no_leak() -> None:
     total = [Entry("sum", EVERYBODY, (1, 1), ())]
     assert leaks.find(4, total, ("s", "t"), [(1, 1)]) is None
     double = leaks.find(4, total, ("s", "t"), [(2, 2)])
     assert double is not None
     assert leaks.find(4, [Entry("v", EVERYBODY, (2, 0), ())], ("s", "t"), [(1, 0)]) is None
+
+
+@given(st.integers(0, 10**6), st.sampled_from([2, 3, 5, 7]))
+def test_coalitions_that_are_decided_together_are_decided_as_one_by_one(seed: int, p: int) -> None:
+    drawn = np.random.default_rng(seed)
+    users, width = range(int(drawn.integers(2, 6))), 5
+    rows = [(user, drawn.integers(0, p, width).tolist()) for user in users for _ in range(drawn.integers(1, 3))]
+    entries = [Entry(f"v{at}", user, tuple(row[:2]), tuple(row[2:])) for at, (user, row) in enumerate(rows)]
+    sets = list(combinations(users, len(users) - 1))
+    views = {users: [entry for entry in entries if entry.holder in users] for users in sets}
+    slow = [users for users in sets if leaks.find(p, views[users], ("s", "t"), (), users)]
+    assert leaks._learning(p, entries, sets) == (slow[0] if slow else None)
 
 
 def test_of_many_coalitions_some_are_drawn_and_the_check_says_so() -> None:
@@ -241,11 +333,107 @@ def test_what_is_not_affine_cannot_be_decided() -> None:
     assert (found.matrix, found.constant) == (((2, 3),), (1,))
 
 
+@pytest.mark.requirement("CNF-66")
+def test_points_follow_from_the_seed_and_each_input_goes_through_its_values() -> None:
+    spans = [everything(101), (-50, 50), (0, 2**64)]
+    first, again, other = (list(points(101, spans, seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    assert len(first) == 1 + SWEEP + POINTS
+    for seen in (first, other):
+        assert all({point[at] for point in seen} == set(range(101)) for at in (0, 1))
+        assert len({(point[0], point[1]) for point in seen}) > 600
+    wide = [point[0] for point in points(2**521 - 1, [(0, 2**256 - 1)], 3)]
+    assert set(range(33)) <= set(wide)
+    assert {2**256 - 1 - at for at in range(33)} <= set(wide)
+    assert {value & 255 for value in wide} == {value >> 248 for value in wide} == set(range(256))
+
+
+@pytest.mark.requirement("CNF-67")
+def test_longer_runs_decide_more_cases() -> None:
+    check = REGISTRY["privacy/mds.encode"]
+    assert [check.count(cases) for cases in (1, 20, 100, 200, 10_000)] == [1, 6, 6, 12, 600]
+    assert REGISTRY["privacy/mds.encode/edges"].count(10_000) == 1
+    ours = [check for check in OURS if check.judge.__module__.endswith(("_masks", "_probes", "_rounds"))]
+    assert len(ours) > 10
+    assert all(check.grows != check.id.endswith("/edges") for check in ours)
+
+
+@pytest.mark.requirement("CNF-67")
+def test_the_edges_are_those_of_all_numbers_that_are_declared() -> None:
+    caps = greet(DirectConnection(reference.build().answer).ask)
+    found = cases.edges(caps, "mds.encode")
+    whole = [code for q in (3, 5, 13, 17) for code in _codes(q)]
+    assert min(code["q"] for code in found) == min(code["q"] for code in whole)
+    assert any((code["q"], code["N"]) == (13, 12) for code in found)
+    assert max(code["T"] for code in found) == max(code["T"] for code in whole) == 11
+    assert (12, 6) in {(code["N"], code["T"]) for code in found}
+    narrowed = cases.narrowed(caps, "mds.encode", [101])
+    assert {code["q"] for code in cases.edges(narrowed, "mds.encode")} == {101}
+
+
+def _codes(q: int) -> list[dict[str, int]]:
+    """All codes modulo q with at most 12 users."""
+    return [
+        {"q": q, "N": N, "U": U, "T": T} for N in range(2, min(q, 13)) for U in range(2, N + 1) for T in range(1, U)
+    ]
+
+
+# ------------------------------------------------------------------------------------------- elements by themselves
+
+
+@pytest.mark.requirement("CNF-65")
+@pytest.mark.parametrize(("p", "d", "n"), [(2, 1, 3), (2, 2, 4), (3, 1, 3), (3, 2, 3), (5, 1, 3)])
+def test_the_probability_that_a_combination_is_constant_is_bounded(p: int, d: int, n: int) -> None:
+    draws = [np.array(rows, dtype=np.uint64).reshape(n, d) for rows in product(range(p), repeat=n * d)]
+    failed = [spread.blind(p, rows, residues=False) is not None for rows in draws]
+    assert 0 < Fraction(sum(failed), len(draws)) <= spread.constant_bound(p, d, n)
+
+
+@pytest.mark.requirement("CNF-65")
+@pytest.mark.parametrize(("R", "d", "n"), [(2, 1, 4), (2, 2, 5), (3, 1, 6), (3, 2, 4), (4, 1, 6)])
+def test_the_probability_that_a_residue_is_missing_is_bounded(R: int, d: int, n: int) -> None:
+    draws = [np.array(rows, dtype=np.uint64).reshape(n, d) for rows in product(range(R), repeat=n * d)]
+    missed = [any(True for _ in spread._uncovered(R, rows)) for rows in draws]
+    assert 0 < Fraction(sum(missed), len(draws)) <= spread.uncovered_bound(R, d, n)
+
+
+@pytest.mark.requirement("CNF-65")
+@pytest.mark.parametrize("R", [2, 7, 8, 11, 97, 10**6, 2**32])
+@pytest.mark.parametrize("d", [1, 8])
+def test_rows_suffice_for_the_stated_rate(R: int, d: int) -> None:
+    n = spread.enough(R, d, 48, residues=True)
+    total = sum((spread.constant_bound(p, d, n) for p in spread.primes(R)), Fraction())
+    total += spread.uncovered_bound(R, d, n) if spread.SMALL >= R else 0
+    assert total <= Fraction(1, 2**48)
+    assert np.prod(spread.primes(R)) == R or R in (8, 10**6, 2**32)
+
+
+@pytest.mark.requirement("CNF-65")
+def test_an_element_that_follows_from_its_neighbour_is_seen() -> None:
+    first = np.arange(700, dtype=np.uint64) % np.uint64(7)
+    for powers in ((0, 0, 1), (2, 1, 5), (1, 3), (0, 0, 0, 0, 0, 1)):
+        values = [sum(c * x**at for at, c in enumerate(powers)) % 7 for x in first.tolist()]
+        second = np.array(values, dtype=np.uint64)
+        found = spread.blind(7, np.stack([first, second], axis=1), residues=True)
+        assert found is not None
+        assert len(found.weights) == 2 or len(set(second.tolist())) < 7
+    square = np.array(list(product(range(7), repeat=2)), dtype=np.uint64)
+    assert spread.blind(7, square, residues=True) is None
+
+
+@pytest.mark.requirement("CNF-65", "CNF-66", "CNF-67")
+@pytest.mark.parametrize("leaky", one_in(8, LEAKY), ids=lambda leaky: leaky.name)
+def test_an_adapter_of_the_table_is_found_by_its_check(leaky: Leaky) -> None:
+    connection = DirectConnection(leaky.build(reference.build)().answer)
+    caps, check = greet(connection.ask), REGISTRY[leaky.found]
+    assert any(first_failure(connection, caps, check, Settings(seed=seed)) for seed in range(4))
+
+
 # --------------------------------------------------------------------------------------------- bugs that are planted
 
 LEAKS = {
     "share-in-clear": "privacy/mds.encode",
-    "noise-for-two-columns": "privacy/lightsecagg.user",
+    "noise-for-two-columns": "privacy/lightsecagg.user/edges",
     "noise-rows-alike": "privacy/mds.encode",
     "last-noise-row-forgotten": "privacy/mds.encode",
     "points-from-zero": "privacy/mds.encode",
@@ -383,7 +571,162 @@ def test_every_check_by_chance_says_so_and_no_other_does() -> None:
     connection = DirectConnection(narrow.adapter(hello))
     for check in BY_CHANCE:
         assert "false alarm at most 2**-48" in outcome(check.id, connection, 1).note, check.id
-    assert outcome("privacy/mds.encode", cases=2).note == ""
+    for check in (c for c in BY_COUNTS if c in OURS and "session.new" not in c.operations):
+        assert re.search(r"may pass; false alarm at most 2\*\*-(59|60)", outcome(check.id, connection, 1).note), (
+            check.id
+        )
+    for check in BY_ELEMENT:
+        assert "false alarm at most 2**-52" in outcome(check.id, connection, 1).note, check.id
+    for check in BY_CONTRAST:
+        assert "false alarm at most 2**-50" in outcome(check.id, connection, 1).note, check.id
+    assert "alarm" not in outcome("privacy/mds.encode", cases=2).note
+
+
+# ---------------------------------------------------------------------------------------------- what is hidden
+
+
+def orders(first: list[bytes], second: list[bytes]) -> Counter[int]:
+    """How far apart the answers are, for each order of the questions that could have been drawn."""
+    answers, n = [*first, *second], len(first)
+    chosen = combinations(range(2 * n), n)
+    sides = (([answers[at] for at in one], [answers[at] for at in range(2 * n) if at not in one]) for one in chosen)
+    return Counter(contrast.apart(*side)[0].by for side in sides)
+
+
+@pytest.mark.requirement("CNF-31", "CNF-59")
+@pytest.mark.parametrize(
+    "answers", [(b"", b"a", b"b", b"c"), (b"a", b"a", b"ab", b"\0\xff"), (b"\0", b"\0", b"\0", b"\1")]
+)
+def test_of_all_orders_of_the_questions_no_more_are_far_apart_than_stated(answers: tuple[bytes, ...]) -> None:
+    for other in ((b"d", b"a", b"\xff", b""), (b"bcd", b"b", b"c", b"c")):
+        counted = orders(list(answers), list(other))
+        _, statistics = contrast.apart(list(answers), list(other))
+        for c in range(1, 5):
+            bound = 2 * statistics * math.comb(8, 4 + c)
+            assert sum(count for by, count in counted.items() if by >= c) <= bound
+
+
+@pytest.mark.requirement("CNF-31", "CNF-59")
+@pytest.mark.parametrize(("n", "statistics"), [(128, 1), (128, 1000), (300, 60000)])
+def test_a_threshold_is_the_least_with_the_stated_rate(n: int, statistics: int) -> None:
+    least = contrast.threshold(n, statistics)
+    rates = [2 * statistics * Fraction(math.comb(2 * n, n + c), math.comb(2 * n, n)) for c in (least - 1, least)]
+    assert rates[1] <= Fraction(1, 2**contrast.ALARM_BITS) < rates[0]
+    assert contrast.threshold(5, statistics) == 6
+
+
+@pytest.mark.requirement("CNF-59")
+@pytest.mark.parametrize(
+    ("what", "first", "second"),
+    [
+        ("its length", [b"\0", b""], [b"\0\0", b"\0\0\0"]),
+        ("bit 3 of byte 1 from the front", [b"\1\0\5", b"\xfe\0\2"], [b"\2\x08\4", b"\xfd\x08\3"]),
+        ("bit 0 of byte 0 from the back", [b"\2", b"ab\2"], [b"\3", b"ab\3"]),
+        ("its value, big-endian", [b"\3\x09", b"\4\1"], [b"\5\x08", b"\x0a\3"]),
+    ],
+)
+def test_two_secrets_are_told_apart_by_whatever_differs(what: str, first: list[bytes], second: list[bytes]) -> None:
+    found, statistics = contrast.apart(first, second)
+    assert found.by == 2
+    assert statistics == 3 + 16 * max(map(len, (*first, *second)))
+    assert found.what == what
+    assert contrast.apart(first, first)[0].by == 0
+
+
+@pytest.mark.requirement("CNF-60")
+@given(st.integers(0, 2**32), st.sets(st.integers(0, 4), min_size=1), st.sets(st.integers(0, 8)), st.booleans())
+def test_a_sum_of_bits_of_the_secret_is_found(seed: int, own: set[int], others: set[int], constant: bool) -> None:
+    draws = np.random.default_rng(seed)
+    n = contrast.enough(10, 5)
+    secrets, seen = draws.integers(0, 2, (n, 5)).astype(bool), draws.integers(0, 2, (n, 10)).astype(bool)
+    assert contrast.relation(seen, secrets) is None
+    total = secrets[:, sorted(own)].sum(axis=1) + seen[:, sorted(others)].sum(axis=1) + constant
+    seen[:, 9] = (total & 1).astype(bool)
+    assert contrast.relation(seen, secrets) == (sorted(own), [*sorted(others), 9], constant)
+
+
+@pytest.mark.requirement("CNF-60")
+@pytest.mark.parametrize("modulus", [3, 97, 2**521 - 1])
+@pytest.mark.parametrize("columns", [1, 4])
+def test_rows_in_a_plane_are_told_from_uniform_ones(modulus: int, columns: int) -> None:
+    n = columns + contrast.spare(modulus)
+    drawn = [
+        [int.from_bytes(shake_256(bytes([column, at])).digest(70), "big") % modulus for column in range(columns)]
+        for at in range(n)
+    ]
+    assert contrast.dimension(modulus, drawn) == columns
+    assert contrast.dimension(modulus, [[*row, (3 * row[0] + 5) % modulus] for row in drawn]) == columns
+    assert 2 * Fraction(1, modulus ** contrast.spare(modulus)) <= Fraction(1, 2**contrast.ALARM_BITS)
+
+
+@pytest.mark.requirement("SEA-10", "SHM-13", "SHM-07", "MDS-10", "CNF-59", "CNF-60")
+@pytest.mark.parametrize(
+    ("mutant", "check", "said"),
+    [
+        ("payload-ends-with-its-plaintext-in-disguise", "pair.seal", "tells the greatest secret from the least"),
+        ("shares-are-small-summands", "shamir.share", "its length tells"),
+        ("coefficients-alike", "shamir.share", "in 1 directions of 2"),
+        ("noise-below-65536", "mds.encode", "tells the greatest secret from the least"),
+        ("user-without-noise", "lightsecagg.user", "directions"),
+    ],
+)
+def test_what_is_not_hidden_is_found_by_contrast(mutant: str, check: str, said: str) -> None:
+    seen = found(f"privacy/{check}/contrast", mutant)
+    assert seen.verdict == "leaked"
+    assert seen.failure is not None
+    assert said in seen.failure.message
+
+
+@pytest.mark.requirement("CNF-60")
+def test_a_relation_with_drawn_secrets_is_found_where_contrast_sees_none() -> None:
+    """The sum of two neighbouring bits of the plaintext is the same for zeros and for ones."""
+    made = reference.build()
+    right = made._handlers["pair.seal"]
+
+    def seal(plaintext: str, **given: Any) -> dict[str, Any]:
+        answer = right(plaintext=plaintext, **given)
+        number = int(plaintext or "0", 16)
+        tail = (number ^ number >> 1) & 2 ** (4 * max(len(plaintext) - 2, 0)) - 1
+        return {**answer, "payload": answer["payload"] + f"{tail:0{len(plaintext)}x}"}
+
+    made._handlers["pair.seal"] = seal
+    seen = outcome("privacy/pair.seal/contrast", DirectConnection(made.answer))
+    assert seen.failure is not None
+    assert "the sum of the bits" in seen.failure.message
+
+
+@pytest.mark.requirement("SEA-11")
+@pytest.mark.parametrize("mutant", ["payload-ends-with-its-key", "payload-ends-with-its-plaintext-in-disguise"])
+def test_a_payload_that_is_too_long_is_found(mutant: str) -> None:
+    seen = found("pair.seal/long", mutant)
+    assert seen.verdict == "wrong_value"
+    assert seen.failure is not None
+    assert "the sealing of the text adds 28" in seen.failure.message
+
+
+@pytest.mark.requirement("SEA-11")
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (lambda n: 60, "pass"),
+        (lambda n: n + 260, "more than twice as many and 256"),
+    ],
+)
+def test_another_sealing_may_be_longer_within_bounds(tail: Callable[[int], int], said: str) -> None:
+    made = reference.build()
+    made.hello["policy"] = {"pair.sealing": "other"}
+    right = made._handlers["pair.seal"]
+
+    def seal(plaintext: str, **given: Any) -> dict[str, Any]:
+        answer = right(plaintext=plaintext, **given)
+        return {
+            **answer,
+            "payload": answer["payload"] + shake_256(answer["payload"].encode()).hexdigest(tail(len(plaintext) // 2)),
+        }
+
+    made._handlers["pair.seal"] = seal
+    seen = outcome("pair.seal/long", DirectConnection(made.answer))
+    assert said in (seen.failure.message if seen.failure else seen.verdict)
 
 
 # ------------------------------------------------------------------------------------------------- whole rounds
@@ -440,3 +783,17 @@ def test_a_user_that_answers_twice_gives_the_share_of_one_mask() -> None:
 def test_every_check_has_a_sentence_and_clauses(check: str) -> None:
     assert REGISTRY[check].text.endswith(".")
     assert REGISTRY[check].clauses
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("QNT-11")
+@pytest.mark.parametrize("grade", ["seeded", "none"])
+@pytest.mark.parametrize(
+    "operation",
+    ["quantizer.quantize", "basecagg.encode", "staleness.weight", "secagg.average", "heterosag.round"],
+)
+def test_own_roundings_that_are_uniform_give_no_alarm(operation: str, grade: str) -> None:
+    connection = DirectConnection(narrow.adapter({**reference.build().hello, "randomness": grade}))
+    found = run_check(connection, greet(connection.ask), REGISTRY[f"{operation}/rate"], Settings(cases=100, seed=1))
+    assert found.verdict == "pass"
+    assert "false alarm at most 2**-60" in found.note

@@ -47,15 +47,14 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
     """Draw a round, let the adapter play one or two users or the server in it, and return it after its last act."""
     deal = dealt_scenes.deal(draw, protocol)
     played = [SERVER] if role is Role.SERVER else cases.subset(draw, deal.users, 1, 2)
-    act: Act = ["begin"]
+    acts: list[Act] = []
     try:
         with adversary.opened(deal, dealt.player(call), played, call.connection) as engine:
-            stage = Stage(engine, tuple(played))
+            stage, acts = Stage(engine, tuple(played)), engine.acts
             while not engine.over and len(engine.acts) < MOST_ACTS:
-                act = draw(adversary.acts(stage))
-                engine.do(act)
+                engine.do(draw(adversary.acts(stage)))
     except Found as found:
-        raise CheckFailed(found.difference.verdict, str(found), {"acts": told(engine.acts), **found.wanted}) from None
+        raise CheckFailed(found.difference.verdict, str(found), {"acts": told(acts), **found.wanted}) from None
     return engine
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import wraps
+from hashlib import sha256
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -15,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance import generators
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.cases import decimal, possible
 from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.plain import differing
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.wire import AdapterBroken, Answer, RawLine, Request, unpack
 
@@ -37,13 +41,20 @@ MALFORMED = frozenset({"malformed"})
 NO_CASE = "not run: the declared range holds no case"
 NOTHING_DECLARED = "not run: the declared ranges, grades and policies hold no case"
 _SEED = "seed"
+_USUAL = 100
+"""The cases of a run where nothing is said; where fewer suffice for a check, they are that many of these."""
 
 
 class CheckFailed(Exception):
-    """An answer that the text rules out. `expected` is what the text demands, for the report."""
+    """An answer that the text rules out. `expected` is what the text demands, for the report.
+
+    `clauses` are those that it breaks, where it is not what the check is for: a right step before the fault.
+    """
+
+    clauses: tuple[str, ...] = ()
 
     def __init__(self, verdict: str, message: str, expected: Any = None) -> None:
-        super().__init__(message)
+        super().__init__(differing(message))
         self.verdict = verdict
         self.expected = expected
 
@@ -65,7 +76,8 @@ class Caller:
     """How a check asks an adapter. It keeps the transcript of the case.
 
     `cases` is the number of cases of the run, by which checks by chance choose how much they draw. In `limits` a check
-    says what its pass cannot see (CNF-31).
+    says what its pass cannot see (CNF-31). With `shuffles`, messages arrive in another order than the check gives
+    them (CNF-61).
     """
 
     connection: Connection
@@ -76,11 +88,13 @@ class Caller:
     transcript: list[Exchange] = field(default_factory=list)
     asked: int = 0
     cases: int = 100
+    shuffles: bool = True
     limits: list[str] = field(default_factory=list)
 
     def ask(self, op: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None = None) -> Answer:
         """Ask, record the exchange, and return the answer; a broken adapter fails the check."""
-        request = Request(op, decimal(params), dict(rand) if rand else None)
+        given = _shuffled(decimal(params)) if self.shuffles else decimal(params)
+        request = Request(op, given, dict(rand) if rand else None)
         self.asked += 1
         try:
             answer = self.connection.ask(request)
@@ -200,6 +214,21 @@ class Caller:
         return answer.code
 
 
+def _shuffled(params: dict[str, Any]) -> dict[str, Any]:
+    """Return a request whose inboxes are in another order, the same one whenever the same messages arrive (CNF-61)."""
+    if isinstance(params.get("inbox"), list):
+        return type(params)({**params, "inbox": _arrived(params["inbox"])})
+    if isinstance(params.get("steps"), list):
+        steps = [_shuffled(step) if isinstance(step, dict) else step for step in params["steps"]]
+        return type(params)({**params, "steps": steps})
+    return params
+
+
+def _arrived(inbox: list[Any]) -> list[Any]:
+    together = "".join(sorted(map(str, inbox)))
+    return sorted(inbox, key=lambda message: sha256(f"{message} {together}".encode()).digest())
+
+
 Judge = Callable[[Any, Caller], None]
 Condition = Callable[[Capabilities], bool]
 
@@ -208,8 +237,8 @@ Condition = Callable[[Capabilities], bool]
 class Check:
     """One check: what it decides, what it needs, and the function that draws and judges a case.
 
-    `examples` is the number of cases that suffices, where fewer than the run's number do. A check that is `fixed` draws
-    nothing, and has one case.
+    `examples` is the number of cases that suffices, where fewer than the run's number do; where it `grows`, that holds
+    up to 100 cases, and of more it has the same part (CNF-67). A check that is `fixed` draws nothing, and has one case.
     """
 
     id: str
@@ -220,6 +249,13 @@ class Check:
     text: str
     examples: int | None = None
     fixed: bool = False
+    grows: bool = False
+
+    def count(self, cases: int) -> int:
+        """Return how many cases the check has in a run of so many."""
+        if self.examples is None:
+            return cases
+        return min(cases, max(self.examples, self.examples * cases // _USUAL * self.grows))
 
     def runs_on(self, caps: Capabilities) -> bool:
         """Return whether the adapter declares what the check needs."""
@@ -246,19 +282,31 @@ def _registered(id: str) -> Check:
     return REGISTRY[id]
 
 
+def _with_streams(judge: Judge) -> Judge:
+    """Return a check in which the reference has the adapter's generator."""
+
+    @wraps(judge)
+    def judged(draw: Any, call: Caller) -> None:
+        with generators.borrowed(call):
+            judge(draw, call)
+
+    return judged
+
+
 def check(
     id: str,
     *clauses: str,
     operations: tuple[str, ...] = (),
     applies: Condition = lambda caps: True,
     examples: int | None = None,
+    grows: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register a function as a check."""
 
     def register(judge: Judge) -> Judge:
         assert id not in REGISTRY, f"two checks are called {id}"
         text = " ".join((judge.__doc__ or "").split())
-        REGISTRY[id] = Check(id, clauses, operations, judge, applies, text, examples)
+        REGISTRY[id] = Check(id, clauses, operations, _with_streams(judge), applies, text, examples, grows=grows)
         return judge
 
     return register

@@ -3,28 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.conformance.checks.base import fail
 
-_ALARM_BITS = 60
+ALARM_BITS = 60
 
 
-def demand_shares(counts: Sequence[int], shares: Sequence[float], what: str) -> None:
-    """Fail when one of some counts is too far from its share of their sum.
+def demand_shares(counts: ArrayLike, shares: ArrayLike, what: str, *, of: int | None = None, together: int = 1) -> None:
+    """Fail when one of some counts is too far from its share of their sum, or `of` so many where several can come.
 
-    By Chernoff's bound what has these shares fails with a probability below 2**-60, all counts taken together.
+    By Chernoff's bound what has these shares fails with a probability below 2**-60, all counts taken together, and all
+    of so many calls that belong `together`.
     """
-    n, most = sum(counts), _ALARM_BITS + math.log2(2 * len(counts))
-    for at in sorted(range(len(counts)), key=counts.__getitem__):
-        count, share = counts[at], shares[at]
-        if surprise(count, n, share) > most:
-            often = "never occurs" if not count else f"occurs {count} times"
-            fail(f"{what.format(at)} {often} among {n}; about {round(n * share)} are expected", round(n * share))
+    seen = np.asarray(counts)
+    expected = np.broadcast_to(np.asarray(shares, dtype=np.float64), seen.shape)
+    n = int(seen.sum()) if of is None else of
+    found = np.flatnonzero(surprise(seen, n, expected) > most_surprise(seen.size * together))
+    for at in sorted(found, key=lambda at: int(seen[at]))[:1]:
+        often = "never occurs" if not seen[at] else f"occurs {seen[at]} times"
+        about = round(n * float(expected[at]))
+        fail(f"{what.format(at)} {often} among {n}; about {about} are expected", about)
 
 
-def surprise(count: int, n: int, share: float) -> float:
-    """Return n times the relative entropy of two coins, in bits: one with the seen frequency, one with the share."""
-    seen = count / n
-    terms = ((seen, share), (1 - seen, 1 - share))
-    return n * sum(p * math.log2(p / q) for p, q in terms if p > 0)
+def most_surprise(counts: int) -> float:
+    """Return the surprise that one of so many counts exceeds with a probability below 2**-60."""
+    return ALARM_BITS + math.log2(2 * counts)
+
+
+def surprise(counts: ArrayLike, n: int, shares: ArrayLike) -> RealArray:
+    """Return n times the relative entropy of two coins, in bits: one with each seen frequency, one with its share."""
+    seen, expected = np.asarray(counts) / n, np.asarray(shares, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = [np.where(p > 0, p * np.log2(p / q), 0.0) for p, q in ((seen, expected), (1 - seen, 1 - expected))]
+    return np.asarray(n * (terms[0] + terms[1]))
+
+
+def visible(n: int, share: float, counts: int) -> float:
+    """Return how many times too often, in tenths, something must come so that it fails in every second run at least.
+
+    The median of how often it comes is at least the expected number, rounded down.
+    """
+    most = most_surprise(counts)
+    times = (at / 10 for at in range(11, math.floor(10 / share) + 1))
+    seen = (at for at in times if float(surprise(math.floor(n * share * at), n, share)) > most)
+    return next(seen, math.inf)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import rounds
+from secagg_spec.conformance.checks import pairs, rounds
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
 from secagg_spec.conformance.checks.streams import standard, stream
 from secagg_spec.conformance.checks.valid import VALID, channel, key
 from secagg_spec.crypto import keys, prg, sealing
+from secagg_spec.crypto.sealing import SealedChannel
 
 KEY_LENGTH = LENGTH | {"bad_param"}
 WEAK_KEY = frozenset({"weak_key"})
@@ -31,6 +33,22 @@ _ORDER_8 = (
     39382357235489614581723060781553021112529911719440698176882885853963445705823,
 )
 _LOW_ORDER = (0, 1, *_ORDER_8, _P25519 - 1, _P25519, _P25519 + 1)
+_TELLING = 128
+"""Bits of pieces of a stream, of which fewer than 2**18 are compared: two are equal with a probability below 2**-92."""
+SEARCHED = {
+    2**31 + 10: (54709942, 5),
+    2**31 + 11: (421802192, 0),
+    3 * 2**30 - 1: (323023383, 20),
+    3 * 2**30: (376974474, 0),
+    2**32 - 6: (415958926, 0),
+    2**32 - 5: (541302533, 4),
+    2**32 - 4: (19033026, 4),
+    2**32 - 3: (360620339, 15),
+    2**32 - 2: (202793917, 2),
+    2**32 - 1: (123627070, 0),
+}
+"""Words that are, for a usual modulus, the first that is skipped or the last that is used; a random key meets one of
+them once in 2**32 words. For each, the little-endian integer of a key that was searched, and where the word stands."""
 _EXPAND, _CLOSE, _OPEN = "prg.expand", "seal.close", "seal.open"
 
 
@@ -75,6 +93,39 @@ def rejection(draw: Any, call: Caller) -> None:
     _expanded(call, {"q": _PRIME, "key": (0x65D).to_bytes(32, "little").hex(), "n": 122500})
 
 
+def limit(q: int) -> int:
+    """Return the first word that is skipped modulo q (RND-02)."""
+    return 2**32 // q * q
+
+
+def searched_key(word: int) -> bytes:
+    """Return the key of `SEARCHED` that meets a word early."""
+    return SEARCHED[word][0].to_bytes(32, "little")
+
+
+def _edges(caps: Capabilities) -> list[tuple[int, int]]:
+    """Return the declared moduli of whose limit a word beside it was searched, each with this word."""
+    allowed = caps.range(_EXPAND, "q")
+    known = {q for word in SEARCHED for q in (word, 2**31 - 1, 2**32 - 1, 3)} | set(cases.moduli(allowed, prime=False))
+    words = [(q, word) for q in sorted(known) if q in allowed for word in (limit(q), limit(q) - 1)]
+    return [(q, word) for q, word in words if word in SEARCHED]
+
+
+@check(
+    "prg.expand/limit",
+    "PRG-01",
+    "RND-02",
+    operations=(_EXPAND,),
+    applies=lambda caps: standard(caps) and bool(_edges(caps)),
+    examples=1,
+)
+def at_the_limit(draw: Any, call: Caller) -> None:
+    """The first word that is not below the limit is skipped, and the word before it is used, by keys that meet them."""
+    for q, word in _edges(call.caps):
+        key, at = searched_key(word), SEARCHED[word][1]
+        _expanded(call, {"q": q, "key": key.hex(), "n": at + 4})
+
+
 def _expanded(call: Caller, params: dict[str, Any]) -> None:
     want = prg.expand(bytes.fromhex(params["key"]), Ring(params["q"]), params["n"])
     same(_EXPAND, call.vector(_EXPAND, params, "value", params["n"]), want)
@@ -105,6 +156,24 @@ def expand_length(draw: Any, call: Caller) -> None:
     params = VALID[_EXPAND](draw, call.caps).params
     text = _wrong_length(draw, params["key"])
     call.refused(_EXPAND, {**params, "key": text}, KEY_LENGTH, f"the key has {len(text) // 2} bytes")
+
+
+LONG = 2**18 + 40
+"""Elements of a stream of more than 2**16 blocks of 16 bytes."""
+
+
+@check("prg.expand/long", "PRG-01", operations=(_EXPAND,), examples=1)
+def expand_long(draw: Any, call: Caller) -> None:
+    """Beyond 2**16 blocks a stream goes on; that of another generator does not come again."""
+    q, n = max(cases.moduli(call.caps.range(_EXPAND, "q"), prime=False)), LONG
+    params = {"q": q, "key": bytes(range(32)).hex(), "n": n}
+    if standard(call.caps):
+        _expanded(call, params)
+        return
+    values, size = stream(call, q, bytes(range(32)), n), -(-_TELLING // (q.bit_length() - 1))
+    pieces = np.unique(values[: n // size * size].reshape(-1, size), axis=0)
+    if len(pieces) < n // size:
+        fail(f"of {n // size} pieces of {size} elements modulo {q}, {n // size - len(pieces)} come again")
 
 
 # ---------------------------------------------------------------------------------------------------------- keys
@@ -180,6 +249,41 @@ def close(draw: Any, call: Caller) -> None:
     got = call.result(_CLOSE, params).get("payloads")
     if got != want:
         fail(f"the payloads are {got}, must be {want}", want)
+
+
+def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any], SealedChannel]:
+    """Return the members of a request of the user `own`, with keys that are known, and the channel of the sender."""
+    privates = [user.to_bytes(2, "little") * 16 for user in range(1, params["N"] + 1)]
+    changed = {**params, "roster": [public.hex() for public in rounds.public_keys(privates)]}
+    return {**changed, "private": privates[own].hex()}, channel(changed, privates[sender])
+
+
+@check("seal.close/long", "SEA-01", operations=(_CLOSE,), examples=1)
+def close_long(draw: Any, call: Caller) -> None:
+    """Plaintexts of more than 2**8 and 2**16 blocks are sealed as short ones are."""
+    params = VALID[_CLOSE](draw, call.caps).params
+    sender, receiver = params["sender"], params["plaintexts"][0][0]
+    for size in pairs.SIZES:
+        given, own = _ends(params, sender, sender)
+        plaintext = pairs.long_plaintexts(size)[-1]
+        call.transcript.clear()
+        payloads = call.result(_CLOSE, {**given, "plaintexts": [[receiver, plaintext.hex()]]}).get("payloads")
+        if payloads != [own.close(sender, receiver, plaintext).hex()]:
+            fail(f"a plaintext of {size} bytes is not sealed as in the text")
+
+
+@check("seal.open/long", "SEA-01", operations=(_OPEN,), examples=1)
+def open_long(draw: Any, call: Caller) -> None:
+    """Payloads of more than 2**8 and 2**16 blocks are opened as short ones are."""
+    params = VALID[_OPEN](draw, call.caps).params
+    sender, receiver = params["sender"], params["receiver"]
+    for size in pairs.SIZES:
+        given, own = _ends(params, sender, receiver)
+        plaintext = pairs.long_plaintexts(size)[-1]
+        call.transcript.clear()
+        payload = own.close(sender, receiver, plaintext).hex()
+        if call.result(_OPEN, {**given, "payload": payload}).get("plaintext") != plaintext.hex():
+            fail(f"the payload of a plaintext of {size} bytes does not open to it")
 
 
 @check("seal.close/twice", "SEA-03", operations=(_CLOSE,), examples=20)

@@ -10,7 +10,16 @@ from secagg_spec.conformance import cases, mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
-from secagg_spec.conformance.checks.scripts import Entries, Fault, ask, compare_entries, drop_faults, with_faults
+from secagg_spec.conformance.checks.scripts import (
+    Entries,
+    Fault,
+    ask,
+    compare_entries,
+    compare_prefix,
+    drop_faults,
+    right_step,
+    with_faults,
+)
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference, Player
 from secagg_spec.conformance.scenes import Scene
@@ -66,6 +75,9 @@ def judge(call: Caller, scene: Scene, *faults: Fault, calls: Sequence[Call] | No
     steps = with_faults(right, faults)
     try:
         entries = asked(call, scene.deal, scene.party, [step for step, _ in steps])
+        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+        with right_step(scene.deal.named(scene.party)):
+            _compare(scene, right[:first], entries[:first])
         kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
         _compare(scene, right, kept)
     except Difference as difference:
@@ -73,12 +85,15 @@ def judge(call: Caller, scene: Scene, *faults: Fault, calls: Sequence[Call] | No
 
 
 def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
-    for step, mine, wanted in zip(calls, entries, scene.entries(calls), strict=True):
+    for step, mine, wanted in zip(calls, entries, scene.entries(list(calls)), strict=True):
         assert "reject" not in wanted, f"the reference refuses {step.phase}: {wanted}"
         reject = mine.get("reject")
         answer = Answer("reject", **reject) if reject else Answer("result", value=dict(mine))
         outbox = [parse(bytes.fromhex(text)) for text in wanted["outbox"]]
-        mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
+        try:
+            mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
+        except Difference as difference:
+            raise failed(difference) from None
 
 
 def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] | None = None) -> None:
@@ -86,12 +101,16 @@ def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] |
     right, op = scene.calls() if calls is None else calls, scene.deal.named(scene.party)
     steps = with_faults(right, faults)
     entries = ask(call, op, scene.params([step for step, _ in steps]), scene.deal.rand(scene.party) or None)
+    compare_prefix(op, steps, entries, scene.entries(right))
     compare_entries(op, right, drop_faults(call, op, entries, [fault for _, fault in steps]), scene.entries(right))
 
 
 def failed(difference: Difference) -> CheckFailed:
     """Return a difference as the failure of a check."""
-    return CheckFailed(difference.verdict, str(difference))
+    if difference.gone is None:
+        return CheckFailed(difference.verdict, str(difference))
+    before = [f"user {user} before {phase}" for phase, users in difference.gone.items() for user in sorted(users)]
+    return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}")
 
 
 def moved(step: Call, at: int, message: Message) -> Call:

@@ -32,10 +32,10 @@ def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
     """Draw a round of SecAgg in which `spare` users may drop out at least."""
     numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
     R, d = draw(st.sampled_from(_MODULI)), cases.length(draw, 1, 5)
-    return _secagg_round(draw, {"R": str(R), **numbers, "d": d})
+    return secagg_round(draw, {"R": str(R), **numbers, "d": d})
 
 
-def _secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
+def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
     """Draw a round of SecAgg with these numbers."""
     N, R, d = numbers["N"], int(numbers["R"]), numbers["d"]
     order = cases.shuffled(draw, range(N))
@@ -144,7 +144,7 @@ def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
     if dealt.protocol == "heterosag":
         fresh = heterosag_deals.deal(draw, read_parameters(**dealt.numbers), [])
     elif dealt.protocol == "secagg":
-        fresh = _secagg_round(draw, dealt.numbers)
+        fresh = secagg_round(draw, dealt.numbers)
     else:
         fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active", number)
     return replace(fresh, session=dealt.session, round=number)

@@ -123,13 +123,13 @@ class Reals:
         return [[entry for entry in found if entry[0].segment == segment] for segment in range(p.count)]
 
 
-def reals(draw: Any, p: Parameters | None = None) -> Reals:
-    """Draw a round over real numbers in which nobody drops out."""
+def reals(draw: Any, p: Parameters | None = None, part: Fraction | None = None) -> Reals:
+    """Draw a round over real numbers in which nobody drops out; `part` is the fractional part of all, where given."""
     p = heterosag_deals.parameters(draw, spare=draw(st.integers(0, 1))) if p is None else p
     source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "reals")
     levels = {(cell.segment, user): cell.levels for cell in p.parts for user in cell.members}
     segments = [segment for segment, length in enumerate(p.lengths) for _ in range(length)]
-    steps = [[_step(source, levels[segment, user]) for segment in segments] for user in range(p.N)]
+    steps = [[_step(source, levels[segment, user], part) for segment in segments] for user in range(p.N)]
     low, width = Fraction(float(p.range.low)), Fraction(float(p.range.high)) - Fraction(float(p.range.low))
     x = [
         [_inside(p, low + width * y / (levels[segment, user] - 1)) for segment, y in zip(segments, row, strict=True)]
@@ -140,9 +140,11 @@ def reals(draw: Any, p: Parameters | None = None) -> Reals:
     return Reals(p, steps, np.array(x), np.array(_DRAWS)[draws], method, trim)
 
 
-def _step(source: SeededSource, levels: int) -> Fraction:
-    """Draw a number of steps from 0 to K - 1: whole ones, quarters and halves."""
+def _step(source: SeededSource, levels: int, part: Fraction | None) -> Fraction:
+    """Draw a number of steps from 0 to K - 1: whole ones, quarters and halves, or those with one fractional part."""
     whole = int.from_bytes(source.take(8), "little") % levels
+    if part is not None:
+        return min(whole, levels - 2) + part
     return min(whole + _FRACTIONS[source.take(1)[0] & 3], Fraction(levels - 1))
 
 

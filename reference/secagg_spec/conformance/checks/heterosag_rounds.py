@@ -70,11 +70,11 @@ def _judge(call: Caller, scene: Reals) -> None:
         judge_sums(call, ROUND, result.get("sums"), scene.sums())
         sums = scene.sums()
     else:
-        sums = _between(call, scene, result.get("sums"))
+        sums = between(call, scene, result.get("sums"))
     _judge_aggregate(scene, sums, result.get("aggregate"))
 
 
-def _between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
+def between(call: Caller, scene: Reals, got: Any) -> list[UintArray]:
     """Return the sums of an adapter that draws by itself, when some draws give them (HSA-08)."""
     least, most = scene.sums(0), scene.sums(1)
     if not isinstance(got, list) or len(got) != len(least):

@@ -44,6 +44,12 @@ USERS = OUTSIDE | TWICE | NUMBERS
 
 _MANY = 1000
 _FEW_SETS = 5
+_MORE, _BATCHES = 4000, 20
+"""Choices of one batch or two out of many, in which a batch shows that is taken in each twelfth choice unasked.
+
+Its probability is then 0.129 in place of 0.05, or 0.175 in place of 0.1: 4000 choices have a surprise of 270 bits or
+150, and `demand_shares` takes 65.
+"""
 
 
 def _explicit(caps: Capabilities) -> bool:
@@ -158,12 +164,41 @@ def _often(strategy: str) -> None:
         demand_shares([pairs[pair] for pair in both], [shares[a] * shares[b] for a, b in both], after)
 
 
+def _alike(strategy: str) -> None:
+    @check(f"{BATCH}/alike-{strategy}", "MRA-07", operations=(BATCH,), applies=_drawing, examples=1)
+    def alike(draw: Any, call: Caller) -> None:
+        """Of many batches that are alike, each comes as often as any other, and as often after each other one.
+
+        A right implementation fails with a probability below 2**-59: twice that of `demand_shares`.
+        """
+        size, each = 1 if strategy in SEPARATE else 2, 1 if strategy == "partition" else 2
+        p = oracles.Numbers(_BATCHES * size, each * size, size)
+        made = Choice(p, strategy, (0,) * p.N, tuple(range(p.N)))
+        met = [_batches(made, _chosen(call, made, _seed(0, at))) for at in range(_MORE)]
+        counts = Counter(batch for batches in met for batch in batches)
+        one = range(_BATCHES)
+        both = list(product(one, one))
+        demand_shares([counts[at] for at in one], each / _BATCHES, f"{_told(made)}: batch {{}}", of=_MORE)
+        pairs = Counter(
+            pair for first, second in zip(met[::2], met[1::2], strict=True) for pair in product(first, second)
+        )
+        after = f"{_told(made)}, two choices after each other: the pair number {{}} of {both} of batches"
+        demand_shares([pairs[pair] for pair in both], (each / _BATCHES) ** 2, after, of=_MORE // 2)
+
+
 for _strategy in STRATEGIES:
     _often(_strategy)
+    _alike(_strategy)
 
 
 def _seed(seed: int, at: int) -> int:
     return int.from_bytes(sha256(f"{seed} {at}".encode()).digest(), "little")
+
+
+def _batches(made: Choice, got: list[int] | None) -> list[int]:
+    if got is None:
+        fail(f"{_told(made)} is none, although there is one")
+    return sorted({user // made.numbers.T for user in got})
 
 
 def _place(made: Choice, sets: list[list[int]], got: list[int] | None) -> int:

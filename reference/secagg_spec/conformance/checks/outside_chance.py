@@ -25,7 +25,7 @@ from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, c
 from secagg_spec.conformance.checks.rounds import Session, UserScene
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.checks.streams import other
-from secagg_spec.conformance.outside import chance, seeds
+from secagg_spec.conformance.outside import chance, seeds, spread
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.errors import ProtocolError
@@ -124,7 +124,7 @@ def _equal(drawing: Drawing, which: str) -> None:
     raise CheckFailed(drawing.verdict, message, {"coalition": [], "server": True, "learns": drawing.learned})
 
 
-def _distinct(
+def distinct(
     operation: str,
     *clauses: str,
     what: str,
@@ -155,7 +155,7 @@ def _takes_seeds(caps: Capabilities, operation: str) -> bool:
 _DIFFERENCE = "the server alone learns the difference of two updates that are masked so"
 
 
-def _smallest_code(caps: Capabilities) -> dict[str, int]:
+def smallest_code(caps: Capabilities) -> dict[str, int]:
     """Return the simplest numbers of users that are declared, and the largest modulus."""
     numbers = _smallest(caps, _ENCODE)
     return {**numbers, "q": max(_moduli(caps, _ENCODE, numbers["N"]))}
@@ -196,11 +196,11 @@ def _held(call: Caller, code: Mapping[str, int], L: int, rand: Mapping[str, Any]
 
 
 def _encoder(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    code = _smallest_code(call.caps)
+    code = smallest_code(call.caps)
     return lambda rand: _held(call, code, _length(code["q"]), rand)
 
 
-_distinct(
+distinct(
     _ENCODE,
     "MDS-10",
     what="shares of one vector",
@@ -225,7 +225,7 @@ def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-_distinct(
+distinct(
     _SHARE,
     "SHM-12",
     "SHM-07",
@@ -237,10 +237,10 @@ _distinct(
 
 
 def _rounds(caps: Capabilities) -> bool:
-    return own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(_scales(caps))
+    return own_draws(_QUANTIZE)(caps) and caps.policy("quantizer.rounding") == "stochastic" and bool(roundable(caps))
 
 
-def _scales(caps: Capabilities) -> list[dict[str, int]]:
+def roundable(caps: Capabilities) -> list[dict[str, int]]:
     """Return numbers with which 0 and 1 are carried; a level that is a power of two first."""
     space = cases.Space(caps, (_QUANTIZE,))
     moduli, weight = space.moduli(prime=False), cases.weights(caps)
@@ -250,7 +250,7 @@ def _scales(caps: Capabilities) -> list[dict[str, int]]:
 
 
 def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
-    scale = _scales(call.caps)[0]
+    scale = roundable(call.caps)[0]
     x = pack_reals(np.full(_COINS, 0.5 / scale["level"]))
 
     def text(rand: Mapping[str, Any] | None) -> str:
@@ -259,7 +259,7 @@ def _quantiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-_distinct(
+distinct(
     _QUANTIZE,
     "QNT-03",
     what="roundings of 100 numbers midway between two integers",
@@ -282,7 +282,7 @@ def _stream(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-_distinct(
+distinct(
     _EXPAND,
     "PRG-05",
     what="stream",
@@ -300,7 +300,7 @@ def _agreed(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-_distinct(
+distinct(
     _AGREE,
     "KEY-06",
     what="agreed secrets",
@@ -317,7 +317,7 @@ def _sealed(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return lambda rand: str(call.result(_SEAL, params).get("payload"))
 
 
-_distinct(
+distinct(
     _SEAL,
     "SEA-06",
     what="payload of one plaintext",
@@ -333,7 +333,7 @@ def _chooser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return lambda rand: str(call.result(_BATCH, _CHOSEN, rand).get("chosen"))
 
 
-_distinct(
+distinct(
     _BATCH,
     "MRA-07",
     what="60 of 120 users",
@@ -345,7 +345,7 @@ _distinct(
 )
 
 
-def _light_user(caps: Capabilities, d: int, q: int | None = None) -> UserScene:
+def light_user(caps: Capabilities, d: int, q: int | None = None) -> UserScene:
     """Return a user of the smallest declared round whose update and received shares are zeros."""
     numbers = _smallest(caps, _LIGHT)
     q = max(_moduli(caps, _LIGHT, numbers["N"])) if q is None else q
@@ -373,11 +373,11 @@ def _masked_zeros(call: Caller, scene: UserScene, rand: Mapping[str, Any] | None
 
 def _masker(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     q = max(_moduli(call.caps, _LIGHT, _smallest(call.caps, _LIGHT)["N"]))
-    scene = _light_user(call.caps, _length(q), q)
+    scene = light_user(call.caps, _length(q), q)
     return lambda rand: str(_masked_zeros(call, scene, rand).tolist())
 
 
-_distinct(
+distinct(
     _LIGHT,
     "LSA-02",
     what="mask",
@@ -400,7 +400,7 @@ def _advertiser(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     return text
 
 
-_distinct(
+distinct(
     _SECAGG,
     "KEY-06",
     what="public keys",
@@ -409,6 +409,81 @@ _distinct(
     learned="whoever tries the seeds learns the private keys, and all masks made of them",
     each=_FEW,
 )
+
+
+# --------------------------------------------------------------------------------------- each element by itself
+
+
+def demand_spread(
+    call: Caller, operation: str, q: int, cases_of_run: int, elements: Callable[[int], UintArray], what: str
+) -> None:
+    """Fail when draws of a uniform vector leave an element, or a combination of elements, where it is (CNF-65).
+
+    ``elements(number)`` is the number-th draw, of always as many elements.
+    """
+    call.by_relation = True
+    first, bits = elements(0), chance.shared_bits(cases_of_run)
+    n = spread.enough(q, first.size, bits, residues=True)
+    rows = np.array([first, *(elements(number) for number in range(1, n))])
+    found = spread.blind(q, rows, residues=True)
+    if found is not None:
+        how = "is constant" if found.constant else "never has some residue"
+        learned = f"the server alone, or with what T users hold, learns of {what} what {found.text} tells"
+        message = f"{operation}: in {n} draws of {what}, {found.text} {how}: {learned}"
+        raise CheckFailed("leaked", message, {"coalition": [], "server": True, "learns": learned})
+    call.transcript.clear()
+    counted = f", and each element and each combination of two neighbours had all residues modulo {q}"
+    call.limits.append(
+        f"in {n} draws each combination of elements moved{counted if q <= spread.SMALL else ''}; "
+        f"how often is not judged here; false alarm at most 2**-{chance.SPREAD_BITS}"
+    )
+
+
+def some_modulus(draw: Any, caps: Capabilities, operation: str, above: int, *, prime: bool = True) -> int:
+    """Draw a modulus, in half of the cases the smallest one."""
+    found = cases.Space(caps, (operation,)).moduli(prime=prime, above=above)
+    return int(draw(st.just(min(found)) | st.sampled_from(found)))
+
+
+def numbered_seeds(draw: Any, call: Caller, operation: str) -> Callable[[int], dict[str, str] | None]:
+    """Draw which seeds are used."""
+    first = draw(st.integers(0, 2**32 - 1))
+    seeded = _takes_seeds(call.caps, operation)
+    return lambda number: _rand(seeds.numbered(f"{operation} {first}", number)) if seeded else None
+
+
+@check(
+    "privacy/mds.encode/elements", "MDS-10", operations=(_ENCODE,), applies=own_draws(_ENCODE), examples=6, grows=True
+)
+def noise_elements(draw: Any, call: Caller) -> None:
+    """The shares that T users get of one vector go everywhere, each element and each combination of them."""
+    code = cases.code(draw, call.caps, _ENCODE)
+    q = code["q"] = some_modulus(draw, call.caps, _ENCODE, code["N"])
+    L, users = draw(st.integers(1, 4)), cases.subset(draw, range(code["N"]), code["T"], code["T"])
+    params = {**code, "mask": pack(np.zeros(L * (code["U"] - code["T"]), dtype=np.uint64))}
+    rand, cases_of_run = numbered_seeds(draw, call, _ENCODE), draw(st.just(call.cases))
+
+    def elements(number: int) -> UintArray:
+        shares = call.result(_ENCODE, params, rand(number)).get("shares")
+        if not isinstance(shares, list) or len(shares) != code["N"]:
+            raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+        return np.concatenate([call.read(_ENCODE, shares[user], f"shares[{user}]", L, q) for user in users])
+
+    demand_spread(call, _ENCODE, q, cases_of_run, elements, f"the shares of the users {sorted(users)}")
+
+
+@check("privacy/prg.expand/elements", "PRG-04", operations=(_EXPAND,), applies=other, examples=6, grows=True)
+def stream_elements(draw: Any, call: Caller) -> None:
+    """Streams of different keys go everywhere, each element and each combination of elements."""
+    q = some_modulus(draw, call.caps, _EXPAND, 1, prime=False)
+    n = draw(st.integers(1, 8) | st.sampled_from((16, 20, 33)))
+    first, cases_of_run = draw(st.integers(0, 2**32 - 1)), draw(st.just(call.cases))
+
+    def elements(number: int) -> UintArray:
+        key = seeds.numbered(f"elements {first}", number).hex()
+        return call.vector(_EXPAND, {"q": q, "key": key, "n": n}, "value", n)
+
+    demand_spread(call, _EXPAND, q, cases_of_run, elements, "streams")
 
 
 # --------------------------------------------------------------------------------------------------- missing residues
@@ -528,7 +603,7 @@ def mask_residues(draw: Any, call: Caller) -> None:
     """Modulo a number up to 2**10 each residue occurs in masks, the first and the last included."""
 
     def elements(q: int, count: int, number: int) -> UintArray:
-        scene = _light_user(call.caps, count, q)
+        scene = light_user(call.caps, count, q)
         return _masked_zeros(call, scene, _seeded_rand(call, _LIGHT, q, number))
 
     demand_residues(call, _LIGHT, _small_rounds(call.caps), elements)

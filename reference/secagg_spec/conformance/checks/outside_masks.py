@@ -7,27 +7,38 @@ theirs and the server's, and one that does not move with its own seed is the ser
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
 from secagg_spec.conformance.checks import basa, basa_scenes, heterosag_deals
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.heterosag_masking import masked
-from secagg_spec.conformance.checks.heterosag_masks import segments_of, tells, unpacked
+from secagg_spec.conformance.checks.heterosag_masks import segments_of, unpacked
 from secagg_spec.conformance.checks.streams import standard
 from secagg_spec.conformance.heterosag_cells import MASK as SEGMENTS
-from secagg_spec.conformance.heterosag_cells import Masked
-from secagg_spec.conformance.outside import leaks
+from secagg_spec.conformance.outside import chance, leaks, spread
 from secagg_spec.conformance.positions import MASK as POSITION
 from secagg_spec.conformance.positions import Buffer
 from secagg_spec.protocols.heterosag_plan import cells_of
 
-_TELLING = 40
-"""So many elements for each user make all segments long enough to tell masks apart."""
+_BLOCKS = (16, 20, 33)
+"""Lengths beyond the blocks of a generator."""
+_STREAMS = 3
+"""How many seeds are drawn again in a case, at most; while the first of them is, residues are counted."""
+_LIMIT = (
+    f"while one seed was drawn again and again, each combination of elements moved, and modulo at most {spread.SMALL} "
+    "each element and each combination of two neighbours went through all residues; how often is not judged here, and "
+    "a leak of a single round, position or pair of users is out of reach; "
+    f"false alarm at most 2**-{chance.SPREAD_BITS}"
+)
 
 
 def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T: int, where: str = "") -> None:
@@ -68,61 +79,147 @@ def demand_hidden(operation: str, user: int, hiding: Sequence[int], own: bool, T
 # ---------------------------------------------------------------------------------------------------------------- BASA
 
 
-@check("privacy/basa.mask", "BAA-26", operations=(POSITION,), examples=12)
+@check("privacy/basa.mask", "BAA-26", operations=(POSITION,), examples=12, grows=True)
 def position(draw: Any, call: Caller) -> None:
-    """A masked update moves with the own seed and with that of each position it shares a mask with."""
-    chosen = basa_scenes.buffer(draw, replace(basa_scenes.parameters(draw), R=2**32, d=8))
-    p, k = chosen.parameters, int(draw(st.sampled_from(chosen.accepted)))
+    """Each element of a masked update, and each combination, moves with the own seed and with that of each position."""
+    chosen = _buffer(draw)
+    p, k = chosen.parameters, _end_or_any(draw, chosen.accepted)
     others = [*chosen.before(k), *range(k + 1, p.positions)]
+    picked, bits = _picked(draw, call, others, _STREAMS)
     call.by_relation |= not standard(call.caps)
-    right = basa.masked_update(call, chosen, k)
 
-    def moves(i: int, j: int) -> bool:
-        return not np.array_equal(basa.masked_update(call, _exchanged(chosen, i, j), k), right)
+    def drawn(other: int | None, number: int) -> UintArray:
+        i, j = (k, k) if other is None else (min(other, k), max(other, k))
+        return basa.masked_update(call, _exchanged(chosen, i, j, number), k)
 
-    hiding = [other for other in others if moves(min(other, k), max(other, k))]
-    demand_hidden(POSITION, k, hiding, not p.settle or moves(k, k), p.T)
+    whole = [(p.R, slice(0, p.d), "")]
+    Moving(call, POSITION, k, p.T, others, p.settle, bits).judge(picked, drawn, lambda other: whole)
 
 
-def _exchanged(chosen: Buffer, i: int, j: int) -> Buffer:
+def _buffer(draw: Any) -> Buffer:
+    """Draw uploads, in a third of the cases with the smallest modulus, whose residues are all met."""
+    p, d = basa_scenes.parameters(draw), draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
+    if draw(st.integers(0, 2)) == 0:
+        p = replace(p, N=3 + p.S, K=3, T=1, R=7, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant())
+    return basa_scenes.buffer(draw, replace(p, d=d))
+
+
+def _end_or_any(draw: Any, users: Sequence[int]) -> int:
+    """Draw the last of some users, the first, or any."""
+    return int(draw(st.sampled_from((users[-1], users[0])) | st.sampled_from(users)))
+
+
+def _picked(draw: Any, call: Caller, others: Sequence[int], most: int) -> tuple[list[int | None], int]:
+    """Draw whose seeds are drawn again, the own one (None) or those of others, and the bits of a false alarm."""
+    bits = chance.shared_bits(draw(st.just(call.cases)) * _STREAMS)
+    own = draw(st.sampled_from([[None], []]))
+    return [*own, *cases.subset(draw, others, most - 1, most - 1), *([] if own else [None])], bits
+
+
+Part: TypeAlias = tuple[int, slice, str]
+"""A modulus, the places of the elements that it is of, and their name for messages."""
+
+
+@dataclass(frozen=True)
+class Moving:
+    """A masked vector that is looked at while one seed after the other is drawn again.
+
+    `others` are all whose seeds may be on it; `own` says whether its own seed is. A seed is named by the other, the own
+    one by None; `drawn` returns the vector under its number-th draw, and `parts` says what of it the seed must move.
+    """
+
+    call: Caller
+    operation: str
+    user: int
+    T: int
+    others: Sequence[int]
+    own: bool
+    bits: int
+
+    def judge(
+        self,
+        picked: Sequence[int | None],
+        drawn: Callable[[int | None, int], UintArray],
+        parts: Callable[[int | None], list[Part]],
+    ) -> None:
+        """Fail when some element or combination does not go everywhere with one of the picked seeds."""
+        start = len(self.call.transcript)
+        for at, other in enumerate(picked):
+            mine = parts(other) if other is not None or self.own else []
+            bits, residues = self.bits + max(len(mine) - 1, 0).bit_length(), at == 0
+            needed = [spread.enough(R, where.stop - where.start, bits, residues=residues) for R, where, _ in mine]
+            rows = np.array([drawn(other, number) for number in range(max(needed, default=0))])
+            for n, (R, where, name) in zip(needed, mine, strict=True):
+                found = spread.blind(R, rows[:n, where], residues=residues)
+                if found is not None:
+                    self._fail(found, other, n, drawn, parts, name)
+            del self.call.transcript[start:]
+        self.call.limits.append(_LIMIT)
+
+    def _fail(
+        self,
+        found: spread.Blind,
+        other: int | None,
+        n: int,
+        drawn: Callable[[int | None, int], UintArray],
+        parts: Callable[[int | None], list[Part]],
+        where: str,
+    ) -> NoReturn:
+        """Fail: say whose masks are not on a combination of elements, and who learns it."""
+        kept = list(self.call.transcript)
+
+        def hides(one: int | None) -> bool:
+            places = next((at for _, at, name in parts(one) if name == where), None)
+            rows = [drawn(one, number)[places] for number in range(n)] if places is not None else []
+            return bool(rows) and one != other and not found.holds(np.array(rows))
+
+        hiding = [one for one in self.others if hides(one)]
+        own = not self.own or hides(None)
+        self.call.transcript[:] = kept
+        demand_hidden(self.operation, self.user, hiding, own, self.T, f"{where} {found.text}")
+        which = "of its own" if other is None else f"that it shares with {other}"
+        how = "is constant" if found.constant else "never has some residue"
+        fail(
+            f"{self.operation}: while the seed of the mask {which} is drawn {n} times, {where} {found.text} of the "
+            f"masked input of user {self.user} {how}"
+        )
+
+
+def _exchanged(chosen: Buffer, i: int, j: int, number: int) -> Buffer:
     """Return the uploads with another seed from one position to another."""
     row = chosen.seeds[i]
-    return replace(chosen, seeds={**chosen.seeds, i: (*row[:j], _other(row[j]), *row[j + 1 :])})
+    return replace(chosen, seeds={**chosen.seeds, i: (*row[:j], _other(row[j], number), *row[j + 1 :])})
 
 
-def _other(seed: bytes) -> bytes:
-    return bytes([seed[0] ^ 1]) + seed[1:]
+def _other(seed: bytes, number: int) -> bytes:
+    return sha256(seed + number.to_bytes(4, "little")).digest()
 
 
 # ----------------------------------------------------------------------------------------------------------- HeteroSAg
 
 
-@check("privacy/heterosag.mask", "HSA-14", operations=(SEGMENTS,), examples=12)
+@check("privacy/heterosag.mask", "HSA-14", operations=(SEGMENTS,), examples=8, grows=True)
 def segments(draw: Any, call: Caller) -> None:
-    """Each masked segment moves with the own seed and with what was agreed on with each user of its cell."""
-    drawn = heterosag_deals.parameters(draw)
-    chosen = masked(draw, replace(drawn, d=_TELLING * drawn.N))
-    p, user = chosen.parameters, int(draw(st.integers(0, chosen.parameters.N - 1)))
+    """Each element of a masked segment, and each combination, moves with the own seed and with those of its cell."""
+    p = heterosag_deals.parameters(draw)
+    length = draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
+    p = replace(p, d=length * p.count, levels=p.levels if draw(st.booleans()) else (2,) * len(p.levels))
+    chosen, user = masked(draw, p), _end_or_any(draw, range(p.N))
     others = [peer for peer in range(p.N) if peer != user]
-    cells = [cell for cell in cells_of(p, user) if tells(cell)]
+    picked, bits = _picked(draw, call, others, 2)
     call.by_relation |= not standard(call.caps)
 
-    def sent(scene: Masked) -> Any:
-        return unpacked(scene, user, segments_of(call, scene, user, others))
+    def drawn(other: int | None, number: int) -> UintArray:
+        if other is None:
+            seeds = tuple(_other(seed, number) if at == user else seed for at, seed in enumerate(chosen.seeds))
+            moved = replace(chosen, seeds=seeds)
+        else:
+            pair = frozenset((user, other))
+            moved = replace(chosen, secrets={**chosen.secrets, pair: _other(chosen.secrets[pair], number)})
+        return np.asarray(unpacked(chosen, user, segments_of(call, moved, user, others)))
 
-    right = sent(chosen)
-    own = sent(replace(chosen, seeds=tuple(_other(s) if at == user else s for at, s in enumerate(chosen.seeds))))
-    peers = {peer: sent(_agreed_otherwise(chosen, user, peer)) for peer in others}
-    for cell in cells:
-        hiding = [peer for peer in sorted(cell.members & set(others)) if _moved(cell.of(peers[peer]), cell.of(right))]
-        demand_hidden(SEGMENTS, user, hiding, _moved(cell.of(own), cell.of(right)), p.T, f"[segment {cell.segment}]")
+    def parts(other: int | None) -> list[Part]:
+        cells = [cell for cell in cells_of(p, user) if other is None or other in cell.members]
+        return [(cell.ring.modulus, slice(cell.start, cell.stop), f"[segment {cell.segment}]") for cell in cells]
 
-
-def _moved(one: Any, other: Any) -> bool:
-    return not np.array_equal(one, other)
-
-
-def _agreed_otherwise(chosen: Masked, user: int, peer: int) -> Masked:
-    """Return the round in which two users agreed on another secret."""
-    pair = frozenset((user, peer))
-    return replace(chosen, secrets={**chosen.secrets, pair: _other(chosen.secrets[pair])})
+    Moving(call, SEGMENTS, user, p.T, others, True, bits).judge(picked, drawn, parts)

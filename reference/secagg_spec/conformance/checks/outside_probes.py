@@ -7,7 +7,7 @@ what it sees is decided exactly (spec/conformance.md, section 5).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +24,17 @@ from secagg_spec.conformance.checks.buffered_scenes import MASK as BUFFERED_MASK
 from secagg_spec.conformance.checks.requests import own_field, shares_length
 from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry, Leak
-from secagg_spec.conformance.outside.probing import Core, NotAffine, Probed, Span, everything, probe
+from secagg_spec.conformance.outside.probing import (
+    SWEEP,
+    Core,
+    NotAffine,
+    Probed,
+    Span,
+    compare,
+    everything,
+    points,
+    probe,
+)
 from secagg_spec.conformance.wire import pack
 from secagg_spec.privacy.verdict import decide
 
@@ -33,6 +43,11 @@ _FEW_USERS = 6
 """The most users of whole rounds that are probed: each symbol of each user costs a round."""
 _SETS = 64
 """How many sets of U shares are decoded; of more, drawn ones."""
+ROUND_SWEEP = 100
+"""Points of a sweep where each is a round or a session."""
+_COLUMNS = 4
+_LONG = (16, 33, 64, 100)
+"""Lengths of vectors beyond the blocks in which they may be worked on."""
 
 
 def explicit(*operations: str) -> Callable[[Capabilities], bool]:
@@ -50,12 +65,52 @@ def named(name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{name}[{at}]" for at in range(count))
 
 
-def probed(operation: str, modulus: int, core: Core, spans: Sequence[Span]) -> Probed:
-    """Return the affine map of an operation; what is not affine fails."""
-    try:
-        return probe(modulus, core, spans)
-    except NotAffine as error:
-        fail(f"{operation}: {error}")
+def sweep_seed(draw: Any) -> int:
+    """Draw the seed of the points at which a map is compared (CNF-66)."""
+    return int(draw(st.integers(0, 2**32 - 1)))
+
+
+@dataclass
+class Asking:
+    """A core that is asked point by point; the transcript keeps the answers at the first points, and the last one."""
+
+    call: Caller
+    operation: str
+    modulus: int
+    core: Core
+    spans: Sequence[Span]
+    seed: int
+    kept: int = 0
+    asked: int = 0
+
+    def __call__(self, point: Sequence[int]) -> Sequence[int]:
+        """Return the value at a point."""
+        if self.asked > len(self.spans):
+            del self.call.transcript[self.kept :]
+        value = self.core(point)
+        if self.asked <= len(self.spans):
+            self.kept = len(self.call.transcript)
+        self.asked += 1
+        return value
+
+    def probed(self) -> Probed:
+        """Return the affine map, compared at a few points; what is not affine fails."""
+        try:
+            return probe(self.modulus, self, self.spans, self.seed)
+        except NotAffine as error:
+            fail(f"{self.operation}: {error}")
+
+    def swept(self, found: Probed, sweep: int = SWEEP) -> None:
+        """Fail where the map is another one at a point of a sweep (CNF-66)."""
+        if any(high - low >= sweep for low, high in self.spans):
+            self.call.limits.append(
+                f"of inputs with more than {sweep} values, the ends, numbers around 0, first and last bytes and drawn "
+                "values were compared: a leak at a single other value, or in a single round, is out of reach"
+            )
+        try:
+            compare(found, self, points(self.modulus, self.spans, self.seed, sweep))
+        except NotAffine as error:
+            fail(f"{self.operation}: {error}")
 
 
 def leaked(leak: Leak) -> NoReturn:
@@ -75,38 +130,61 @@ def entries(found: Probed, names: Sequence[str], holders: Sequence[int | None], 
     return [Entry(name, holder, row[:secrets], row[secrets:], offset) for name, holder, row, offset in rows]
 
 
-def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most: int) -> None:
+def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most: int, modulus: int = 0) -> None:
     """Say of a pass that not all coalitions were decided."""
-    if leaks.sampled(users, seen, most):
+    if leaks.sampled(users, seen, most, modulus):
         call.limits.append(f"where there are too many coalitions of up to {most} users, drawn ones were decided")
 
 
 # ------------------------------------------------------------------------------------------------------------- codes
 
 
-@check("privacy/mds.encode", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=explicit(_ENCODE), examples=6)
+@check(
+    "privacy/mds.encode",
+    "MDS-10",
+    "MDS-05",
+    operations=(_ENCODE,),
+    applies=explicit(_ENCODE),
+    examples=6,
+    grows=True,
+)
 def encode(draw: Any, call: Caller) -> None:
     """No T users learn anything of a vector from their shares, and any U users all of it; decided by its matrix."""
     code = cases.code(draw, call.caps, _ENCODE)
-    q, N, U, T = (code[name] for name in ("q", "N", "U", "T"))
-    d = draw(st.integers(1, 2 * (U - T)))
-    L = shares_length(code, d)
+    _judge_code(call, code, draw(st.integers(1, _COLUMNS * (code["U"] - code["T"]))), sweep_seed(draw))
+
+
+@check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=explicit(_ENCODE), examples=1)
+def encode_edges(draw: Any, call: Caller) -> None:
+    """The same with the smallest q, with N = q - 1, with the largest T and with the most coalitions; three columns."""
+    seed = sweep_seed(draw)
+    for code in cases.edges(call.caps, _ENCODE):
+        call.transcript.clear()
+        _judge_code(call, code, 3 * (code["U"] - code["T"]), seed)
+
+
+def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
+    """Fail when T users learn something of a vector of d elements, or U users not all of it."""
+    q, N, T = (code[name] for name in ("q", "N", "T"))
+    params, L = {name: code[name] for name in ("q", "N", "U", "T")}, shares_length(code, d)
 
     def core(point: Sequence[int]) -> list[int]:
         rand = {"noise": pack(vector(point[d:]))}
-        shares = call.result(_ENCODE, {**code, "mask": pack(vector(point[:d]))}, rand).get("shares")
+        shares = call.result(_ENCODE, {**params, "mask": pack(vector(point[:d]))}, rand).get("shares")
         if not isinstance(shares, list) or len(shares) != N:
             raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {N} shares")
         read = (call.read(_ENCODE, text, f"shares[{user}]", L, q) for user, text in enumerate(shares))
         return [int(value) for share in read for value in share]
 
     spans = [everything(q)] * (d + T * L)
-    found = probed(_ENCODE, q, core, spans)
+    asking = Asking(call, _ENCODE, q, core, spans, seed)
+    found = asking.probed()
     names = [name for user in range(N) for name in named(f"shares[{user}]", L)]
     seen = entries(found, names, [user for user in range(N) for _ in range(L)], d)
-    say_sampled(call, range(N), seen, T)
+    say_sampled(call, range(N), seen, T, q)
     demand_private(leaks.smallest(q, seen, named("mask", d), range(N), T))
     _demand_decodable(code, found, d, L)
+    asking.swept(found)
 
 
 def _demand_decodable(code: dict[str, int], found: Probed, d: int, L: int) -> None:
@@ -124,10 +202,10 @@ def _own_shares(caps: Capabilities) -> bool:
     return own_field(caps) and caps.grade(_SHARE) == "explicit"
 
 
-@check("privacy/shamir.share", "SHM-12", "SHM-04", operations=(_SHARE,), applies=_own_shares, examples=4)
+@check("privacy/shamir.share", "SHM-12", "SHM-04", operations=(_SHARE,), applies=_own_shares, examples=4, grows=True)
 def share(draw: Any, call: Caller) -> None:
     """No t - 1 users learn anything of a secret from their shares; decided by the matrix over the field."""
-    numbers = cases.sharing(draw, call.caps, _SHARE)
+    numbers, seed = cases.sharing(draw, call.caps, _SHARE), sweep_seed(draw)
     t, n, p = numbers["t"], numbers["n"], shamir.PRIME
 
     def core(point: Sequence[int]) -> list[int]:
@@ -138,10 +216,12 @@ def share(draw: Any, call: Caller) -> None:
         return [_element(user, text) for user, text in enumerate(shares)]
 
     spans = [(0, 2**256 - 1), *[everything(p)] * (t - 1)]
-    found = probed(_SHARE, p, core, spans)
+    asking = Asking(call, _SHARE, p, core, spans, seed)
+    found = asking.probed()
     seen = entries(found, named("shares", n), range(n), 1)
     say_sampled(call, range(n), seen, t - 1)
     demand_private(leaks.smallest(p, seen, ("secret",), range(n), t - 1))
+    asking.swept(found)
 
 
 def _element(user: int, text: Any) -> int:
@@ -155,21 +235,27 @@ def _element(user: int, text: Any) -> int:
 # ------------------------------------------------------------------------------------------------------------- masks
 
 
-@check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6)
+@check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6, grows=True)
 def mask(draw: Any, call: Caller) -> None:
     """A masked update tells nothing of the update when the mask is uniform; decided by its matrix."""
-    q, d = cases.modulus(draw, call.caps, _MASK, prime=True), cases.length(draw, 1, 5)
-    _judge_mask(call, _MASK, {"q": q}, d, everything(q))
+    q, d = cases.modulus(draw, call.caps, _MASK, prime=True), _masked_length(draw)
+    _judge_mask(call, _MASK, {"q": q}, d, everything(q), sweep_seed(draw))
 
 
-@check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6)
+@check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6, grows=True)
 def buffered_mask(draw: Any, call: Caller) -> None:
     """A masked update of a buffer tells nothing of the update when the mask is uniform; decided by its matrix."""
-    chosen, d = buffered_scenes.levels(draw, call.caps, BUFFERED_MASK), cases.length(draw, 1, 5)
-    _judge_mask(call, BUFFERED_MASK, chosen.params("q", "K", "c_g"), d, (-chosen.budget, chosen.budget))
+    chosen, d = buffered_scenes.levels(draw, call.caps, BUFFERED_MASK), _masked_length(draw)
+    span = (-chosen.budget, chosen.budget)
+    _judge_mask(call, BUFFERED_MASK, chosen.params("q", "K", "c_g"), d, span, sweep_seed(draw))
 
 
-def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, span: Span) -> None:
+def _masked_length(draw: Any) -> int:
+    """Draw a length, in half of the cases one of several blocks."""
+    return int(draw(st.integers(1, 5) | st.sampled_from(_LONG)))
+
+
+def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, span: Span, seed: int) -> None:
     q = params["q"]
 
     def core(point: Sequence[int]) -> list[int]:
@@ -177,19 +263,21 @@ def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, sp
         return [int(value) for value in call.vector(operation, given, "masked", d)]
 
     spans = [span] * d + [everything(q)] * d
-    found = probed(operation, q, core, spans)
+    asking = Asking(call, operation, q, core, spans, seed)
+    found = asking.probed()
     seen = entries(found, named("masked", d), [EVERYBODY] * d, d)
     leak = leaks.find(q, seen, named("update", d), server=True)
     demand_private(leak)
+    asking.swept(found)
 
 
 # ------------------------------------------------------------------------------------------------------ whole rounds
 
 
-def few_users(caps: Capabilities, operation: str) -> Capabilities:
-    """Return capabilities in which an operation has at most 6 users."""
+def few_users(caps: Capabilities, operation: str, most: int = _FEW_USERS) -> Capabilities:
+    """Return capabilities in which an operation has at most so many users."""
     declared, allowed = caps.operations[operation], caps.range(operation, "N")
-    few = {"values": [N for N in range(1, _FEW_USERS + 1) if N in allowed] or [0]}
+    few = {"values": [N for N in range(1, most + 1) if N in allowed] or [0]}
     narrow = {**declared, "ranges": {**declared.get("ranges", {}), "N": few}}
     return replace(caps, operations={**caps.operations, operation: narrow})
 
@@ -198,14 +286,14 @@ def _few(caps: Capabilities) -> bool:
     return explicit(_ROUND)(caps) and cases.possible(few_users(caps, _ROUND), _ROUND)
 
 
-@check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4)
+@check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4, grows=True)
 def whole_round(draw: Any, call: Caller) -> None:
     """The aggregate of a round tells the sum over the contributors, and nothing else; decided by its matrix."""
     numbers = cases.session(draw, few_users(call.caps, _ROUND), _ROUND)
-    N = numbers["N"]
+    N, d = numbers["N"], min(numbers["d"], 3)
+    numbers["d"] = d
     drop = cases.dropouts(draw, N, min(numbers["D"], N - max(numbers["U"], numbers["T"] + 2)))
-    d = numbers["d"] = 1 + (numbers["d"] > 1)
-    rows = numbers["T"] * shares_length(numbers, d)
+    seed, rows = sweep_seed(draw), numbers["T"] * shares_length(numbers, d)
 
     def core(point: Sequence[int]) -> list[int]:
         updates, masks, noises = _cut(point, (N, d), (N, d), (N, rows))
@@ -217,11 +305,13 @@ def whole_round(draw: Any, call: Caller) -> None:
 
     contributors = [user for user in range(N) if user not in drop["share"] + drop["upload"]]
     spans = [everything(numbers["q"])] * (N * (2 * d + rows))
-    found = probed(_ROUND, numbers["q"], core, spans)
+    asking = Asking(call, _ROUND, numbers["q"], core, spans, seed)
+    found = asking.probed()
     seen = entries(found, named("aggregate", d), [EVERYBODY] * d, N * d)
     names = [name for user in range(N) for name in named(f"updates[{user}]", d)]
     allowed = [[int(user in contributors and at == own) for user in range(N) for own in range(d)] for at in range(d)]
     demand_private(leaks.find(numbers["q"], seen, names, allowed, server=True))
+    asking.swept(found, ROUND_SWEEP)
 
 
 def _cut(point: Sequence[int], *shapes: tuple[int, int]) -> list[list[str]]:

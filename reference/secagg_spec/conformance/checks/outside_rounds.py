@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -23,10 +24,19 @@ from secagg_spec.conformance.checks import dealt, dealt_scenes
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.dealt import SESSIONS
 from secagg_spec.conformance.checks.neighbour_scenes import unmasking
+from secagg_spec.conformance.checks.outside_chance import demand_spread, numbered_seeds, own_draws, some_modulus
 from secagg_spec.conformance.checks.outside_masks import demand_hidden
-from secagg_spec.conformance.checks.outside_probes import explicit, few_users, leaked, probed, vector
+from secagg_spec.conformance.checks.outside_probes import (
+    ROUND_SWEEP,
+    Asking,
+    explicit,
+    few_users,
+    leaked,
+    sweep_seed,
+    vector,
+)
 from secagg_spec.conformance.checks.requests import shares_length, vandermonde
-from secagg_spec.conformance.checks.rounds import UserScene, user_scene
+from secagg_spec.conformance.checks.rounds import ROUNDS, Session, UserScene, user_scene
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.mixed import Difference
@@ -48,6 +58,8 @@ from secagg_spec.protocols.shape import Role
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
 _WIDE, _LONG = 2**32, 5
 """Modulus and length with which streams of different keys cannot be mistaken for each other."""
+_FEWEST = 4
+"""The most users of a round of three columns that is probed."""
 Refused = Mapping[str, Any]
 
 
@@ -80,15 +92,56 @@ def _light(caps: Capabilities) -> bool:
     return vandermonde(caps) and explicit(_LIGHT)(caps) and cases.possible(few_users(caps, _LIGHT), _LIGHT)
 
 
-@check("privacy/lightsecagg.user", "LSA-02", "MDS-10", "LSA-08", operations=(_LIGHT,), applies=_light, examples=4)
+def _fewest(caps: Capabilities) -> bool:
+    return _light(caps) and cases.possible(few_users(caps, _LIGHT, _FEWEST), _LIGHT)
+
+
+@check(
+    "privacy/lightsecagg.user",
+    "LSA-02",
+    "MDS-10",
+    "LSA-08",
+    operations=(_LIGHT,),
+    applies=_light,
+    examples=4,
+    grows=True,
+)
 def light_user(draw: Any, call: Caller) -> None:
     """The server and T users learn the sum of a round in which one user is played, and nothing else; by its matrix."""
-    scene = user_scene(draw, few_users(call.caps, _LIGHT))
+    caps = few_users(call.caps, _LIGHT)
+    _judge_user(call, user_scene(draw, caps), sweep_seed(draw))
+
+
+@check(
+    "privacy/lightsecagg.user/edges",
+    "LSA-02",
+    "MDS-10",
+    "LSA-08",
+    operations=(_LIGHT,),
+    applies=_fewest,
+    examples=1,
+)
+def light_edges(draw: Any, call: Caller) -> None:
+    """The same with the smallest q, with N = q - 1, with the largest T and with the most coalitions; three columns."""
+    caps, seed, number = few_users(call.caps, _LIGHT, _FEWEST), sweep_seed(draw), draw(st.sampled_from(ROUNDS))
+    for code in cases.edges(caps, _LIGHT):
+        call.transcript.clear()
+        session = Session({**code, "d": 3 * (code["U"] - code["T"])}, bytes(16), number)
+        zeros = np.zeros(0, np.uint64)
+        scene = UserScene(session, code["N"] - 1, zeros, zeros, zeros, {}, tuple(range(code["N"])))
+        _judge_user(call, scene, seed, 3 * (code["U"] - code["T"]))
+
+
+def _judge_user(call: Caller, scene: UserScene, seed: int, most: int = 2) -> None:
+    """Fail when the server and T users learn more than the sum of a round with `most` elements."""
     numbers = dict(scene.session.numbers)
-    numbers["d"] = min(numbers["d"], 2)
-    found = probed(_LIGHT, numbers["q"], lambda point: _light_sent(call, scene, numbers, point), _spans(numbers))
-    played = LightRound(numbers, scene.user, found, _surviving(scene, numbers))
-    _demand_only_the_sum(played)
+    numbers["d"] = min(numbers["d"], most)
+    spans = _spans(numbers)
+    core = partial(_light_sent, call, scene, numbers)
+    asking = Asking(call, _LIGHT, numbers["q"], core, spans, seed)
+    found = asking.probed()
+    _demand_only_the_sum(LightRound(numbers, scene.user, found, _surviving(scene, numbers)))
+    asking.swept(found, ROUND_SWEEP)
 
 
 def _surviving(scene: UserScene, numbers: Mapping[str, int]) -> tuple[int, ...]:
@@ -147,15 +200,60 @@ def _own_shares(messages: Sequence[Message], others: Sequence[int], L: int, q: i
 def _demand_only_the_sum(played: LightRound) -> None:
     """Fail when the server learns more than the sum, with up to T others."""
     numbers, entries = played.numbers, played.entries()
-    for coalition in leaks.coalitions(played.others, numbers["T"], len(entries) ** 2):
+
+    def leak_to(coalition: tuple[int, ...]) -> leaks.Leak | None:
         view = [entry for entry in entries if entry.holder is leaks.EVERYBODY or entry.holder in coalition]
-        allowed = played.allowed(coalition)
-        leak = leaks.find(numbers["q"], view, played.secrets, allowed, coalition, server=True)
-        if leak is not None:
-            leaked(leak)
+        return leaks.find(numbers["q"], view, played.secrets, played.allowed(coalition), coalition, server=True)
+
+    leak = leaks.first_leak(leak_to, leaks.coalitions(played.others, numbers["T"], len(entries) ** 2))
+    if leak is not None:
+        leaked(leak)
 
 
-@check("privacy/lightsecagg.user/once", "LSA-12", "LSA-09", operations=(_LIGHT,), applies=_light, examples=8)
+@check(
+    "privacy/lightsecagg.user/elements",
+    "LSA-02",
+    "MDS-10",
+    operations=(_LIGHT,),
+    applies=own_draws(_LIGHT),
+    examples=6,
+    grows=True,
+)
+def light_elements(draw: Any, call: Caller) -> None:
+    """A mask that a user draws and the shares that T users get of it go everywhere, each combination of elements."""
+    numbers = cases.session(draw, call.caps, _LIGHT)
+    numbers["d"], T = draw(st.integers(1, 6) | st.sampled_from((16, 20))), numbers["T"]
+    q = numbers["q"] = some_modulus(draw, call.caps, _LIGHT, numbers["N"])
+    d, L = numbers["d"], shares_length(numbers, numbers["d"])
+    user = draw(st.integers(0, numbers["N"] - 1))
+    others = [other for other in range(numbers["N"]) if other != user]
+    users = sorted(cases.subset(draw, others, T, T))
+    nothing = np.zeros(0, np.uint64)
+    share = np.zeros(L, np.uint64)
+    session = Session(numbers, bytes(16), 0)
+    scene = UserScene(session, user, np.zeros(d, np.uint64), nothing, nothing, dict.fromkeys(others, share), ())
+    rand, parts, calls = numbered_seeds(draw, call, _LIGHT), draw(st.just(call.cases)), scene.calls()[:2]
+
+    def elements(number: int) -> UintArray:
+        entries = ask(call, _LIGHT, scene.params(calls), rand(number))
+        shares, masked = (sent(_LIGHT, entry, step.phase) for entry, step in zip(entries, calls, strict=True))
+        mask = only(_LIGHT, masked, MaskedUpdate, "what upload sends").masked
+        held = np.array(_own_shares(shares, others, L, q)).reshape(len(others), L)
+        seen = [held[others.index(user)] for user in users]
+        return np.concatenate([np.array(sized(_LIGHT, mask, d, q, "the masked update")), *seen]).astype(np.uint64)
+
+    demand_spread(call, _LIGHT, q, parts, elements, f"the mask and the shares of {leaks.named(users)}")
+
+
+@check(
+    "privacy/lightsecagg.user/once",
+    "LSA-12",
+    "LSA-09",
+    operations=(_LIGHT,),
+    applies=_light,
+    examples=8,
+    grows=True,
+)
 def light_once(draw: Any, call: Caller) -> None:
     """A user does not answer two requests whose difference is the share of one user's mask."""
     scene = user_scene(draw, few_users(call.caps, _LIGHT))
@@ -194,7 +292,14 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
 
 
 @check(
-    "privacy/secagg.user", "SAG-12", "MSK-01", "MSK-02", operations=SESSIONS, applies=dealt.plays(_SECAGG), examples=12
+    "privacy/secagg.user",
+    "SAG-12",
+    "MSK-01",
+    "MSK-02",
+    operations=SESSIONS,
+    applies=dealt.plays(_SECAGG),
+    examples=12,
+    grows=True,
 )
 def masks(draw: Any, call: Caller) -> None:
     """A masked input holds the own mask and that of every neighbour, so that no few users and the server unmask it."""
@@ -271,6 +376,7 @@ def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] 
     operations=SESSIONS,
     applies=dealt.plays(_SECAGG),
     examples=16,
+    grows=True,
 )
 def secagg_once(draw: Any, call: Caller) -> None:
     """Whatever a server asks, a user does not release its shares of both secrets of one user."""
@@ -342,6 +448,7 @@ def _demand_one_secret(
     operations=(UNMASKING,),
     applies=lambda caps: bool(neighbours.rosters(caps, UNMASKING, 1)),
     examples=16,
+    grows=True,
 )
 def unmasking_once(draw: Any, call: Caller) -> None:
     """Whatever a server asks, a user does not release its shares of both secrets of one user."""

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import shake_256
 from typing import Any
 
 from hypothesis import strategies as st
 
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.valid import VALID
+from secagg_spec.crypto.sealing import OVERHEAD
 
 _AGREE, _SEAL = "pair.agree", "pair.seal"
+SIZES = (1, 2**12 + 17, 2**14 + 65, 2**22 + 65)
+"""The bytes of long plaintexts: one block more than 2**8 blocks of 16 and of 64 bytes, and than 2**16 of 64 bytes."""
+_PIECE = 32
+"""The bytes of pieces of a payload: two are equal with a probability of 2**-128 at most, also where it is hex digits.
+
+In the longest one are fewer than 2**19 pieces, so that two of them are equal with a probability below 2**-90.
+"""
+_MOST = 256
+"""How many bytes beside twice those of its plaintext a payload of another sealing may have."""
 _END = 3
 """How many bytes at the end of a payload are altered in every way that a text of it could be spelt otherwise."""
 
@@ -127,3 +138,36 @@ def hidden(draw: Any, call: Caller) -> None:
     _, payload = _sealed(call, {**params, "plaintext": secret.hex()})
     if secret in bytes.fromhex(payload):
         fail(f"the payload holds its plaintext {secret.hex()}")
+
+
+def long_plaintexts(size: int) -> tuple[bytes, bytes, bytes]:
+    """Return three plaintexts of a size: zeros, ones, and bytes without structure."""
+    return bytes(size), b"\xff" * size, shake_256(b"long").digest(size)
+
+
+@check("pair.seal/long", "SEA-11", "SEA-05", "SEA-10", operations=(_SEAL,), examples=1)
+def long(draw: Any, call: Caller) -> None:
+    """Long plaintexts are opened, add no more than a few bytes, and leave no pieces of a payload alike."""
+    own = call.caps.policy("pair.sealing") == "chacha20-poly1305"
+    for size in SIZES:
+        call.transcript.clear()
+        payloads = [_opened(call, plaintext) for plaintext in long_plaintexts(size)]
+        lengths = sorted({len(payload) for payload in payloads})
+        if len(lengths) > 1:
+            fail(f"payloads of three plaintexts of {size} bytes have {lengths} bytes: the length tells them apart")
+        if own and lengths != [size + OVERHEAD]:
+            due = f"the sealing of the text adds {OVERHEAD}; another one is declared by the policy pair.sealing"
+            fail(f"the payload of {size} bytes has {lengths[0]} bytes: {due}", size + OVERHEAD)
+        if lengths[0] > 2 * size + _MOST:
+            fail(f"the payload of {size} bytes has {lengths[0]} bytes, more than twice as many and {_MOST}")
+        pieces = [payloads[0][at : at + _PIECE] for at in range(0, lengths[0] - _PIECE + 1, _PIECE)]
+        if len(set(pieces)) < len(pieces):
+            fail(f"the payload of {size} zeros holds {len(pieces) - len(set(pieces))} pieces of {_PIECE} bytes again")
+
+
+def _opened(call: Caller, plaintext: bytes) -> bytes:
+    """Return the payload of a plaintext that opens to it."""
+    opened, payload = _sealed(call, {"plaintext": plaintext.hex(), "sender": 0, "receiver": 1, "alter": None})
+    if opened != plaintext.hex():
+        fail(f"a plaintext of {len(plaintext)} bytes was opened to {len(opened) // 2} other bytes")
+    return bytes.fromhex(payload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -14,6 +15,7 @@ from secagg_spec.conformance import cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
 from secagg_spec.conformance.checks.requests import shares_length, vandermonde
+from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.privacy.echelon import rank
@@ -29,14 +31,21 @@ two masks are disjoint with a probability below 2**q / 4**(n + 33) <= 2**-55: fo
 all of its values in it, and the second none. There are n < 120 elements. In 8 cases this is less than 1e-12 together.
 """
 _SMALL = 13
+_FEW, _COLLUDERS, _SETS, _SAMPLES = 8, 3, 1000, 64
+"""How many N, how many T for each, how many coalitions of T users, and in how many columns beyond T they are seen.
+
+What T users hold of zeros are T rows of T + 64 uniform elements. Each combination of the rows is zero with a
+probability of q**-(T + 64), so that they are tied with one below q**-64 <= 2**-101: 27,000 coalitions with one below
+2**-86.
+"""
 
 
-def _not_given(caps: Capabilities) -> bool:
+def not_given(caps: Capabilities) -> bool:
     """Return whether no exact check decides what the shares are (MDS-04)."""
     return not (vandermonde(caps) and caps.grade(_ENCODE) == "explicit")
 
 
-@check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=_not_given, examples=8)
+@check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=8)
 def hides(draw: Any, call: Caller) -> None:
     """The shares of T users vary with the noise in every direction, and have values that another mask gives as well."""
     code, d = cases.code(draw, call.caps, _ENCODE), cases.length(draw, 1, 3)
@@ -50,13 +59,41 @@ def hides(draw: Any, call: Caller) -> None:
         _demand_common_values(held, users)
 
 
+@check("mds.encode/coalitions", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=1)
+def coalitions(draw: Any, call: Caller) -> None:
+    """With few users, and with many, the shares of any T users vary in every direction from column to column."""
+    call.by_relation = True
+    space = cases.Space(call.caps, (_ENCODE,))
+    for code in _codes(space):
+        q, N, T = (code[name] for name in ("q", "N", "T"))
+        zeros = np.zeros((_SAMPLES + T) * (code["U"] - T), dtype=np.uint64)
+        rows = encoding(call, code, zeros, list(range(N)), N).reshape(N, -1)
+        for users in leaks.subsets(range(N), T, _SETS):
+            if rank(PrimeField(q), rows[list(users)]) < T:
+                fail(f"modulo {q} the shares of {leaks.named(users)} are tied to each other, of {N} users with T = {T}")
+        call.transcript.clear()
+
+
+def _codes(space: cases.Space) -> Iterator[dict[str, int]]:
+    """Yield declared numbers: each N up to 8 and the largest, each with its few smallest T."""
+    rosters = space.rosters()
+    sets = space.sets() or [
+        {"N": N, "T": T} for N in {*rosters[:_FEW], rosters[-1]} for T in space.colluders(N)[:_COLLUDERS]
+    ]
+    for chosen in sets[: _FEW * _COLLUDERS]:
+        N, T = chosen["N"], chosen["T"]
+        q = space.moduli(prime=True, above=N)[0]
+        yield {"q": q, "N": N, "U": chosen["U"] if "U" in chosen else space.thresholds(N, T, 0)[0], "T": T}
+
+
 def _held(call: Caller, code: dict[str, int], mask: UintArray, users: list[int], seed: int) -> UintArray:
     """Return what some users hold of a mask together, one row for each encoding."""
     n = code["T"] * shares_length(code, mask.size)
-    return np.array([_encoding(call, code, mask, users, seed + at) for at in range(n + _SPARE)])
+    return np.array([encoding(call, code, mask, users, seed + at) for at in range(n + _SPARE)])
 
 
-def _encoding(call: Caller, code: dict[str, int], mask: UintArray, users: list[int], seed: int) -> UintArray:
+def encoding(call: Caller, code: dict[str, int], mask: UintArray, users: Sequence[int], seed: int) -> UintArray:
+    """Return the shares of some users of one encoding, one after the other."""
     L = shares_length(code, mask.size)
     seed = int.from_bytes(sha256(seed.to_bytes(32, "little")).digest(), "little")
     noise = draw_elements(SeededSource(seed.to_bytes(32, "little"), "noise"), Ring(code["q"]), (code["T"] * L,))

@@ -93,6 +93,29 @@ def too_large(draw: Any, call: Caller) -> None:
     _refused(call, numbers, x, NOT_FINITE, why)
 
 
+@check(
+    "quantizer.quantize/bound",
+    *("QNT-04", "QNT-05"),
+    operations=(_QUANTIZE,),
+    applies=lambda caps: bool(_powers(caps)),
+    examples=1,
+)
+def bound(draw: Any, call: Caller) -> None:
+    """The largest integers that a total weight allows are carried, of both signs, and those beyond are refused."""
+    moduli = sorted(cases.moduli(call.caps.range(_QUANTIZE, "q"), prime=False))
+    weights, level = cases.weights(call.caps), _powers(call.caps)[0]
+    for q in dict.fromkeys((*moduli[:3], *moduli[-4:])):
+        for weight in dict.fromkeys((*weights[:3], weights[-1])):
+            numbers = {"q": q, "level": level, "weight": weight}
+            most, zero = _bound(numbers), np.zeros(1)
+            for v in dict.fromkeys((most, -most)):
+                got = _quantize(call, numbers, np.array([v / level]), zero)
+                same(f"{v} modulo {q}", got, Ring(q).encode_signed(np.array([v], dtype=np.int64)))
+            for v in (most + 1, -most - 1):
+                why = f"{v} times W = {weight} is beyond (q - 1) / 2, and q is {q}"
+                _refused(call, numbers, np.array([v / level]), NOT_FINITE, why)
+
+
 @check("quantizer.quantize/draw", "QNT-09", operations=(_QUANTIZE,), applies=_stochastic, examples=20)
 def bad_draw(draw: Any, call: Caller) -> None:
     """A draw outside [0, 1) is refused, wherever it stands among the others."""

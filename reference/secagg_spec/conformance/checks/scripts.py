@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
+from secagg_spec.conformance import broken, cases
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
 from secagg_spec.conformance.checks.base import (
@@ -22,6 +23,7 @@ from secagg_spec.conformance.checks.base import (
     MALFORMED,
     NONCANONICAL,
     OUTSIDE,
+    REGISTRY,
     TOO_FEW,
     TWICE,
     Caller,
@@ -111,16 +113,29 @@ def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
 
 
 def _refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
-    expected = {"reject": sorted(fault.codes)}
+    codes = fault.codes | broken.expected(*_opened(call)).codes(fault.call.inbox)
+    expected = {"reject": sorted(codes)}
     if "reject" not in entry:
         message = f"{op} took the step {fault.call.phase} although {fault.why}"
         raise CheckFailed("accepted_invalid", message, expected)
-    call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), fault.codes, fault.why)
+    call.fits(f"{op}: the step {fault.call.phase}", _rejection(op, entry), codes, fault.why)
     if fault.blamed is not None:
         blamed = entry["reject"].get("blamed")
         want = [named(party) for party in sorted(fault.blamed)]
         if not isinstance(blamed, list) or sorted(map(str, blamed)) != sorted(map(str, want)):
             fail(f"{op}: {fault.why}; blamed is {blamed}, must be {want} in any order", {"blamed": want})
+
+
+def _opened(call: Caller) -> tuple[str, Mapping[str, Any]]:
+    """Return the party that was asked last and what it was opened with, a script or a session."""
+    later: dict[str, Any] = {}
+    for request in (exchange.request for exchange in reversed(call.transcript)):
+        if request.op == "session.again":
+            later = later or {"round": request.params["round"]}
+        elif "session" in request.params:
+            opened = {**request.params, **later}
+            return (f"{opened['protocol']}.{opened['role']}" if request.op == "session.new" else request.op), opened
+    raise AssertionError("no party was asked")
 
 
 def with_faults(calls: Sequence[Call], faults: Sequence[Fault]) -> list[tuple[Call, Fault | None]]:
@@ -130,6 +145,26 @@ def with_faults(calls: Sequence[Call], faults: Sequence[Fault]) -> list[tuple[Ca
         steps += [(fault.call, fault) for fault in faults if fault.before == at]
         steps += [(right, None) for right in calls[at : at + 1]]
     return steps
+
+
+@contextmanager
+def right_step(op: str) -> Iterator[None]:
+    """Name the clauses of a party's right steps in what is found in one of them, before anything was wrong."""
+    try:
+        yield
+    except CheckFailed as failed:
+        named = next((REGISTRY[id] for id in (f"{op}/exact", f"{op}/script") if id in REGISTRY), None)
+        failed.clauses = named.clauses if named else ()
+        raise
+
+
+def compare_prefix(
+    op: str, steps: Sequence[tuple[Call, Fault | None]], entries: Entries, want: Sequence[Mapping[str, Any]]
+) -> None:
+    """Compare the entries of the right steps before the first fault, if there is one."""
+    first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+    with right_step(op):
+        compare_entries(op, [step for step, _ in steps[:first]], entries[:first], want[:first])
 
 
 def drop_faults(call: Caller, op: str, entries: Entries, faults: Sequence[Fault | None]) -> Entries:
@@ -160,8 +195,11 @@ def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
     rand = call.randomness(op, scene.rand())
     steps = with_faults(right, faults)
     entries = ask(call, op, scene.params([step for step, _ in steps]), rand)
+    exact = call.caps.grade(op) == "explicit" and vandermonde(call.caps)
+    if exact:
+        compare_prefix(op, steps, entries, scene.entries(right))
     entries = drop_faults(call, op, entries, [fault for _, fault in steps])
-    if call.caps.grade(op) == "explicit" and vandermonde(call.caps):
+    if exact:
         compare_entries(op, right, entries, scene.entries(right))
     else:
         call.by_relation = True
@@ -632,6 +670,7 @@ def judge_server(call: Caller, scene: ServerScene, *faults: Fault) -> None:
     right, op = scene.calls(), scene.operation
     steps = with_faults(right, faults)
     entries = ask(call, op, scene.params([step for step, _ in steps]), None)
+    compare_prefix(op, steps, entries, scene.entries(right))
     entries = drop_faults(call, op, entries, [fault for _, fault in steps])
     compare_entries(op, right, entries, scene.entries(right))
 

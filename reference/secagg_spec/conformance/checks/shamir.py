@@ -314,12 +314,12 @@ def _cut(text: str) -> list[str]:
 # -------------------------------------------------------------------------------------------------- what is hidden
 
 
-def _not_given(caps: Capabilities) -> bool:
+def not_exact(caps: Capabilities) -> bool:
     """Return whether no exact check decides what the shares are (SHM-04)."""
     return not _exact(caps)
 
 
-@check("shamir.share/hides", "SHM-07", "SHM-12", operations=(_SHARE,), applies=_not_given, examples=3)
+@check("shamir.share/hides", "SHM-07", "SHM-12", operations=(_SHARE,), applies=not_exact, examples=3)
 def hides(draw: Any, call: Caller) -> None:
     """No share holds the secret, all of them change from one sharing to the next, and they fill the field."""
     numbers = cases.sharing(draw, call.caps, _SHARE)
@@ -347,7 +347,7 @@ def _demand_fresh(call: Caller, user: int, texts: Sequence[str], given: bytes) -
 def _one_fewer(caps: Capabilities) -> bool:
     """Return whether t - 1 shares can be put together as if t - 1 sufficed."""
     space = cases.Space(caps, _BOTH)
-    return _not_given(caps) and _common(caps) and any(t - 1 in space.range("t") for t in _thresholds(caps))
+    return not_exact(caps) and _common(caps) and any(t - 1 in space.range("t") for t in _thresholds(caps))
 
 
 def _thresholds(caps: Capabilities) -> list[int]:

@@ -22,6 +22,8 @@ from fractions import Fraction
 
 ALARM_BITS = 48
 """One statistical check fails for a right implementation with a probability of at most 2**-48."""
+SPREAD_BITS = 52
+"""All cases in which a check judges each element together do so with at most 2**-52."""
 RUN_BITS = 40
 """All statistical checks of one run together do so with less than 2**-40."""
 MOST_DRAWS = 2**20
@@ -34,6 +36,11 @@ _SEEN = 2
 def draws(cases: int, each: int = PER_CASE) -> int:
     """Return how many outputs of one operation are compared in a run: `each` for each case, at most 2**20."""
     return min(MOST_DRAWS, each * cases)
+
+
+def shared_bits(parts: int) -> int:
+    """Return the bits of each of so many statistics that fail together with a probability of at most 2**-52."""
+    return SPREAD_BITS + max(parts - 1, 0).bit_length()
 
 
 def said(limits: Iterable[str]) -> str:

@@ -14,22 +14,27 @@ any R alike (docs/explanation/privacy-verdicts.md). What it may learn is a list 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from math import comb
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, is_prime
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.conformance.outside.probing import reduced
 from secagg_spec.crypto.entropy import SeededSource, draw_below
-from secagg_spec.privacy.howell import RowModule
+from secagg_spec.privacy.howell import Row, RowModule
 from secagg_spec.privacy.verdict import readable
 
 EVERYBODY = None
 _FEWEST, _MOST, _WORK = 16, 256, 10**7
 """How many coalitions of one size are decided: between the first two, as many as the work allows."""
+_TOGETHER, _PIECE = 4096, 256
+"""How many coalitions of the largest size are decided over a field together, and how many in one array."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,9 @@ def find(
     *,
     server: bool = False,
 ) -> Leak | None:
-    """Return what some entries tell beyond the allowed functionals, by the fewest terms; None when nothing.
+    """Return what entries tell beyond the allowed functionals, by some of which none can be spared; None when nothing.
+
+    Other combinations may have fewer terms: the fewest of all would be those of a shortest word of a code.
 
     Parameters
     ----------
@@ -131,20 +138,32 @@ def find(
     coalition, server
         Whose view it is: for the words.
     """
-    if not entries:
-        return None
-    draws, size = len(entries[0].drawn), len(entries)
-    rows = [(*e.drawn, *e.secrets, *(int(at == other) for other in range(size))) for at, e in enumerate(entries)]
-    free = RowModule(modulus, draws + len(secrets) + size, rows).vanishing(draws)
     known = RowModule(modulus, len(secrets), [list(row) for row in allowed])
-    told = [row for row in free if row[: len(secrets)] not in known]
+    seen = dict(enumerate(entries))
+    told = _told(modulus, seen, known)
+    if told is None:
+        return None
+    for at in sorted(told[1]):
+        told = _told(modulus, {place: seen[place] for place in told[1] if place != at}, known) or told
+    learned, used = told
+    weights = tuple(used.get(at, 0) for at in seen)
+    constant = reduced(sum(w * e.constant for w, e in zip(weights, entries, strict=True)), modulus)
+    names = tuple(e.name for e in entries)
+    return Leak(modulus, tuple(coalition), server, names, tuple(secrets), weights, learned, constant)
+
+
+def _told(modulus: int, seen: Mapping[int, Entry], known: RowModule) -> tuple[Row, dict[int, int]] | None:
+    """Return what some entries tell beyond what is known, and their weights, those of 0 left out; None when nothing."""
+    if not seen:
+        return None
+    draws, size = len(next(iter(seen.values())).drawn), len(seen)
+    rows = [(*e.drawn, *e.secrets, *(int(at == other) for other in seen)) for at, e in seen.items()]
+    free = RowModule(modulus, draws + known.width + size, rows).vanishing(draws)
+    told = [row for row in free if row[: known.width] not in known]
     if not told:
         return None
     best = min(told, key=lambda row: sum(map(bool, row)))
-    learned, weights = best[: len(secrets)], best[len(secrets) :]
-    constant = reduced(sum(w * e.constant for w, e in zip(weights, entries, strict=True)), modulus)
-    names = tuple(e.name for e in entries)
-    return Leak(modulus, tuple(coalition), server, names, tuple(secrets), tuple(weights), tuple(learned), constant)
+    return best[: known.width], {at: w for at, w in zip(seen, best[known.width :], strict=True) if w}
 
 
 def smallest(
@@ -160,22 +179,83 @@ def smallest(
     """Return the leak to a smallest coalition of at most `most` of some users; None when there is none.
 
     A coalition learns what its parts learn, so where all coalitions of the largest size can be decided, they decide
-    for all others. Else those of `exhausted` sizes are all decided, and drawn ones of the largest size.
+    for all others; over a field up to 4096 of them are decided together. Else those of `exhausted` sizes are all
+    decided, and drawn ones of the largest size; of a drawn one no member can be spared, but others may be smaller.
     """
-    allowed = [list(row) for row in allowed]
+    allowed, most = [list(row) for row in allowed], min(most, len(users))
 
     def leak_to(coalition: tuple[int, ...]) -> Leak | None:
         view = [entry for entry in entries if entry.holder is EVERYBODY or entry.holder in coalition]
         return find(modulus, view, secrets, allowed, coalition, server=server)
 
     limit = _limit(entries)
+    if not allowed and _together(modulus, users, most):
+        found = _learning(modulus, entries, list(combinations(users, most)))
+        if found is None:
+            return None
+        return first_leak(leak_to, coalitions(users, most, limit)) or first_leak(leak_to, [found])
     if exhausted(len(users), most, limit) == most and not any(map(leak_to, combinations(users, most))):
         return None
-    return next(filter(None, map(leak_to, coalitions(users, most, limit))), None)
+    return first_leak(leak_to, coalitions(users, most, limit))
 
 
-def sampled(users: Sequence[int], entries: Sequence[Entry], most: int) -> bool:
+def first_leak(leak_to: Callable[[tuple[int, ...]], Leak | None], sets: Iterable[tuple[int, ...]]) -> Leak | None:
+    """Return the leak to the first coalition that has one, without the members that can be spared; or None."""
+    found = next(filter(None, map(leak_to, sets)), None)
+    if found is None:
+        return None
+    for user in found.coalition:
+        found = leak_to(tuple(other for other in found.coalition if other != user)) or found
+    return found
+
+
+def _together(modulus: int, users: Sequence[int], most: int) -> bool:
+    return comb(len(users), most) <= _TOGETHER and modulus <= MAX_MODULUS and is_prime(modulus)
+
+
+def _learning(p: int, entries: Sequence[Entry], sets: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Return the first of some coalitions of one size that learns something, over the integers modulo a prime.
+
+    The entries of many coalitions are eliminated together: what is left without a draw must tell no secret.
+    """
+    table, draws = np.array([(*e.drawn, *e.secrets) for e in entries], dtype=np.uint64), len(entries[0].drawn)
+    holders = [[at for at, e in enumerate(entries) if e.holder is EVERYBODY or e.holder in users] for users in sets]
+    field, size = PrimeField(p), max(map(len, holders), default=0)
+    for start in range(0, len(sets), _PIECE):
+        piece = holders[start : start + _PIECE]
+        work = np.zeros((len(piece), size, table.shape[1]), dtype=np.uint64)
+        for at, rows in enumerate(piece):
+            work[at, : len(rows)] = table[rows]
+        bare = _without_draws(field, work, draws)
+        if bare.any():
+            return sets[start + int(bare.argmax())]
+    return None
+
+
+def _without_draws(field: PrimeField, work: UintArray, draws: int) -> NDArray[np.bool_]:
+    """Return of each matrix whether a combination of its rows has no draw and some secret; the matrices change."""
+    every, free = np.arange(len(work)), np.ones(work.shape[:2], dtype=bool)
+    for column in range(draws):
+        hits = (work[:, :, column] != 0) & free
+        has, pivot = hits.any(axis=1), hits.argmax(axis=1)
+        row = work[every, pivot]
+        inverse = field.inverse(np.where(has, row[:, column], 1).astype(np.uint64))
+        free[every[has], pivot[has]] = False
+        factors = np.where(hits & free, work[:, :, column], 0).astype(np.uint64)
+        monic = field.multiply(row, np.broadcast_to(inverse[:, np.newaxis], row.shape).copy())
+        moved = field.multiply(
+            np.broadcast_to(factors[:, :, np.newaxis], work.shape).copy(),
+            np.broadcast_to(monic[:, np.newaxis, :], work.shape).copy(),
+        )
+        work = field.subtract(work, moved)
+    left: NDArray[np.bool_] = ((work[:, :, draws:] != 0).any(axis=2) & free).any(axis=1)
+    return left
+
+
+def sampled(users: Sequence[int], entries: Sequence[Entry], most: int, modulus: int = 0) -> bool:
     """Return whether some coalitions are left out because there are too many of them."""
+    if modulus and _together(modulus, users, most):
+        return False
     return exhausted(len(users), most, _limit(entries)) < most
 
 
@@ -192,6 +272,7 @@ def _limit(entries: Sequence[Entry]) -> int:
 
 def coalitions(users: Sequence[int], most: int, limit: int) -> Iterator[tuple[int, ...]]:
     """Yield sets of at most `most` users, the smallest first: all of the exhausted sizes, then drawn ones of `most`."""
+    most = min(most, len(users))
     complete = exhausted(len(users), most, limit)
     for size in range(complete + 1):
         yield from combinations(users, size)

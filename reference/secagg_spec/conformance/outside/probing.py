@@ -6,18 +6,26 @@ of secret sharing has 521 bits, so numbers are Python integers and fewer points 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import shake_256
-from typing import TypeAlias
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from secagg_spec.crypto.entropy import SeededSource
 
 Core: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
 """Takes one number below the modulus for each input, and returns numbers below it, equally many each time."""
 Span: TypeAlias = tuple[int, int]
 
 POINTS = 6
-"""Pseudo-random points at which a map is compared. One that differs on a part f of its inputs passes all of them with
-a probability of (1 - f)**6; a polynomial of degree e over a field of q elements that is not affine has f >= 1 - e/q."""
+"""Drawn points at which a map is compared. One that differs on a part f of its inputs passes all of them with a
+probability of (1 - f)**6; a polynomial of degree e over a field of q elements that is not affine has f >= 1 - e/q."""
+SWEEP = 640
+"""Points of a sweep, in which each input goes through all of its values where these are at most so many, else through
+its ends, the numbers around 0, and all first and last bytes, in a drawn order (CNF-66)."""
+_FEWEST, _NEAR, _BYTE = 32, 32, 256
 
 
 class NotAffine(Exception):
@@ -32,12 +40,25 @@ class Probed:
     matrix: tuple[tuple[int, ...], ...]
     constant: tuple[int, ...]
 
+    @cached_property
+    def _columns(self) -> list[tuple[int, Any]]:
+        """The inputs that outputs depend on, each with its column, and at last the constant with the place -1."""
+        columns = [*zip(*self.matrix, strict=True), self.constant]
+        kind: Any = object if self._type is int else self._type
+        arrays = [(at, np.array(column, dtype=kind)) for at, column in enumerate(columns)]
+        return [(at, column) for at, column in arrays if column.any() or at == len(columns) - 1]
+
+    @property
+    def _type(self) -> type:
+        """What holds a product of two residues."""
+        return np.uint64 if self.modulus <= 2**32 else int
+
     def __call__(self, point: Sequence[int]) -> list[int]:
         """Return the value at a point."""
-        return [
-            reduced(offset + sum(a * x for a, x in zip(row, point, strict=True)), self.modulus)
-            for row, offset in zip(self.matrix, self.constant, strict=True)
-        ]
+        *terms, (_, total) = self._columns
+        for at, column in terms:
+            total = (total + column * self._type(reduced(point[at], self.modulus)) % self.modulus) % self.modulus
+        return [int(value) for value in total]
 
 
 def reduced(value: int, modulus: int) -> int:
@@ -50,8 +71,8 @@ def everything(modulus: int) -> Span:
     return 0, modulus - 1
 
 
-def probe(modulus: int, core: Core, spans: Sequence[Span]) -> Probed:
-    """Return the affine map that a core computes: its value at 0, at each basis vector, and compared at further points.
+def probe(modulus: int, core: Core, spans: Sequence[Span], seed: int = 0) -> Probed:
+    """Return the affine map that a core computes: its value at 0, at each basis vector, and compared at a few points.
 
     Parameters
     ----------
@@ -59,6 +80,8 @@ def probe(modulus: int, core: Core, spans: Sequence[Span]) -> Probed:
     core : callable
     spans : sequence of pairs of int
         The smallest and the largest integer that each input may stand for, 0 and 1 among them.
+    seed : int
+        Of the points, below 2**32.
 
     Raises
     ------
@@ -72,25 +95,47 @@ def probe(modulus: int, core: Core, spans: Sequence[Span]) -> Probed:
         value = core([int(other == at) for other in range(size)])
         columns.append([reduced(v - c, modulus) for v, c in zip(value, constant, strict=True)])
     found = Probed(modulus, tuple(zip(*columns, strict=True)), constant)
-    for point in points(modulus, spans):
+    compare(found, core, points(modulus, spans, seed, 0))
+    return found
+
+
+def compare(found: Probed, core: Core, points: Iterable[Sequence[int]]) -> None:
+    """Compare a core with a map at some points; `NotAffine` where it differs."""
+    for point in points:
         got, want = list(core(point)), found(point)
         if got != want:
             at = next(at for at in range(len(want)) if got[at] != want[at])
             raise NotAffine(
                 f"the answers at 0 and at the basis vectors say that element {at} is {want[at]} at {point}; "
-                f"it is {got[at]}: no affine map modulo {modulus}"
+                f"it is {got[at]}: no affine map modulo {found.modulus}"
             )
-    return found
 
 
-def points(modulus: int, spans: Sequence[Span]) -> Iterator[list[int]]:
-    """Yield the points at which a map is compared: the largest inputs, and pseudo-random ones."""
+def points(modulus: int, spans: Sequence[Span], seed: int = 0, sweep: int = SWEEP) -> Iterator[list[int]]:
+    """Yield the points at which a map is compared: the largest inputs, those of a sweep of so many, and drawn ones."""
     yield [reduced(high, modulus) for _, high in spans]
-    width = (modulus.bit_length() + 71) // 8
-    for number in range(POINTS):
-        data = shake_256(f"{modulus} {len(spans)} {number}".encode()).digest(width * len(spans))
-        drawn = [int.from_bytes(data[at * width : (at + 1) * width], "little") for at in range(len(spans))]
-        yield [
-            reduced(low + reduced(value, high - low + 1), modulus)
-            for value, (low, high) in zip(drawn, spans, strict=True)
-        ]
+    source = SeededSource(seed.to_bytes(4, "little"), f"points {modulus} {len(spans)}")
+    count = min(sweep, max([_FEWEST, *(high - low + 1 for low, high in spans)]))
+    columns = [_swept(source, low, high, count) for low, high in spans]
+    for point in zip(*columns, strict=True):
+        yield [reduced(value, modulus) for value in point]
+
+
+def _swept(source: SeededSource, low: int, high: int, count: int) -> list[int]:
+    """Return the values of one input: as many of the telling ones as the sweep has points, then drawn ones."""
+    width = high - low + 1
+    size = (width.bit_length() + 71) // 8
+    data = source.take(size * max(_BYTE, count + POINTS))
+    drawn = [low + reduced(int.from_bytes(data[at : at + size], "little"), width) for at in range(0, len(data), size)]
+    values = range(low, high + 1) if width <= count else _telling(low, high, drawn)
+    order = np.argsort(np.frombuffer(source.take(8 * len(values)), "<u8"), kind="stable")[:count]
+    return [*(values[at] for at in order.tolist()), *drawn[len(order) : count + POINTS]]
+
+
+def _telling(low: int, high: int, drawn: Sequence[int]) -> list[int]:
+    """Return numbers at the ends and around 0, and for each byte a drawn number that begins with it, and that ends."""
+    near = {value for end in (low, 0, high) for value in range(end - _NEAR, end + _NEAR + 1) if low <= value <= high}
+    top = max((high - low).bit_length() - 8, 0)
+    ends = [value - (value & _BYTE - 1) + byte for byte, value in enumerate(drawn[:_BYTE])]
+    tops = [low + (byte << top) + (value - low & (1 << top) - 1) for byte, value in enumerate(drawn[:_BYTE])]
+    return [*sorted(near), *(value for value in (*ends, *tops) if low <= value <= high)]

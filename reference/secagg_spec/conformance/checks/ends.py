@@ -1,0 +1,91 @@
+"""The checks of right results again, at the ends of the ranges (CNF-62), and where a number no longer fits a byte.
+
+Drawn parameters rarely meet an end, and N stays small. Here one parameter of an operation has an end for its only
+value, and all else is drawn as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities, ranged
+from secagg_spec.conformance.checks.base import REGISTRY, Caller, Check, check
+
+_RIGHT = ("exact", "neighbours", "signed", "quotient", "any-shares", "sum", "outside")
+_SLOW = ("lightsecagg_active.", "basecagg.rounds")
+"""Operations that take seconds with hundreds of users."""
+_BYTE = (255, 256, 257, 300)
+_FEW = range(2, 20)
+"""Thresholds with hundreds of holders: who computes with numbers of any size needs seconds for t = 255."""
+_ENDS = {"N": _BYTE, "n": _BYTE, "t": (2,), "weight": (1, 2, 2**31 - 1), "level": (1, MAX_LEVEL)}
+"""Values of parameters whose ends are not those of the declared range: from a byte's end on, or those of the text."""
+
+
+def _ends(caps: Capabilities, operations: Sequence[str], name: str) -> list[int]:
+    """Return the ends of a parameter, and what stands in the table, where all operations that have it declare them."""
+    ends = [end for operation in operations for end in _ends_of(caps, operation, name)]
+    return [end for end in dict.fromkeys(ends) if all(end in caps.range(operation, name) for operation in operations)]
+
+
+def _ends_of(caps: Capabilities, operation: str, name: str) -> list[int]:
+    allowed = caps.range(operation, name)
+    if name in ("q", "R"):
+        known = sorted(cases.moduli(allowed, prime=False) + cases.moduli(allowed, prime=True))
+        return [*known[:2], *known[-4:]]
+    declared = allowed.values if allowed.values is not None else (allowed.low, allowed.high)
+    usual = () if name == "N" and operation.startswith(_SLOW) else _ENDS.get(name, ())
+    numbers = [*usual, *(end for end in declared if isinstance(end, int))]
+    return [end for end in numbers if end <= MAX_MODULUS]
+
+
+def _at(caps: Capabilities, operations: tuple[str, ...], name: str, value: int) -> Capabilities:
+    """Return capabilities in which a parameter of some operations has one value."""
+    changed = dict(caps.operations)
+    for operation in operations:
+        if name in ranged(operation):
+            ranges = {**changed[operation].get("ranges", {}), name: {"values": [value]}}
+            if name == "n" and value in _BYTE:
+                ranges["t"] = {"values": [t for t in _FEW if t in caps.range(operation, "t")]}
+            changed[operation] = {**changed[operation], "ranges": ranges}
+    return replace(caps, operations=changed)
+
+
+def narrowings(caps: Capabilities, chosen: Check) -> Iterator[tuple[str, int, Capabilities]]:
+    """Yield each parameter with each of its ends, and the capabilities that hold nothing else of it."""
+    for name in dict.fromkeys(name for operation in chosen.operations for name in ranged(operation)):
+        having = [operation for operation in chosen.operations if name in ranged(operation)]
+        for end in _ends(caps, having, name) if name != "format" else ():
+            there = _at(caps, chosen.operations, name, end)
+            if chosen.runs_on(there):
+                yield name, end, there
+
+
+def _again(chosen: Check) -> None:
+    """Register a check for the ends of the ranges of its operations."""
+
+    def judge(draw: Any, call: Caller) -> None:
+        options = [*narrowings(call.caps, chosen)]
+        _, _, there = options[int(draw(st.integers(0, len(options) - 1)))]
+        inner = replace(call, caps=there)
+        try:
+            chosen.judge(draw, inner)
+        finally:
+            call.asked, call.by_relation, call.reason_unchecked = inner.asked, inner.by_relation, inner.reason_unchecked
+
+    judge.__doc__ = f"{chosen.text[:-1]}: at the ends of the ranges, and with more than 255 users."
+    kwargs: Any = {"operations": chosen.operations, "applies": lambda caps: any(narrowings(caps, chosen))}
+    check(f"{chosen.id}/ends", *chosen.clauses, examples=30, **kwargs)(judge)
+
+
+def register() -> None:
+    """Register the checks of right results, all of which are known by now, for the ends of the ranges."""
+    for chosen in [*REGISTRY.values()]:
+        if chosen.id.split("/")[-1] in _RIGHT and any(ranged(operation) for operation in chosen.operations):
+            _again(chosen)

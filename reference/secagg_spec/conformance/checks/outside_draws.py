@@ -1,0 +1,296 @@
+"""Checks of what else implementations draw: roundings, secrets and the polynomials that share them, by counts (CNF-31).
+
+A number below 2**k, and one of the field of p = 2**521 - 1, is looked at as digits of four bits, which are uniform and
+independent (but for 2**-521 of the draws in the field). `SAMPLED` says of every sampled value what looks at it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import shake_256
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import shamir
+from secagg_spec.conformance import basa_fixed, cases, mixed
+from secagg_spec.conformance.basa_acts import Act, Director, part_of
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import dealt_scenes, heterosag_deals, outside_chance
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, Through, failed
+from secagg_spec.conformance.checks.outside_noise import demand_uniform
+from secagg_spec.conformance.checks.requests import own_field
+from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.deals import Deal
+from secagg_spec.conformance.outside import seeds
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.crypto.keys import public_key
+from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.shape import AUTHORITY
+
+_QUANTIZE, _SHARE = "quantizer.quantize", "shamir.share"
+_COINS = 3000
+"""Numbers that are rounded for each fraction; of weights, which come one in a request, half as many in all."""
+_QUARTERS = (0.25, 0.5, 0.75)
+_DEALS = 24
+"""How often secrets are shared."""
+_FIRST = (Act("open"), Act("upload", 0, 9))
+"""An epoch of BASA that one user came to."""
+_DIGITS = 60
+"""So many digits of four bits: those of 30 bytes, at either end of an element of the field."""
+
+
+# --------------------------------------------------------------------------------------------------------- secrets
+
+
+def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
+    return {"seed": seeds.numbered(f"{operation} draws", at).hex()} if call.caps.grade(operation) == "seeded" else None
+
+
+def polynomial(points: Mapping[int, int]) -> list[int]:
+    """Return the coefficients, from the constant one on, of the polynomial with these values at some points, mod p."""
+    left, found, p = dict(points), list[int](), shamir.PRIME
+    while left:
+        at_zero = 0
+        for x, value in left.items():
+            others = [z for z in left if z != x]
+            numerator, denominator = 1, 1
+            for z in others:
+                numerator, denominator = numerator * z % p, denominator * (z - x) % p
+            at_zero += value * numerator * pow(denominator, -1, p)
+        found.append(at_zero % p)
+        left.popitem()
+        left = {x: (value - at_zero) * pow(x, -1, p) % p for x, value in left.items()}
+    return found
+
+
+def _digits(number: int, first: int) -> list[int]:
+    """Return digits of four bits of a number, from a bit on."""
+    return [number >> first + 4 * at & 15 for at in range(_DIGITS)]
+
+
+def _ends(name: str, coefficients: Sequence[int]) -> dict[str, list[int]]:
+    """Return the lower and the upper digits of coefficients."""
+    ends = {"lower": 0, "upper": 520 - 4 * _DIGITS}
+    return {
+        f"the {end} digits of {name} {at}": _digits(value, first)
+        for at, value in enumerate(coefficients, 1)
+        for end, first in ends.items()
+    }
+
+
+def demand_digits(call: Caller, what: str, dealt: Sequence[Mapping[str, Sequence[int]]]) -> None:
+    """Fail when digits of what is dealt several times are not uniform and independent."""
+    names = list(dealt[0])
+    demand_uniform(call, what, 16, names, np.array([[one[name] for name in names] for one in dealt], dtype=np.uint64))
+
+
+def _own_polynomials(caps: Capabilities) -> bool:
+    return own_field(caps) and outside_chance.own_draws(_SHARE)(caps)
+
+
+@check(f"privacy/{_SHARE}/uniform", "SHM-07", operations=(_SHARE,), applies=_own_polynomials, examples=1)
+def coefficients(draw: Any, call: Caller) -> None:
+    """The coefficients that an implementation draws fill the field, each alone and with any other one."""
+    call.by_relation = True
+    space = cases.Space(call.caps, (_SHARE,))
+    few = [(t, n) for n in cases.holders(space)[:20] for t in space.options("t", 2, min(n, 4))]
+    t, n = max(few or [(space.options("t", 2, n)[0], n) for n in cases.holders(space)[:1]], key=lambda one: one[0])
+    dealt = []
+    for at in range(_DEALS):
+        params = {"t": t, "n": n, "secret": seeds.numbered("coefficients", at).hex()}
+        shares = call.result(_SHARE, params, _rand(call, _SHARE, at)).get("shares")
+        try:
+            values = {user + 1: shamir.element_from_bytes("share", bytes.fromhex(shares[user])) for user in range(t)}  # type: ignore[index]
+        except (TypeError, ValueError, IndexError) as error:
+            raise CheckFailed(
+                "wrong_value", f"{_SHARE}: the shares are not {n} numbers of the field: {error}"
+            ) from None
+        dealt.append(_ends("the coefficient", polynomial(values)[1:]))
+    demand_digits(call, _SHARE, dealt)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered(mixed.Player):
+    """A player whose users draw from another seed in each round."""
+
+    at: int = 0
+
+    def rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
+        """Return the ``rand`` of a user in the grade of the adapter."""
+        seeded = self.caps.grade(NEW) == "seeded" and deal.rand(party)
+        return {"seed": seeds.numbered(f"secrets of {party}", self.at).hex()} if seeded else None
+
+
+def _secrets(protocol: str, deal_of: Callable[[Any], Deal]) -> None:
+    """Register the check of what a user of SecAgg's round draws, seen by those who hold its shares."""
+    party = f"{protocol}.user"
+
+    @check(
+        f"privacy/{NEW}/{party}",
+        "SHM-07",
+        "SHM-12",
+        operations=SESSIONS,
+        applies=lambda caps: party in caps.parties and outside_chance.own_draws(NEW)(caps),
+        examples=1,
+    )
+    def judge(draw: Any, call: Caller) -> None:
+        """The self seeds, masking keys and coefficients that a user draws are uniform, as its neighbours see them."""
+        deal, rows = deal_of(draw), []
+        call.by_relation = True
+        for at in range(_DEALS):
+            try:
+                player = Numbered(Through(call), call.caps, at)
+                network = mixed.play(replace(deal, session=seeds.numbered(party, at)[:16]), {0: player})
+            except mixed.Difference as difference:
+                raise failed(difference) from None
+            answers = [event for event in network.transcript if event.step.phase == "masked_input"]
+            states = {event.party: event.state.state for event in answers if event.party in deal.users[1:]}
+            shares = {user: getattr(state, "base", state).held[0] for user, state in states.items()}
+            held = dict(list(shares.items())[: deal.numbers["t"]])
+            key, seed = (
+                polynomial({user + 1: getattr(share, kind) for user, share in held.items()}) for kind in ("key", "seed")
+            )
+            own = {
+                "the digits of the masking key": _digits(key[0], 8),
+                "the digits of the self seed": _digits(seed[0], 8),
+            }
+            rows.append({**own, **_ends("key coefficient", key[1:]), **_ends("seed coefficient", seed[1:])})
+        demand_digits(call, party, rows)
+
+
+def _simple(draw: Any) -> Deal:
+    return dealt_scenes.secagg_round(draw, {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1})
+
+
+_secrets("secagg", _simple)
+_secrets("heterosag", lambda draw: heterosag_deals.deal(draw, heterosag_deals.parameters(draw, spare=1), []))
+
+
+# ------------------------------------------------------------------------------------------------------------ BASA
+
+
+def _visit() -> Director:
+    """Return a session in which user 0 came first, so that nothing that is sent to it depends on its draws."""
+    return basa_fixed.played(lambda name, size: shake_256(name.encode()).digest(size), basa_fixed.NUMBERS, 9, _FIRST)
+
+
+def _first_sent(party: int, phase: str, member: str) -> Callable[[Caller], Callable[[Mapping[str, Any] | None], str]]:
+    """Return what asks a party for its script and shows 32 bytes or elements of a message that it sends in a phase."""
+
+    def build(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+        part = part_of(_visit(), party)
+        steps, operation = part.calls(), part.deal.named(part.party)
+        place = [step.phase for step in steps].index(phase)
+
+        def text(rand: Mapping[str, Any] | None) -> str:
+            entries = ask(call, operation, part.params(steps), dict(rand) if rand else None)
+            try:
+                [message] = [parse(bytes.fromhex(one)) for one in taken(operation, entries[place], phase)]
+                return str(list(getattr(message, member)[:KEY_BYTES]))
+            except (AttributeError, ValueError, ProtocolError) as error:
+                raise CheckFailed("wrong_value", f"{operation}: {phase} sends no such message: {error}") from None
+
+        return text
+
+    return build
+
+
+def _box(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
+    about = {"session": bytes(16).hex(), "round": "1", "sender": 0, "from": 0, "to": 1, "purpose": "pair-box"}
+    params = {**basa_fixed.NUMBERS, **about, "public": public_key(bytes([1] * 32)).hex(), "seed": bytes(32).hex()}
+    return lambda rand: str(call.result("basa.seal", params, rand).get("box"))
+
+
+for _operation, _clause, _what, _build, _learned in (
+    (
+        "basa.user",
+        "BAA-26",
+        "mask",
+        _first_sent(0, "upload", "masked"),
+        "the server learns the difference of two updates",
+    ),
+    (
+        "basa.authority",
+        "BAA-07",
+        "public keys of a position",
+        _first_sent(AUTHORITY, "open", "keys"),
+        "keys of an epoch open another",
+    ),
+    ("basa.seal", "BAA-04", "box of one seed", _box, "the server alone learns that two seeds are equal"),
+):
+    outside_chance.distinct(
+        _operation,
+        _clause,
+        what=_what,
+        applies=outside_chance.own_draws(_operation),
+        build=_build,
+        learned=_learned,
+        each=4,
+    )
+
+
+# -------------------------------------------------------------------------------------- what looks at each value
+
+_CODED = "privacy/{0}/uniform"
+_KEPT = {
+    "sum": "The operation shows sums of many users' values alone, which ADP-30, HSA-20 and their like bound.",
+    "inside": "The operation shows the recovered sum alone, in which masks and noise no longer are.",
+    "script": "It leaves the party sealed for keys that the script cannot foresee; a session shows it.",
+    "weight": "It decides which of two weights an announcement holds; staleness.weight shows how often each comes.",
+    "basa": "The scripts of BASA show it, whose parties are those of sessions; in sessions no check of this kit looks.",
+    "private": "Of a private key the public key is all that is ever shown, and different draws give different ones.",
+}
+"""Why how a sampled value is distributed does not show in the answers of an operation, or not to this kit."""
+_Looks = Mapping[str, tuple[str, ...] | str]
+_SHARED = ("masking_key", "self_seed", "key_coefficients", "seed_coefficients")
+_SECAGG: _Looks = {"sealing_key": _KEPT["private"], **dict.fromkeys(_SHARED, (f"privacy/{NEW}/{{0}}",))}
+_SCRIPT: _Looks = {"sealing_key": _KEPT["private"], **dict.fromkeys(_SHARED, _KEPT["script"])}
+
+SAMPLED: Mapping[str, _Looks] = {
+    "mds.encode": {"noise": (_CODED, "privacy/{0}/residues", "privacy/{0}/seeds", "{0}/hides", "{0}/coalitions")},
+    "quantizer.quantize": {"rounding": ("{0}/rate", "privacy/{0}/seeds")},
+    "basecagg.encode": {"rounding": ("{0}/rate",)},
+    "quantize.levels": {"rounding": ("{0}/rate",)},
+    "staleness.weight": {"rounding": ("{0}/rate",)},
+    "shamir.share": {"coefficients": (_CODED, "privacy/{0}/seeds", "{0}/hides")},
+    "select.batch": {"draws": ("{0}/often-uniform", "{0}/alike-uniform", "privacy/{0}/seeds")},
+    "lightsecagg.user": {"mask": (_CODED, "privacy/{0}/residues", "privacy/{0}/seeds"), "noise": (_CODED,)},
+    "lightsecagg_active.user": dict.fromkeys(("mask", "noise"), (_CODED,)),
+    "basecagg.user": dict.fromkeys(("masks", "noises"), (_CODED,)),
+    "lightsecagg.round": dict.fromkeys(("masks", "noises"), _KEPT["inside"]),
+    "basecagg.rounds": {"masks": _KEPT["inside"], "noises": _KEPT["inside"], "roundings": _KEPT["weight"]},
+    "basecagg.server": {"roundings": _KEPT["weight"]},
+    "secagg.user": _SCRIPT,
+    "heterosag.user": _SCRIPT,
+    "secagg.average": {"rounding": ("{0}/rate",)},
+    "secagg.recovery": {"rounding": _KEPT["sum"]},
+    "heterosag.round": {"rounding": ("{0}/rate",)},
+    "basa.epochs": {"roundings": _KEPT["weight"]},
+    "basa.user": {"seeds": ("privacy/{0}/seeds",), "box_keys": _KEPT["private"], "roundings": _KEPT["weight"]},
+    "basa.authority": {"pair_keys": ("privacy/{0}/seeds",), "self_keys": _KEPT["private"]},
+    "basa.seal": {"box_key": ("privacy/{0}/seeds",)},
+    "pair.agree": {"keys": ("privacy/{0}/seeds",)},
+    "pair.seal": {"keys": ("privacy/{0}/seeds",)},
+    f"{NEW} lightsecagg.user": dict.fromkeys(("mask", "noise"), (f"privacy/{NEW}/{{0}}",)),
+    f"{NEW} lightsecagg-active.user": dict.fromkeys(("mask", "noise"), (f"privacy/{NEW}/{{0}}",)),
+    f"{NEW} basecagg.user": dict.fromkeys(("masks", "noises"), (f"privacy/{NEW}/{{0}}",)),
+    f"{NEW} secagg.user": _SECAGG,
+    f"{NEW} heterosag.user": _SECAGG,
+    f"{NEW} basecagg.server": {"roundings": _KEPT["weight"]},
+    f"{NEW} basa.user": {"seeds": _KEPT["basa"], "box_keys": _KEPT["private"], "roundings": _KEPT["weight"]},
+    f"{NEW} basa.authority": dict.fromkeys(("pair_keys", "self_keys"), _KEPT["basa"]),
+}
+"""For each operation that draws, and each party of a session, what looks at each of its sampled values.
+
+The checks by id, with the operation or the party for ``{0}``; or why none can say how it is distributed.
+"""
+
+
+def looking(operation: str, value: str) -> list[str] | str:
+    """Return the checks that see how an operation, or a party of ``session.new``, draws a value, or why none do."""
+    found = SAMPLED[operation][value]
+    return found if isinstance(found, str) else [check.format(operation.rpartition(" ")[2]) for check in found]

@@ -1,0 +1,314 @@
+"""Checks of what is hidden, where no bytes are due: by contrast of two secrets, and by relations with drawn ones.
+
+Each asks about the least secret and the greatest in a drawn order, and then about drawn ones. How far apart what is
+seen may be, and how likely a false alarm is, stands in `outside.contrast` (CNF-59, CNF-60).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import shake_256
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import shamir
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
+from secagg_spec.conformance.checks.outside_chance import light_user, own_draws, smallest_code
+from secagg_spec.conformance.checks.privacy import encoding, not_given
+from secagg_spec.conformance.checks.requests import own_field, shares_length
+from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.checks.shamir import not_exact
+from secagg_spec.conformance.outside import contrast, seeds
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.lightsecagg import MaskedUpdate, MaskShare
+
+_SEAL, _SHARE, _ENCODE, _LIGHT = "pair.seal", "shamir.share", "mds.encode", "lightsecagg.user"
+_EACH = 128
+"""Answers about either of the two secrets, at least."""
+_WIDEST = 4096
+"""How many bits, of what is seen and of the secret together, are looked at for relations at most."""
+_PHASES, _COUNT = ("share", "upload"), 4
+"""The steps of a user that are judged, and the bytes before the elements of a share, which say how many there are."""
+_PLAINTEXT = 40
+"""The bytes of the plaintexts: more than two blocks of 16."""
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What somebody sees of a secret of `coins` bits or elements, each at its least or at its greatest value.
+
+    `seen` takes coins and a seed, and returns the parts that `names` names. A coalition that must learn nothing has the
+    parts `together`. `numbers` reads them as elements modulo `field`, where they are uniform there.
+    """
+
+    operation: str
+    coins: int
+    names: Sequence[str]
+    seen: Callable[[Sequence[bool], int], Sequence[bytes]]
+    together: Sequence[int]
+    field: int = 0
+    numbers: Callable[[Sequence[bytes]], Sequence[int]] = lambda parts: []
+
+
+class _Asked:
+    """The questions of one check, each with a seed of its own; of the transcript two last answers are kept."""
+
+    def __init__(self, call: Caller, hidden: Hidden, seed: int) -> None:
+        self._call, self._hidden, self._label, self._at = call, hidden, f"{hidden.operation} {seed}", 0
+        self._kept: dict[bool, list[Exchange]] = {}
+        call.by_relation = True
+
+    def parts(self, coins: Sequence[bool]) -> Sequence[bytes]:
+        """Ask about the secret that coins choose."""
+        self._call.transcript.clear()
+        self._at += 1
+        parts = self._hidden.seen(coins, int.from_bytes(seeds.numbered(self._label, self._at), "little"))
+        self._kept[bool(coins[0])] = list(self._call.transcript)
+        return parts
+
+    def coins(self, what: str, n: int) -> contrast.Bits:
+        """Return n coins that follow from the seed of the check."""
+        data = shake_256(f"{what} {self._label}".encode()).digest(-(-n // 8))
+        bits: contrast.Bits = contrast.bits_of([data], len(data))[0][:n]
+        return bits
+
+    def order(self, n: int) -> list[bool]:
+        """Return n times no and n times yes, in an order that follows from the seed of the check."""
+        places = sorted(range(2 * n), key=lambda at: seeds.numbered(f"order {self._label}", at))
+        return [place < n for place in places]
+
+    def leaked(self, what: str, parts: Sequence[str]) -> CheckFailed:
+        """Return the failure: what these parts tell."""
+        self._call.transcript[:] = [exchange for kept in self._kept.values() for exchange in kept]
+        learned = f"{self._hidden.operation}: {what}"
+        return CheckFailed("leaked", learned, {"from": list(parts), "learns": what})
+
+
+def demand_hidden(call: Caller, hidden: Hidden, seed: int) -> None:
+    """Fail when what is seen depends on the secret."""
+    asked = _Asked(call, hidden, seed)
+    columns = len(hidden.numbers(asked.parts([False] * hidden.coins))) if hidden.field else 0
+    n = max(_EACH, columns + contrast.spare(hidden.field)) if columns else _EACH
+    sides: dict[bool, list[Sequence[bytes]]] = {False: [], True: []}
+    for great in asked.order(n):
+        sides[great].append(asked.parts([great] * hidden.coins))
+    least = _demand_alike(asked, hidden, sides)
+    if columns:
+        _demand_uniform(asked, hidden, sides[False])
+    width = max(sum(len(parts[at]) for at in hidden.together) for side in sides.values() for parts in side)
+    related = 8 * width + hidden.coins <= _WIDEST
+    if related:
+        _demand_unrelated(asked, hidden, width)
+    call.transcript.clear()
+    call.limits.append(
+        f"of {n} answers about each of two secrets, a difference in fewer than {least} is not seen, nor is a relation "
+        f"{'that is not affine in bits' if related else 'between bits'}; false alarm at most 2**-50"
+    )
+
+
+def _demand_alike(asked: _Asked, hidden: Hidden, sides: Mapping[bool, Sequence[Sequence[bytes]]]) -> int:
+    """Fail when a part tells the two secrets apart; return by how many answers it would have to."""
+    n = len(sides[False])
+    judged = [
+        contrast.apart(*([p[at] for p in sides[great]] for great in (True, False))) for at in range(len(hidden.names))
+    ]
+    least = contrast.threshold(n, sum(statistics for _, statistics in judged))
+    for name, (found, _) in zip(hidden.names, judged, strict=True):
+        if found.by >= least:
+            what = f"{found.what} tells the greatest secret from the least in {found.by} of {n} answers"
+            raise asked.leaked(f"{name}: {what}; fewer than {least} are expected", [name])
+    return least
+
+
+def _demand_uniform(asked: _Asked, hidden: Hidden, seen: Sequence[Sequence[bytes]]) -> None:
+    """Fail when what a coalition sees of one secret stays in a plane of the field."""
+    rows = [hidden.numbers(parts) for parts in seen]
+    found = contrast.dimension(hidden.field, rows)
+    if found < len(rows[0]):
+        names = [hidden.names[at] for at in hidden.together]
+        what = f"{len(rows)} answers about one secret differ in {found} directions of {len(rows[0])}"
+        raise asked.leaked(f"{', '.join(names)}: {what}; a combination of these elements is the same in all", names)
+
+
+def _demand_unrelated(asked: _Asked, hidden: Hidden, width: int) -> None:
+    """Fail when bits that a coalition sees add up to bits of the secret."""
+    seen, secrets = [], []
+    for at in range(contrast.enough(8 * width, hidden.coins)):
+        coins = asked.coins(f"coins {at}", hidden.coins)
+        parts = asked.parts(coins.tolist())
+        seen.append(b"".join(parts[part] for part in hidden.together))
+        secrets.append(coins)
+    found = contrast.relation(contrast.bits_of(seen, width), np.array(secrets))
+    if found is not None:
+        own, others, constant = found
+        names = [hidden.names[at] for at in hidden.together]
+        terms = ", ".join(f"{at % 8} of byte {at // 8}" for at in others[:3]) + (", …" if others[3:] else "")
+        right = f"the sum of the bits {terms} of {', '.join(names)}" if others else "constant"
+        what = (
+            f"the sum of the bits {own} of the secret is {right}, plus {int(constant)} modulo 2, in {len(seen)} answers"
+        )
+        raise asked.leaked(what, names)
+
+
+def _contrast(
+    operation: str,
+    *clauses: str,
+    applies: Callable[[Capabilities], bool],
+    build: Callable[[Any, Caller], Hidden],
+    doc: str,
+) -> None:
+    """Register the check that an operation hides."""
+
+    def judge(draw: Any, call: Caller) -> None:
+        seed = draw(st.integers(0, 2**32 - 1))
+        demand_hidden(call, build(draw, call), seed)
+
+    judge.__doc__ = doc
+    check(f"privacy/{operation}/contrast", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
+
+
+# ---------------------------------------------------------------------------------------------------------- payloads
+
+
+def _payload(draw: Any, call: Caller) -> Hidden:
+    def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
+        params = {"plaintext": _packed(coins), "sender": 0, "receiver": 1, "alter": None}
+        return [_octets(_SEAL, "payload", call.result(_SEAL, params).get("payload"))]
+
+    return Hidden(_SEAL, 8 * _PLAINTEXT, ("payload",), seen, (0,))
+
+
+def _packed(coins: Sequence[bool]) -> str:
+    return bytes(np.packbits(np.array(coins), bitorder="little")).hex()
+
+
+def _octets(operation: str, name: str, text: Any) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except (TypeError, ValueError):
+        raise CheckFailed("protocol", f"{operation}: {name} is not a string of hex digits") from None
+
+
+_contrast(
+    _SEAL,
+    "SEA-10",
+    applies=lambda caps: True,
+    build=_payload,
+    doc="Payloads of two plaintexts of one length are alike, and no bits of a payload add up to bits of the plaintext.",
+)
+
+
+# ------------------------------------------------------------------------------------------------------------ shares
+
+
+def _sharing(draw: Any, call: Caller) -> Hidden:
+    """Share among few holders, of whom two see their shares together where so few are declared."""
+    space = cases.Space(call.caps, (_SHARE,))
+    pairs = [(n, t) for n in cases.holders(space)[:3] for t in space.options("t", 2, n)]
+    n, t = min(pairs, key=lambda pair: (pair[1] < 3, pair[1], pair[0]))
+    users = cases.subset(draw, range(n), t - 1, t - 1)
+
+    def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
+        sampled = draw_coefficients(SeededSource(seed.to_bytes(32, "little"), "contrast"), t - 1)
+        rand = call.randomness(_SHARE, {"coefficients": b"".join(map(shamir.element_bytes, sampled)).hex()}, seed)
+        shares = call.result(_SHARE, {"t": t, "n": n, "secret": _packed(coins)}, rand).get("shares")
+        if not isinstance(shares, list) or len(shares) != n:
+            raise CheckFailed("wrong_value", f"{_SHARE}: there must be {n} shares")
+        return [_octets(_SHARE, f"shares[{user}]", text) for user, text in enumerate(shares)]
+
+    def numbers(parts: Sequence[bytes]) -> list[int]:
+        return [int.from_bytes(parts[user], "little") for user in users]
+
+    names = [f"shares[{user}]" for user in range(n)]
+    return Hidden(_SHARE, 256, names, seen, users, shamir.PRIME if own_field(call.caps) else 0, numbers)
+
+
+_contrast(
+    _SHARE,
+    "SHM-13",
+    "SHM-12",
+    "SHM-07",
+    applies=not_exact,
+    build=_sharing,
+    doc="Shares of two secrets are alike, t - 1 of them fill the text's field, and no bits add up to bits of a secret.",
+)
+
+
+def _elements(coins: Sequence[bool], q: int) -> UintArray:
+    return np.array(coins, dtype=np.uint64) * np.uint64(q - 1)
+
+
+def _read(text: bytes) -> list[int]:
+    return [int(value) for value in np.frombuffer(text, "<u4")]
+
+
+def _code(draw: Any, call: Caller) -> Hidden:
+    code = {name: number for name, number in smallest_code(call.caps).items() if name != "D"}
+    q, N, d = code["q"], code["N"], 2 * (code["U"] - code["T"])
+    users = cases.subset(draw, range(N), code["T"], code["T"])
+
+    def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
+        shares = encoding(call, code, _elements(coins, q), range(N), seed)
+        return [each.astype("<u4").tobytes() for each in np.split(shares, N)]
+
+    def numbers(parts: Sequence[bytes]) -> list[int]:
+        return _read(b"".join(parts[user] for user in users))
+
+    return Hidden(_ENCODE, d, [f"shares[{user}]" for user in range(N)], seen, users, q, numbers)
+
+
+_contrast(
+    _ENCODE,
+    "MDS-10",
+    applies=not_given,
+    build=_code,
+    doc="Shares of two vectors are alike, and no bits of those of T users add up to elements of a vector.",
+)
+
+
+# ------------------------------------------------------------------------------------------------------ masked updates
+
+
+def _masked(draw: Any, call: Caller) -> Hidden:
+    """Play a user that draws its mask and its noise: the server sees the masked update, and T users their shares."""
+    scene = light_user(call.caps, 4)
+    numbers = scene.session.numbers
+    q, L, T = numbers["q"], shares_length(numbers, 4), numbers["T"]
+    users = range(1, T + 1)
+
+    def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
+        played = replace(scene, update=_elements(coins, q))
+        entries = ask(call, _LIGHT, played.params(played.calls()[:2]), call.randomness(_LIGHT, {}, seed))
+        texts = [text for entry, phase in zip(entries, _PHASES, strict=True) for text in taken(_LIGHT, entry, phase)]
+        try:
+            sent = [parse(bytes.fromhex(text)) for text in texts]
+        except (ValueError, ProtocolError) as error:
+            raise CheckFailed("wrong_value", f"{_LIGHT}: a user sends what is no message: {error}") from None
+        parts = [np.asarray(each.masked).astype("<u4").tobytes() for each in sent if isinstance(each, MaskedUpdate)]
+        shares = [each for each in sent if isinstance(each, MaskShare) and each.receiver in users]
+        parts += [each.payload[_COUNT:] for each in sorted(shares, key=lambda each: each.receiver)]
+        if list(map(len, parts)) != [16, *[4 * L] * T]:
+            raise CheckFailed("wrong_value", f"{_LIGHT}: one masked update is due, and one share for each user")
+        return parts
+
+    names = ["the masked update", *(f"the share of user {user}" for user in users)]
+    everything = range(len(names))
+    return Hidden(_LIGHT, 4, names, seen, everything, q, lambda parts: _read(b"".join(parts)))
+
+
+_contrast(
+    _LIGHT,
+    "LSA-02",
+    "MDS-10",
+    applies=own_draws(_LIGHT),
+    build=_masked,
+    doc="What the server and T users see of a user that draws for itself is uniform, and alike for two updates.",
+)

@@ -1,0 +1,332 @@
+"""Checks of the masks and the noise of coded shares that an implementation draws itself, by counts (CNF-31).
+
+=======================  ================================================================================
+notation                 here
+=======================  ================================================================================
+x, y in F_q              two elements that must be uniform and independent: a `Pair` of streams of them
+y, and x + a y           what is counted, for every a in F_q, or the a of smallest size where q is large
+U rows of L elements     what one deal draws: the mask, U - T rows, and the noise, T rows
+T + (U - T) known        what the rows are solved from: shares of T users, and the mask, by the upload
+=======================  ================================================================================
+
+The shares of another code than the text's stand for its noise: those of T users are uniform, too (MDS-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance import capabilities, cases
+from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.checks import active_scenes, rounds
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.counting import demand_shares, visible
+from secagg_spec.conformance.checks.dealt import FREE, NEW, SESSIONS, STEP
+from secagg_spec.conformance.checks.outside_chance import own_draws
+from secagg_spec.conformance.checks.requests import vandermonde
+from secagg_spec.conformance.checks.scripts import ask, taken
+from secagg_spec.conformance.outside import seeds
+from secagg_spec.conformance.scenes import call as step_of
+from secagg_spec.conformance.scenes import written
+from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.wire import pack
+from secagg_spec.crypto.sealing import SealedChannel
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.basecagg import ModelStamp
+from secagg_spec.protocols.codec import Message, vector_from_bytes
+from secagg_spec.protocols.lightsecagg import MaskShare
+from secagg_spec.protocols.shape import SERVER
+
+_ENCODE = "mds.encode"
+_REQUESTS, _COLUMNS = 4, 4096
+"""How often each modulus is asked for, and the columns of one answer."""
+_WINDOW = range(97, 258)
+"""Moduli of which each residue is counted: so many that sums are wrong seldom, so few that each residue comes often."""
+_RESIDUES, _CELLS, _STEPS = 2**9, 64, 16
+"""Up to which modulus residues are counted, with every a; above, so many equal parts of [0, q), and |a| <= 16."""
+_ANY = (_WINDOW[0], 2**32 - 5)
+"""The moduli where none are declared."""
+_SHARES = 6
+"""So many shares of another code than the text's are looked at."""
+
+Element = tuple[str, UintArray]
+Pair = tuple[Element, Element]
+Rows = tuple[Sequence[str], UintArray]
+"""The names of rows, and the rows themselves."""
+Dealt = Callable[[Caller, Mapping[str, int], int], Rows]
+"""Lets an implementation deal once, with these numbers and the seed of this number: what must be uniform of it."""
+
+
+# ------------------------------------------------------------------------------------------------------ what is counted
+
+
+def pairs(names: Sequence[str], streams: UintArray) -> Iterator[Pair]:
+    """Yield the pairs of elements that must be independent, of streams of the shape (deals, rows, columns)."""
+    for row, name in enumerate(names):
+        one = streams[:, row]
+        yield (f"{name} in the next column", one[:, 1:]), (name, one[:, :-1])
+        yield (f"{name} in the next deal", one[1:]), (name, one[:-1])
+    for first, second in combinations(range(len(names)), 2):
+        yield (names[second], streams[:, second]), (names[first], streams[:, first])
+
+
+def demand_uniform(call: Caller, what: str, q: int, names: Sequence[str], streams: UintArray) -> None:
+    """Fail when elements, or a linear relation of two of them, do not come as often as uniform ones."""
+    steps = range(q) if q <= _RESIDUES else range(-_STEPS, _STEPS + 1)
+    found = list(pairs(names, streams))
+    together = len(found) * len(steps)
+    for (second, y), (first, x) in found:
+        for a in steps:
+            values = (x.astype(np.int64) + a * y.astype(np.int64)) % q
+            relation = first if a == 0 else f"{first} + {a} times {second}"
+            _demand_shares(f"{what}, modulo {q}: {relation}", q, values.ravel(), together)
+    cells = min(q, _CELLS) if q > _RESIDUES else q
+    often = visible(streams[:, 0].size, 1 / cells, cells * together)
+    what, n = ("residue", streams[:, 0].size) if q <= _RESIDUES else ("part of [0, q)", streams[:, 0].size)
+    call.limits.append(
+        f"modulo {q} each {what} comes as often as it should among {n} elements of each row, and among sums x + a y of "
+        f"two elements; what comes less than {often:.1f} times too often may pass; false alarm at most 2**-60"
+    )
+
+
+def _demand_shares(what: str, q: int, values: Any, together: int) -> None:
+    """Fail when residues, or parts of [0, q), come too often or too seldom."""
+    if q <= _RESIDUES:
+        demand_shares(np.bincount(values, minlength=q), 1 / q, f"{what} is {{}}, which", together=together)
+        return
+    ends = np.array([-(-at * q // _CELLS) for at in range(_CELLS + 1)])
+    counts = np.bincount(values * _CELLS // q, minlength=_CELLS)
+    demand_shares(
+        counts, np.diff(ends) / q, f"{what} is in part {{}} of {_CELLS} parts of [0, q), which", together=together
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ what is dealt
+
+
+def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequence[int], dealt: Dealt) -> None:
+    """Fail when the rows of several deals are not uniform and independent, modulo each of some numbers."""
+    call.by_relation = True
+    for q in moduli:
+        rows = [dealt(call, {**numbers, "q": q}, at) for at in range(_REQUESTS)]
+        demand_uniform(call, what, q, rows[0][0], np.stack([values for _, values in rows]))
+        call.transcript.clear()
+
+
+def _numbers(caps: Capabilities, operation: str) -> dict[str, int]:
+    """Return the smallest declared numbers of users, with two colluders or more where some have so many."""
+    space = cases.Space(caps, (operation,))
+    sets = space.sets()
+    every = sets or (
+        {"N": N, "T": T, "D": space.tolerated(N, T)[0]} for N in space.rosters() for T in space.colluders(N)
+    )
+    known = list(islice(every, 200))
+    chosen = dict(next((one for one in known if one["T"] > 1), known[0]))
+    if "U" not in chosen:
+        chosen["U"] = space.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))[0]
+    return {"D": 0, **chosen}
+
+
+def _moduli(caps: Capabilities, operation: str, above: int) -> list[int]:
+    """Return a modulus in the window, or else the one next to it, and the largest one that is declared."""
+    declared = cases.Space(caps, (operation,)).moduli(prime=True, above=above)
+    near = min(declared, key=lambda q: (max(_WINDOW[0] - q, q - _WINDOW[-1], 0), q))
+    return sorted({near, max(declared)})
+
+
+def _rows(caps: Capabilities, code: Mapping[str, int], mask: UintArray, held: Mapping[int, UintArray]) -> Rows:
+    """Return the noise rows, solved from the shares of T users; of another code than the text's the shares of some."""
+    N, U, T = (code[name] for name in ("N", "U", "T"))
+    if not vandermonde(caps):
+        users = sorted(held)[: _SHARES if T > 1 else 1]
+        return [f"the share of user {user}" for user in users], np.stack([held[user] for user in users])
+    made = MaskCode(PrimeField(code["q"]), N, U, T)
+    users = sorted(held)[:T]
+    known = np.ascontiguousarray(made.columns[: U - T, users].T)
+    left = made.field.subtract(np.stack([held[user] for user in users]), made.field.matmul(known, made.sub_masks(mask)))
+    noise = made.field.solve(np.ascontiguousarray(made.columns[U - T :, users].T), left)
+    return [f"noise row {row}" for row in range(T)], noise
+
+
+def _encoded(call: Caller, code: Mapping[str, int], at: int) -> Rows:
+    """Encode zeros, and return what the noise was."""
+    mask = np.zeros(_COLUMNS * (code["U"] - code["T"]), dtype=np.uint64)
+    params = {**{name: code[name] for name in ("q", "N", "U", "T")}, "mask": pack(mask)}
+    shares = call.result(_ENCODE, params, _rand(call, _ENCODE, at)).get("shares")
+    if not isinstance(shares, list) or len(shares) != code["N"]:
+        raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {code['N']} shares")
+    read = {user: call.read(_ENCODE, shares[user], f"shares[{user}]", _COLUMNS, code["q"]) for user in range(code["N"])}
+    return _rows(call.caps, code, mask, read)
+
+
+def _rand(call: Caller, operation: str, at: int) -> dict[str, str] | None:
+    seeded = call.caps.grade(operation) == "seeded"
+    return {"seed": seeds.numbered(f"{operation} noise", at).hex()} if seeded else None
+
+
+@check("privacy/mds.encode/uniform", "MDS-10", operations=(_ENCODE,), applies=own_draws(_ENCODE), examples=1)
+def encoding(draw: Any, call: Caller) -> None:
+    """Noise that an implementation draws is uniform, each row alone and with any other one."""
+    numbers = _numbers(call.caps, _ENCODE)
+    _demand(call, _ENCODE, numbers, _moduli(call.caps, _ENCODE, numbers["N"]), _encoded)
+
+
+# ----------------------------------------------------------------------------------------------------------- parties
+
+_SESSION = bytes(16)
+_PLAIN = {"channel": "plain"}
+_FREE = {"N": 4, "D": 0, "U": 3, "T": 2}
+"""The numbers where no ranges are declared."""
+_WEIGHED = {
+    "K": 4,
+    "c_l": "1",
+    "c_g": "1",
+    "tau_max": 0,
+    "kind": "constant",
+    "numerator": 0,
+    "denominator": 1,
+    "start": "0",
+}
+
+
+@dataclass(frozen=True)
+class Dealer:
+    """The user of a protocol that deals shares of its masks: its numbers, what it is given, and how shares open."""
+
+    protocol: str
+    code: Mapping[str, int]
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The parameters, as they stand in a request."""
+        more: dict[str, Any] = {"W": self.code["N"] - self.code["D"]} if self._active else {}
+        more |= _WEIGHED if self._buffered else {}
+        return {**self.code, "q": str(self.code["q"]), "d": _COLUMNS * (self.code["U"] - self.code["T"]), **more}
+
+    @property
+    def setup(self) -> dict[str, Any]:
+        """What user 0 is given."""
+        zeros = pack(np.zeros(self.numbers["d"], dtype=np.uint64))
+        if self._buffered:
+            return {"user": 0, "updates": [zeros], **_PLAIN}
+        keys = {"private": self.keys[0].hex(), "signing": self.keys[0].hex(), **self._signing.shown()}
+        return {"user": 0, "update": zeros, **(keys if self._active else _PLAIN)}
+
+    @property
+    def steps(self) -> list[Call]:
+        """Its steps until its masked update is sent."""
+        stamp = ModelStamp(_SESSION, 0, SERVER, 0)
+        if self._buffered:
+            return [step_of("request", []), step_of("share", [stamp]), step_of("upload", [])]
+        return [step_of("share", []), step_of("upload", [])]
+
+    def opened(self, message: Message) -> UintArray:
+        """Return the share in a message."""
+        payload = message.payload  # type: ignore[attr-defined]
+        if self._active:
+            context, roster = self._signing.context(MaskShare), self._signing.roster.sealing
+            payload = SealedChannel(context, self.keys[message.receiver], roster).open(0, message.receiver, payload)
+        return vector_from_bytes(payload)
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """A private key for each user."""
+        return tuple(rounds.key_of(user, 1) for user in range(self.code["N"]))
+
+    @property
+    def _signing(self) -> active_scenes.Signing:
+        numbers = {**self.numbers, "q": self.code["q"]}
+        return active_scenes.Signing(rounds.Session(numbers, _SESSION, 0), self.keys, self.keys)
+
+    @property
+    def _active(self) -> bool:
+        return self.protocol == "lightsecagg-active"
+
+    @property
+    def _buffered(self) -> bool:
+        return self.protocol == "basecagg"
+
+
+def _sent(asked: Caller, dealer: Dealer, operation: str, at: int) -> list[str]:
+    """Let a user take its steps, in a script or in a session, and return all that it sends."""
+    rand, agreed = _rand(asked, operation, at), {"session": _SESSION.hex(), "round": "0"}
+    if operation != NEW:
+        params = {**dealer.numbers, **agreed, **dealer.setup, "steps": written(dealer.steps)}
+        entries = ask(asked, operation, params, rand)
+        return [
+            text
+            for entry, step in zip(entries, dealer.steps, strict=True)
+            for text in taken(operation, entry, step.phase)
+        ]
+    handle, texts = {"handle": f"dealer {at}"}, list[str]()
+    who = {"protocol": dealer.protocol, "role": "user", "numbers": dealer.numbers, **agreed, "setup": dealer.setup}
+    asked.result(NEW, {**handle, **who}, rand)
+    for step in written(dealer.steps):
+        texts += taken(STEP, asked.result(STEP, {**handle, **step}), step["phase"])
+    asked.result(FREE, handle)
+    return texts
+
+
+def _played(protocol: str, operation: str) -> Dealt:
+    """Return what lets a user of a protocol deal: its mask and its noise are what must be uniform."""
+
+    def dealt(asked: Caller, code: Mapping[str, int], at: int) -> Rows:
+        dealer = Dealer(protocol, code)
+        q, N, parts = code["q"], code["N"], code["U"] - code["T"]
+        try:
+            sent = [parse(bytes.fromhex(text)) for text in _sent(asked, dealer, operation, at)]
+            masked = [np.asarray(message.masked, dtype=np.uint64) for message in sent if hasattr(message, "masked")]
+            held = {message.receiver: dealer.opened(message) for message in sent if hasattr(message, "payload")}
+        except (ValueError, IndexError, ParameterError, ProtocolError) as error:
+            raise CheckFailed("wrong_value", f"{operation}: what user 0 sends cannot be read: {error}") from None
+        sizes = [vector.size for vector in masked] + [share.size for share in held.values()]
+        if (
+            sizes != [parts * _COLUMNS] + [_COLUMNS] * (N - 1)
+            or max(int(v.max()) for v in (*masked, *held.values())) >= q
+        ):
+            raise CheckFailed(
+                "wrong_value", f"{operation}: user 0 must send a share to each other, and a masked update"
+            )
+        names, rows = _rows(asked.caps, code, masked[0], held)
+        mask = masked[0].reshape(parts, _COLUMNS)
+        return [*(f"mask row {row}" for row in range(parts)), *names], np.concatenate([mask, rows])
+
+    return dealt
+
+
+def _register(protocol: str, *clauses: str) -> None:
+    """Register the checks of what the user of a protocol draws, in scripts and in sessions."""
+    party, script = f"{protocol}.user", f"{protocol.replace('-', '_')}.user"
+    ranged = "q" in capabilities.ranged(script)
+
+    @check(f"privacy/{script}/uniform", *clauses, operations=(script,), applies=own_draws(script), examples=1)
+    def scripted(draw: Any, call: Caller) -> None:
+        """The mask and the noise that a user draws are uniform, each row alone and with any other one."""
+        numbers = _numbers(call.caps, script) if ranged else _FREE
+        moduli = _moduli(call.caps, script, numbers["N"]) if ranged else _ANY
+        _demand(call, script, numbers, moduli, _played(protocol, script))
+
+    @check(
+        f"privacy/{NEW}/{party}",
+        *clauses,
+        operations=SESSIONS,
+        applies=lambda caps: party in caps.parties and own_draws(NEW)(caps),
+        examples=1,
+    )
+    def in_session(draw: Any, call: Caller) -> None:
+        """The mask and the noise that a user draws in a session are uniform, each row alone and with any other one."""
+        _demand(call, party, _FREE, _ANY, _played(protocol, NEW))
+
+
+_register("lightsecagg", "MDS-10", "LSA-02")
+_register("lightsecagg-active", "MDS-10", "LSA-02")
+_register("basecagg", "MDS-10", "BSA-04")

@@ -1,0 +1,130 @@
+"""Combinations of elements that many draws of a vector do not move, or do not let go through all residues.
+
+Draws are rows x of d elements modulo R, uniform and independent but for a constant that all of them may have added. The
+combination wx is judged modulo m, for weights w with a greatest common divisor of 1 to m, so that it is uniform:
+
+=======================  ==================  ========================================================
+combination              modulus             the probability that a right implementation fails
+=======================  ==================  ========================================================
+constant in n rows:      each prime p that   (p^d - 1) / (p - 1) p^(1 - n): so many w, up to factors,
+any w                    divides R           of which each is constant with p^(1 - n)
+without a residue: w of  R up to `SMALL`     d c R (1 - 1/R)^n, with c combinations of two neighbours
+one element, or of two
+neighbouring ones
+=======================  ==================  ========================================================
+
+Over a prime R no function of one element passes for its neighbour: its graph has a residue missing in some direction.
+Source: spec/conformance.md, CNF-65.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import count
+from math import ceil, gcd, isqrt, log, log1p
+
+import numpy as np
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.outside import chance
+from secagg_spec.privacy.echelon import eliminate
+
+SMALL = 11
+"""The largest modulus whose residues are counted for each element and each two neighbours."""
+
+
+@dataclass(frozen=True)
+class Blind:
+    """A combination that is constant, or lacks a residue: `weights` by place, modulo `modulus`."""
+
+    modulus: int
+    weights: tuple[tuple[int, int], ...]
+    constant: bool
+
+    def holds(self, rows: UintArray) -> bool:
+        """Return whether the combination is constant, or lacks a residue, in other rows as well."""
+        seen = len(set(_values(self.modulus, self.weights, rows)))
+        return seen == 1 if self.constant else seen < self.modulus
+
+    @property
+    def text(self) -> str:
+        """The combination in words: "[0]", "2 [0] + [3] modulo 2"."""
+        terms = " + ".join(f"{weight} [{at}]" if weight != 1 else f"[{at}]" for at, weight in self.weights)
+        return f"{terms} modulo {self.modulus}"
+
+
+def constant_bound(p: int, d: int, n: int) -> Fraction:
+    """Return an upper bound of the probability that some combination modulo a prime is constant in n rows."""
+    return Fraction(p**d - 1, (p - 1) * p ** (n - 1))
+
+
+def uncovered_bound(R: int, d: int, n: int) -> Fraction:
+    """Return an upper bound of the probability that a residue is missing in n rows, in an element or a combination."""
+    return d * len(directions(R)) * chance.missing_bound(R, n)
+
+
+@lru_cache(maxsize=64)
+def directions(R: int) -> tuple[tuple[int, int], ...]:
+    """Return weights of two neighbours, one pair for each combination up to factors, those of one element included."""
+    return (*((1, b) for b in range(R)), *((a, 1) for a in range(R) if gcd(a, R) > 1))
+
+
+@lru_cache(maxsize=256)
+def primes(R: int) -> tuple[int, ...]:
+    """Return the primes that divide a number."""
+    for p in range(2, isqrt(R) + 1):
+        if R % p == 0:
+            return (p, *(q for q in primes(R // p) if q != p))
+    return (R,) if R > 1 else ()
+
+
+@lru_cache(maxsize=512)
+def enough(R: int, d: int, bits: int, *, residues: bool) -> int:
+    """Return how many rows of d elements modulo R fail with a probability of at most 2**-bits, all tests together."""
+    rate, known = Fraction(1, 2 ** (bits + 1)), primes(R)
+    each = rate / len(known)
+    n = max(next(n for n in count(d + 1) if constant_bound(p, d, n) <= each) for p in known)
+    if residues and R <= SMALL:
+        start = ceil((bits * log(2) + log(2 * d * len(directions(R)) * R)) / -log1p(-1 / R)) - 2
+        n = max(n, next(n for n in count(max(start, 1)) if uncovered_bound(R, d, n) <= rate))
+    return n
+
+
+def blind(R: int, rows: UintArray, *, residues: bool) -> Blind | None:
+    """Return a combination of elements that rows do not reach, one of the fewest terms; None when there is none."""
+    found = [*_constant(R, rows)]
+    if not found and residues and R <= SMALL:
+        found = [*_uncovered(R, rows)]
+    return min(found, key=lambda each: len(each.weights), default=None)
+
+
+def _constant(R: int, rows: UintArray) -> Iterator[Blind]:
+    """Yield combinations that are the same in all rows, modulo the primes that divide R."""
+    for p in primes(R):
+        field, moved = PrimeField(p), rows % np.uint64(p)
+        moved = field.subtract(moved[1:], np.broadcast_to(moved[0], moved[1:].shape).copy())
+        done = eliminate(field, moved, reduced=True)
+        pivots = {column: row for row, column in done.pivots}
+        for free in range(rows.shape[1]):
+            if free not in pivots:
+                others = [(at, int(-int(done.work[row, free]) % p)) for at, row in pivots.items()]
+                yield Blind(p, tuple(sorted([(free, 1), *((at, w) for at, w in others if w)])), constant=True)
+
+
+def _uncovered(R: int, rows: UintArray) -> Iterator[Blind]:
+    """Yield elements and combinations of two neighbours in which a residue is missing."""
+    d = rows.shape[1]
+    for at in range(d):
+        for a, b in directions(R) if at < d - 1 else ((1, 0),):
+            weights = tuple((place, weight) for place, weight in ((at, a), (at + 1, b)) if weight)
+            if len(set(_values(R, weights, rows))) < R:
+                yield Blind(R, weights, constant=False)
+
+
+def _values(m: int, weights: Sequence[tuple[int, int]], rows: UintArray) -> list[int]:
+    total = sum((rows[:, at] % np.uint64(m)) * np.uint64(weight) % np.uint64(m) for at, weight in weights)
+    return list((np.asarray(total, dtype=np.uint64) % np.uint64(m)).tolist())
