@@ -39,7 +39,7 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
             ],
         ),
         ("lightsecagg.mask/exact", ["check", "LSA-02: The masked update MUST", "conform -k lightsecagg.mask/exact"]),
-        ("mask-is-subtracted", ["planted bug", "wrong sum", "LSA-02", "lightsecagg.mask"]),
+        ("mask-is-subtracted", ["mutant", "wrong sum", "LSA-02", "lightsecagg.mask"]),
         ("below_threshold", ["reject code", "Too few users are left", "LSA-09"]),
         ("inconsistent", ["verdict", "depends on what came before"]),
         ("BAS-EQ6", ["claim", "conditional", "claims BAS-EQ6 --verify"]),
@@ -118,7 +118,14 @@ def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
             lines = explain_command.KINDS[kind](id)
             block = list(explain_command._block(kind, id, lines)) if lines is not None else ["x", "y"]
             assert len(block) > 1, (kind, id)
-            assert [line for line in block if len(line) > 100 and " " in line[15:].strip()] == []
+            wide = [line for line in block if len(line) > 100 and " " in line[15:].strip()]
+            assert {line[15:] for line in wide} <= source_lines(kind, id)
+
+
+def source_lines(kind: str, id: str) -> set[str]:
+    """Return the lines of an edit, which are as long as the source's."""
+    lines = explain_command.KINDS[kind](id) or ()
+    return {line for word, said in lines if word == "the edit" for line in said.splitlines()}
 
 
 @pytest.mark.parametrize("clause", list(resources.clauses())[::17])

@@ -241,7 +241,7 @@ def test_nothing_is_run_when_one_name_cannot_be(capsys: pytest.CaptureFixture[st
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("package", ["joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy"])
+@pytest.mark.parametrize("package", ["joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy", "PIL"])
 def test_a_package_that_is_missing_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
@@ -249,6 +249,16 @@ def test_a_package_that_is_missing_is_named(
     code, out, err = toys(capsys, tmp_path)
     assert (code, out) == (2, "")
     assert f"{package} is not installed: pip install 'secagg-spec[train]'" in err
+
+
+def test_a_name_that_is_none_is_said_to_be_so_before_a_missing_package_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduce_command, "find_spec", lambda name: None)
+    code, _, err = call(capsys, "fig5")
+    assert code == 2
+    assert "fig5" in err
+    assert "not installed" not in err
 
 
 def test_a_missing_package_of_the_cluster_is_named(

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.conformance.options import writable_file
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import participation, wording
@@ -215,13 +216,18 @@ def _rounds(found: Account) -> str:
     return f"{count}, {len(found.empty)} without survivors: {wording.runs([log.number(at) for at in found.empty])}"
 
 
+def _name(roster: Roster, user: int) -> str:
+    """Return the name of a user as a terminal may have it (CNF-70)."""
+    return shown(roster.name(user))
+
+
 def _who(roster: Roster, users: Sequence[int], most: int = 8) -> str:
     """Return users in words."""
     word = "user" if len(users) == 1 else "users"
     if roster.names is None:
         return f"{word} {wording.runs(users, most)}"
     more = f", … ({len(users)} in all)" if len(users) > most else ""
-    return f"{word} {', '.join(roster.name(user) for user in users[:most])}{more}"
+    return f"{word} {', '.join(_name(roster, user) for user in users[:most])}{more}"
 
 
 def _size(number: Fraction) -> str:
@@ -247,7 +253,7 @@ def _table(found: Account, shown: Sequence[int]) -> Iterator[str]:
     for one in found.combined(shown):
         rows.append(
             [
-                roster.name(one.found.user),
+                _name(roster, one.found.user),
                 str(log.number(one.found.at)),
                 *([str(one.found.segment)] if log.cells else []),
                 _rough(one.drift),
@@ -266,7 +272,7 @@ def _formula(log: Log, one: Combined) -> str:
     """Return a combination when it is short, else how long it is."""
     if one.digits < 6 and len(one.terms) <= 20:
         terms = " ".join(_term(log, term, at == 0) for at, term in enumerate(one.terms))
-        line = f"x[{log.roster.name(one.found.user)}] = {terms}"
+        line = f"x[{_name(log.roster, one.found.user)}] = {terms}"
         if len(line) <= _LINE - 30:
             return line
     return f"{len(one.terms)} sums, factors of up to {one.digits} digit{'' if one.digits == 1 else 's'}"
@@ -282,7 +288,9 @@ def _sum(log: Log, term: Term) -> str:
     name = f"s[{log.number(term.at)}]"
     if not log.cells:
         return name
-    members = ", ".join(map(log.roster.name, term.users)) if log.roster.names else wording.runs(term.users, 4)
+    members = (
+        ", ".join(_name(log.roster, user) for user in term.users) if log.roster.names else wording.runs(term.users, 4)
+    )
     return f"{name}{{{members}}}"
 
 
@@ -291,7 +299,7 @@ def _sum(log: Log, term: Term) -> str:
 
 def _one(found: Account, user: int) -> Iterator[str]:
     """Tell all of one user: the combination, or what shows that there is none."""
-    log, name = found.log, found.log.roster.name(user)
+    log, name = found.log, _name(found.log.roster, user)
     if user in found.found:
         [one] = found.combined([user])
         yield f"user {name} is recoverable after round {log.number(one.found.at)}{_where(found, one.found.segment)}:"
@@ -316,11 +324,11 @@ def _unseen(found: Account, user: int, segment: int, which: str) -> Iterator[str
         return
     own = changes.pop(user)
     told = [
-        f"x[{roster.name(user)}] by {own:+d}"
+        f"x[{_name(roster, user)}] by {own:+d}"
         if len(str(own)) < 12
-        else f"x[{roster.name(user)}] by {_rough(Fraction(own))}"
+        else f"x[{_name(roster, user)}] by {_rough(Fraction(own))}"
     ]
-    told += [f"x[{roster.name(other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
+    told += [f"x[{_name(roster, other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
     more = len(changes) - _SHOWN
     rest = f", and {more} others (all are in --json)" if more > 0 else ""
     yield f"  no sum {which} changes when at once these change: {', '.join(told)}{rest}"

@@ -17,10 +17,13 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from secagg_spec import __version__
+from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import ParameterError, ProtocolError
 
 _KIT = "secagg_spec.conformance"
+_LINE = 10_000
+"""How many characters a line on what went wrong may have."""
 COMMANDS = {
     "conform": f"{_KIT}.command",
     "check": f"{_KIT}.check_command",
@@ -92,7 +95,7 @@ class _Parser(argparse.ArgumentParser):
             self.register("action", name, _Once)
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {shown(message, _LINE)} (see {self.prog} --help)\n")
 
 
 class _CommandParser(_Parser):
@@ -137,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = options.run(options)
             sys.stdout.flush()
     except (ParameterError, ProtocolError, UsageError) as error:
-        print(f"secagg-spec {options.command}: {error}", file=sys.stderr)
+        print(f"secagg-spec {options.command}: {shown(str(error), _LINE)}", file=sys.stderr)
         return 2
     except Terminated as ended:
         print(f"ended by {signal.Signals(ended.number).name}", file=sys.stderr)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import history, ledger, resources
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.codes import ALL_CODES, REJECT_CODES
-from secagg_spec.conformance.mutants import Mutant
+from secagg_spec.conformance.mutants import Mutant, edits
 from secagg_spec.conformance.plain import for_encoding
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.suite import PREFIX
@@ -33,6 +33,8 @@ exit codes:
   0  found
   2  there is no such id; the nearest ones are named"""
 _CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\]", re.MULTILINE)
+_FEW = 3
+"""So many effects of mutants say why a clause matters."""
 _HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
 _NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
 Lines = Iterator[tuple[str, str]]
@@ -43,7 +45,7 @@ def add_parser(commands: Any) -> None:
     """Add ``explain`` to the commands."""
     parser = commands.add_parser(
         "explain",
-        help="say what a clause, a check, a vector, a planted bug or a verdict is, and why it matters",
+        help="say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
         description="Say what an id means, where it stands, what decides it, and which bugs break it.",
         epilog=_EPILOG,
     )
@@ -106,6 +108,10 @@ def _block(kind: str, name: str, lines: Lines) -> Iterator[str]:
     for word, said in lines:
         if said:
             head, rest = f"  {word:<{_HEAD - 2}}", " " * _HEAD
+            if "\n" in said:
+                yield f"{head}{said.splitlines()[0]}"
+                yield from (f"{rest}{line}" for line in said.splitlines()[1:])
+                continue
             yield from textwrap.wrap(
                 said,
                 _WIDTH,
@@ -128,7 +134,7 @@ def _about_clause(name: str) -> Lines:
     yield "stands in", place(name)
     yield "since", _since(name)
     bugs = _bugs_of(name)
-    yield "matters", "; ".join(dict.fromkeys([*(f.effect for f in _flags_of(name)), *(bug.effect for bug in bugs)][:4]))
+    yield "matters", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
     checks = [check for check in REGISTRY.values() if name in check.clauses]
     vectors = [vector for vector in _vectors().values() if name in vector.clauses]
     yield "checks", _listed(check.id for check in checks)
@@ -168,7 +174,8 @@ def _about_check(check: Check) -> Lines:
     yield "sees that", check.text
     yield from _decided(check.clauses)
     yield "declare", _listed(check.operations) or "nothing: it runs on every adapter"
-    yield "cases", f"at most {check.examples}" if check.examples else "as many as --fuzz says"
+    most = f"at most {check.examples}{', and of more than 100 as large a part' * check.grows}"
+    yield "cases", most if check.examples else "as many as --fuzz says"
     yield "matters", "; ".join(dict.fromkeys(bug.effect for clause in check.clauses for bug in _bugs_of(clause)[:2]))
     yield "judge it", f"secagg-spec conform -k {check.id} -- ./adapter"
 
@@ -186,7 +193,7 @@ def _about_vector(vector: Vector) -> Lines:
     [book] = [book for book in _books() if vector in book.vectors]
     for flag in vector.flags:
         known = book.flags[flag]
-        yield "suggests", f"{flag} ({known.bug_type}): {known.description} Then: {known.effect}."
+        yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
     yield "finds", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
     yield "stands in", f"spec/vectors/{book.name}.json"
@@ -214,13 +221,15 @@ def _bug(name: str) -> Lines | None:
 
 def _about_bug(bug: Mutant) -> Lines:
     yield "matters", bug.effect
-    yield "replaces", bug.target
+    yield "the edit", edits.diff(bug.edits)
+    yield "consists of", " and ".join(bug.parts)
     yield from _decided(bug.clauses, "breaks")
     flags = [(book, name) for book in _books() for name, flag in book.flags.items() if bug.name in flag.mutants]
     yield "flags", _listed(name for _, name in flags)
     found = [vector for book, name in flags for vector in book.vectors if name in vector.flags]
-    yield "vectors", _listed(dict.fromkeys(vector.id for vector in found))
-    yield "found by", bug.reach and f"the test {bug.reach}: no operation shows it"
+    row = kills.load()[bug.name]
+    yield "killed by", _listed([*(f"vector {id}" for id in row.vectors), *dict.fromkeys(c.check for c in row.cases)])
+    yield "killed by", bug.reach and f"the test {bug.reach}: no operation shows it"
     yield "declare", _listed(dict.fromkeys(vector.operation for vector in found))
     yield "plant it", f"secagg-spec power -k {bug.name}"
 
@@ -277,7 +286,7 @@ KINDS: Mapping[str, Callable[[str], Lines | None]] = {
     "check": _check,
     "test vector": _vector,
     "flag of test vectors": _flag,
-    "planted bug": _bug,
+    "mutant": _bug,
     "operation": _operation,
     "reject code": _code,
     "verdict": _verdict,

@@ -22,6 +22,7 @@ from secagg_spec.conformance.wire import UsageError
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments.sums import LEAST_USERS, draw_log, secure_sum
+from secagg_spec.extras import install
 from secagg_spec.learning import digits
 from secagg_spec.privacy.reconstruction import (
     Combination,
@@ -318,11 +319,9 @@ def _images(options: argparse.Namespace, p: Parameters) -> Iterator[str]:
 
 def _needed(options: argparse.Namespace) -> None:
     """Refuse what cannot end well, before anything has run."""
-    extras = {"train": ("torch", "sklearn")} | ({"plot": ("matplotlib",)} if options.out is not None else {})
-    for extra, names in extras.items():
-        for name in names:
-            if find_spec(name) is None:
-                raise UsageError(f"{name} is not installed: pip install 'secagg-spec[{extra}]'")
+    for name in ("torch", "sklearn", *(("matplotlib",) if options.out is not None else ())):
+        if find_spec(name) is None:
+            raise UsageError(f"{name} is not installed: {install(name)}")
     if options.out is not None:
         writable_folder("--out", options.out)
     if not 0 <= options.drift <= 100:

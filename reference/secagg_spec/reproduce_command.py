@@ -21,9 +21,10 @@ from secagg_spec.experiments.progress import Progress
 from secagg_spec.experiments.results import Run
 from secagg_spec.experiments.statistics import FEWEST, VERDICTS
 from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
+from secagg_spec.extras import install
 
-_PACKAGES = ("joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy")
-"""What an experiment imports, of the extra ``train``."""
+_PACKAGES = ("joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy", "PIL")
+"""What an experiment imports, of one extra."""
 _WIDTH = 110
 _MOST_SEEDS = 1000
 _MOST_ERRORS = 8
@@ -108,8 +109,9 @@ class _Plan:
 
 def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
     """Return what is asked for; whatever cannot be run is refused before anything is."""
+    names = _names(options.name)
     _refuse(options)
-    named = [catalogue.load(name) for name in _names(options.name)]
+    named = [catalogue.load(name) for name in names]
     chosen = [one for one in named if options.name != ["all"] or options.preset in one.presets]
     plans = tuple(_plan(one, options) for one in chosen or named)
     left_out = [one.name for one in named if one not in chosen]
@@ -142,7 +144,7 @@ def _refuse_name(name: str) -> None:
 def _refuse(options: argparse.Namespace) -> None:
     for package in _PACKAGES:
         if find_spec(package) is None:
-            raise UsageError(f"{package} is not installed: pip install 'secagg-spec[train]'")
+            raise UsageError(f"{package} is not installed: {install(package, _PACKAGES)}")
     if options.jobs is not None and options.scheduler is not None:
         raise UsageError("--jobs is about processes of this machine, --scheduler about a cluster: give one of them")
     if options.data_dir is not None and not options.data_dir.is_dir():

@@ -6,6 +6,8 @@ import importlib.util
 
 from tests.benchmarks.record import Absent, Aim, Benchmark, Sides, processor
 
+from secagg_spec.extras import install
+
 WORDS = {
     "loop": "one after the other, in the loop of this project",
     "vmap": "together, by vmap",
@@ -24,7 +26,7 @@ AIMED = ("mlp", 28)
 def engines(way: str, beside: str, model: str, side: int, users: int, batch: int, steps: int) -> Sides:
     """Train all users in two ways."""
     if importlib.util.find_spec("torch") is None:
-        raise Absent("PyTorch is not installed: pip install 'secagg-spec[train]'")
+        raise Absent(f"PyTorch is not installed: {install('torch')}")
     from tests.benchmarks.engines import engine
 
     return Sides.of(processor(engine(kind, model, side, users, batch, steps)) for kind in (way, beside))

@@ -15,12 +15,14 @@ from secagg_spec.arithmetic.shamir import element_bytes
 from secagg_spec.conformance import neighbours
 from secagg_spec.conformance.capabilities import POLICIES, UNRANGED, Capabilities, graph_allows, ranged, shake_hands
 from secagg_spec.conformance.cases import refuse_impossible
-from secagg_spec.conformance.sdk.secagg_adapter import FORMS, OPERATIONS, Reject, check_form, form
+from secagg_spec.conformance.sdk.secagg_adapter import FORMS, OPERATIONS, PARTIES, Reject, check_form, form
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import AdapterUnusable, Answer
+from secagg_spec.crypto import prg
 from secagg_spec.crypto.entropy import SeededSource, draw_below, draw_coefficients, draw_elements, draw_rounding
 from secagg_spec.selection import batches
 from secagg_spec.selection import strategies as selection
+from tests.conformance import right
 
 Answerer = Callable[[Any], dict[str, Any]]
 _FRESH = count()
@@ -138,7 +140,8 @@ def adapter(hello: Mapping[str, Any]) -> Answerer:
             return {"id": request["id"], "result": dict(hello)}
         if request["op"] not in caps.operations or _outside(caps, request):
             return {"id": request["id"], "unsupported": True}
-        return _with_policies(caps, request, whole.answer(_explicit(caps, request)))
+        with prg.generator(right.chacha if caps.policy("prg.stream") == "other" else None):
+            return _with_policies(caps, request, whole.answer(_explicit(caps, request)))
 
     return answer
 
@@ -159,14 +162,14 @@ def _outside(caps: Capabilities, request: dict[str, Any]) -> bool:
 def _explicit(caps: Capabilities, request: dict[str, Any]) -> dict[str, Any]:
     """Return a request with sampled values by name, drawn here where the adapter declares to draw them itself."""
     op, params, rand = request["op"], request["params"], request.get("rand", {})
-    grade = caps.grade(op)
-    expected = {"seeded": {"seed"}, "none": set()}.get(grade, set(OPERATIONS[op][1]))
-    if not OPERATIONS[op][1] or set(rand) != expected:
-        return {**request, "rand": {"faulty": 1}} if OPERATIONS[op][1] else request
+    grade, names = caps.grade(op), _names(op, params)
+    expected = {"seeded": {"seed"}, "none": set()}.get(grade, set(names))
+    if not names or set(rand) != expected:
+        return {**request, "rand": {"faulty": 1}} if names else request
     if grade == "seeded" and not _well_formed(rand["seed"]):
         return {**request, "rand": {"faulty": 1}}
     seed = bytes.fromhex(rand["seed"]) if grade == "seeded" else next(_FRESH).to_bytes(32, "little")
-    values = rand if grade == "explicit" else _sampled(op, params, seed)
+    values = rand if grade == "explicit" else _sampled(op, names, {**params, **params.get("numbers", {})}, seed)
     if (
         op in ("quantizer.quantize", "basecagg.encode")
         and caps.policy("quantizer.rounding") == "nearest"
@@ -177,6 +180,12 @@ def _explicit(caps: Capabilities, request: dict[str, Any]) -> dict[str, Any]:
             + values["rounding"][len(values["rounding"]) // 16 * 16 :]
         }
     return {**request, "rand": values}
+
+
+def _names(op: str, params: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of what is sampled: that of a session by its party."""
+    party = f"{params.get('protocol')}.{params.get('role')}"
+    return PARTIES[party][1] if op == "session.new" and party in PARTIES else OPERATIONS[op][1]
 
 
 def _is_text(value: Any) -> bool:
@@ -199,12 +208,12 @@ _SOME = 100
 """More masks and roundings than a session of the kit uses."""
 
 
-def _sampled(op: str, params: dict[str, Any], seed: bytes) -> dict[str, Any]:
+def _sampled(op: str, names: Sequence[str], params: dict[str, Any], seed: bytes) -> dict[str, Any]:
     """Draw the sampled values of an operation; where the parameters make no sense, something that is refused anyway."""
     try:
-        return _drawn(SeededSource(seed, op), OPERATIONS[op][1], params)
+        return _drawn(SeededSource(seed, op), names, params)
     except Exception:
-        return {name: "" if form(op, name) in ("vector", "reals", "bytes") else [] for name in OPERATIONS[op][1]}
+        return {name: "" if form(op, name) in ("vector", "reals", "bytes") else [] for name in names}
 
 
 def _drawn(source: SeededSource, names: Sequence[str], params: dict[str, Any]) -> dict[str, Any]:

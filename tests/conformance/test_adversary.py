@@ -27,6 +27,7 @@ from secagg_spec.conformance.targets import TARGETS, reference
 from secagg_spec.conformance.wire import UsageError
 from secagg_spec.errors import BadSignature, InconsistentSets
 from secagg_spec.protocols.shape import SERVER
+from tests.conformance import right
 from tests.conformance.test_sessions import DEALS, secagg_values
 
 CHECKS = [id for id in REGISTRY if id.startswith("adversary/")]
@@ -64,6 +65,36 @@ def test_an_independent_implementation_plays_every_party_without_an_alarm() -> N
     finally:
         connection.close()
     assert [(found.check.id, found.verdict) for found in outcomes] == [(id, "pass") for id in CHECKS]
+
+
+@pytest.mark.requirement("CNF-56")
+@pytest.mark.parametrize("name", right.ORDERS)
+@pytest.mark.parametrize("protocol", DEALS)
+def test_a_step_that_breaks_several_rules_may_be_refused_for_any_of_them(protocol: str, name: str) -> None:
+    connection, altered = right.Direct(name), 0
+    with adversary.opened(DEALS[protocol], Player(connection, greet(connection.ask)), [1], connection) as engine:
+        while not engine.over:
+            senders = {letter.message.sender for letter in engine.waiting(1) if letter.message} - {SERVER}
+            if len(senders) > 1:
+                altered += 1
+                engine.do(["alter", 1, 0, "sender", max(senders)])
+            engine.do(["all"])
+    assert altered
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", right.ORDERS)
+def test_whoever_looks_in_another_order_plays_every_party_without_an_alarm(name: str) -> None:
+    _, outcomes = run(right.Direct(name), Settings(cases=3, seed=1, pattern="adversary/*"))
+    assert [(found.check.id, found.failure) for found in outcomes if found.verdict != "pass"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", right.ORDERS)
+def test_scripts_and_vectors_give_no_alarm_on_whoever_looks_in_another_order(name: str) -> None:
+    settings = [Settings(cases=1, seed=1, pattern=pattern, vectors=True) for pattern in ("*.[us]*er/*", "vector/*")]
+    found = [outcome for chosen in settings for outcome in run(right.Direct(name), chosen)[1]]
+    assert [(outcome.check.id, outcome.failure.message) for outcome in found if outcome.failure] == []
 
 
 def own_values(request: dict[str, Any], number: int) -> dict[str, Any]:

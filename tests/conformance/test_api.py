@@ -98,7 +98,7 @@ def test_a_check_that_the_kit_gives_up_does_not_pass() -> None:
     tests = adapter_tests([*HOSTILE, "hang"], cases=2, pattern="field.*/exact", timeout=0.2)
     results = [came_out(test) for test in tests if test.check.runs_on(test.of.caps)]
     assert results == ["fail"] * len(results)
-    assert len(results) == 3
+    assert len(results) == 6
     assert came_out(tests[0]) == "fail"
     assert "time-out" in tests[0].of.stopped
     tests[0].of.close()
@@ -117,9 +117,8 @@ def test_an_expectation_that_is_not_true_fails(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_failure_is_written_and_says_how_it_is_judged_again(tmp_path: Path) -> None:
     [test] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=tmp_path / "repro")
-    with pytest.raises(AdapterFailed, match="secagg-spec replay") as raised:
+    with pytest.raises(AdapterFailed, match="secagg-spec replay"):
         test.run()
-    assert "./adapter < " in str(raised.value)
     assert len(list((tmp_path / "repro").iterdir())) == 2
     test.of.close()
     [blocked] = adapter_tests([*FAKE, "wrong-value"], cases=20, pattern="field.add/exact", repro=Path("/dev/null/x"))
@@ -168,7 +167,7 @@ def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
     assert "Traceback" not in out
     assert "FAILED secagg::field.add/exact" in out
     assert (tmp_path / "repro" / "adapter-field-add-exact.jsonl").is_file()
-    code, out = with_plugin(tmp_path, *adapter("none"), "-k", "exact")
+    code, out = with_plugin(tmp_path, *adapter("none"), "-k", "exact and not ends")
     assert code == 0
     assert "1 passed" in out
 
@@ -176,9 +175,9 @@ def test_each_check_is_a_test_of_pytest(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-49")
 def test_expected_failures_are_strict_and_what_is_not_declared_is_skipped(tmp_path: Path) -> None:
-    (tmp_path / "expect.toml").write_text(EXPECT.format("field.add/exact"))
+    (tmp_path / "expect.toml").write_text(EXPECT.format("field.add/exact*"))
     code, out = with_plugin(tmp_path, *adapter("wrong-value"), "--secagg-expect", "expect.toml")
-    assert (code, "1 xfailed" in out) == (0, True)
+    assert (code, "2 xfailed" in out) == (0, True)
     code, out = with_plugin(tmp_path, *adapter("none"), "--secagg-expect", "expect.toml", "-rs")
     assert (code, "STALE" in out) == (1, True)
     assert "hold no case" in out
@@ -187,7 +186,7 @@ def test_expected_failures_are_strict_and_what_is_not_declared_is_skipped(tmp_pa
 @pytest.mark.slow
 def test_with_several_workers_each_has_an_adapter(tmp_path: Path) -> None:
     code, out = with_plugin(tmp_path, *adapter("wrong-value"), "-n", "2")
-    assert (code, "1 failed" in out) == (1, True)
+    assert (code, "2 failed" in out) == (1, True)
     code, out = with_plugin(tmp_path, "--secagg-adapter", "/nowhere/adapter", "-n", "2")
     assert (code, "ERROR: --secagg-adapter: cannot start" in out) == (4, True)
 

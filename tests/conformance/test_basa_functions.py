@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def test_no_declaration_of_the_reference_gives_an_alarm(seed: int, grade: str, s
 
 @pytest.mark.slow
 def test_every_check_of_the_operations_runs_on_the_reference() -> None:
-    assert set(MINE) <= set(judged(reference.build().answer, cases=1))
+    explicit = {id for id in MINE if not id.endswith("/seeds")}
+    assert explicit <= set(judged(reference.build().answer, cases=1))
 
 
 def test_operations_of_basa_have_no_ranges() -> None:
@@ -147,11 +149,14 @@ def test_what_is_no_event_is_malformed(event: Any) -> None:
     assert caught.value.code == "malformed"
 
 
-# ------------------------------------------------------------------------------------------------------ planted bugs
+# ------------------------------------------------------------------------------------------------------ mutants
 
 
 class Wrong:
     """An implementation whose generator is another one, and which has a bug in a subclass."""
+
+    def __init__(self) -> None:
+        self.boxes = count()
 
     def adapter(self) -> Adapter:
         """Return the reference with another generator, and the bug."""
@@ -165,7 +170,7 @@ class Wrong:
     def answer(self, name: str, right: Any, given: dict[str, Any]) -> dict[str, Any]:
         """Answer as the reference does, with its own draws."""
         if name == "basa.seal":
-            given = {**given, "rand": {"box_key": hashlib.sha256(given["seed"].encode()).hexdigest()}}
+            given = {**given, "rand": {"box_key": hashlib.sha256(f"{next(self.boxes)}".encode()).hexdigest()}}
         if name == "basa.epochs":
             given = {**given, "rand": {"roundings": np.zeros(len(given["updates"])).tobytes().hex()}}
         return self.changed(name, right, given)
@@ -247,7 +252,7 @@ def test_a_smallest_case_shows_positions_and_draws_as_numbers() -> None:
     assert report.describe(Request("basa.recover", params)) == "basa.recover R=97 accepted=[0, 2] skipped=[[0, 1, 07]]"
     rand = {"roundings": np.array([0.5]).tobytes().hex()}
     assert report.describe(Request("basa.epochs", {"K": 3}, rand)) == "basa.epochs K=3 roundings=(0.5)"
-    assert "seed=(1)" in report.describe(Request("basa.seal", {"seed": "01000000"}))
+    assert "seed=01000000" in report.describe(Request("basa.seal", {"seed": "01000000"}))
 
 
 def test_a_case_with_a_seed_of_no_digits_is_shown() -> None:

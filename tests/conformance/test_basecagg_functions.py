@@ -217,7 +217,7 @@ def test_relations_find_bugs_in_another_code(bug: type[Deployment]) -> None:
     connection = DirectConnection(bug().adapter().answer)
     caps, _ = run(connection, Settings(pattern="no such check"))
     outcome = run_check(connection, caps, REGISTRY["basecagg/own-shares"], Settings(cases=40, seed=1))
-    assert outcome.verdict == "wrong_value", outcome
+    assert outcome.verdict in ("wrong_value", "rejected_valid"), outcome
 
 
 # ----------------------------------------------------------------------------------------------------------- reports
@@ -226,7 +226,7 @@ def test_relations_find_bugs_in_another_code(bug: type[Deployment]) -> None:
 @pytest.mark.slow
 def test_every_check_of_the_four_functions_runs_on_the_reference() -> None:
     outcomes = judged(narrow.adapter(hello()), cases=2)
-    assert {id for id in MINE if not id.endswith("/outside-range")} <= set(outcomes)
+    assert {id for id in MINE if not id.endswith(("/outside-range", "/rate"))} <= set(outcomes)
 
 
 def test_a_smallest_case_shows_levels_and_stamps_as_numbers() -> None:

@@ -18,9 +18,8 @@ from secagg_spec.conformance.checks import REGISTRY, forms
 from secagg_spec.conformance.checks.arithmetic import COMPOSITES
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange
 from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.mutants import careful
 from secagg_spec.conformance.runner import Failure, Settings, run_check
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets import reference, reference_drawing
 from secagg_spec.conformance.wire import RawLine
 from tests.quick import some
 
@@ -39,7 +38,9 @@ def test_the_composites_are_composite_and_hold_pseudoprimes() -> None:
 
 @pytest.mark.parametrize("declared", ["seeded", "explicit and another code"])
 def test_uniform_noise_hides(declared: str) -> None:
-    uniform = careful._drawing(lambda q, T, L, seed: careful._elements(q, seed, T * L))(reference.build)
+
+    def uniform() -> Any:
+        return reference_drawing.seeded(reference.build(), "mds.encode", reference_drawing.noise)
 
     def other_code() -> Any:
         adapter = reference.build()

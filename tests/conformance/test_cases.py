@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import is_prime
 from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities, Range, shake_hands
+from secagg_spec.conformance.capabilities import Capabilities, Range, greet, shake_hands
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks.base import Caller
+from secagg_spec.conformance.checks.ends import narrowings
+from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import AdapterUnusable, Answer
 
 NUMBERS = st.integers(0, 45)
@@ -104,3 +109,33 @@ def test_numbers_above_what_is_drawn_by_default_are_met(ranges: dict[str, Any], 
     space = cases.Space(shake_hands(Answer("result", body)), ("lightsecagg.recover",), bearable=False)
     assert space.possible()
     assert min(space.rosters()) == N
+
+
+@pytest.mark.requirement("CNF-61")
+def test_the_messages_of_an_inbox_come_in_an_order_of_the_kits_own() -> None:
+    connection = DirectConnection(reference.build().answer)
+    caller, inbox = Caller(connection, greet(connection.ask)), [f"{number:02x}" for number in range(20)]
+    for order in (inbox, inbox[::-1]):
+        caller.ask("session.step", {"handle": "h", "phase": "share", "inbox": order})
+        caller.ask("lightsecagg.server", {"steps": [{"phase": "share", "inbox": order}]})
+    asked = [exchange.request.params for exchange in caller.transcript]
+    came = [params.get("inbox") or params["steps"][0]["inbox"] for params in asked]
+    assert all(each == came[0] for each in came)
+    assert sorted(came[0]) == inbox
+    assert came[0] not in (inbox, inbox[::-1])
+
+
+@pytest.mark.requirement("CNF-62")
+@pytest.mark.parametrize(
+    ("check", "ends"),
+    [
+        ("mds.encode/exact", {("q", 2**32 - 5), ("N", 256), ("N", 257)}),
+        ("quantizer.quantize/exact", {("q", 2), ("q", 2**32), ("level", 1), ("level", 2**32), ("weight", 1)}),
+        ("shamir.share/exact", {("n", 256), ("n", 257), ("t", 2)}),
+        ("lightsecagg.user/exact", {("N", 257)}),
+    ],
+)
+def test_the_ends_of_each_range_are_drawn_and_more_than_255_users(check: str, ends: set[tuple[str, int]]) -> None:
+    caps = greet(DirectConnection(reference.build().answer).ask)
+    assert ends <= {(name, end) for name, end, _ in narrowings(caps, REGISTRY[check])}
+    assert f"{check}/ends" in REGISTRY

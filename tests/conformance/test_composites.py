@@ -1,4 +1,4 @@
-"""Planted bugs that hide each other: a round of the implementation with itself is right, and fixed outcomes are not."""
+"""Mutants that hide each other: a round of the implementation with itself is right, and fixed outcomes are not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITTEN = ("integers-in-network-order", "receiver-stands-first", "lists-measured
 
 
 def verdict(planted: str, check: str) -> str:
-    """Return the verdict of a check on the reference with a bug planted."""
+    """Return the verdict of a check on the reference with a mutant planted."""
     connection = PlantedConnection(planted)
     return run_check(connection, greet(connection.ask), CHECKS[check], Settings(12)).verdict
 

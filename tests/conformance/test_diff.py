@@ -45,6 +45,7 @@ def failing(check: dict[str, Any], verdict: str = "wrong_value") -> None:
         "requests": [],
         "answers": [],
         "repro": None,
+        "replay": None,
     }
 
 

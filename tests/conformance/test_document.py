@@ -103,9 +103,8 @@ def test_a_verdict_that_was_altered_changes_the_digest(tmp_path: Path) -> None:
         document.load(tmp_path / "report.json")
 
 
-@pytest.mark.slow
-@pytest.mark.requirement("CNF-09")
-def test_a_run_that_is_ended_leaves_what_was_judged_without_a_footer(tmp_path: Path) -> None:
+def ended(tmp_path: Path, seconds: float) -> dict[str, Any]:
+    """Return the report of a run that was ended after so many seconds of judging."""
     path = tmp_path / "report.json"
     command = [sys.executable, "-m", "secagg_spec.cli", "conform", "--repro", str(tmp_path / "repro"), "--fuzz", "400"]
     kit = subprocess.Popen(
@@ -115,15 +114,25 @@ def test_a_run_that_is_ended_leaves_what_was_judged_without_a_footer(tmp_path: P
     )
     assert kit.stderr is not None
     assert b"judging" in kit.stderr.readline()
-    time.sleep(4)
+    time.sleep(seconds)
     kit.send_signal(signal.SIGTERM)
-    kit.communicate(timeout=30)
+    kit.communicate(timeout=120)
     assert kit.returncode == 128 + signal.SIGTERM
-    body = report(tmp_path)
-    assert "footer" not in body
-    assert any(check["verdict"] == "pass" for check in body["targets"][0]["checks"])
+    return report(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-09")
+def test_a_run_that_is_ended_leaves_what_was_judged_without_a_footer(tmp_path: Path) -> None:
+    bodies = []
+    for seconds in (4, 20, 100):
+        bodies.append(ended(tmp_path, seconds))
+        if any(check["verdict"] == "pass" for check in bodies[-1]["targets"][0]["checks"]):
+            break
+    assert all("footer" not in body for body in bodies)
+    assert any(check["verdict"] == "pass" for check in bodies[-1]["targets"][0]["checks"])
     with pytest.raises(UsageError, match="no footer"):
-        document.load(path)
+        document.load(tmp_path / "report.json")
 
 
 @pytest.mark.requirement("CNF-09")
@@ -156,14 +165,16 @@ def test_what_was_not_run_is_no_pass_and_a_run_of_nothing_no_success(tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.requirement("CNF-03", "CNF-10")
+@pytest.mark.requirement("CNF-03", "CNF-10", "CNF-58")
 def test_a_vector_that_fails_says_which_bug_it_suggests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["conform", "-k", "field.add", "--repro", str(tmp_path), "--json", str(tmp_path / "report.json")]
     assert cli.main([*arguments, "--", sys.executable, FAKE, "wrong-value"]) == 1
     checks = report(tmp_path)["targets"][0]["checks"]
     failed = [check for check in checks if check["failure"] and check["check"].startswith("vector/")]
     assert failed
-    assert all(check["failure"]["suggests"] for check in failed)
+    flags = {check["check"]: suite.flags(check["check"]).values() for check in failed}
+    alone = {name for name, known in flags.items() if len({bug for flag in known for bug in flag.mutants}) == 1}
+    assert {check["check"] for check in failed if check["failure"]["suggests"]} == alone != set(flags)
     assert "suggests:" in capsys.readouterr().out
     [repro] = [Path(failed[0]["failure"]["repro"])]
     again = subprocess.run(

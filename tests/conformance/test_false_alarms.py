@@ -14,15 +14,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance import report
+from secagg_spec.conformance.capabilities import HELLO, greet
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.connection import Connection, DirectConnection
-from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
 from secagg_spec.conformance.targets import TARGETS, reference
 from secagg_spec.conformance.vectors import judge
-from secagg_spec.conformance.vectors.judge import Outcome
-from tests.conformance import narrow
+from tests.conformance import narrow, right
 from tests.conformance.shipped import VECTORS
 from tests.quick import QUICK, some
 
@@ -90,6 +90,87 @@ def test_the_independent_implementation_in_node() -> None:
     assert alarms(TARGETS["node"].connect(10.0), settings) == []
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-57")
+def test_an_adapter_with_a_generator_of_its_own_is_held_to_that() -> None:
+    settings = Sampled(cases=FEWER, seed=1, first=3, vectors=True)
+    assert alarms(right.Direct("generator"), settings) == []
+
+
+@pytest.mark.requirement("CNF-57")
+@pytest.mark.parametrize("id", ["heterosag.unmask/result", "secagg.user/script", "session.new/basa.server"])
+def test_parties_with_a_generator_of_their_own_are_judged(id: str) -> None:
+    _, [outcome] = run(right.Direct("generator"), Settings(cases=3, seed=1, pattern=id))
+    assert (outcome.verdict, outcome.by_relation) == ("pass", True)
+    assert with_streams(id, None).verdict == "unsupported", "nobody can tell which streams it has"
+
+
+@pytest.mark.requirement("CNF-57")
+@pytest.mark.parametrize("id", ["heterosag.unmask/result", "secagg.user/script", "session.new/basa.server"])
+def test_cases_without_a_stream_do_not_count(id: str) -> None:
+    outcome = with_streams(id, {"ranges": {"q": {"max": 65536}}})
+    assert (outcome.verdict, 0 < outcome.cases < 8) == ("pass", True)
+
+
+def with_streams(id: str, declared: dict[str, Any] | None) -> Outcome:
+    """Judge an adapter with a generator of its own by a check; it declares the streams so, or offers none."""
+    connection = right.Direct("generator")
+    connection.restart = lambda: None  # type: ignore[method-assign]
+    hello, answer = connection.ask(HELLO).value, connection._answer
+    hello["operations"] |= {"prg.expand": declared}
+    hello["operations"] = {name: known for name, known in hello["operations"].items() if known is not None}
+    connection._answer = lambda request: (
+        {"id": request["id"], "result": hello} if request["op"] == "hello" else answer(request)
+    )
+    _, [outcome] = run(connection, Settings(cases=8, seed=1, pattern=id))
+    return outcome
+
+
+@pytest.mark.requirement("CNF-56")
+@pytest.mark.parametrize("id", ["lightsecagg.user/session", "vector/secagg-user-masked-input-session-2"])
+def test_a_message_under_another_header_may_fail_to_open(id: str) -> None:
+    _, outcomes = run(right.Direct("bound"), Settings(cases=3, seed=1, pattern=id, vectors=True))
+    assert {outcome.verdict for outcome in outcomes} == {"pass"}
+
+
+@pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize("id", ["secagg.user/request-twice", "vector/secagg-user-request-twice-2"])
+def test_a_wrong_step_before_the_fault_is_not_taken_for_the_fault(id: str) -> None:
+    connection = right.Direct("generator")
+    hello, answer = {**connection.ask(HELLO).value, "policy": {}}, connection._answer
+    connection._answer = lambda request: (
+        {"id": request["id"], "result": hello} if request["op"] == "hello" else answer(request)
+    )
+    _, [outcome] = run(connection, Settings(cases=3, seed=1, pattern=id, vectors=True))
+    assert outcome.failure is not None
+    assert (outcome.verdict, report.suspicions(id, outcome.failure)) == ("wrong_value", [])
+    assert outcome.failure.clauses == REGISTRY["secagg.user/script"].clauses
+
+
+@pytest.mark.requirement("CNF-58")
+def test_a_wrong_value_does_not_shrink_to_a_crash_and_both_are_told() -> None:
+    right_one = reference.build()
+
+    def answer(request: Any) -> dict[str, Any]:
+        if request["op"] != "field.add":
+            return dict(right_one.answer(request))
+        size = len(request["params"]["a"]) // 8
+        if size < 2:
+            return dict(right_one.answer(request))
+        few = {"error": {"message": "broke"}}
+        return {"id": request["id"], **({"result": {"value": "ffffffff" * size}} if size > 3 else few)}
+
+    connection = DirectConnection(answer)
+    caps = greet(connection.ask)
+
+    def found(seed: int) -> tuple[str, bool]:
+        outcome = run_check(connection, caps, REGISTRY["field.add/exact"], Settings(cases=30, seed=seed))
+        assert outcome.failure is not None
+        return outcome.verdict, "(also met: error: field.add broke" in outcome.failure.message
+
+    assert ("wrong_value", True) in map(found, range(8))
+
+
 def narrow_alarms(hello: dict[str, Any], settings: Settings) -> list[str]:
     """Return the failures of a run on the reference behind a declaration, what the kit itself failed at included."""
     _, outcomes = run(DirectConnection(narrow.adapter(hello)), settings)
@@ -132,7 +213,7 @@ def one(operation: str, **declared: Any) -> dict[str, Any]:
             one("lightsecagg.round mds.encode mds.decode", ranges={"N": {"values": [100]}}), marks=pytest.mark.slow
         ),
         pytest.param(
-            one("lightsecagg.round lightsecagg.aggregate_shares mds.encode mds.decode", ranges={"N": {"min": 5000}}),
+            one("lightsecagg.round lightsecagg.aggregate_shares mds.encode mds.decode", ranges={"N": {"min": 1000}}),
             marks=pytest.mark.slow,
         ),
         pytest.param(
@@ -182,7 +263,7 @@ def test_a_check_without_a_case_is_not_passed() -> None:
     assert found["field.add/exact"].note == "not offered"
 
 
-def one_modulus(code: str, **declared: Any) -> list[Outcome]:
+def one_modulus(code: str, **declared: Any) -> list[judge.Outcome]:
     """Judge, by the vectors of its operation, an adapter for one modulus that refuses each other one with this code."""
     adapter, right = Adapter("one modulus", "1"), reference.build()
 

@@ -203,7 +203,7 @@ def test_a_time_that_is_over_in_the_middle_of_a_check_is_no_failure(
     options = ["--time", "2s", "-k", "field.add/exact", "--", sys.executable, FAKE, "slow"]
     start = time.monotonic()
     code, out, _ = run(capsys, tmp_path, *options)
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 120
     assert (code, "NOT RUN" in out) == (0, False)
 
 

@@ -217,7 +217,7 @@ def test_a_method_and_a_trim_that_do_not_go_together_are_refused(method: str, tr
         averages.combined(np.zeros((3, 2)), [1, 2, 3], method, trim)
 
 
-# ------------------------------------------------------------------------------------------------------ planted bugs
+# ------------------------------------------------------------------------------------------------------ mutants
 
 
 def wrong(name: str, answer: Any, grade: str = "explicit") -> Adapter:

@@ -30,6 +30,8 @@ from secagg_spec.conformance.wire import (
 
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
 ASK = Request("echo", {"data": 1})
+WAITED = 60
+"""Seconds that show that the kit did not wait for an adapter that sleeps ten minutes, on a busy machine as well."""
 
 
 def hostile(fault: str, timeout: float = 1.0, start_timeout: float = 10.0) -> ProcessConnection:
@@ -81,7 +83,7 @@ def test_an_attack_has_a_verdict_and_leaves_nothing_behind(fault: str, verdict: 
     assert raised.value.verdict == verdict
     assert said in str(raised.value)
     assert len(str(raised.value)) < 600
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < WAITED
     assert not any(thread.is_alive() for thread in threads)
 
 
@@ -103,7 +105,7 @@ def test_an_attack_before_hello_makes_it_unusable_in_time(fault: str, said: str)
     with pytest.raises(AdapterUnusable, match=said):
         greet(connection.ask)
     connection.close()
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < WAITED
 
 
 @pytest.mark.parametrize("line", ["[1]", '"hi"', "17", "null", '{"id": 1}'])
@@ -113,7 +115,7 @@ def test_json_that_is_no_answer_is_not_waited_past(line: str) -> None:
     with pytest.raises(AdapterUnusable, match="protocol"):
         greet(connection.ask)
     connection.close()
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < WAITED
 
 
 @pytest.mark.parametrize(("lines", "good"), [(50, True), (51, False)])
@@ -164,6 +166,9 @@ def test_what_waits_to_be_read_is_bounded() -> None:
     connection = hostile("blind")
     connection.ask(HELLO)
     assert connection.ask(ASK).kind == "unsupported"
+    deadline = time.monotonic() + WAITED
+    while connection._lines._queue.qsize() < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
     time.sleep(0.5)
     waiting = connection._lines._queue.qsize()
     with pytest.raises(AdapterBroken, match="meets another answer to request 2"):
@@ -174,7 +179,7 @@ def test_what_waits_to_be_read_is_bounded() -> None:
 
 @pytest.mark.slow
 def test_only_the_end_of_standard_error_is_kept() -> None:
-    connection = hostile("flood-stderr", 0.5)
+    connection = hostile("flood-stderr", 3.0)
     connection.ask(HELLO)
     with pytest.raises(AdapterBroken):
         connection.ask(ASK)
@@ -195,7 +200,7 @@ def test_an_adapter_that_is_out_of_step_is_started_again() -> None:
 def test_after_three_hanging_checks_the_rest_is_not_run() -> None:
     start = time.monotonic()
     outcomes = judged("hang")
-    assert time.monotonic() - start < 40
+    assert time.monotonic() - start < 2 * WAITED
     ran = [outcome for outcome in outcomes.values() if outcome.verdict != "unsupported"]
     assert [outcome.verdict for outcome in ran[:MOST_TIMEOUTS]] == ["timeout"] * MOST_TIMEOUTS
     assert {outcome.verdict for outcome in ran[MOST_TIMEOUTS:]} == {"not_run"}
@@ -217,12 +222,12 @@ def test_when_the_budget_is_spent_the_rest_is_not_run() -> None:
 @pytest.mark.slow
 def test_a_process_that_is_started_again_is_greeted_first() -> None:
     program = (
-        "import sys, time, json; time.sleep(1.0)\n"
+        "import sys, time, json; time.sleep(4.0)\n"
         "for line in sys.stdin:\n"
         "    r = json.loads(line)\n"
         "    print(json.dumps({'id': r['id'], 'result': r['params']}), flush=True)\n"
     )
-    connection = ProcessConnection([sys.executable, "-c", program], 0.5)
+    connection = ProcessConnection([sys.executable, "-c", program], 3.0)
     connection.ask(HELLO)
     connection.restart()
     assert connection.ask(ASK).value == {"data": 1}, "loading counts as starting, not as answering"
@@ -239,12 +244,12 @@ def test_a_signal_ends_the_adapter_as_well(tmp_path: Path, number: signal.Signal
     kit = subprocess.Popen(
         [*command, sys.executable, HOSTILE, "ignore-sigterm", str(pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + WAITED
     while not (pid.exists() and pid.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.5)
     kit.send_signal(number)
-    _, err = kit.communicate(timeout=20)
+    _, err = kit.communicate(timeout=WAITED)
     assert kit.returncode == 128 + number
     assert number.name in err.decode()
     with pytest.raises(ProcessLookupError):
@@ -262,11 +267,11 @@ def test_a_signal_ends_all_that_judge_at_once(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WAITED
     while len(marked(mark)) < 4 and time.monotonic() < deadline:
         time.sleep(0.05)
     kit.send_signal(signal.SIGTERM)
-    kit.communicate(timeout=20)
+    kit.communicate(timeout=WAITED)
     assert kit.returncode == 128 + signal.SIGTERM
     while marked(mark) and time.monotonic() < deadline + 10:
         time.sleep(0.05)

@@ -22,7 +22,7 @@ from tests.conformance import narrow
 
 NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request", "audit.privacy")
 MINE = sorted(id for id in REGISTRY if set(REGISTRY[id].operations) & set(NAMES))
-OFTEN = {f"select.batch/often-{strategy}" for strategy in STRATEGIES}
+OFTEN = {f"select.batch/{kind}-{strategy}" for strategy in STRATEGIES for kind in ("often", "alike")}
 COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -199,7 +199,7 @@ def test_a_set_has_no_fault_exactly_when_some_draws_lead_to_it(data: Any) -> Non
         assert (oracles.fault(*made.rest, users) == "") is (users in likely)
 
 
-# ------------------------------------------------------------------------------------------------------ planted bugs
+# ------------------------------------------------------------------------------------------------------ mutants
 
 
 def sampling(pick: Any) -> Any:

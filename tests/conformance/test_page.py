@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli
-from secagg_spec.conformance import page, summaries
-from secagg_spec.conformance.page import chart, difference
+from secagg_spec.conformance import chart, page, summaries
+from secagg_spec.conformance.page import difference
 from secagg_spec.conformance.wire import pack
 from tests.conformance.test_document import FAKE
 

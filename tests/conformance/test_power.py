@@ -32,7 +32,7 @@ def test_the_summary_counts_what_finds_the_bugs_by_protocol_and_kind(
     code, out, _ = said(capsys, "--json", str(tmp_path / "power.json"))
     body = json.loads((tmp_path / "power.json").read_text(encoding="utf-8"))
     assert code == 0
-    assert out.startswith(f"{len(TABLE)} planted bugs, ")
+    assert out.startswith(f"{len(TABLE)} mutants, ")
     for group, of_group in body["counts"].items():
         [line] = [line for line in out.splitlines() if line.split()[:2] == [group, str(of_group["bugs"])]]
         assert line.split()[1:] == [str(of_group[name]) for name in ("bugs", kills.VECTORS, kills.DRAWN, kills.TEST)]
@@ -66,7 +66,7 @@ def test_an_adapter_is_told_what_a_run_could_have_caught(capsys: pytest.CaptureF
     code, out, _ = said(capsys, "--json", str(tmp_path / "reach.json"), "--", *REFERENCE)
     found = reach.could_have_caught(greet(DirectConnection(reference.build().answer).ask))
     assert code == 0
-    assert f"could have caught {found.n} of {found.m} known bugs." in out
+    assert f"would notice {found.n} of {found.m} mutants." in out
     assert json.loads((tmp_path / "reach.json").read_text(encoding="utf-8")) == json.loads(json.dumps(found.as_json()))
 
 
@@ -78,7 +78,7 @@ def test_an_adapter_is_told_what_a_run_could_have_caught(capsys: pytest.CaptureF
         (["--regenerate", "--search"], "--regenerate goes with -k and --anew alone"),
         (["--search", "--json", "x.json"], "--json goes with the stored table"),
         (["-k", "lsa", "--", "true"], "-k goes with an adapter only together with --search"),
-        (["-k", "nothing-like-it"], "no planted bug has this in its name"),
+        (["-k", "nothing-like-it"], "no mutant has this in its name"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused_in_one_line(
@@ -100,7 +100,7 @@ def test_an_adapter_that_cannot_be_used_ends_with_3(capsys: pytest.CaptureFixtur
     ("text", "why"),
     [
         ("{", "this is not JSON"),
-        ("[]", "this is not a table of planted bugs"),
+        ("[]", "this is not a table of mutants"),
         ('{"schema": "secagg-spec-power/1", "bugs": [{"name": "x"}]}', "another form"),
         ('{"schema": "secagg-spec-power/1", "bugs": [7]}', "another form"),
     ],

@@ -76,8 +76,8 @@ def test_an_adapter_that_cannot_be_used_is_an_error(stored: Path, capsys: pytest
         ({"schema": "secagg-spec-repro/9"}, "repro/9"),
         ({"check": "nothing"}, "no check 'nothing'"),
         ({"draws": None}, "'draws' is missing"),
-        ({"draws": []}, "too few drawn values"),
-        ({"draws": ["x", "y", "z", "z", "z"]}, "does not fit"),
+        ({"draws": [], "seal": None}, "too few drawn values"),
+        ({"draws": ["x", "y", "z", "z", "z"], "seal": None}, "does not fit"),
     ],
 )
 def test_a_file_of_another_version_is_refused_in_one_line(
@@ -105,7 +105,7 @@ def test_a_file_that_is_absent_or_no_json_is_refused(tmp_path: Path, capsys: pyt
 def test_the_failure_that_a_mutant_makes_fails_again_and_is_fixed_without_it(name: str) -> None:
     direct = DirectConnection(reference.build().answer)
     with planted(name):
-        _, outcomes = run(direct, Settings(cases=100, pattern=load()[name].clause))
+        _, outcomes = run(direct, Settings(cases=100, pattern=load()[name].clauses[0]))
         failures = [outcome for outcome in outcomes if outcome.failure]
         assert failures
         for outcome in failures:

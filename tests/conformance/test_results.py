@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance import document, expectations
+from secagg_spec.conformance import document, expectations, suite
+from secagg_spec.conformance.capabilities import shake_hands
+from secagg_spec.conformance.sdk.secagg_adapter import PROTOCOL
 from secagg_spec.conformance.targets import TARGETS, environments, results
-from secagg_spec.conformance.wire import UsageError
+from secagg_spec.conformance.wire import Answer, UsageError
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
-PINS = {
-    pin.partition("==")[0]: pin.partition("==")[2]
-    for pin in (installs[0][-1] for installs in (environments.FEDML, environments.FLOWER, environments.OPENFL))
-}
+PINS = dict(environment.software.split("==") for environment in environments.ALL)
 NAMES = {"fedml": "fedml", "flower": "flwr", "openfl": "openfl"}
 """The distribution behind the targets whose names begin so."""
 
@@ -74,6 +73,20 @@ def test_each_entry_has_its_stored_failure(stored: dict[str, dict[str, Any]], ta
     found = [check["check"] for check in failed(stored[target])]
     idle = [entry.checks for entry in entries(target) if not any(fnmatchcase(check, entry.checks) for check in found)]
     assert idle == []
+
+
+def asked(result: dict[str, Any]) -> set[str]:
+    """Return the checks of this kit that an adapter is asked which declares itself as the stored one did."""
+    about = result["implementation"]
+    hello = {"protocol": [*PROTOCOL], "implementation": about, **about, "randomness": result["randomness"]}
+    caps = shake_hands(Answer("result", hello))
+    return {check.id for check in suite.everything().values() if not check.obstacle(caps)}
+
+
+@pytest.mark.parametrize("target", results.released())
+def test_the_stored_checks_are_those_of_this_kit(stored: dict[str, dict[str, Any]], target: str) -> None:
+    result = stored[target]
+    assert {check["check"] for check in result["checks"]} == asked(result) - set(result["outside"])
 
 
 def report(tmp_path: Path, **changes: Any) -> Path:

@@ -53,6 +53,20 @@ def test_a_fault_is_located_at_its_party_phase_message_field_and_element(
     assert len(body["answers_seen"]) == len(asked) - 1
 
 
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-69")
+def test_no_link_in_the_folder_of_faults_is_followed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    folder, outside = tmp_path / "repro", tmp_path / "outside"
+    folder.mkdir()
+    outside.write_text("theirs")
+    links = [folder / "round-secagg-1.jsonl", folder / "round-secagg-1.round.json"]
+    for link in links:
+        link.symlink_to(outside)
+    code, _, _ = play(capsys, folder, "-p", "secagg", "--rounds", "1", "--user", BAD)
+    assert (code, outside.read_text()) == (1, "theirs")
+    assert [path for path in sorted(folder.iterdir()) if not path.is_symlink()] == links
+
+
 @pytest.mark.requirement("CNF-40")
 @pytest.mark.slow
 def test_of_several_users_the_one_at_fault_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def judge() -> Iterator[Judge]:
     """Return a function that runs the checks of field.add and the adapter on the fake with one fault."""
     opened: list[ProcessConnection] = []
 
-    def run_fake(fault: str, pattern: str = "field.add", timeout: float = 1.0) -> dict[str, Outcome]:
+    def run_fake(fault: str, pattern: str = "field.add", timeout: float = 10.0) -> dict[str, Outcome]:
         connection = ProcessConnection([sys.executable, FAKE, fault], timeout)
         opened.append(connection)
         _, outcomes = run(connection, Settings(cases=60, pattern=pattern))
@@ -178,3 +178,12 @@ def test_a_seed_gives_the_same_cases_whatever_else_is_loaded(tmp_path: Path, mon
     monkeypatch.setitem(sys.modules, path.stem, module)
     assert len(before) > 200
     assert drawn_cases() == before
+
+
+def test_the_whole_id_of_a_check_chooses_that_check_alone() -> None:
+    def chosen(pattern: str) -> set[str]:
+        return {check.id for check in Settings(pattern=pattern).chosen()}
+
+    assert chosen("field.add/exact") == {"field.add/exact"}
+    assert chosen("field.add/exact,mod-03") > {"field.add/exact", "field.add/exact/ends"}
+    assert chosen("field.add/exac") == {"field.add/exact", "field.add/exact/ends"}

@@ -302,11 +302,16 @@ RELATIONS = [
 @pytest.mark.parametrize("planted", one_in(3, RELATIONS), ids=" ".join)
 def test_relations_find_planted_bugs(planted: tuple[str, str]) -> None:
     name, check = planted
-    with mutants.planted(name):
-        connection = DirectConnection(with_own_randomness("seeded").answer)
-        caps, _ = run(connection, Settings(pattern="no such check"))
-        outcome = run_check(connection, caps, REGISTRY[check], Settings(cases=60))
-    assert outcome.failure
+    adapter = with_own_randomness("seeded")
+
+    def answer(request: Any) -> dict[str, Any]:
+        """Answer as the mutant; what the check compares with is the reference."""
+        with mutants.planted(name):
+            return adapter.answer(request)
+
+    connection = DirectConnection(answer)
+    caps, _ = run(connection, Settings(pattern="no such check"))
+    assert run_check(connection, caps, REGISTRY[check], Settings(cases=60)).failure
 
 
 @pytest.mark.requirement("ADP-06")

@@ -114,8 +114,21 @@ def test_what_is_known_of_flower_is_found_and_nothing_else(flower: list[str], ta
 def test_an_environment_that_cannot_be_made_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECAGG_SPEC_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setattr(environments, "LOCKS", tmp_path)
+    (tmp_path / "nothing.txt").write_text(f"no-such-package-here==1 --hash=sha256:{'0' * 64}")
     with pytest.raises(environments.SetupFailed, match="no-such-package-here"):
-        environments.ready("nothing", [("no-such-package-here",)])
+        environments.ready(environments.Environment("nothing", "no-such-package-here==1", ()))
+
+
+@pytest.mark.slow
+def test_a_package_with_another_hash_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small-1-py3-none-any.whl").write_bytes(b"not what was locked")
+    (tmp_path / "small-1.txt").write_text(f"small==1 --hash=sha256:{'0' * 64}")
+    for name, value in {"SECAGG_SPEC_HOME": tmp_path, "PIP_NO_INDEX": 1, "PIP_FIND_LINKS": tmp_path}.items():
+        monkeypatch.setenv(name, str(value))
+    monkeypatch.setattr(environments, "LOCKS", tmp_path)
+    with pytest.raises(environments.SetupFailed, match="Got "):
+        environments.ready(environments.Environment("small-1", "small==1", ()))
 
 
 def test_a_target_without_its_program_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,10 @@ def test_every_operation_has_vectors(operation: str) -> None:
 
 
 NO_VECTOR = {
+    "QNT-11": "it is about what an implementation draws itself, which a vector gives",
+    "SEA-10": "it is about many payloads together, and a vector is one",
+    "SEA-11": "it is about an implementation's own payloads, which no vector foretells",
+    "SHM-13": "it is about shares that an implementation draws itself, which no vector foretells",
     "ADP-02": "a line of 64 MiB does not belong into a file of vectors",
     "ADP-03": "it is about several requests, and a vector is one",
     "ADP-04": "which operations an adapter does not declare is not the same for any two of them",
@@ -347,7 +351,7 @@ def test_a_failure_says_what_bug_it_suggests(capsys: pytest.CaptureFixture[str],
     assert code == 1
     for said in (
         "FAIL     aggregate-small-set   accepted_invalid   [LSA-09]",
-        "suggests:  SmallSet (MISSING_STEP): A surviving set of T + 1 users is answered.",
+        "suggests:  SmallSet (MISSING_STEP): A user helps to recover the sum of T + 1 users, of which T may collude.",
         'answer:    {"result"',
         "expected:  reject with below_threshold or inconsistent_sets",
         "again:     secagg-spec vectors -k aggregate-small-set",

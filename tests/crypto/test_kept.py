@@ -21,3 +21,13 @@ def test_nothing_that_was_computed_is_found_again() -> None:
     assert keys._agreed.cache_info().currsize > 0
     kept.forget()
     assert [one.cache_info().currsize for one in (*kept.SHARED, *kept.OWN)] == [0] * len((*kept.SHARED, *kept.OWN))
+
+
+def test_what_another_party_computed_is_forgotten_and_what_one_computed_itself_is_not() -> None:
+    kept.forget()
+    secret = keys.agree(bytes(31) + b"\x01", keys.public_key(bytes(31) + b"\x02"))
+    assert keys.derive(secret, bytes(16), b"binding") == keys.derive(secret, bytes(16), b"binding")
+    assert sum(one.cache_info().currsize for one in kept.SHARED) > 0
+    kept.forget_shared()
+    assert sum(one.cache_info().currsize for one in kept.SHARED) == 0
+    assert sum(one.cache_info().currsize for one in kept.OWN) > 0

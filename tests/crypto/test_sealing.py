@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from secagg_spec import resources
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
-from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, binding
+from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, SealedStampedChannel, binding
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, WeakKey
 from secagg_spec.protocols import lightsecagg
 
@@ -213,6 +213,29 @@ def test_a_channel_seals_once_for_each_receiver() -> None:
     sealing.close(0, 2, b"another receiver")
     with pytest.raises(Replay, match="user 1"):
         sealing.close(0, 1, b"second")
+
+
+@pytest.mark.requirement("SEA-03")
+def test_a_stamped_channel_seals_once_for_each_receiver_under_a_stamp_and_never_under_an_older_one() -> None:
+    sealing, other = (SealedStampedChannel(CONTEXT, PRIVATE[user], ROSTER) for user in (0, 1))
+    payloads = {stamp: sealing.close(stamp, 0, 1, b"a share") for stamp in (4, 7)}
+    for stamp, receiver in ((7, 1), (6, 1), (6, 2), (4, 3)):
+        with pytest.raises(Replay):
+            sealing.close(stamp, 0, receiver, b"again")
+    for stamp, payload in payloads.items():
+        assert other.open(stamp, 0, 1, payload) == b"a share"
+    payload = sealing.close(7, 0, 2, b"another receiver")
+    assert channel(2, replace(CONTEXT, round=7)).open(0, 2, payload) == b"another receiver"
+    with pytest.raises(DecryptionFailed):
+        other.open(4, 0, 1, payloads[7])
+
+
+@pytest.mark.requirement("SEA-03", "SEA-04")
+def test_a_stamp_that_is_refused_does_not_become_the_newest() -> None:
+    sealing, other = (SealedStampedChannel(CONTEXT, PRIVATE[user], ROSTER) for user in (0, 1))
+    with pytest.raises(ParameterError):
+        sealing.close(9, 0, 0, b"for itself")
+    assert other.open(3, 0, 1, sealing.close(3, 0, 1, b"a share")) == b"a share"
 
 
 P = 2**255 - 19

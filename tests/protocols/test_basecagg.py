@@ -25,6 +25,7 @@ from secagg_spec.crypto.sealing import OVERHEAD, Context
 from secagg_spec.errors import (
     BadShare,
     DecryptionFailed,
+    DuplicateUser,
     InconsistentSets,
     LengthMismatch,
     Malformed,
@@ -34,6 +35,7 @@ from secagg_spec.errors import (
     ProtocolError,
     Replay,
     TooFewSurvivors,
+    UnknownUser,
     WrongPhase,
 )
 from secagg_spec.protocols import basecagg, basecagg_store
@@ -54,17 +56,21 @@ from secagg_spec.protocols.basecagg import (
     mask_update,
     recover,
     sealing_context,
+    user_trained,
     weigh,
 )
 from secagg_spec.protocols.basecagg_rounds import (
     Abandon,
+    Play,
     Recover,
     Start,
     Turn,
     Upload,
     draw_randomness,
+    open_session,
     run_schedule,
     sealed_channels,
+    supplies,
 )
 from secagg_spec.protocols.buffers import average, check_update
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
@@ -1109,6 +1115,35 @@ def test_a_schedule_is_refused_where_a_party_refuses() -> None:
     ):
         with pytest.raises(error):
             run_schedule(TINY, budgeted(TINY, 1, 1), turns, randomness=randomness, session=bytes(16), round=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("turn", "error"),
+    [
+        *((kind(user), UnknownUser) for kind in (Start, Upload, Abandon) for user in (-1, TINY.N, SERVER)),
+        (Recover((0, TINY.N)), UnknownUser),
+        (Recover((-1, 0)), UnknownUser),
+        (Recover((0, SERVER)), UnknownUser),
+        (Recover((1, 0, 1)), DuplicateUser),
+        (Start("0"), ParameterError),  # type: ignore[arg-type]
+    ],
+)
+def test_a_turn_of_nobody_or_of_one_user_twice_is_refused_before_anything_happens(
+    turn: Turn, error: type[Exception]
+) -> None:
+    """The numbers are looked at before a user is: a turn that is refused has drawn nothing, and taken no step."""
+    turns: list[Turn] = [*map(Start, range(TINY.K)), *map(Upload, range(TINY.K)), Recover(tuple(range(TINY.N)))]
+    randomness = draw_randomness(TINY, SeededSource(b"s", "nobody"), turns)
+    network = open_session(TINY, session=bytes(16), round=0)
+    play = Play(network, supplies(TINY, budgeted(TINY, TINY.K, 1), randomness), user_trained)
+    for right in turns[:-1]:
+        play.take(right)
+    before, taken = snapshot(network.states), len(network.transcript)
+    with pytest.raises(error, match="schedule"):
+        play.take(turn)
+    assert (snapshot(network.states), len(network.transcript)) == (before, taken)
+    play.take(turns[-1])
+    assert len(play.buffers) == 1
 
 
 @pytest.mark.requirement("BSA-29")

@@ -11,10 +11,9 @@ import pytest
 
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.errors import ParameterError, UnknownUser, WrongPhase
+from secagg_spec.errors import ParameterError, WrongPhase
 from secagg_spec.protocols.basecagg import PRESETS, Parameters, server_close, user_trained
 from secagg_spec.protocols.basecagg_rounds import (
-    Abandon,
     Play,
     Recover,
     Start,
@@ -22,7 +21,6 @@ from secagg_spec.protocols.basecagg_rounds import (
     Upload,
     draw_randomness,
     open_session,
-    run_schedule,
     supplies,
 )
 from secagg_spec.protocols.basecagg_store import restore, store
@@ -63,6 +61,11 @@ def _copy_entry(data: dict[str, Any]) -> None:
     data["entries"][2] = data["entries"][1]
 
 
+def _grow_old(data: dict[str, Any]) -> None:
+    data.update(entries=[], round=7)
+    data["recovered"].update(round=6)
+
+
 @pytest.mark.requirement("BSA-35")
 @pytest.mark.parametrize(
     ("change", "named"),
@@ -75,6 +78,7 @@ def _copy_entry(data: dict[str, Any]) -> None:
         (lambda data: data["records"]["0"].update(relayed=False), "records"),
         (lambda data: data["records"].update({"3": {"stamp": 1, "relayed": True, "taken": True}}), "records"),
         (lambda data: data["recovered"].update(round=5), "recovered"),
+        (_grow_old, "buffer"),
         (lambda data: data["buffer"].update({"03": data["buffer"]["0"]}), "user"),
         (lambda data: data["buffer"].update({" 3 ": data["buffer"]["0"]}), "user"),
     ],
@@ -98,10 +102,3 @@ def test_narrow_integers_do_not_wrap_in_parameters() -> None:
     wide = Parameters(**numbers, staleness=TINY.staleness)
     assert wide == TINY
     assert all(type(value) is int for value in wide.numbers().values())
-
-
-@pytest.mark.parametrize("turn", [Abandon(SERVER), Upload(SERVER), Start(5), Recover((0, SERVER))])
-def test_a_turn_of_no_user_is_refused(turn: Turn) -> None:
-    sampled = draw_randomness(TINY, SeededSource(b"seed", "turn"), [Start(0), ROUND[-1]])
-    with pytest.raises(UnknownUser):
-        run_schedule(TINY, [np.ones(3, dtype=np.uint64)], [turn], randomness=sampled, session=bytes(16), round=0)

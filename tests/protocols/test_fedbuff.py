@@ -542,6 +542,15 @@ def broken(data: dict[str, Any], path: Sequence[Any], value: Any) -> dict[str, A
 
 
 @pytest.mark.requirement("FBF-16")
+@pytest.mark.parametrize("pair", [[-1, 0], [TINY.N, 0], [0, -1], [0, 1000], [0, 0, 0]])
+def test_what_was_accepted_before_is_of_users_and_rounds_that_there_are(pair: list[int]) -> None:
+    good = fedbuff.store(server(TINY, 2, (0, 1)))
+    with pytest.raises(ParameterError) as refused:
+        fedbuff.restore({**good, "accepted": [*good["accepted"], pair]})
+    assert refused.value.parameter == "accepted"
+    assert "a past round" in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [

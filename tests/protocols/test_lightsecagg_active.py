@@ -1,4 +1,4 @@
-"""LightSecAgg, active profile: every dropout schedule at tiny, what users sign and release, and planted bugs."""
+"""LightSecAgg, active profile: every dropout schedule at tiny, what users sign and release, and mutants."""
 
 from __future__ import annotations
 
@@ -879,7 +879,7 @@ def test_type_numbers_are_used_once() -> None:
     assert {step.role for step in TABLE} == {Role.USER, Role.SERVER}
 
 
-# -------------------------------------------------------------------------------------------------- planted bugs
+# -------------------------------------------------------------------------------------------------- mutants
 
 PLANTED: dict[str, Callable[[], None]] = {
     "threshold-forgets-colluders": test_parameters_are_taken_exactly_when_two_quorums_share_an_honest_user,
@@ -912,7 +912,7 @@ PLANTED: dict[str, Callable[[], None]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_property_that_belongs_to_a_mutant_finds_it(name: str) -> None:
     test = PLANTED[name]
-    assert mutants.load()[name].clause in {argument for mark in marks(test) for argument in mark.args}
+    assert mutants.load()[name].clauses[0] in {argument for mark in marks(test) for argument in mark.args}
     test()
     with mutants.planted(name), pytest.raises(AssertionError):
         test()

@@ -790,6 +790,9 @@ CALLS: dict[str, Call] = {
 }  # fmt: skip
 
 CORES = {
+    "generator",
+    "is_exchanged",
+    "usual",
     "add_masks",
     "exact_matmul",
     "inner_block",

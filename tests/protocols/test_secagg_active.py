@@ -451,7 +451,7 @@ def test_a_start_with_other_keys_is_refused() -> None:
         secagg_active.user_start(round, 0, case.updates[0], bytes(31), roster)
     with pytest.raises(LengthMismatch, match="roster"):
         secagg_active.server_start(round, Roster(roster.keys[:4]))
-    with pytest.raises(ParameterError, match="signing"):
+    with pytest.raises(ParameterError, match=rf"signing.* the users 0 to {TINY.N - 1}\b"):
         open_round(TINY, case.updates, signing={0: SIGNING[0]}, session=bytes(16), round=0)
 
 

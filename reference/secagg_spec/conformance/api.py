@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from secagg_spec.conformance import expectations as expected
+from secagg_spec.conformance import options
 from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
@@ -151,8 +152,8 @@ def _settings(cases: int, seed: int, pattern: str | None) -> Settings:
     if cases < 1:
         raise UsageError(f"cases = {cases}: it must be at least 1")
     settings = Settings(cases=cases, seed=seed, pattern=pattern, vectors=True)
-    if not settings.chosen():
-        raise UsageError(f"no check has an id or a clause like {pattern!r}")
+    for idle in settings.idle():
+        raise UsageError(f"no check has an id or a clause like {idle!r}")
     return settings
 
 
@@ -242,18 +243,19 @@ class AdapterTest:
 
     def _block(self, found: Judged) -> list[str]:
         """Return the failure as the kit prints it, with the file that replays it."""
-        report = TargetReport(ADAPTER, self.of.caps, [found], command=self.of.command)
-        again = self._written(report, found.outcome.failure)
+        report, connection = TargetReport(ADAPTER, self.of.caps, [found]), self.of.connection
+        if isinstance(connection, ProcessConnection):
+            report.command = reporting.relative(connection.command)
+            report.options = options.waits(connection.timeout, connection.start_timeout)
+        unwritten = self._write(report)
         block = reporting.failures(report, expected=False)
-        return [line for line in (block, again) if line]
+        return [line for line in (block, unwritten) if line]
 
-    def _written(self, report: TargetReport, failure: Failure | None) -> str:
-        """Write the smallest case into the folder for it, and return how it is judged again."""
-        if failure is None or not failure.transcript or self.of.repro is None:
-            return ""
+    def _write(self, report: TargetReport) -> str:
+        """Write the smallest case into the folder for it; return why that was not possible, if it was not."""
         try:
-            path = reporting.write_repro(self.of.repro, ADAPTER, self.check.id, failure)
+            if self.of.repro is not None:
+                reporting.write_repros(report, self.of.repro)
         except OSError as error:
             return f"         the case could not be written to {self.of.repro}: {error.strerror}"
-        report.repros[self.check.id] = path
-        return f"         judge again:   secagg-spec replay {path} -- {self.of.command}"
+        return ""

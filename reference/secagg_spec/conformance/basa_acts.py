@@ -1,6 +1,6 @@
 """Sessions of BASA by what happens in them: acts, what each party knows before each of its steps, one party of it.
 
-Nothing is drawn here, so that planted bugs start fast.
+Nothing is drawn here, so that mutants start fast.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
     "quantizer.middle": ("positive", "negative"),
     "prg.stream": ("aes-ctr", "other"),
     "shamir.field": ("mersenne521", "other"),
+    "pair.sealing": ("chacha20-poly1305", "other"),
     "average.weights": ("exact", "quantised"),
 }
 INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")

@@ -5,6 +5,7 @@ Lengths are drawn before contents, and a vector is a *pattern* that is expanded,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -32,6 +33,7 @@ COMPOSITES = (4, 6, 8, 9, 15, 256, 2**16, 2**31, 2**32 - 1, 2**32)
 LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**32)
 _SMALL = 8
 LARGE = 40
+_EDGE = 12
 _WEIGHTS = 100
 _LARGEST = 2**31 - 1
 _KEPT = 256
@@ -167,6 +169,23 @@ def session(
     return {"D": 0, **chosen, "d": length(draw, 1)}
 
 
+def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
+    """Return the numbers at the ends of what an operation declares, each once (CNF-67).
+
+    These are the smallest q, N = q - 1 or the nearest to it, the largest T and U, and the most coalitions of T users,
+    all with at most 12 users where the declaration has such.
+    """
+    pool = Space(caps, (operation,)).pool(_EDGE)
+    kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
+        lambda code: (code["q"], code["N"]),
+        lambda code: (code["q"] - code["N"], -code["q"]),
+        lambda code: (-code["T"], -code["q"]),
+        lambda code: (-math.comb(code["N"], code["T"]), code["U"], -code["q"]),
+    )
+    found = [min(pool, key=kind) for kind in kinds]
+    return [code for at, code in enumerate(found) if code not in found[:at]]
+
+
 def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0) -> dict[str, int]:
     """Draw (t, n) with 2 <= t <= n - spare, for sharing a secret, that the operation, or all operations, declare."""
     space = Space(caps, _several(operation))
@@ -206,6 +225,24 @@ class Space:
             chosen["U"] = int(draw(st.sampled_from(options)))
         allowed = self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
         return {"q": int(draw(_mostly_large(allowed))), **chosen}
+
+    def pool(self, most: int) -> list[dict[str, int]]:
+        """Return all numbers with at most so many users, or with the fewest where all have more; with some moduli."""
+        sets = self.sets()
+        if sets is None:
+            rosters = [N for N in self.rosters() if self._fits(N)]
+            small = [*filter(range(most + 1).__contains__, rosters)] or rosters[:1]
+            sets = [{"N": N, "T": T, "D": self.tolerated(N, T)[0]} for N in small for T in self.colluders(N)]
+        whole = [
+            {"D": 0, **chosen, "U": U}
+            for chosen in sets
+            for U in ([chosen["U"]] if "U" in chosen else self.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0)))
+        ]
+        return [
+            {"q": q, **chosen}
+            for chosen in whole
+            for q in self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
+        ]
 
     def possible(self) -> bool:
         """Return whether there are such numbers."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shlex
 import sys
 import time
@@ -20,13 +19,15 @@ from secagg_spec.conformance import report as reporting
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.plain import for_encoding, shown
+from secagg_spec.conformance.plain import MESSAGE, clip, for_encoding, shown
 from secagg_spec.conformance.report import TargetReport
 from secagg_spec.conformance.runner import Outcome, Settings, begin, judged, outcomes
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+from secagg_spec.disk import replaceable, write_whole
 
 _REPRO = Path("repro")
+_CASES = 100
 _FILES = ("json", "html", "markdown", "badge", "junit")
 """The options that name a file to write."""
 _USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
@@ -51,14 +52,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
     parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
     parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
-    parser.add_argument(
-        "-k",
-        dest="pattern",
-        metavar="PATTERN",
-        help="only checks with such an id or clause",
-    )
+    options.add_pattern(parser)
     parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
-    parser.add_argument("--fuzz", type=options.count, default=100, metavar="N", help="cases per check (100)")
+    parser.add_argument("--fuzz", type=options.count, default=_CASES, metavar="N", help=f"cases per check ({_CASES})")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     options.add_timeouts(parser)
     parser.add_argument(
@@ -85,21 +81,23 @@ def main(given: argparse.Namespace) -> int:
     if given.list_checks:
         print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
         return 0
-    if not settings.chosen():
-        raise UsageError(f"-k {given.pattern}: no check or vector has such an id or clause (see --list-checks)")
+    for pattern in settings.idle():
+        raise UsageError(f"-k {pattern}: no check or vector has such an id or clause (see --list-checks)")
     _refuse_unwritable(given)
     _point_out_options(given.adapter)
     options.leave_the_folder_alone()
     named = opening.connections(given.target, given.adapter, given.timeout, given.start_timeout)
     entries = {name: expected.known(name, given.expect) for name, _ in named}
-    reports = list[TargetReport]()
+    reports, files = list[TargetReport](), _Files(settings, given)
+    if not files.begin():
+        return 2
     try:
         _judge_all(reports, named, entries, settings, given)
     except KeyboardInterrupt:
-        _write(reports, settings, given, complete=False)
+        files.end(reports, complete=False)
         raise
-    written = _write(reports, settings, given)
-    _print(reports)
+    written = files.end(reports)
+    _print(reports, settings)
     return reporting.exit_code(reports) if written else 2
 
 
@@ -107,7 +105,7 @@ def _settings(given: argparse.Namespace) -> Settings:
     return Settings(
         cases=given.fuzz,
         seed=given.seed,
-        pattern=given.pattern,
+        pattern=options.pattern(given),
         progress=_Progress(),
         budget=given.budget,
         deadline=time.monotonic() + given.budget if given.budget else math.inf,
@@ -144,7 +142,7 @@ def _judge_all(
     """Judge one implementation after another; what is found goes into `reports` at once, also when the run is ended."""
     with parallel.workers(given.jobs) if given.jobs > 1 else nullcontext() as workers:
         for name, connection in named:
-            reports.append(TargetReport(name))
+            reports.append(TargetReport(name, options=options.waits(given.timeout, given.start_timeout)))
             if isinstance(connection, str):
                 reports[-1].absent = connection
             else:
@@ -163,7 +161,7 @@ def _judge(
 ) -> None:
     """Judge one implementation, and write what is found into its report."""
     assert isinstance(settings.progress, _Progress)
-    report.command = _relative(connection.command)
+    report.command = reporting.relative(connection.command)
     settings.progress.begin(report.name)
     done = "ended"
     try:
@@ -173,7 +171,8 @@ def _judge(
         done = "done"
     except AdapterUnusable as unusable:
         command = shlex.join(connection.command)
-        report.unusable = str(unusable) if command in str(unusable) else f"{command}: {unusable}"
+        said = clip(str(unusable), MESSAGE)
+        report.unusable = said if command in said else f"{command}: {said}"
     finally:
         settings.progress.end(done)
         connection.close()
@@ -182,11 +181,13 @@ def _judge(
 
 
 def _power(report: TargetReport) -> reach.Reach | None:
-    """Return what the checks that ran could have caught; nothing when none ran."""
+    """Return what the checks that ran would notice; nothing when none ran, or when it is less than they found."""
     ran = {
         judged.outcome.check.id for judged in report.judged if judged.outcome.verdict not in ("unsupported", "not_run")
     }
-    return reach.could_have_caught(report.caps, ran) if report.caps and ran else None
+    found = reach.could_have_caught(report.caps, ran) if report.caps and ran else None
+    failed = any(judged.outcome.failure for judged in report.judged)
+    return None if found and not found.n and failed else found
 
 
 def _outcomes(
@@ -201,20 +202,20 @@ def _outcomes(
 
 
 def _write_repros(report: TargetReport, folder: Path) -> None:
-    """Write the smallest case of each failure, in place of what an earlier run wrote for this implementation."""
+    """Write the smallest case of each failure; cases of checks that were not run stay as they are."""
+    judged = {judged.outcome.check.id for judged in report.judged if judged.outcome.verdict != "not_run"}
     try:
-        reporting.remove_repros(folder, report.name)
-        reporting.write_repros(report, folder)
+        reporting.renew_repros(report, folder, judged)
     except OSError as error:
         print(f"--repro {folder}: {error.strerror}", file=sys.stderr)
 
 
-def _print(reports: Sequence[TargetReport]) -> None:
-    text = "\n".join(_pieces(reports))
+def _print(reports: Sequence[TargetReport], settings: Settings) -> None:
+    text = "\n".join(_pieces(reports, settings))
     print(for_encoding(text, sys.stdout.encoding or "utf-8"))
 
 
-def _pieces(reports: Sequence[TargetReport]) -> Iterator[str]:
+def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str]:
     judged = any(report.caps for report in reports)
     if judged:
         yield reporting.table(reports, resources.clauses())
@@ -223,7 +224,7 @@ def _pieces(reports: Sequence[TargetReport]) -> Iterator[str]:
         for report, block in zip(reports, blocks, strict=True):
             if block:
                 kind = "failures that are expected" if is_expected else "FAILURES"
-                yield f"\n{report.name}: {kind}   (./adapter stands for: {shown(report.command)})\n{block}"
+                yield f"\n{report.name}: {kind}\n{block}"
     for report in reports:
         if by_chance := reporting.chances(report):
             yield f"\n{report.name}: passes that rest on chance\n{by_chance}"
@@ -231,45 +232,54 @@ def _pieces(reports: Sequence[TargetReport]) -> Iterator[str]:
     for report in reports:
         yield from (f"STALE    {line}" for line in report.stale)
         yield reporting.summary(report)
+        if settings.cases != _CASES and (few := reporting.fewer(report, settings.cases)):
+            yield few
     counts = " (the table counts clauses, the lines above count checks)" if judged else ""
     yield f"\n{reporting.conclusion(reports)}{counts}"
 
 
-def _relative(command: Sequence[str]) -> str:
-    """Return a command with absolute paths inside the current folder as seen from there."""
-    here = f"{Path.cwd()}{os.sep}"
-    return shlex.join(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
+class _Files:
+    """The files that were asked for: from the start on they say that the run is not complete (CNF-68)."""
 
+    def __init__(self, settings: Settings, given: argparse.Namespace) -> None:
+        self._settings = settings
+        self._paths: dict[str, Path] = {option: path for option in _FILES if (path := getattr(given, option))}
+        self._summary = ""
 
-def _write(
-    reports: Sequence[TargetReport], settings: Settings, given: argparse.Namespace, *, complete: bool = True
-) -> bool:
-    """Write the files that were asked for; return whether all of them could be written.
+    def begin(self) -> bool:
+        """Write them before anything is judged, in place of those of earlier runs; return whether that is possible."""
+        return self._write([], {o: path for o, path in self._paths.items() if replaceable(path)}, complete=False)
 
-    Of a run that was ended before it was complete, the report is written without a footer (CNF-09).
-    """
-    body = document.document(reports, settings, complete=complete)
-    texts: dict[str, Callable[[], str]] = {
-        "json": lambda: document.as_text(body),
-        "html": lambda: page.html(body),
-        "markdown": lambda: summaries.markdown(body),
-        "badge": lambda: document.as_text(summaries.badge(body)),
-        "junit": lambda: junit.document(reports),
-    }
-    chosen = [option for option in _FILES if getattr(given, option)]
-    written = [_written(option, getattr(given, option), texts[option]()) for option in chosen]
-    return all(written)
+    def end(self, reports: Sequence[TargetReport], *, complete: bool = True) -> bool:
+        """Write them; return whether all could be written. A report that is not complete has no footer (CNF-09)."""
+        return self._write(reports, self._paths, complete=complete)
 
+    def _write(self, reports: Sequence[TargetReport], paths: Mapping[str, Path], *, complete: bool) -> bool:
+        body = document.document(reports, self._settings, complete=complete)
+        texts: dict[str, Callable[[], str]] = {
+            "json": lambda: document.as_text(body),
+            "html": lambda: page.html(body),
+            "markdown": lambda: summaries.markdown(body),
+            "badge": lambda: document.as_text(summaries.badge(body)),
+            "junit": lambda: junit.document(reports, complete=complete),
+        }
+        written = [self._written(option, path, texts[option]()) for option, path in paths.items()]
+        return all(written)
 
-def _written(option: str, path: Path, text: str) -> bool:
-    """Write a file; a summary is added to what stands there, as continuous integration services want it."""
-    try:
-        with path.open("a" if option == "markdown" else "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        print(f"secagg-spec conform: --{option} {path}: {error.strerror}", file=sys.stderr)
-        return False
-    return True
+    def _written(self, option: str, path: Path, text: str) -> bool:
+        try:
+            write_whole(path, self._added(path, text) if option == "markdown" else text)
+        except OSError as error:
+            print(f"secagg-spec conform: --{option} {path}: {error.strerror}", file=sys.stderr)
+            return False
+        return True
+
+    def _added(self, path: Path, text: str) -> str:
+        """Return what stands in a file with this summary behind it, or in the place of this run's earlier one."""
+        there = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
+        head, found, tail = there.rpartition(self._summary) if self._summary else ("", "", there)
+        self._summary = text
+        return f"{head}{text}{tail}" if found else f"{tail}{text}"
 
 
 class _Progress:

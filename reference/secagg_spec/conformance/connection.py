@@ -29,6 +29,7 @@ from secagg_spec.conformance.wire import (
     parse_answer,
     quoted,
 )
+from secagg_spec.crypto import prg
 
 START_SECONDS = 60.0
 _NOISE_LINES = 50
@@ -295,14 +296,18 @@ class ProcessConnection:
 
 
 class DirectConnection:
-    """An adapter that is a function from request to answer, in this process; JSON on both sides all the same."""
+    """An adapter that is a function from request to answer, in this process; JSON on both sides all the same.
+
+    It has the generator of the text, whichever the kit takes (`generators.borrowed`).
+    """
 
     def __init__(self, answer: Callable[[Any], dict[str, Any]]) -> None:
         self._answer = answer
 
     def ask(self, request: Request) -> Answer:
         """Return the answer."""
-        answer = json.dumps(self._answer(json.loads(request.line(1))))
+        with prg.generator(None):
+            answer = json.dumps(self._answer(json.loads(request.line(1))))
         return parse_answer(answer.encode() + b"\n", 1)
 
     def ask_raw(self, line: bytes, id: int | None) -> Answer:
@@ -311,7 +316,9 @@ class DirectConnection:
             value = json.loads(line.decode(), parse_constant=_no_constant)
         except ValueError:
             value = None
-        return parse_answer(json.dumps(self._answer(value)).encode() + b"\n", id)
+        with prg.generator(None):
+            answer = json.dumps(self._answer(value))
+        return parse_answer(answer.encode() + b"\n", id)
 
     def restart(self) -> None:
         """Do nothing: there is no process."""

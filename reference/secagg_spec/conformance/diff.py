@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.conformance import document
-from secagg_spec.conformance.plain import shown
+from secagg_spec.conformance.plain import shown, visible
 
 _USAGE = "secagg-spec diff [--markdown] OLD.json NEW.json"
 _EPILOG = """worse is a check that passed, or failed as expected, and now fails, is not run, is not offered or is
@@ -62,7 +62,7 @@ def main(given: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     old, new = document.load(given.old), document.load(given.new)
     notes, found = differences_of_runs(old, new), compare(old, new)
-    print("\n".join((_markdown if given.markdown else _text)(notes, found)))
+    print(visible("\n".join((_markdown if given.markdown else _text)(notes, found))))
     return 1 if any(change.worse for comparison in found for change in comparison.changes) else 0
 
 
@@ -139,7 +139,7 @@ def _operations(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Chan
 def _power(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     before, after = ((target.get("power") or {}).get("caught", 0) for target in (old, new))
     if before != after:
-        yield Change("power", "known bugs within reach", f"{before} before, {after} now")
+        yield Change("power", "mutants within reach", f"{before} before, {after} now")
 
 
 def _stale(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:

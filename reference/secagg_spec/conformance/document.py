@@ -14,10 +14,10 @@ from typing import Any
 from secagg_spec import __version__, resources, schemas
 from secagg_spec.conformance import files, suite
 from secagg_spec.conformance.expectations import Judged
-from secagg_spec.conformance.plain import clip, fit_for_json
-from secagg_spec.conformance.report import MESSAGE, TargetReport, clause_cells, suspicions, words
+from secagg_spec.conformance.plain import KEPT, MESSAGE, Room, clip, fit_for_json
+from secagg_spec.conformance.report import TargetReport, asked_and_answered, clause_cells, suspicions, words
 from secagg_spec.conformance.runner import Failure, Settings
-from secagg_spec.conformance.wire import RawLine, Request, UsageError
+from secagg_spec.conformance.wire import UsageError
 
 SCHEMA = "secagg-spec-report/2"
 
@@ -74,17 +74,17 @@ def _times(report: TargetReport) -> dict[str, float]:
 
 def _target(report: TargetReport) -> dict[str, Any]:
     about = report.caps and {
-        "name": report.caps.name,
-        "version": report.caps.version,
-        "language": report.caps.language,
+        "name": clip(report.caps.name, MESSAGE),
+        "version": clip(report.caps.version, MESSAGE),
+        "language": clip(report.caps.language, MESSAGE),
         "policy": dict(report.caps.policies),
-        "operations": {name: dict(declared) for name, declared in report.caps.operations.items()},
+        "operations": Room(KEPT).fit({name: dict(declared) for name, declared in report.caps.operations.items()}),
     }
     return {
         "target": report.name,
         "command": report.command,
         "implementation": about,
-        "hello": report.caps.hello if report.caps else None,
+        "hello": Room(KEPT).fit(dict(report.caps.hello)) if report.caps else None,
         "absent": report.absent or None,
         "unusable": report.unusable or None,
         "exit_code": None if report.absent else report.exit_code,
@@ -113,21 +113,17 @@ def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:
 
 def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, Any]:
     repro = report.repros.get(check)
+    requests, answers = asked_and_answered(failure)
     return {
         "message": clip(failure.message, MESSAGE),
         "again_in_fresh_processes": failure.again,
         "expected": failure.expected,
-        "suggests": suspicions(check, failure.verdict),
-        "requests": [_request(e.request, number) for number, e in enumerate(failure.transcript, 1)],
-        "answers": [e.answer.as_json() if e.answer else None for e in failure.transcript],
+        "suggests": suspicions(check, failure),
+        "requests": requests,
+        "answers": answers,
         "repro": repro.as_posix() if repro else None,
+        "replay": report.replay(check) if repro else None,
     }
-
-
-def _request(request: Request, number: int) -> Any:
-    """Return a request as data; a line that is none stands there as text."""
-    line = request.line(number)
-    return line.removesuffix("\n") if isinstance(request, RawLine) else json.loads(line)
 
 
 # ---------------------------------------------------------------------------------------------------- reading

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from secagg_spec import disk
 from secagg_spec.conformance import suite
 from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.runner import BROKEN, Outcome
@@ -76,7 +77,7 @@ def load(path: Path) -> list[Expectation]:
         names a target or a check that this kit does not have.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(disk.regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ExpectationsError(f"{path.name}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:

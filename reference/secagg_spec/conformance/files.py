@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from secagg_spec import disk
 from secagg_spec.conformance.wire import DEEPEST, Limit, UsageError, loads, too_deep
 
 _DEEPEST = DEEPEST + 28
@@ -20,10 +21,8 @@ def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
         The file is absent, is not JSON in UTF-8, or is beyond what this kit reads; the message is one line, in which
         `otherwise` stands for all that is not JSON.
     """
-    if path.exists() and not path.is_file():
-        raise UsageError(f"{path}: this is not a file")
     try:
-        value = loads(path.read_text(encoding="utf-8"))
+        value = loads(disk.regular(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except Limit as limit:

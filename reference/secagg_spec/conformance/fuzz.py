@@ -19,8 +19,8 @@ from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import Check
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.expectations import Expectation
-from secagg_spec.conformance.plain import counted, for_encoding, shown
-from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, run_check
+from secagg_spec.conformance.plain import MESSAGE, clip, counted, for_encoding, shown
+from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, bounded, run_check
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
 _USAGE = """secagg-spec fuzz [options] --target NAME
@@ -57,7 +57,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", metavar="NAME", help="a known implementation")
     parser.add_argument("--time", type=duration, metavar="T", help="how long: 90s, 10m, 2h (60s, without --rounds)")
     parser.add_argument("--rounds", type=rounds, metavar="N", help="how many rounds (as many as the time allows)")
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only checks whose id or clause matches")
+    options.add_pattern(parser)
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
     parser.add_argument("--stop", action="store_true", help="end with the first check that fails")
     options.add_timeouts(parser)
@@ -136,8 +136,9 @@ class Found:
         """Keep a failure that was met and was still being made smaller (CNF-45)."""
         if self.pending is not None:
             check, failure = self.pending
-            message = f"{failure.message} ({UNCONFIRMED})"
-            self._keep(Outcome(check, failure.verdict, cases=1, failure=replace(failure, message=message, again=0)))
+            message = f"{clip(failure.message, MESSAGE - len(UNCONFIRMED) - 3)} ({UNCONFIRMED})"
+            kept = bounded(replace(failure, message=message, again=0))
+            self._keep(Outcome(check, failure.verdict, cases=1, failure=kept))
 
     def take(self, outcome: Outcome) -> None:
         """Take what a check found in one round."""
@@ -219,24 +220,21 @@ def main(given: argparse.Namespace) -> int:
         print(f"{name}: not on this machine: {shown(connection)}")
         return 4
     entries = expected.known(name, given.expect)
-    reporting.remove_repros(given.repro, name)
     try:
-        return _fuzzed(name, connection, plan, entries, given.repro)
+        return _fuzzed(name, connection, plan, entries, given)
     finally:
         connection.close()
 
 
 def _plan(given: argparse.Namespace) -> Plan:
     seconds = given.time or (None if given.rounds else 60.0)
-    plan = Plan(given.seed, given.pattern, given.rounds, seconds, given.stop)
-    if not plan.settings(0, math.inf).chosen():
-        raise UsageError(
-            f"-k {given.pattern}: no check has such an id or clause (see secagg-spec conform --list-checks)"
-        )
+    plan = Plan(given.seed, options.pattern(given), given.rounds, seconds, given.stop)
+    for pattern in plan.settings(0, math.inf).idle():
+        raise UsageError(f"-k {pattern}: no check has such an id or clause (see secagg-spec conform --list-checks)")
     return plan
 
 
-def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectation], folder: Path) -> int:
+def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectation], given: argparse.Namespace) -> int:
     """Fuzz one implementation and print what was found, also when it is interrupted; return the exit code."""
     try:
         caps = begin(connection)
@@ -250,7 +248,8 @@ def _fuzzed(name: str, connection: Any, plan: Plan, entries: Sequence[Expectatio
         interrupted = end
         found.keep_pending()
     report = _report(name, connection, caps, found, entries)
-    _write(report, folder)
+    report.options = options.waits(given.timeout, given.start_timeout)
+    _write(report, given.repro, found)
     print(for_encoding(_summary(report, found, plan), sys.stdout.encoding or "utf-8"))
     code = _exit_code(report, found)
     if interrupted is not None and code != 1:
@@ -262,12 +261,12 @@ def _report(
     name: str, connection: Any, caps: Capabilities, found: Found, entries: Sequence[Expectation]
 ) -> reporting.TargetReport:
     judged = expected.judge(name, list(found.failed.values()), entries)
-    return reporting.TargetReport(name, caps, judged, command=" ".join(connection.command))
+    return reporting.TargetReport(name, caps, judged, command=reporting.relative(connection.command))
 
 
-def _write(report: reporting.TargetReport, folder: Path) -> None:
+def _write(report: reporting.TargetReport, folder: Path, found: Found) -> None:
     try:
-        reporting.write_repros(report, folder)
+        reporting.renew_repros(report, folder, {*found.reached, *found.failed})
     except OSError as error:
         raise UsageError(f"--repro {folder}: {error.strerror}") from None
 
@@ -276,9 +275,7 @@ def _summary(report: reporting.TargetReport, found: Found, plan: Plan) -> str:
     blocks = []
     for is_expected, title in ((True, "failures that are expected"), (False, "FAILURES")):
         block = reporting.failures(report, expected=is_expected)
-        blocks += (
-            [f"{report.name}: {title}   (./adapter stands for: {shown(report.command)})\n{block}\n"] if block else []
-        )
+        blocks += [f"{report.name}: {title}\n{block}\n"] if block else []
     blocks += [f"NOT RUN  {check}\n         {shown(reason)}" for check, reason in found.not_run.items()]
     blocks += [f"ended early: {shown(found.ended)}"] if found.ended else []
     return "\n".join([*blocks, f"{report.name} ({report.title}): {found}; seed {plan.seed}"])

@@ -11,17 +11,26 @@ from secagg_spec.conformance.report import TargetReport
 from secagg_spec.conformance.runner import BROKEN
 
 
-def document(reports: Sequence[TargetReport]) -> str:
+def document(reports: Sequence[TargetReport], *, complete: bool = True) -> str:
     """Return the results of a run as JUnit XML.
 
     A check that was not offered, or that fails as expected, is *skipped* with its reason; an adapter that broke is an
-    *error*; an implementation that could not be used is one error.
+    *error*; an implementation that could not be used is one error, and so is a run that is not `complete` (CNF-68).
     """
     root = Xml.Element("testsuites", name="secagg-spec")
     for report in reports:
         root.append(_suite(report))
+    if not complete:
+        root.append(_incomplete())
     Xml.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _incomplete() -> Xml.Element:
+    suite = Xml.Element("testsuite", name="run", tests="1", failures="0", errors="1", skipped="0")
+    case = Xml.SubElement(suite, "testcase", classname="secagg", name="the run is complete")
+    Xml.SubElement(case, "error", type="incomplete", message="the run was ended before it was complete")
+    return suite
 
 
 def _suite(report: TargetReport) -> Xml.Element:
@@ -60,7 +69,7 @@ def _case(report: TargetReport, judged: Judged) -> Xml.Element:
         element.text = f"clauses: {', '.join(outcome.check.clauses)}"
     if outcome.check.id in report.repros:
         out = Xml.SubElement(case, "system-out")
-        out.text = shown(f"secagg-spec replay {report.repros[outcome.check.id]} -- {report.command}")
+        out.text = shown(report.replay(outcome.check.id))
     return case
 
 

@@ -14,12 +14,15 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Protocol
 
+from secagg_spec.conformance import generators
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.codes import reject_code
 from secagg_spec.conformance.deals import NOBODY, Deal, Dropouts, called
+from secagg_spec.conformance.plain import differing
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
 from secagg_spec.conformance.targets.reference_messages import named, parse
 from secagg_spec.conformance.wire import AdapterBroken, Answer, Request, pack
+from secagg_spec.crypto import prg
 from secagg_spec.errors import ProtocolError, TooFewSurvivors
 from secagg_spec.protocols.codec import Message, encode, field_codecs
 from secagg_spec.protocols.shape import SERVER, Inbox, Network, Outbox, Role, Step, run_synchronous
@@ -62,8 +65,10 @@ class Difference(Exception):
     """The first fault of a mixed round: whose, in which phase, where, and of which kind (a verdict of the kit)."""
 
     def __init__(self, verdict: str, party: int, phase: str, what: str, spot: Spot | None = None) -> None:
-        super().__init__(f"{called(party)}, step {phase}: {what}{'' if spot is None else str(spot)}")
+        super().__init__(differing(f"{called(party)}, step {phase}: {what}{'' if spot is None else str(spot)}"))
         self.verdict, self.party, self.phase, self.spot = verdict, party, phase, spot
+        self.gone: Dropouts | None = None
+        """Who drops out before which phase, where a whole round was played."""
 
 
 # -------------------------------------------------------------------------------------------------- an adapter's
@@ -79,7 +84,10 @@ class Player:
     def exact(self, deal: Deal, party: int) -> bool:
         """Return whether what a party sends is fixed bit for bit."""
         own_code = deal.protocol.startswith(CODED) and self.caps.policy("mds.code") != "vandermonde"
-        return not own_code and (not PARTIES[deal.named(party)][1] or self.caps.grade("session.new") == "explicit")
+        own_stream = deal.protocol in generators.STREAMED and generators.own(self.caps) and not prg.is_exchanged()
+        return not (own_code or own_stream) and (
+            not PARTIES[deal.named(party)][1] or self.caps.grade("session.new") == "explicit"
+        )
 
     def open(self, deal: Deal, party: int, handle: str | None = None) -> Remote:
         """Open a session for a party, under a new handle where none is given."""
@@ -289,8 +297,7 @@ def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY)
     with ExitStack() as stack:
         remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
         network = seated(deal, remotes)
-        _run(deal, network, dropouts)
-    _judge_sum(deal, network)
+        run_seated(deal, network, dropouts)
     return network
 
 
@@ -303,8 +310,12 @@ def seated(deal: Deal, remotes: Mapping[int, Remote]) -> Network:
 
 def run_seated(deal: Deal, network: Network, dropouts: Dropouts) -> None:
     """Play the round of `seated`, and judge its sum; raises as `play`."""
-    _run(deal, network, dropouts)
-    _judge_sum(deal, network)
+    try:
+        _run(deal, network, dropouts)
+        _judge_sum(deal, network)
+    except Difference as difference:
+        difference.gone = dropouts
+        raise
 
 
 def _seat(deal: Deal, party: int, remote: Remote | None) -> Seat:

@@ -12,8 +12,10 @@ from hypothesis.configuration import set_hypothesis_home_dir
 from secagg_spec.conformance.connection import START_SECONDS
 from secagg_spec.conformance.wire import UsageError
 
+_SECONDS = 10.0
 
-def add_timeouts(parser: argparse.ArgumentParser, answer: float = 10.0, start: float = START_SECONDS) -> None:
+
+def add_timeouts(parser: argparse.ArgumentParser, answer: float = _SECONDS, start: float = START_SECONDS) -> None:
     """Add ``--timeout`` and ``--start-timeout`` with these defaults."""
     parser.add_argument(
         "--timeout", type=seconds, default=answer, metavar="S", help=f"seconds for one answer ({answer:g})"
@@ -30,6 +32,23 @@ def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECO
         metavar="S",
         help=f"seconds for the answer to hello, in which libraries are loaded ({start:g})",
     )
+
+
+def waits(timeout: float, start_timeout: float) -> list[str]:
+    """Return the time-outs as options, those that are not the defaults, so that a replay waits as long."""
+    words = ["--timeout", f"{timeout:g}"] if timeout != _SECONDS else []
+    return words + (["--start-timeout", f"{start_timeout:g}"] if start_timeout != START_SECONDS else [])
+
+
+def add_pattern(parser: argparse.ArgumentParser) -> None:
+    """Add ``-k``, which may be given several times."""
+    about = "only checks with such an id or clause, or the one with this whole id; may be given several times"
+    parser.add_argument("-k", dest="patterns", action="append", default=[], metavar="PATTERN", help=about)
+
+
+def pattern(given: argparse.Namespace) -> str | None:
+    """Return the patterns that were given as one; nothing when none was."""
+    return ",".join(given.patterns) or None
 
 
 def leave_the_folder_alone() -> None:

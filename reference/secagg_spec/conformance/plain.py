@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
+from collections.abc import Iterable
 from typing import Any
 
 _SHOWN = 1000
+MESSAGE = 2000
+"""How many characters of a message stand in files."""
+KEPT = 100_000
+"""How many characters of the answers of a failure, or of a hello, stand in files."""
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\uffff"
     "\U000e0000-\U000e0fff]"
 )
 _OTHER_SIGNS = str.maketrans({"●": "P", "◐": "R", "✕": "F", "·": ".", "…": "...", "≤": "<=", "≥": ">="})
+_SIDES = re.compile("(?P<head>.*(?:got|is|are) )(?P<got>.+), must be (?P<want>.+)", re.DOTALL)
+_SIDE = 64
+"""The longest side of a difference that is shown whole."""
+_AROUND = 24
+_FIRST = "first difference"
+_HEX = re.compile("(?:[0-9a-f]{2})*")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -23,8 +35,14 @@ def shown(text: str, limit: int = _SHOWN) -> str:
     return clip(_UNSAFE.sub(_escape, text[: limit + 1]), limit)
 
 
+def visible(text: str) -> str:
+    """Return text with its line feeds and with the escapes of `shown`, uncut: what a terminal or a page is given."""
+    return "\n".join(_UNSAFE.sub(_escape, line) for line in text.split("\n"))
+
+
 def for_encoding(text: str, encoding: str) -> str:
-    """Return text with other signs where an encoding lacks those of the reports."""
+    """Return the text that is printed: `visible`, with other signs where an encoding lacks those of the reports."""
+    text = visible(text)
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
@@ -32,9 +50,64 @@ def for_encoding(text: str, encoding: str) -> str:
     return text
 
 
+def differing(message: str) -> str:
+    """Return a message of the form "… is A, must be B" with long A and B cut, and where they first differ."""
+    sides = _SIDES.fullmatch(message)
+    if not sides or _FIRST in message or max(len(sides["got"]), len(sides["want"])) <= _SIDE:
+        return message
+    got, want = sides["got"], sides["want"]
+    at = next((at for at, (mine, right) in enumerate(zip(got, want, strict=False)) if mine != right), -1)
+    at = min(len(got), len(want)) if at < 0 else at
+    where, width = f"character {at}", _AROUND
+    if _HEX.fullmatch(got) and _HEX.fullmatch(want):
+        where, at, width = f"byte {at // 2} of {len(want) // 2}", at // 8 * 8, 8
+    mine, right = (f"{side[at : at + width]!r}" for side in (got, want))
+    short = f"{sides['head']}{clip(got, _AROUND)}, must be {clip(want, _AROUND)}"
+    return f"{short}; {_FIRST} at {where}: {mine} in place of {right}"
+
+
+def pasted(words: Iterable[str]) -> str:
+    """Return words as a shell takes them, without a character that a terminal obeys: such words stand in $'…'."""
+    return " ".join(_in_dollars(word) if _UNSAFE.search(word) else shlex.quote(word) for word in words)
+
+
+def _octets(char: str) -> bytes:
+    """Return a character as a command line holds it; bytes that are not UTF-8 are surrogates there."""
+    return char.encode("utf-8", "surrogateescape" if "\udc80" <= char <= "\udcff" else "surrogatepass")
+
+
+def _in_dollars(word: str) -> str:
+    plain = (char if char.isascii() and char.isprintable() and char not in "\\'" else "" for char in word)
+    pairs = zip(word, plain, strict=True)
+    return "$'" + "".join(kept or "".join(f"\\x{byte:02x}" for byte in _octets(char)) for char, kept in pairs) + "'"
+
+
 def clip(text: str, limit: int) -> str:
     """Return text of at most `limit` characters, the last of them … when some were left out."""
     return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+class Room:
+    """Room in a report for what an adapter wrote, in characters; of what is beyond, its size is kept (CNF-71)."""
+
+    def __init__(self, left: int) -> None:
+        self._left = left
+
+    def fit(self, value: Any) -> Any:
+        """Return data that takes no more than what is left, the beginning of it first."""
+        if isinstance(value, str):
+            room = max(self._left, 0)
+            self._left -= min(len(value), room) + 2
+            return value if len(value) <= room else f"{value[:room]}… ({len(value):,} characters)"
+        if isinstance(value, dict):
+            members = list(value.items())
+            kept = {self.fit(name): self.fit(item) for name, item in members if self._left > 0}
+            return kept if len(kept) == len(members) else {**kept, "…": {"left out": len(members) - len(kept)}}
+        if isinstance(value, (list, tuple)):
+            items = [self.fit(item) for item in value if self._left > 0]
+            return items if len(items) == len(value) else [*items, f"… ({len(value) - len(items):,} more)"]
+        self._left -= len(str(value)) + 2
+        return value
 
 
 def counted(number: int, one: str, many: str = "") -> str:

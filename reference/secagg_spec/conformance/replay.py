@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import schemas
+from secagg_spec import disk, schemas
 from secagg_spec.conformance import files, options, suite
 from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
 from secagg_spec.conformance.connection import Connection, ProcessConnection
+from secagg_spec.conformance.generators import NoStream
 from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.wire import AdapterUnusable, UsageError
 
@@ -68,9 +71,10 @@ def load(path: Path) -> dict[str, Any]:
     UsageError
         The file is absent, is not JSON, is of another version, or names a check that there is not.
     """
-    beside = path.with_suffix("").with_suffix(".expected.json") if path.suffix == ".jsonl" else path
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file")
+    named = path.suffix == ".jsonl"
+    asked = path if named else path.with_name(f"{path.name.removesuffix('.expected.json')}.jsonl")
+    beside = path.with_suffix(".expected.json") if named else path
+    lines = _lines(asked, needed=named)
     stored = files.read_json(beside)
     if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
         found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
@@ -80,11 +84,31 @@ def load(path: Path) -> dict[str, Any]:
         raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
     if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
         raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
+    if lines is not None and "seal" in stored and stored["seal"] != seal(lines, stored["check"], stored["draws"]):
+        raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
     try:
         stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
     except (KeyError, TypeError, ValueError):
         raise UsageError(f"{beside}: 'draws' is not a list of drawn values as a run writes them") from None
     return stored
+
+
+def seal(lines: bytes, check: str, draws: Any) -> str:
+    """Return the SHA-256 that ties the requests of a case to what its check drew, so that a change shows (CNF-74)."""
+    drawn = json.dumps([check, draws], sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(hashlib.sha256(lines).digest() + drawn).hexdigest()
+
+
+def _lines(path: Path, *, needed: bool) -> bytes | None:
+    """Return the requests of a case; nothing where their file is absent and was not named."""
+    try:
+        return disk.regular(path).read_bytes()
+    except FileNotFoundError as error:
+        if not needed:
+            return None
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
 
 
 def _listed(value: Any) -> list[Any]:
@@ -104,7 +128,8 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
         The check draws something else than what was stored.
     """
     caps = greet(connection.ask)
-    if not suite.find(check).runs_on(caps):
+    chosen = suite.find(check)
+    if not chosen.runs_on(caps):
         raise AdapterUnusable("the adapter does not declare the operations of this check")
     left = iter(draws)
 
@@ -112,10 +137,10 @@ def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFail
         return _next(left, check)
 
     try:
-        suite.find(check).judge(draw, Caller(connection, caps))
+        chosen.judge(draw, Caller(connection, caps, shuffles=not chosen.fixed))
     except CheckFailed as failed:
         return failed
-    except Declined:
+    except (Declined, NoStream):
         return None
     except (AdapterUnusable, UsageError):
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -10,14 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import __version__
-from secagg_spec.conformance import replay, suite
+from secagg_spec import __version__, disk
+from secagg_spec.conformance import chart, replay, suite
 from secagg_spec.conformance.capabilities import HELLO, Capabilities
 from secagg_spec.conformance.expectations import Judged
-from secagg_spec.conformance.plain import clip, counted, fit_for_json, shown
+from secagg_spec.conformance.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
 from secagg_spec.conformance.reach import Reach
 from secagg_spec.conformance.runner import BROKEN, Failure
 from secagg_spec.conformance.sdk.secagg_adapter import form
+from secagg_spec.conformance.vectors.base import only
 from secagg_spec.conformance.wire import RawLine, Request, quoted, unpack
 
 EXACT, RELATION, EXPECTED, FAILED, BROKE, NOT_RUN, NONE = "●", "◐", "x", "✕", "!", "?", "·"
@@ -33,8 +35,6 @@ _SAYS = {
 _COMPOSED = "+ composed of several functions"
 LEGEND = "   ".join([*(f"{mark} {says}" for mark, says in _SAYS.items()), _COMPOSED])
 _NAME = 100
-MESSAGE = 2000
-"""How many characters of a message stand in files."""
 _VECTORS_TOLD = 3
 """Failing test vectors of one operation that the terminal tells."""
 _SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
@@ -55,13 +55,22 @@ class TargetReport:
     unusable: str = ""
     repros: dict[str, Path] = field(default_factory=dict)
     command: str = "./adapter"
+    """How it is started, as a shell takes it."""
+    options: Sequence[str] = ()
+    """Options with which a case is to be replayed."""
     power: Reach | None = None
-    """What the run could have caught, where it is known."""
+    """What the run would notice, where it is known."""
 
     @property
     def title(self) -> str:
         """The name and version that the adapter gave, or the target's name."""
         return shown(f"{self.caps.name} {self.caps.version}", _NAME) if self.caps else self.name
+
+    def replay(self, check: str) -> str:
+        """Return what a shell takes to judge the smallest case of a check again."""
+        file = self.repros[check].as_posix()
+        words = ["secagg-spec", "replay", f"./{file}" if file.startswith("-") else file, *self.options, "--"]
+        return f"{pasted(words)} {self.command}"
 
     def count(self, mark: str) -> int:
         """Return how many checks have this mark."""
@@ -212,14 +221,14 @@ def summary(report: TargetReport) -> str:
     parts += [f"{len(report.stale)} stale expectations"] if report.stale else []
     parts += [f"{report.count(NOT_RUN)} not run"] if report.count(NOT_RUN) else []
     cases = sum(judged.outcome.cases for judged in report.judged)
-    power = f"\n  power: with what it declares, {report.power}" if report.power else ""
+    power = f"\n  mutation score: with what it declares, {report.power}" if report.power else ""
     return f"{report.name} ({report.title}): {', '.join(parts)}; {cases} cases{power}"
 
 
 def failures(report: TargetReport, *, expected: bool) -> str:
     """Return the failures of an implementation, expected ones or the others, each with its smallest case.
 
-    Checks come first, whose cases are shrunk. Of the test vectors of one operation the first ones are told.
+    Checks come first, whose cases are shrunk. Of the test vectors of one operation the first ones are shown.
     """
     failed = [
         judged
@@ -235,6 +244,30 @@ def chances(report: TargetReport) -> str:
     """Return a line for each pass that rests on chance: what it cannot see, and how often it is a false alarm."""
     passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass" and judged.outcome.note]
     return "\n".join(f"  {outcome.check.id:<34} {shown(outcome.note)}" for outcome in passed)
+
+
+def fewer(report: TargetReport, cases: int) -> str:
+    """Return which passing checks drew fewer cases than were asked for, and why (CNF-75); nothing when none did."""
+    passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass"]
+    short = [outcome for outcome in passed if not outcome.check.fixed and outcome.cases < cases]
+    whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases)]
+    parts = [
+        f"{counted(len(few), 'check')} {why}: {_listed([f'{one.check.id} ({one.cases})' for one in few])}"
+        for few, why in (
+            ([one for one in short if one not in whole], "with no more cases that differ and can be judged"),
+            (whole, "with a set number of cases, which suffices"),
+        )
+        if few
+    ]
+    return f"  fewer than {cases:,} cases: {'; '.join(parts)}" if parts else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+_LISTED = 5
 
 
 def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
@@ -272,7 +305,7 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
     path = folder / f"{_stem(target, check)}.jsonl"
     requests = [HELLO, *(exchange.request for exchange in failure.transcript)]
     lines = "".join(request.line(number) for number, request in enumerate(requests))
-    path.write_bytes(lines.encode(errors="surrogateescape"))
+    data, draws = lines.encode(errors="surrogateescape"), fit_for_json(replay.plain(failure.draws))
     expectation = {
         "schema": replay.SCHEMA,
         "kit": __version__,
@@ -281,10 +314,12 @@ def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path
         "message": clip(failure.message, MESSAGE),
         "expected_of_the_last_answer": failure.expected,
         "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
-        "draws": replay.plain(failure.draws),
+        "draws": draws,
+        "seal": replay.seal(data, check, draws),
     }
     text = json.dumps(fit_for_json(expectation), indent=2, allow_nan=False)
-    path.with_suffix(".expected.json").write_text(text + "\n", encoding="utf-8")
+    disk.write_whole(path, data, follow=False)
+    disk.write_whole(path.with_suffix(".expected.json"), text + "\n", follow=False)
     return path
 
 
@@ -295,10 +330,16 @@ def write_repros(report: TargetReport, folder: Path) -> None:
             report.repros[outcome.check.id] = write_repro(folder, report.name, outcome.check.id, outcome.failure)
 
 
-def remove_repros(folder: Path, target: str) -> None:
-    """Remove the files that `write_repro` wrote for this target in an earlier run, and no others."""
+def renew_repros(report: TargetReport, folder: Path, checks: Collection[str]) -> None:
+    """Write the smallest case of each failure, in place of what an earlier run wrote of the checks judged (CNF-69)."""
+    remove_repros(folder, report.name, checks)
+    write_repros(report, folder)
+
+
+def remove_repros(folder: Path, target: str, checks: Collection[str]) -> None:
+    """Remove what `write_repro` wrote for this target of these checks, or of checks that there are no more."""
     for beside in sorted(folder.glob(f"{target}-*.expected.json")):
-        if not beside.is_file():
+        if beside.is_symlink() or not beside.is_file():
             continue
         try:
             stored = json.loads(beside.read_text(encoding="utf-8"))
@@ -307,9 +348,16 @@ def remove_repros(folder: Path, target: str) -> None:
         if not isinstance(stored, dict) or not str(stored.get("schema")).startswith(replay.SCHEMA_NAME):
             continue
         stem = beside.name.removesuffix(".expected.json")
-        if stem == _stem(target, str(stored.get("check"))):
+        check = str(stored.get("check"))
+        if stem == _stem(target, check) and (check in checks or check not in suite.everything()):
             beside.unlink(missing_ok=True)
             (folder / f"{stem}.jsonl").unlink(missing_ok=True)
+
+
+def relative(command: Sequence[str]) -> str:
+    """Return a command as a shell takes it, absolute paths inside the current folder as seen from there."""
+    here = f"{Path.cwd()}{os.sep}"
+    return pasted(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
 
 
 def _stem(target: str, check: str) -> str:
@@ -349,28 +397,49 @@ def _failure(report: TargetReport, judged: Judged) -> str:
     outcome, failure = judged.outcome, judged.outcome.failure
     assert failure is not None
     tag = "expected" if judged.expected else "FAIL"
-    lines = [f"{tag:<9}{outcome.check.id}   {outcome.verdict}   [{', '.join(outcome.check.clauses)}]"]
+    clauses = ", ".join(failure.clauses or outcome.check.clauses)
+    lines = [f"{tag:<9}{outcome.check.id}   {outcome.verdict}   [{clauses}]"]
     lines.append(f"         {shown(failure.message)}")
     if failure.transcript:
         kind = "case:         " if outcome.check.fixed else "smallest case:"
-        lines.append(f"         {kind} {describe(failure.transcript[-1].request)}")
+        case, *steps = in_words(*asked_and_answered(failure), failure.message, failure.expected)
+        lines += [f"         {kind} {case}", *(f"           {step}" for step in steps)]
     if judged.expected:
         lines.append(f"         why expected:  {judged.expected.reason}")
-    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id, outcome.verdict)]
+    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id, failure)]
     if outcome.check.id in report.repros:
-        lines.append(f"         replay:        ./adapter < {report.repros[outcome.check.id]}")
+        lines.append(f"         replay:        {report.replay(outcome.check.id)}")
     return "\n".join(lines)
 
 
-def suspicions(check: str, verdict: str) -> list[str]:
-    """Return the kinds of bug that a wrong answer to a test vector suggests: those of its flags."""
-    if verdict not in ("wrong_value", "accepted_invalid"):
+def asked_and_answered(failure: Failure) -> tuple[list[Any], list[Any]]:
+    """Return the requests of a failure as data, a line that is no request as text, and the answers to them."""
+    lines = [(e.request, e.request.line(number)) for number, e in enumerate(failure.transcript, 1)]
+    requests = [line.removesuffix("\n") if isinstance(raw, RawLine) else json.loads(line) for raw, line in lines]
+    room = Room(KEPT)
+    fit = [_fit(room, request) for request in reversed(requests)]
+    return fit[::-1], [e.answer.as_json() if e.answer else None for e in failure.transcript]
+
+
+def _fit(room: Room, request: Any) -> Any:
+    """Return a request with as much as there is room for: it may hold what an adapter answered before."""
+    if not isinstance(request, dict):
+        return room.fit(request)
+    return {name: room.fit(value) if name in ("params", "rand") else value for name, value in request.items()}
+
+
+def suspicions(check: str, failure: Failure) -> list[str]:
+    """Return the bug that a wrong answer to a test vector suggests, where its flags name one mutant only.
+
+    A right step before the fault that went wrong suggests nothing.
+    """
+    if failure.verdict not in ("wrong_value", "accepted_invalid") or failure.clauses:
         return []
-    return [f"{name}: {flag.description} Then: {flag.effect}." for name, flag in suite.flags(check).items()]
+    return [f"{name}: {flag.description} ({flag.effect})" for name, flag in only(suite.flags(check)).items()]
 
 
 def describe(request: Request) -> str:
-    """Return a request for people: vectors as numbers, long ones cut."""
+    """Return a request for people: vectors as numbers, other bytes as hex digits, long ones cut."""
     if isinstance(request, RawLine):
         return f"the line {quoted(request.data, 200)}"
     parts = [f"{name}={_value(request.op, name, value)}" for name, value in request.params.items()]
@@ -378,23 +447,59 @@ def describe(request: Request) -> str:
     return f"{request.op} " + shown(" ".join(parts), 200)
 
 
-_NOT_VECTORS = ("format", "bytes", "data")
+def in_words(requests: Sequence[Any], answers: Sequence[Any], message: str, expected: object) -> list[str]:
+    """Return a case for people: the request at fault; of a session its parameters, and its steps up to the fault.
+
+    `requests` and `answers` are those of a report.
+    """
+    exchanges = list(zip(requests, answers, strict=True))
+    at = chart.fault(exchanges)
+    rows = chart.rows(exchanges, message, expected)
+    wrong = next((number for number, row in enumerate(rows) if row.wrong), len(rows) - 1)
+    steps = [f"{row.number:>3}  {row.party}: {row.given} -> {row.answered}" for row in rows[: wrong + 1]]
+    left = len(steps) - _STEPS_TOLD
+    if left > 0:
+        steps = [f"     … {counted(left, 'step')} before", *steps[left:]]
+    if steps:
+        steps[-1] += "   <- wrong here"
+    return [_asked(requests, at), *steps]
+
+
+def _asked(requests: Sequence[Any], at: int) -> str:
+    """Return the request at fault; of a step in a session, what the session was opened with."""
+    if not isinstance(requests[at], dict):
+        return f"the line {quoted(str(requests[at]).encode(errors='surrogateescape'), 200)}"
+    op, params = str(requests[at]["op"]), requests[at]["params"]
+    handle = params.get("handle") if isinstance(params, dict) else None
+    for asked in requests[:at] if op in ("session.step", "session.again", "session.free") else ():
+        if isinstance(asked, dict) and asked.get("op") == "session.new" and asked["params"].get("handle") == handle:
+            op, params = "session.new", {name: asked["params"][name] for name in _OPENING if name in asked["params"]}
+    return describe(Request(op, dict(params), requests[at].get("rand") if op == requests[at]["op"] else None))
+
+
+_OPENING = ("protocol", "role", "numbers", "round", "session")
+_STEPS_TOLD = 12
+"""Steps of a case that the terminal tells, the last ones."""
+_NUMBERS = {"vector": "<u4", "vectors": "<u4", "words": "<u4", "reals": "<f8", "reals list": "<f8"}
+_NUMBERS |= {"held": "<u4", "stamped shares": "<u4"}
+"""The forms whose strings are numbers; other strings are shown as they are."""
 
 
 def _value(op: str, name: str, value: Any) -> str:
     if isinstance(value, list):
         names = _names(op, name, value)
         return "[" + ", ".join(_value(op, inner, item) for inner, item in zip(names, value, strict=True)) + "]"
-    if form(op, name) == "seed":
-        return str(int.from_bytes(bytes.fromhex(value), "little"))
-    if not isinstance(value, str) or name in _NOT_VECTORS or form(op, name) in ("decimal", "text"):
-        return str(value)
-    dtype = "<f8" if name in ("x", "range", "rounding", "roundings") else "<u4"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{inner}: {_value(op, inner, item)}" for inner, item in value.items()) + "}"
+    kind = form(op, name)
     try:
-        numbers: Iterable[Any] = unpack(value, dtype).tolist()
-    except ValueError:
-        return value
-    return "(" + " ".join(str(number) for number in numbers) + ")"
+        if kind == "seed":
+            return str(int.from_bytes(bytes.fromhex(value), "little"))
+        if kind in _NUMBERS:
+            return "(" + " ".join(map(str, unpack(value, _NUMBERS[kind]).tolist())) + ")"
+    except (TypeError, ValueError):
+        pass
+    return str(value)
 
 
 def _names(op: str, name: str, entries: Sequence[Any]) -> tuple[str, ...]:

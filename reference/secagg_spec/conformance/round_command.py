@@ -14,8 +14,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec import __version__
-from secagg_spec.conformance import basa_stage, mixed, options, stage
+from secagg_spec import __version__, disk
+from secagg_spec.conformance import basa_stage, generators, mixed, options, stage
 from secagg_spec.conformance.capabilities import HELLO, Capabilities, greet
 from secagg_spec.conformance.checks import Check, basa_visits, basecagg_scenes, dealt, dealt_scenes
 from secagg_spec.conformance.checks.base import Caller, Exchange
@@ -281,6 +281,9 @@ def missing(pair: Pair, caps: Mapping[str, Capabilities]) -> str:
     own = [name for name in sorted(pair.names - {REFERENCE}) if _own_code(pair.protocol, caps[name])]
     if own and len(pair.names) > 1:
         return f"{own[0]} shares masks by a code of its own (policy mds.code), which others do not read"
+    own = [name for name in sorted(pair.names - {REFERENCE}) if generators.own(caps[name])]
+    if own and len(pair.names) > 1 and pair.protocol in generators.STREAMED:
+        return f"{own[0]} masks by a generator of its own (policy prg.stream), which others do not have"
     return ""
 
 
@@ -363,7 +366,7 @@ def _refuse_missing(played: Sequence[Pair], caps: Mapping[str, Capabilities], *,
 def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
     """Write what each adapter at fault was asked, and the fault beside it; return the files of requests.
 
-    The files of an earlier run with the same name are written over.
+    The files of an earlier run with the same name, and links in their place, are replaced (CNF-69).
     """
     if pair.fault is None or pair.failure is None:
         return []
@@ -375,11 +378,11 @@ def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
             path = folder / f"round-{pair.protocol}-{number}{'abcdefgh'[at] if adapters[1:] else ''}.jsonl"
             asked = [e for e in pair.failure.transcript if _owner(table, e.request) == adapter]
             lines = [request.line(at) for at, request in enumerate([HELLO, *(e.request for e in asked)])]
-            path.write_text("".join(lines), encoding="utf-8")
+            disk.write_whole(path, "".join(lines), follow=False)
             body = {"schema": SCHEMA, "kit": __version__, "adapter": adapter, **pair.fault.as_json()}
             body["answers_seen"] = [e.answer.as_json() if e.answer else None for e in asked]
             text = json.dumps(fit_for_json(body), indent=2, allow_nan=False) + "\n"
-            path.with_suffix(".round.json").write_text(text, encoding="utf-8")
+            disk.write_whole(path.with_suffix(".round.json"), text, follow=False)
             paths.append(path)
     except OSError as error:
         raise UsageError(f"--repro {folder}: {error.strerror}") from None

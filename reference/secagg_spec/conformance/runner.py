@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NoReturn
 
 import hypothesis
@@ -24,7 +25,9 @@ from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.checks.base import NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
+from secagg_spec.conformance.generators import NoStream
 from secagg_spec.conformance.outside import chance
+from secagg_spec.conformance.plain import KEPT, MESSAGE, Room, clip
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
 from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
 
@@ -34,6 +37,8 @@ MOST_TIMEOUTS = 3
 _CONFIRMATIONS = 3
 _CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)
 _HANG_SECONDS = 5.0
+_MOST_SHRINKING = 10_000
+"""Requests after the first failure of a check with which its case is made smaller."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Failure:
     expected: object = None
     again: int = _CONFIRMATIONS
     """In how many of three fresh processes it failed again; a time-out is tried again in one."""
+    clauses: tuple[str, ...] = ()
+    """The clauses that it breaks, where a right step before the fault was wrong."""
     draws: tuple[object, ...] = ()
     """What the check drew, in order: enough to judge the same case again."""
 
@@ -75,7 +82,10 @@ def _tell_nobody(check: Check, failure: Failure) -> None:
 
 @dataclass
 class Settings:
-    """How much is tried: cases per check, the seed, which checks (shell patterns on id or clause), and until when.
+    """How much is tried: cases per check, the seed, which checks, and until when.
+
+    `pattern` holds shell patterns on id or clause, separated by commas: a check is chosen when one of them fits.
+    The whole id of a check chooses that check alone.
 
     `vectors` says whether the test vectors are judged as well, before the checks that draw cases.
 
@@ -104,11 +114,24 @@ class Settings:
         known = suite.everything() if self.vectors else REGISTRY
         return [check for check in known.values() if self._matches(check)]
 
+    def idle(self) -> list[str]:
+        """Return the patterns that select no check."""
+        known = self.chosen()
+        return [one for one in self._patterns() if not any(_selects(one, check) for check in known)]
+
+    def _patterns(self) -> list[str]:
+        return self.pattern.split(",") if self.pattern is not None else []
+
     def _matches(self, check: Check) -> bool:
-        if self.pattern is None:
-            return True
-        names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
-        return any(fnmatch.fnmatch(name.lower(), f"*{self.pattern.lower()}*") for name in names)
+        return self.pattern is None or any(_selects(one, check) for one in self._patterns())
+
+
+def _selects(pattern: str, check: Check) -> bool:
+    """Return whether a pattern fits an id or a clause; the whole id of a check fits that check alone."""
+    if pattern in REGISTRY:
+        return check.id == pattern
+    names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
+    return any(fnmatch.fnmatch(name.lower(), f"*{pattern.lower()}*") for name in names)
 
 
 @dataclass
@@ -117,22 +140,34 @@ class _Run:
 
     cases: int = 0
     asked: int = 0
+    most_asked: float = math.inf
+    """How many requests may be asked before a further case is drawn: after a failure, some more than until then."""
     by_relation: bool = False
     reason_unchecked: bool = False
     first: Failure | None = None
     last: Failure | None = None
     first_failure: int = 0
+    kinds: dict[str, Failure] = field(default_factory=dict)
+    """The last failure of each verdict; `last` is that of the verdict that came first."""
     hanging_since: float = math.inf
     unusable: AdapterUnusable | None = None
     limits: dict[str, None] = field(default_factory=dict)
     """What a pass cannot see, each sentence once, in the order in which the check said so."""
     cut: bool = False
     """Whether the budget was spent before all cases were drawn."""
+    without_stream: int = 0
+    """How many cases were left since they need a stream that the adapter does not offer."""
     declined: bool = False
     """Whether the adapter declined a case outside its declared range."""
 
 
 _Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+@cache
+def _of_kind(verdict: str) -> type[CheckFailed]:
+    """Return a class of failures for each verdict: Hypothesis makes each kind smaller by itself."""
+    return type("CheckFailed", (CheckFailed,), {})
 
 
 class _Enough(BaseException):
@@ -197,7 +232,7 @@ def outcomes(
 
 
 def _not_run(check: Check, why: str, cases: int = 0) -> Outcome:
-    return Outcome(check, "not_run", cases=cases, failure=Failure("not_run", why, ()))
+    return Outcome(check, "not_run", cases=cases, failure=Failure("not_run", clip(why, MESSAGE), ()))
 
 
 def judged(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
@@ -231,8 +266,8 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         raise met.unusable
     if met.last is None and met.cut:
         return _not_run(check, f"{settings.spent} its cases were through", met.cases)
-    failure = _confirmed(connection, caps, met)
-    if not met.asked:
+    failure = bounded(_with_others(_confirmed(connection, caps, met), met))
+    if not met.asked or (met.without_stream == met.cases and failure is None):
         return Outcome(check, "unsupported", note=NO_CASE)
     if check.fixed and met.declined:
         return Outcome(check, "unsupported", note=suite.OUTSIDE)
@@ -241,13 +276,21 @@ def run_check(connection: Connection, caps: Capabilities, check: Check, settings
         failure.verdict if failure else "pass",
         by_relation=met.by_relation,
         reason_unchecked=met.reason_unchecked,
-        cases=met.cases,
+        cases=met.cases - met.without_stream,
         seconds=time.monotonic() - start,
         failure=failure,
         first_failure=met.first_failure,
         timed_out=met.hanging_since < math.inf,
         note="" if failure else chance.said(met.limits),
     )
+
+
+def _with_others(failure: Failure | None, met: _Run) -> Failure | None:
+    """Return a failure that says in its message which others were met, one of each verdict."""
+    if failure is None or met.first is None:
+        return failure
+    others = [f"{kind}: {other.message}" for kind, other in met.kinds.items() if kind != met.first.verdict]
+    return replace(failure, message=f"{failure.message} (also met: {'; '.join(others)})") if others else failure
 
 
 def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:
@@ -278,7 +321,7 @@ def _search(
     # No database is used; Hypothesis would still make a key of one, each time, from the source of the function.
     vars(given)["_hypothesis_internal_database_key"] = b""
     chosen = hypothesis.settings(
-        max_examples=min(settings.cases, check.examples or settings.cases),
+        max_examples=check.count(settings.cases),
         database=None,
         deadline=None,
         derandomize=False,
@@ -313,10 +356,11 @@ def _case(
 ) -> None:
     """Judge one case, and write into `met` what came of it."""
     met.cut = bool(settings.spent)
-    if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS:
+    if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
         raise _Enough
     met.cases += 1
-    caller, draws = Caller(connection, caps, cases=settings.cases), list[object]()
+    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)
+    draws = list[object]()
 
     def draw(strategy: st.SearchStrategy[object]) -> object:
         draws.append(drawn(strategy))
@@ -327,9 +371,13 @@ def _case(
     except Declined:
         met.declined = True
         return
+    except NoStream:
+        met.without_stream += 1
+        return
     except CheckFailed as failed:
         _note(connection, met, failed, _failure(failed, caller, draws))
         settings.found(check, _failure(failed, caller, draws))
+        failed.__class__ = _of_kind(failed.verdict)
         raise
     except AdapterUnusable as unusable:
         met.unusable = unusable
@@ -344,8 +392,10 @@ def _case(
 def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failure) -> None:
     """Write a failure into `met`."""
     met.first_failure = met.first_failure or met.cases
-    met.last = failure
-    met.first = met.first or met.last
+    met.most_asked = min(met.most_asked, met.asked + _MOST_SHRINKING)
+    met.first = met.first or failure
+    met.kinds[failed.verdict] = failure
+    met.last = met.kinds[met.first.verdict]
     if failed.verdict == "timeout":
         met.hanging_since = min(met.hanging_since, time.monotonic())
     connection.expect_hang(failed.verdict == "timeout")
@@ -378,7 +428,28 @@ def _forget() -> None:
 
 
 def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:
-    return Failure(failed.verdict, str(failed), tuple(caller.transcript), failed.expected, draws=tuple(draws))
+    return Failure(
+        failed.verdict,
+        str(failed),
+        tuple(caller.transcript),
+        failed.expected,
+        clauses=failed.clauses,
+        draws=tuple(draws),
+    )
+
+
+def bounded(failure: Failure | None) -> Failure | None:
+    """Return a failure with as much of what the adapter wrote as a report holds, the last answer first (CNF-71)."""
+    if failure is None:
+        return None
+    room, kept = Room(KEPT), list[Exchange]()
+    for exchange in reversed(failure.transcript):
+        said = exchange.answer
+        fit = said and replace(
+            said, value=room.fit(said.value), message=clip(said.message, MESSAGE), blamed=room.fit(said.blamed)
+        )
+        kept.append(replace(exchange, answer=fit))
+    return replace(failure, message=clip(failure.message, MESSAGE), transcript=tuple(reversed(kept)))
 
 
 def _confirmed(connection: Connection, caps: Capabilities, met: _Run) -> Failure | None:

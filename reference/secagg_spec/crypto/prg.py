@@ -5,7 +5,10 @@ Source: spec/conventions.md, section 8 (PRG-01 to PRG-03).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -19,6 +22,8 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 KEY_BYTES = 32
 _PIECE = 2**16
 _FROM_ZERO = modes.CTR(bytes(16))
+Generator: TypeAlias = Callable[[bytes, Ring, int], Iterator[Words]]
+_GENERATOR: ContextVar[Generator | None] = ContextVar("generator", default=None)
 
 
 def expand(key: bytes, ring: Ring, n: int) -> UintArray:
@@ -52,10 +57,29 @@ def pieces(key: bytes, ring: Ring, n: int) -> Iterator[Words]:
     A piece is good until the next one is asked for. The arguments and errors are those of `expand`.
     """
     check_key("key", key)
-    return _pieces(key, ring, validate.integer("n", n, 0))
+    return (_GENERATOR.get() or usual)(key, ring, validate.integer("n", n, 0))
 
 
-def _pieces(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
+@contextmanager
+def generator(other: Generator | None) -> Iterator[None]:
+    """Let all streams come from another generator inside a block; from that of the text when it is None.
+
+    `other` takes a key, the ring and the number of elements, and yields these in pieces, as `pieces` does.
+    """
+    token = _GENERATOR.set(other)
+    try:
+        yield
+    finally:
+        _GENERATOR.reset(token)
+
+
+def is_exchanged() -> bool:
+    """Return whether streams come from another generator than that of the text."""
+    return _GENERATOR.get() is not None
+
+
+def usual(key: bytes, ring: Ring, missing: int) -> Iterator[Words]:
+    """Yield what `pieces` does, with the generator of the text."""
     stream = Cipher(algorithms.AES(key), _FROM_ZERO).encryptor()
     count = min(_PIECE, missing * MAX_MODULUS // (MAX_MODULUS // ring.modulus * ring.modulus) + 16)
     zeros, buffer = bytes(4 * count), bytearray(4 * count + 15)

@@ -10,6 +10,7 @@ from typing import Any
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments.selection import Course, trade_off
+from secagg_spec.extras import install
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.weights import Bounds
 
@@ -45,7 +46,7 @@ def library() -> ModuleType:
     try:
         import matplotlib as mpl  # noqa: PLC0415
     except ImportError:
-        raise ParameterError("matplotlib", "absent", "installed to draw: pip install 'secagg-spec[plot]'") from None
+        raise ParameterError("matplotlib", "absent", f"installed to draw: {install('matplotlib')}") from None
     mpl.use("Agg")
     return mpl
 

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from secagg_spec import __version__, resources, schemas
+from secagg_spec import __version__, disk, resources, schemas
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import pictures
 from secagg_spec.experiments.experiment import Data, Experiment, Judged, Result, Statement, judged
@@ -124,7 +124,7 @@ def read(path: Path) -> dict[str, Any]:
         It is no such document, or a verdict is another one than its numbers give (EXP-28).
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(disk.regular(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ParameterError("results", str(path), f"a file of results: {error}") from None
     for where, fault in schemas.faults(content, schemas.load(resources.root("spec") / "experiment.schema.json")):

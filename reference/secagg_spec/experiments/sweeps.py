@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from secagg_spec import __version__
+from secagg_spec import __version__, disk
 from secagg_spec.arithmetic import validate
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, progress
 from secagg_spec.experiments.experiment import Context, Data, Result
 from secagg_spec.experiments.progress import Share
+from secagg_spec.extras import install
 from secagg_spec.learning import datasets, files
 
 Outcomes: TypeAlias = Generator[tuple[int, "Finished | str"], None, None]
@@ -212,7 +213,7 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
     try:
         from joblib import Parallel, delayed  # noqa: PLC0415
     except ImportError:
-        raise ParameterError("joblib", "absent", "installed to run cells: pip install 'secagg-spec[train]'") from None
+        raise ParameterError("joblib", "absent", f"installed to run cells: {install('joblib')}") from None
     pool = Parallel(n_jobs=min(jobs, len(todo)), backend="loky", batch_size=1, return_as="generator_unordered")
     _start_janitor()
     with _deaf():
@@ -286,7 +287,7 @@ def _client(address: str) -> tuple[Any, Callable[..., Any]]:
     try:
         from distributed import Client, as_completed  # noqa: PLC0415
     except ImportError:
-        hint = "installed for --scheduler: pip install 'secagg-spec[cluster]'"
+        hint = f"installed for --scheduler: {install('distributed')}"
         raise ParameterError("distributed", "absent", hint) from None
     connect: Callable[..., Any] = Client
     try:
@@ -356,7 +357,7 @@ def _kept(sweep: Sweep, keys: Sequence[str], tell: Told) -> dict[str, Finished]:
 def _read(path: Path, key: str) -> Finished | None:
     """Return a kept cell, or nothing when its file is not the one that was written."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(disk.regular(path).read_text(encoding="utf-8"))
         sealed = content.pop("digest")
         if sealed == digest(content) and content["key"] == key:
             return Finished(content["found"], content["seconds"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secagg_spec import disk
 from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import ParameterError
 
@@ -80,7 +82,7 @@ def mnist(folder: Path) -> Digits:
 
 def _read(path: Path, axes: int) -> NDArray[np.uint8]:
     try:
-        data = path.read_bytes()
+        data = disk.regular(path).read_bytes()
     except OSError as error:
         raise _unreadable(path, error) from None
     return bytes_of_idx(data, axes, path)
@@ -105,7 +107,7 @@ def bytes_of_idx(packed: bytes, axes: int, path: Path | str) -> NDArray[np.uint8
     """
     try:
         data = gzip.decompress(packed)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise _unreadable(path, error) from None
     start = 4 + 4 * axes
     shape = tuple(int(length) for length in np.frombuffer(data[4 : max(4, start)][: 4 * axes], dtype=">u4"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from secagg_spec import disk
 from secagg_spec.errors import ParameterError
 
 MNIST = (
@@ -55,7 +56,7 @@ def read(folder: Path, name: str) -> bytes:
         There is none that can be read, or it does not have the hash of the table.
     """
     try:
-        data = (folder / name).read_bytes()
+        data = disk.regular(folder / name).read_bytes()
     except OSError as error:
         raise _refused(name, folder, f"it cannot be read: {error.strerror}") from None
     return checked(name, data, folder)

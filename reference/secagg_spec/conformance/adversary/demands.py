@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from secagg_spec.conformance import broken
 from secagg_spec.conformance.codes import ALL_CODES, reject_code
 from secagg_spec.conformance.deals import called
 from secagg_spec.conformance.mixed import Difference
 from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import Answer, pack
+from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg import UnmaskShares
 from secagg_spec.protocols.shape import SERVER
@@ -29,25 +32,33 @@ MASKED = ("upload", "masked_input")
 """The phases in which the server learns who contributes."""
 
 
-def fitting(event: Taken) -> frozenset[str]:
-    """Return the codes with which a step may be refused (spec/adapter.md, section 5).
+def fitting(engine: Engine, event: Taken) -> frozenset[str]:
+    """Return the codes with which a step may be refused (spec/adapter.md, section 5): those of all rules it breaks.
 
-    A step of which more than one message was made by the network may break several rules, and be refused by any.
+    `engine` has the party of the reference that refused it. A step of which more than one message was made by the
+    network may be refused by any.
     """
     assert event.error is not None
-    code = reject_code(event.error)
-    if sum(letter.made for letter in event.letters) > 1:
+    suspects = [at for at, letter in enumerate(event.letters) if letter.made]
+    if len(suspects) > 1:
         return ALL_CODES
-    own = STRUCTURE if code in STRUCTURE else frozenset({code, "below_threshold", "inconsistent_sets"})
-    return own | {"other"}
+    deal = engine.deal
+    header = broken.expected(deal.named(event.party), deal.opening(event.party))
+    call, before = Call(event.phase, tuple(letter.data for letter in event.letters)), event.before
+    errors = [event.error, *broken.refusals(engine.parties[event.party], call, header, suspects, before)]
+    return frozenset({"other"}).union(header.codes(call.inbox), *map(_of, errors))
 
 
-def check_refused(answer: Answer, event: Taken) -> None:
-    """Judge the answer to a step that must be refused."""
+def _of(error: ParameterError | ProtocolError) -> frozenset[str]:
+    code = reject_code(error)
+    return STRUCTURE if code in STRUCTURE else frozenset({code, "below_threshold", "inconsistent_sets"})
+
+
+def check_refused(answer: Answer, event: Taken, codes: frozenset[str]) -> None:
+    """Judge the answer to a step that must be refused, with one of some codes."""
     if answer.kind != "reject":
         what = f"taken, and it must be refused: {event.error}"
         raise Difference("accepted_invalid", event.party, event.phase, what)
-    codes = fitting(event)
     if answer.code not in codes:
         what = f"refused as {answer.code}, must be {' or '.join(sorted(codes))}: {event.error}"
         raise Difference("wrong_reason", event.party, event.phase, what)
@@ -99,7 +110,7 @@ def check_end(engine: Engine, events: Sequence[Taken]) -> None:
 def _check_sum(engine: Engine, event: Taken) -> None:
     wanted = pack(engine.deal.total(contributors(engine)))
     if event.aggregate != wanted:
-        what = f"aggregate: got {event.aggregate}, must be the sum over the contributors, {wanted}"
+        what = f"the sum over the contributors: got {event.aggregate}, must be {wanted}"
         raise Difference("wrong_value", event.party, event.phase, what)
 
 

@@ -39,7 +39,10 @@ Act: TypeAlias = Sequence[Any]
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """A step that a party was asked for: what it was given, what it sent, and how it was refused where it was."""
+    """A step that a party was asked for: what it was given, what it sent, and how it was refused where it was.
+
+    `before` is the state of the reference's party in which it took the step, or had taken it when it refuses it again.
+    """
 
     party: int
     life: int
@@ -48,6 +51,7 @@ class Taken:
     sent: tuple[bytes, ...] = ()
     aggregate: str | None = None
     error: ParameterError | ProtocolError | None = None
+    before: Any = None
 
 
 class Found(Exception):
@@ -189,19 +193,19 @@ class Engine:
 
     def _shadowed(self, party: int, call: Call, letters: Sequence[Letter]) -> Taken:
         """Let a party of the reference take a step."""
-        event = Taken(party, self.lives[party], call.phase, tuple(letters))
+        taken = [event.before for event in self.taken(party) if event.phase == call.phase]
+        event = Taken(party, self.lives[party], call.phase, tuple(letters), before=self.parties[party].state)
         try:
             entry = self.parties[party].take(call)
         except (ParameterError, ProtocolError) as error:
-            return replace(event, error=error)
+            return replace(event, error=error, before=taken[-1] if taken else None)
         sent = tuple(bytes.fromhex(text) for text in entry["outbox"])
         return replace(event, sent=sent, aggregate=entry.get("aggregate"))
 
     def _compare(self, answer: Answer, event: Taken) -> None:
         """Compare the answer of an adapter with what the shadow did."""
         if event.error is not None:
-            self.wanted = {"reject": sorted(demands.fitting(event))}
-            demands.check_refused(answer, event)
+            self._refused(answer, event, demands.fitting(self, event))
             return
         sent = {"outbox": [data.hex() for data in event.sent]}
         self.wanted = {"result": sent if event.aggregate is None else {**sent, "aggregate": event.aggregate}}
@@ -211,13 +215,18 @@ class Engine:
         """Return the step of a party that draws its values itself, when it is taken or refused as it must be."""
         event = replace(right, letters=tuple(letters), sent=(), aggregate=answer.value.get("aggregate"))
         if right.error is not None:
-            self.wanted = {"reject": sorted(demands.fitting(event))}
-            demands.check_refused(answer, event)
+            assert self.twin is not None
+            self._refused(answer, event, demands.fitting(self.twin, right))
             return event
         self.wanted = {"result": {"outbox": f"{len(right.sent)} messages"}}
         sent = sorted(mixed.taken(answer, event.party, event.phase), key=demands.place)
         demands.check_shape(event, sent, [parse(data) for data in right.sent])
         return replace(event, sent=tuple(encode(message) for message in sent))
+
+    def _refused(self, answer: Answer, event: Taken, codes: frozenset[str]) -> None:
+        """Judge the answer of an adapter to a step that must be refused."""
+        self.wanted = {"reject": sorted(codes)}
+        demands.check_refused(answer, event, codes)
 
     def _send(self, data: bytes) -> None:
         """Put a message into the mail; one that comes twice is lost with the step that refuses it."""

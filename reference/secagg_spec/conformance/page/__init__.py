@@ -1,6 +1,6 @@
 """A report as one HTML file that needs nothing else: a matrix of clauses, a filter, and a page for each failure.
 
-What an adapter wrote is text, never markup: the templates escape all of it.
+What an adapter wrote is text, never markup: the templates escape all of it, and no character of it is obeyed (CNF-70).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from secagg_spec.conformance.page import content
-from secagg_spec.conformance.plain import fit_for_json
+from secagg_spec.conformance.plain import fit_for_json, visible
 
 _HERE = Path(__file__).parent
 _WIDTH = 60
@@ -34,10 +34,20 @@ def html(document: Mapping[str, Any]) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_visible,
     )
     environment.filters["pretty"] = pretty
     return environment
+
+
+def _visible(value: Any) -> Any:
+    """Return what a template is given, with escapes for characters that are obeyed, hidden or turned round."""
+    return visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def pretty(value: Any, margin: str = "") -> str:

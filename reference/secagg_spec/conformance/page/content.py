@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from secagg_spec import resources
-from secagg_spec.conformance.page import chart
+from secagg_spec.conformance import chart
 from secagg_spec.conformance.page.difference import Window, window
 from secagg_spec.conformance.plain import shown
-from secagg_spec.conformance.report import describe, plain_sentence
+from secagg_spec.conformance.report import in_words, plain_sentence
 from secagg_spec.conformance.suite import PREFIX
-from secagg_spec.conformance.wire import Request
 
 
 @dataclass(frozen=True)
@@ -127,25 +126,19 @@ def _mark(check: Mapping[str, Any]) -> Mark:
 
 def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, Any]:
     sentences = resources.clauses()
-    exchanges = list(zip(failure["requests"], failure["answers"], strict=True))
-    last = exchanges[-1] if exchanges else (None, None)
+    asked = failure["requests"], failure["answers"]
+    exchanges = list(zip(*asked, strict=True))
+    last = exchanges[chart.fault(exchanges)] if exchanges else (None, None)
     return {
         **failure,
         "message": shown(failure["message"]),
         "sentences": [(clause, plain_sentence(sentences.get(clause, ""))) for clause in check["clauses"]],
-        "case": _case(last[0]),
+        "case": in_words(*asked, failure["message"], failure["expected"])[0] if exchanges else "",
         "request": last[0],
         "answer": last[1],
         "window": _window(last[1], failure["expected"]),
         "rows": chart.rows(exchanges, failure["message"], failure["expected"]),
     }
-
-
-def _case(request: Any) -> str:
-    """Return a request in one line for people; nothing for a line that is none."""
-    if not isinstance(request, dict):
-        return ""
-    return describe(Request(str(request["op"]), dict(request["params"]), request.get("rand")))
 
 
 def _window(answer: Any, expected: Any) -> Window | None:

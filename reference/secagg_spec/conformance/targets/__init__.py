@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,12 +50,12 @@ def _node() -> list[str]:
     return [node, str(_HERE / "node" / "adapter.js")]
 
 
-def _apart(program: str, environment: str, installs: Sequence[environments.Install], *flags: str) -> Command:
+def _apart(program: str, environment: environments.Environment, *flags: str) -> Command:
     """Return how an adapter, a file below this folder, is started in an environment of its own."""
 
     def command() -> list[str]:
         try:
-            python = environments.ready(environment, installs)
+            python = environments.ready(environment)
         except environments.SetupFailed as failed:
             raise TargetAbsent(str(failed)) from None
         return [str(python), str(_HERE / program), *flags]
@@ -64,15 +64,15 @@ def _apart(program: str, environment: str, installs: Sequence[environments.Insta
 
 
 def _fedml(program: str, *flags: str) -> Command:
-    return _apart(f"fedml/{program}.py", "fedml-0.9.6", environments.FEDML, *flags)
+    return _apart(f"fedml/{program}.py", environments.FEDML, *flags)
 
 
 def _flower(*flags: str) -> Command:
-    return _apart("flower/adapter.py", "flower-1.41.0", environments.FLOWER, *flags)
+    return _apart("flower/adapter.py", environments.FLOWER, *flags)
 
 
 def _openfl() -> Command:
-    return _apart("openfl/adapter.py", "openfl-1.9", environments.OPENFL)
+    return _apart("openfl/adapter.py", environments.OPENFL)
 
 
 _FEDML_EXPECTED, _FLOWER_EXPECTED, _OPENFL_EXPECTED = (

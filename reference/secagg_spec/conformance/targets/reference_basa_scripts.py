@@ -48,7 +48,7 @@ class PositionParty(Party):
         except Exception:
             self.state = before
             raise
-        self.used[call.phase] += 1
+        self.used = self.used + Counter((call.phase,))
         return entry
 
     def prepared(self) -> Any:

@@ -42,7 +42,7 @@ class StampedParty(Party):
     def take(self, call: Call) -> dict[str, Any]:
         """Take a step and return its entry; when the step raises, the party is as it was."""
         entry = super().take(call)
-        self.used[call.phase] += 1
+        self.used = self.used + Counter((call.phase,))
         return entry
 
     def values(self, step: Step) -> Randomness:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import Any
 
 from secagg_spec.conformance.codes import reject_code
@@ -45,6 +46,14 @@ class Party:
         inbox = tuple(parse(data) for data in call.inbox)
         self.state, outbox = step.run(self.state, inbox, randomness=self.values(step))
         return {"outbox": [encode(message).hex() for message in outbox], **self.shown(step)}
+
+    def refusal(self, call: Call, state: Any) -> ParameterError | ProtocolError | None:
+        """Return how a step would be refused in a state; nothing when it would be taken. Neither notices."""
+        try:
+            replace(self, state=deepcopy(state)).take(call)
+        except (ParameterError, ProtocolError) as error:
+            return error
+        return None
 
     def step(self, phase: str) -> Step:
         """Return the party's row of a phase."""

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec.conformance import document
+from secagg_spec.conformance.checks.base import NO_CASE
+from secagg_spec.conformance.suite import OUTSIDE
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.wire import UsageError
 
@@ -24,6 +26,8 @@ SCHEMA = "secagg-spec-target/1"
 NOT_OFFERED = "not offered"
 _KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked", "expected_failure", "cases")
 _FAILURE = ("message", "requests")
+_OUTSIDE = (NO_CASE, OUTSIDE)
+"""Why a check that the adapter could take, as it declares itself, was not asked after all."""
 
 
 def released() -> list[str]:
@@ -39,6 +43,8 @@ def stored(target: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, 
         "settings": dict(settings),
         "target": target["target"],
         "implementation": target["implementation"],
+        "randomness": target["hello"].get("randomness"),
+        "outside": [check["check"] for check in target["checks"] if check["note"] in _OUTSIDE],
         "clauses": {clause: mark for clause, mark in target["clauses"].items() if mark != NOT_OFFERED},
         "checks": [
             {**{name: check[name] for name in _KEPT}, "failure": _failure(check["failure"])} for check in checks

@@ -55,7 +55,8 @@ SCALE: dict[str, Any] = {
     "clip": {"max": 100},
 }
 
-adapter = Adapter("OpenFL", metadata.version("openfl"), randomness="none", policy={"shamir.field": "other"})
+POLICY = {"shamir.field": "other", "pair.sealing": "other"}
+adapter = Adapter("OpenFL", metadata.version("openfl"), randomness="none", policy=POLICY)
 
 
 def echo(data: Any) -> dict[str, Any]:

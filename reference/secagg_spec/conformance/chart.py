@@ -12,6 +12,7 @@ from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.errors import ParameterError, ProtocolError
 
+_FREE = "session.free"
 _STEP = re.compile(r"steps?\[(\d+)\]")
 _MOST = 200
 """Rows of a chart; of a longer case the last ones are shown."""
@@ -34,13 +35,21 @@ def rows(exchanges: Sequence[tuple[Any, Any]], message: str, expected: object) -
     return found[-_MOST:] if len(found) > 1 else []
 
 
+def fault(exchanges: Sequence[tuple[Any, Any]]) -> int:
+    """Return the number of the exchange at fault: the last one, but for the sessions that were freed behind it."""
+    ends = [
+        isinstance(asked, dict) and asked.get("op") == _FREE and "result" in (said or {}) for asked, said in exchanges
+    ]
+    return max((at for at, freed in enumerate(ends) if not freed), default=len(exchanges) - 1)
+
+
 def _rows(exchanges: Sequence[tuple[Any, Any]], message: str, expected: object) -> Iterator[Row]:
     if len(exchanges) == 1 and _steps(exchanges[0][0]):
         yield from _script(*exchanges[0], message, expected)
         return
-    parties = dict[str, str]()
-    for number, (request, answer) in enumerate(exchanges, 1):
-        yield _exchange(number, request, answer, parties, number == len(exchanges))
+    parties, wrong = dict[str, str](), fault(exchanges)
+    for at, (request, answer) in enumerate(exchanges):
+        yield _exchange(at + 1, request, answer, parties, at == wrong)
 
 
 # ------------------------------------------------------------------------------------------------------- sessions
@@ -52,14 +61,16 @@ def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], w
     op, params = str(request["op"]), request["params"]
     handle = str(params.get("handle", "")) if isinstance(params, dict) else ""
     if op == "session.new" and isinstance(params, dict):
-        parties[handle] = shown(f"{params.get('protocol')}.{params.get('role')} ({handle})", 60)
+        setup = params.get("setup")
+        user = f" {setup['user']}" if isinstance(setup, dict) and "user" in setup else ""
+        parties[handle] = shown(f"{params.get('protocol')}.{params.get('role')}{user} ({handle})", 60)
         return Row(number, parties[handle], "begins", _answer(answer), wrong)
     party = parties.get(handle, "adapter")
     if op == "session.step":
         return Row(number, party, _step(params), _answer(answer), wrong)
     if op == "session.again" and isinstance(params, dict):
         return Row(number, party, shown(f"goes on to round {params.get('round')}", 60), _answer(answer), wrong)
-    return Row(number, party, "ends" if op == "session.free" else op, _answer(answer), wrong)
+    return Row(number, party, "ends" if op == _FREE else op, _answer(answer), wrong)
 
 
 # -------------------------------------------------------------------------------------------------------- scripts
