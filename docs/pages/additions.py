@@ -145,7 +145,7 @@ def decided(clause: str, tables: Mapping[str, requirements.Table], page: str) ->
     counts = ", ".join(count(found, KINDS[kind]) for kind, found in names.items())
     told = [f"    {kind}: {', '.join(found)}.\n" for kind, found in names.items() if found]
     reason = mutants.unbreakable().get(clause)
-    told += [f"    No planted bug: {escaped(reason)}\n"] if reason else []
+    told += [f"    No mutant: {escaped(reason)}\n"] if reason else []
     counts = f"{later}; {counts}" if (later := versions.since(versions.book(), clause)) else counts
     target = f"{relative(REQUIREMENTS, page)}#{clause.lower()}"
     return [f'??? decided "{counts}"', "", *"\n".join([*told, f"    [What each of them is]({target})"]).split("\n"), ""]

@@ -73,7 +73,7 @@ Table: TypeAlias = Mapping[str, Sequence[str]]
 KINDS = {
     "Checks of the kit": "check",
     "Test vectors": "vector",
-    "Planted bugs": "planted bug",
+    "Mutants": "mutant",
     "Tests": "test",
 }
 """What decides a clause, in the order of the page, with the word for one of it."""
@@ -82,7 +82,7 @@ FOLDER = REQUIREMENTS.removesuffix(".md")
 
 
 def write_requirements(out: Path) -> None:
-    """Write the page that lists each clause with the checks, vectors, planted bugs and tests that belong to it.
+    """Write the page that lists each clause with the checks, vectors, mutants and tests that belong to it.
 
     Raises
     ------
@@ -116,14 +116,14 @@ def deciding() -> dict[str, Table]:
                 tables["Test vectors"][clause].append(f"`{vector.id}` ({book.name}.json): {escaped(vector.comment)}")
     for mutant in mutants.load().values():
         for clause in mutant.clauses:
-            tables["Planted bugs"][clause].append(f"`{mutant.name}`: {escaped(mutant.effect)}")
+            tables["Mutants"][clause].append(f"`{mutant.name}`: {escaped(mutant.effect)}")
     for clause, tests in marked_tests().items():
         tables["Tests"][clause] += [f"`{test}`" for test in tests]
     return {kind: dict(table) for kind, table in tables.items()}
 
 
 def orphans(tables: Mapping[str, Table]) -> Iterator[str]:
-    """Yield what is wrong: unknown clauses, clauses that nothing decides, clauses with MUST without a planted bug."""
+    """Yield what is wrong: unknown clauses, clauses that nothing decides, clauses with MUST without a mutant."""
     known = clauses()
     for kind, table in tables.items():
         for clause in table:
@@ -133,8 +133,8 @@ def orphans(tables: Mapping[str, Table]) -> Iterator[str]:
     for clause, sentence in known.items():
         if clause not in tables["Tests"] and clause not in tables["Checks of the kit"]:
             yield f"{clause} is decided by no check and no test"
-        if re.search(r"\bMUST\b", sentence) and clause not in tables["Planted bugs"] and clause not in exempt:
-            yield f"{clause} has no planted bug, and spec/vectors/unbreakable.toml gives no reason"
+        if re.search(r"\bMUST\b", sentence) and clause not in tables["Mutants"] and clause not in exempt:
+            yield f"{clause} has no mutant, and spec/vectors/unbreakable.toml gives no reason"
 
 
 def _requirements_head(tables: Mapping[str, Table]) -> str:
@@ -146,7 +146,7 @@ def _requirements_head(tables: Mapping[str, Table]) -> str:
         f"Each clause of the text, and what decides it. Of the {len(known)} clauses, {numbers['Checks of the kit']} "
         "are decided by checks of the kit, on any implementation whose adapter declares the operations that they need; "
         f"{numbers['Test vectors']} by {vectors}, which need no kit; {numbers['Tests']} on the reference by its own "
-        f"tests. For {numbers['Planted bugs']} of them a bug is planted on purpose, and found. No clause is left "
+        f"tests. For {numbers['Mutants']} of them a bug is planted on purpose, and found. No clause is left "
         "undecided.\n\n"
         f"An entry keeps its address, such as `{FOLDER}/#{next(iter(known)).lower()}`, also when the clause comes to "
         "another page or is withdrawn: cite a clause by it. [What each version "
@@ -194,4 +194,4 @@ def _entries(clause: str, tables: Mapping[str, Table]) -> Iterator[str]:
             yield from (f"    - {entry}" for entry in entries)
             yield ""
     if reason := mutants.unbreakable().get(clause):
-        yield f"No planted bug: {escaped(reason)}\n"
+        yield f"No mutant: {escaped(reason)}\n"

@@ -115,6 +115,11 @@ def sums_right(result: Mapping[str, Any]) -> bool | None:
     return all(found) if found else None
 
 
+def asks_for_secrets(result: Mapping[str, Any]) -> bool:
+    """Return whether any check that ran could find that a secret is told."""
+    return any(check["check"].startswith("privacy/") or check["verdict"] == "leaked" for check in result["checks"])
+
+
 def _summary(known: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the table of targets by kinds of failures."""
     heads = ["checks", "passed", *(head for head, _ in KINDS.values()), "sum of a round"]
@@ -125,7 +130,10 @@ def _summary(known: Mapping[str, Mapping[str, Any]]) -> str:
 def _summary_row(name: str, result: Mapping[str, Any], heads: Sequence[str]) -> str:
     kinds = Counter(_kinds(result["checks"]))
     sums = {True: "passes", False: "fails", None: "not asked"}[sums_right(result)]
-    told = (str(len(result["checks"])), str(kinds[""]), *(str(kinds[one]) for one in KINDS), sums)
+    counts = {one: str(kinds[one]) for one in KINDS}
+    if not asks_for_secrets(result):
+        counts["leaked"] = "not asked"
+    told = (str(len(result["checks"])), str(kinds[""]), *counts.values(), sums)
     cells = (f'<td data-of="{head}">{cell}</td>' for head, cell in zip(heads, told, strict=True))
     about = f'<a href="#{name}">{name}</a><span class="place">{escape(TARGETS[name].about)}</span>'
     return f'<tr><th scope="row">{about}</th>{"".join(cells)}</tr>'
