@@ -1,13 +1,15 @@
 """``python -m tests.mutate``: edit the source once, run the nearest tests, then wider ones, and say what nothing kills.
 
-Each edit is made in a fork of this process. A fork asks the stored test vectors first, then runs the tests of the
-module, then those of the package, and at last all fast tests of five packages and of the kit. What came out
-is kept in a file as it comes: a run that is ended goes on where it stopped.
+Each edit is made in a fork of this process. A fork asks the stored test vectors that run the function first, then the
+tests of its package, then all other fast tests that run it (`calls`). Before any edit is made, all of them must pass.
+A stage that takes three times as long as it took then, and a minute, is ended: the edit is killed, since it hangs.
+What came out is kept in a file as it comes: a run that is ended goes on where it stopped.
 
 exit codes:
   0  at least one edit was tried, and each is killed or listed in spec/equivalent.toml
   1  an edit survives, or none was tried
   2  wrong usage
+  3  a test fails without any edit
 """
 
 from __future__ import annotations
@@ -22,26 +24,24 @@ import sys
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-import pytest
-
 from secagg_spec.conformance import gather, mutants
 from secagg_spec.conformance.mutants.edits import EditError, diff, planted
+from secagg_spec.conformance.vectors.base import Vector
+from tests.mutate.calls import Calls, ControlError, near, passes, recorded
 from tests.mutate.drawn import PACKAGES, Drawn, draw, of_lines
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".secagg-spec" / "mutate"
 STORED = ROOT / "spec" / "mutation.json"
-SURVIVES, UNFIT = "survives", "unfit"
-_STAGES = ("vectors", "module", "package", "wide")
-_SECONDS = 240
-"""A stage that takes longer ends with the edit killed: it does not end."""
-_WIDE = ("tests/arithmetic", "tests/crypto", "tests/protocols", "tests/selection", "tests/privacy", "tests/conformance")
-_PYTEST = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", "--assert=plain", "-m", "not slow")
+SURVIVES, UNFIT, BROKEN = "survives", "unfit", "broken"
+_STAGES = ("vectors", "package", "wide")
+_OPEN = (SURVIVES, BROKEN)
+_NUMBERS = {word: number for number, word in enumerate((SURVIVES, *_STAGES, UNFIT, BROKEN))}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("no edit was tried: there is nothing to change there", file=sys.stderr)
         return 1
     path = KEPT / ("changed.jsonl" if given.changed else f"seed-{given.seed}.jsonl")
-    outcomes = _tried(chosen, path, given.jobs)
+    try:
+        outcomes = _tried(chosen, path, given.jobs, given.again)
+    except ControlError as error:
+        print(error, file=sys.stderr)
+        return 3
     return _said(chosen, outcomes, None if given.changed or of > 1 else given)
 
 
@@ -67,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "--shard", default="1/1", metavar="K/N", help="only each N-th edit, of which this is the K-th part"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="edits at a time")
+    parser.add_argument("--again", action="store_true", help="try the edits again that survived before")
     parser.add_argument("--store", action="store_true", help=f"store what came out in {STORED.relative_to(ROOT)}")
     return parser
 
@@ -89,21 +94,21 @@ def _changed(revision: str) -> dict[str, set[int]]:
 # ---------------------------------------------------------------------------------------------------------- trying
 
 
-def _tried(chosen: Sequence[Drawn], path: Path, jobs: int) -> dict[str, str]:
-    """Return what became of each edit; what the file holds is not tried again."""
+def _tried(chosen: Sequence[Drawn], path: Path, jobs: int, again: bool) -> dict[str, str]:
+    """Return what became of each edit; what the file holds is not tried again, but for survivors if that is asked."""
     path.parent.mkdir(parents=True, exist_ok=True)
     known = {}
     if path.exists():
         known = dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-    left = [each for each in chosen if each.id not in known]
-    mutants.load()
-    gather._vectors()
+    left = [each for each in chosen if each.id not in known or (again and known[each.id] in _OPEN)]
+    calls = recorded(path.parent)
+    gather._called()
     running: dict[int, Drawn] = {}
     with path.open("a", encoding="utf-8") as kept:
         for each in left:
             if len(running) >= jobs:
                 _collect(running, known, kept)
-            running[_forked(each)] = each
+            running[_forked(each, calls)] = each
             print(f"\r{len(known)} of {len(chosen)} edits tried", end="", file=sys.stderr, flush=True)
         while running:
             _collect(running, known, kept)
@@ -124,53 +129,57 @@ def _word(code: int) -> str:
     """Return what the exit code of a fork says."""
     if code < 0:
         return "time" if code == -signal.SIGALRM else "crash"
-    return (SURVIVES, *_STAGES, UNFIT)[code]
+    return list(_NUMBERS)[code]
 
 
-def _forked(each: Drawn) -> int:
+def _forked(each: Drawn, calls: Calls) -> int:
     sys.stdout.flush()
     child = os.fork()
-    return child or _become(each)
+    return child or _become(each, calls)
 
 
-def _become(each: Drawn) -> NoReturn:
+def _become(each: Drawn, calls: Calls) -> NoReturn:
     """Make an edit and end with the number of the stage that kills it, or 0."""
+    number = _NUMBERS[BROKEN]
     with suppress(BaseException):
         os.setsid()
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(silence, stream)
         os.environ["HYPOTHESIS_PROFILE"] = "quick"
-        os._exit(_stage(each))
-    os._exit(1 + _STAGES.index("module"))
+        number = _NUMBERS[_outcome(each, calls)]
+    os._exit(number)
 
 
-def _stage(each: Drawn) -> int:
+def _outcome(each: Drawn, calls: Calls) -> str:
+    codes = set(gather._functions(each.edit.edited()))
+    vectors = [gather._vectors()[id] for id, called in gather._called().items() if called & codes]
+    tests = calls.running(each)
+    nearest = near(each, tests)
+    wider = [id for id in tests if id not in set(nearest)]
+    stages: tuple[tuple[str, list[str], Callable[[], bool]], ...] = (
+        ("vectors", [], lambda: _answered(vectors)),
+        ("package", nearest, lambda: passes(nearest)),
+        ("wide", wider, lambda: passes(wider)),
+    )
     try:
         with planted(each.edit):
-            for number, stage in enumerate(_STAGES, 1):
-                signal.alarm(_SECONDS)
-                if _killed(each, stage):
-                    return number
+            for stage, chosen, passed in stages:
+                signal.alarm(calls.limit(chosen))
+                mutants.forget()
+                if not passed():
+                    return stage
     except EditError:
-        return 1 + len(_STAGES)
-    return 0
+        return UNFIT
+    return SURVIVES
 
 
-def _killed(each: Drawn, stage: str) -> bool:
-    """Return whether something of a stage fails."""
-    if stage == "vectors":
-        mutants.forget()
-        return any(gather._fails(vector) for vector in gather._vectors().values())
-    paths = {"module": _near(each), "package": [f"tests/{each.package}"], "wide": list(_WIDE)}[stage]
-    return bool(paths) and pytest.main([*_PYTEST, *paths]) not in (0, 5)
-
-
-def _near(each: Drawn) -> list[str]:
-    """Return the tests of a package that bear the name of the module, or name it."""
-    stem = Path(each.edit.file).stem
-    found = sorted((ROOT / "tests" / each.package).glob("test_*.py"))
-    return [str(path) for path in found if stem in path.name or re.search(rf"\b{stem}\b", path.read_text("utf-8"))]
+def _answered(vectors: Iterable[Vector]) -> bool:
+    """Return whether all vectors pass; an edit that no answer survives is killed too."""
+    try:
+        return not any(map(gather._fails, vectors))
+    except Exception:
+        return False
 
 
 # ---------------------------------------------------------------------------------------------------------- reporting
@@ -184,14 +193,17 @@ def _equivalent() -> set[str]:
 
 def _said(chosen: Sequence[Drawn], outcomes: dict[str, str], store: argparse.Namespace | None) -> int:
     proved = _equivalent()
-    alive = [each for each in chosen if outcomes[each.id] == SURVIVES and each.id not in proved]
+    alive = [each for each in chosen if outcomes[each.id] in _OPEN and each.id not in proved]
     for each in alive:
-        print(f"{each.id}   {each.edit.file}:{each.line}   survives\n{diff([each.edit], 0)}")
+        print(f"{each.id}   {each.edit.file}:{each.line}   {outcomes[each.id]}\n{diff([each.edit], 0)}")
     for line in _table(chosen, outcomes, proved):
         print(line)
     if store is not None and store.store:
         STORED.write_text(json.dumps(_record(chosen, outcomes, proved, store), indent=1) + "\n", encoding="utf-8")
-    return 1 if alive else 0
+    tried = any(outcomes[each.id] != UNFIT for each in chosen)
+    if not tried:
+        print("no edit was tried: none fits the source", file=sys.stderr)
+    return 0 if tried and not alive else 1
 
 
 def _counts(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) -> dict[str, Counter[str]]:
@@ -209,7 +221,7 @@ def _table(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) 
     for package, found in _counts(chosen, outcomes, proved).items():
         tried = found.total() - found[UNFIT]
         if tried:
-            same, alive = found["equivalent"], found[SURVIVES]
+            same, alive = found["equivalent"], sum(found[word] for word in _OPEN)
             score = f"{(tried - same - alive) / max(tried - same, 1):.1%}"
             yield f"{package:<12}{tried:>7}{tried - same - alive:>8}{same:>12}{alive:>9}{score:>16}"
 
@@ -220,7 +232,7 @@ def _record(
     command = ["git", "rev-parse", "HEAD"]
     commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
     counts = {package: dict(sorted(found.items())) for package, found in _counts(chosen, outcomes, proved).items()}
-    alive = [[each.id, f"{each.edit.file}:{each.line}"] for each in chosen if outcomes[each.id] == SURVIVES]
+    alive = [[each.id, f"{each.edit.file}:{each.line}"] for each in chosen if outcomes[each.id] in _OPEN]
     return {"schema": "secagg-spec-mutation/1", "commit": commit, "seed": given.seed, "counts": counts, "alive": alive}
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from secagg_spec.conformance import gather
 from secagg_spec.conformance.mutants.edits import Edit, planted
 from tests.mutate import __main__ as command
-from tests.mutate import drawn
+from tests.mutate import calls, drawn
 from tests.mutate.drawn import PACKAGES, Drawn
 
 SOURCE = '''
@@ -64,32 +65,123 @@ def test_edits_of_changed_lines_are_those_of_these_lines() -> None:
     assert drawn.of_lines({"arithmetic/mds.py": set()}) == []
 
 
+TESTS = """
+import numpy as np
+import pytest
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import PrimeField
+
+MADE_AT_IMPORT = validate.integer("a", 3, 1)
+
+@pytest.fixture(scope="module")
+def made_once():
+    return PrimeField(7).inverse(np.array([3], dtype=np.uint64))
+
+def test_of_what_is_made_once(made_once):
+    assert made_once == 5
+
+@pytest.mark.parametrize("b", [1, 2])
+def test_of_sums(b):
+    assert PrimeField(7).add(np.array([1], dtype=np.uint64), np.array([b], dtype=np.uint64)) == 1 + b
+
+def test_of_nothing():
+    assert CONTROL
+"""
+
+
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for what came out, and one edit that vectors kill, beside one that nothing can kill."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for what came out, beside a file that holds all tests; no vector is asked."""
+    path = tmp_path / "test_some.py"
+    path.write_text(TESTS.replace("CONTROL", "True"))
     monkeypatch.setattr(command, "KEPT", tmp_path)
-    monkeypatch.setattr(command, "_STAGES", ("vectors",))
-    sign = Drawn(Edit("protocols/lightsecagg.py", "recover", (("field.subtract(", "field.add("),)), 1)
-    nothing = Drawn(Edit("protocols/lightsecagg.py", "recover", (("field.subtract(", "field.subtract( "),)), 2)
-    monkeypatch.setattr(command, "draw", lambda seed, count: [sign, nothing])
+    monkeypatch.setattr(calls, "FOLDERS", (str(path),))
+    monkeypatch.setattr(gather, "_called", dict)
     return tmp_path
 
 
-@pytest.mark.slow
-def test_an_edit_that_vectors_see_is_killed_and_another_one_survives(
-    kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def _edits(monkeypatch: pytest.MonkeyPatch, *made: tuple[str, str, str]) -> list[Drawn]:
+    """Let these edits of functions be drawn."""
+    files = {"integer": "arithmetic/validate.py"}
+    edits = [
+        Drawn(Edit(files.get(scope, "arithmetic/modular.py"), scope, ((old, new),)), at)
+        for at, (scope, old, new) in enumerate(made)
+    ]
+    monkeypatch.setattr(command, "draw", lambda seed, count: edits)
+    return edits
+
+
+def _words(folder: Path) -> list[str]:
+    return [json.loads(line)[1] for line in (folder / "seed-1.jsonl").read_text().splitlines()]
+
+
+def test_what_a_test_runs_is_recorded_and_so_is_what_its_file_makes(folder: Path) -> None:
+    found = calls.recorded(folder)
+    names = {id.rpartition("::")[2]: called for id, called in found.tests.items()}
+    assert "arithmetic/modular.py:PrimeField.inverse" not in names["test_of_sums"]
+    assert any(name.endswith(".add") for name in names["test_of_sums"])
+    assert names["test_of_nothing"] == set()
+
+    def tests(scope: str, file: str) -> set[str]:
+        edit = Drawn(Edit(file, scope, (("a", "b"),)), 1)
+        return {id.rpartition("::")[2] for id in found.running(edit)}
+
+    [add] = [name.partition(":")[2] for name in names["test_of_sums"] if name.endswith(".add")]
+    [inverse] = {name.partition(":")[2] for called in names.values() for name in called if name.endswith(".inverse")}
+    assert tests(add, "arithmetic/modular.py") == {"test_of_sums"}
+    whole = {"test_of_what_is_made_once", "test_of_sums", "test_of_nothing"}
+    assert tests(inverse, "arithmetic/modular.py") == whole
+    assert tests("integer", "arithmetic/validate.py") == whole
+
+
+def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    edits = _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(a  + b)"))
     assert command.main(["--jobs", "1"]) == 1
     out = capsys.readouterr().out
-    assert "field.subtract( " in out
+    assert "a  + b" in out
     assert out.splitlines()[-1].split() == ["all", "2", "1", "0", "1", "50.0%"]
-    lines = [json.loads(line) for line in (kept / "seed-1.jsonl").read_text().splitlines()]
-    assert [word for _, word in lines] == ["vectors", "survives"]
+    assert _words(folder) == ["wide", "survives"]
 
-    monkeypatch.setattr(command, "_forked", lambda each: pytest.fail("it was tried before"))
-    monkeypatch.setattr(command, "_equivalent", lambda: {lines[1][0]})
+    monkeypatch.setattr(command, "_forked", lambda each, found: pytest.fail("it was tried before"))
+    monkeypatch.setattr(command, "_equivalent", lambda: {edits[1].id})
     assert command.main([]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "1", "1", "0", "100.0%"]
+
+
+def test_survivors_are_tried_again_when_that_is_asked(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [edit] = _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"))
+    (folder / "seed-1.jsonl").write_text(json.dumps([edit.id, "survives"]) + "\n")
+    assert command.main([]) == 1
+    assert command.main(["--again"]) == 0
+
+
+def test_a_run_whose_edits_do_not_fit_tried_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _edits(monkeypatch, ("Ring.add", "stands nowhere", "a"))
+    assert command.main([]) == 1
+    assert _words(folder) == ["unfit"]
+    assert "no edit was tried" in capsys.readouterr().err
+
+
+def test_an_edit_that_never_ends_is_killed_by_the_clock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _edits(monkeypatch, ("Ring.add", "(a + b)", "max(iter(int, 1))"))
+    monkeypatch.setattr(calls.Calls, "limit", lambda self, tests: 2)
+    assert command.main([]) == 0
+    assert _words(folder) == ["time"]
+
+
+def test_no_edit_is_tried_where_a_test_fails_without_one(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "test_some.py").write_text(TESTS.replace("CONTROL", "False"))
+    _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"))
+    assert command.main([]) == 3
+    assert "tests fail without any edit" in capsys.readouterr().err
 
 
 def test_a_run_that_tried_nothing_does_not_pass(
