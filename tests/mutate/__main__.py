@@ -3,6 +3,7 @@
 Each edit is made in a fork of this process. A fork asks the stored test vectors that run the function first, then the
 tests of its package, then all other fast tests that run it (`calls`). Before any edit is made, all of them must pass.
 A stage that takes three times as long as it took then, and a minute, is ended: the edit is killed, since it hangs.
+At last mypy reads what lives, as `make check` does.
 What came out is kept in a file as it comes: a run that is ended goes on where it stopped.
 
 exit codes:
@@ -21,25 +22,27 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from secagg_spec.conformance import gather, mutants
 from secagg_spec.conformance.mutants.edits import EditError, diff, planted
 from secagg_spec.conformance.vectors.base import Vector
 from tests.mutate.calls import Calls, ControlError, near, passes, recorded
-from tests.mutate.drawn import PACKAGES, Drawn, draw, of_lines
+from tests.mutate.drawn import PACKAGE, PACKAGES, Drawn, draw, of_lines
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / ".secagg-spec" / "mutate"
 STORED = ROOT / "spec" / "mutation.json"
 SURVIVES, UNFIT, BROKEN = "survives", "unfit", "broken"
 _STAGES = ("vectors", "package", "wide")
+_TYPES = "types"
 _OPEN = (SURVIVES, BROKEN)
 _NUMBERS = {word: number for number, word in enumerate((SURVIVES, *_STAGES, UNFIT, BROKEN))}
 
@@ -112,17 +115,38 @@ def _tried(chosen: Sequence[Drawn], path: Path, jobs: int, again: bool) -> dict[
             print(f"\r{len(known)} of {len(chosen)} edits tried", end="", file=sys.stderr, flush=True)
         while running:
             _collect(running, known, kept)
-    print(file=sys.stderr)
+        print(file=sys.stderr)
+        for each in left:
+            if known[each.id] == SURVIVES and _mistyped(each):
+                _keep(each, _TYPES, known, kept)
     return {each.id: known[each.id] for each in chosen}
 
 
-def _collect(running: dict[int, Drawn], known: dict[str, str], kept: Any) -> None:
+def _collect(running: dict[int, Drawn], known: dict[str, str], kept: TextIO) -> None:
     """Wait for a fork to end, and keep what it says."""
     pid, status = os.wait()
-    each, code = running.pop(pid), os.waitstatus_to_exitcode(status)
-    known[each.id] = _word(code)
-    kept.write(json.dumps([each.id, known[each.id]]) + "\n")
+    _keep(running.pop(pid), _word(os.waitstatus_to_exitcode(status)), known, kept)
+
+
+def _keep(each: Drawn, word: str, known: dict[str, str], kept: TextIO) -> None:
+    known[each.id] = word
+    kept.write(json.dumps([each.id, word]) + "\n")
     kept.flush()
+
+
+def _mistyped(each: Drawn) -> bool:
+    """Return whether mypy refuses the edit; the file stays as it is."""
+    source = PACKAGE / each.edit.file
+    with tempfile.NamedTemporaryFile("w", suffix=".py", encoding="utf-8") as edited:
+        edited.write(each.edit.applied(source.read_text("utf-8")))
+        edited.flush()
+        command = ["--cache-dir", os.devnull, "--shadow-file", str(source), edited.name, str(source)]
+        done = subprocess.run(
+            [sys.executable, "-m", "mypy", *command], cwd=ROOT, capture_output=True, text=True, check=False
+        )
+    if done.returncode not in (0, 1):
+        raise ControlError(f"mypy ended with {done.returncode}: {done.stderr}")
+    return done.returncode == 1
 
 
 def _word(code: int) -> str:

@@ -150,6 +150,15 @@ def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "1", "1", "0", "100.0%"]
 
 
+@pytest.mark.slow
+def test_an_edit_that_no_type_allows_is_killed_by_mypy() -> None:
+    right, wrong = (
+        Drawn(Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", new),)), 1)
+        for new in ("return (b + a)", "return 'a' + (a + b)")
+    )
+    assert [command._mistyped(each) for each in (right, wrong)] == [False, True]
+
+
 def test_survivors_are_tried_again_when_that_is_asked(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
