@@ -271,3 +271,10 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
     assert "secagg-spec power --regenerate -k NAME" in said
     assert cli.main(["power", "--edits", "-k", "x"]) == 2
     assert "--edits goes with no other option" in capsys.readouterr().err
+
+
+def test_an_equivalent_edit_that_fits_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    stale = Edit("arithmetic/modular.py", "Ring.add", (("stands nowhere", ""),))
+    monkeypatch.setattr(edits, "equivalent", lambda: [("added-in-another-way", stale)])
+    [fault] = edits.faults()
+    assert fault.startswith("spec/equivalent.toml, added-in-another-way: secagg_spec/arithmetic/modular.py, Ring.add:")

@@ -16,6 +16,7 @@ exit codes:
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import re
@@ -24,7 +25,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from secagg_spec.conformance import gather, mutants
-from secagg_spec.conformance.mutants.edits import EditError, diff, planted
+from secagg_spec.conformance.mutants import edits
+from secagg_spec.conformance.mutants.edits import Edit, EditError, diff, planted
 from secagg_spec.conformance.vectors.base import Vector
 from tests.mutate.calls import Calls, ControlError, near, passes, recorded
 from tests.mutate.drawn import PACKAGE, PACKAGES, Drawn, draw, of_lines
@@ -209,14 +210,19 @@ def _answered(vectors: Iterable[Vector]) -> bool:
 # ---------------------------------------------------------------------------------------------------------- reporting
 
 
-def _equivalent() -> set[str]:
-    """Return the ids of edits that are proved to change nothing."""
-    listed = tomllib.loads((ROOT / "spec" / "equivalent.toml").read_text(encoding="utf-8"))["change"]
-    return {id for entry in listed for id in entry.get("edits", ())}
+def _equivalent(chosen: Iterable[Drawn]) -> set[str]:
+    """Return the ids of those edits that spec/equivalent.toml lists, with the proof that they change nothing."""
+    listed = {(edit.file, _applied(edit)) for _, edit in edits.equivalent()}
+    return {each.id for each in chosen if (each.edit.file, _applied(each.edit)) in listed}
+
+
+def _applied(edit: Edit) -> str:
+    """Return the program that an edit makes, however it is written."""
+    return ast.unparse(ast.parse(edit.applied((PACKAGE / edit.file).read_text("utf-8"))))
 
 
 def _said(chosen: Sequence[Drawn], outcomes: dict[str, str], store: argparse.Namespace | None) -> int:
-    proved = _equivalent()
+    proved = _equivalent(each for each in chosen if outcomes[each.id] in _OPEN)
     alive = [each for each in chosen if outcomes[each.id] in _OPEN and each.id not in proved]
     for each in alive:
         print(f"{each.id}   {each.edit.file}:{each.line}   {outcomes[each.id]}\n{diff([each.edit], 0)}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from secagg_spec.conformance import gather
+from secagg_spec.conformance.mutants import edits
 from secagg_spec.conformance.mutants.edits import Edit, planted
 from tests.mutate import __main__ as command
 from tests.mutate import calls, drawn
@@ -137,7 +138,7 @@ def test_what_a_test_runs_is_recorded_and_so_is_what_its_file_makes(folder: Path
 def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    edits = _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(a  + b)"))
+    _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(a  + b)"))
     assert command.main(["--jobs", "1"]) == 1
     out = capsys.readouterr().out
     assert "a  + b" in out
@@ -145,7 +146,8 @@ def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
     assert _words(folder) == ["wide", "survives"]
 
     monkeypatch.setattr(command, "_forked", lambda each, found: pytest.fail("it was tried before"))
-    monkeypatch.setattr(command, "_equivalent", lambda: {edits[1].id})
+    same = Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", "return (a  + b)"),))
+    monkeypatch.setattr(edits, "equivalent", lambda: [("added-with-more-room", same)])
     assert command.main([]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "1", "1", "0", "100.0%"]
 
@@ -206,3 +208,13 @@ def test_an_edit_that_is_drawn_is_undone() -> None:
     with planted(edit):
         pass
     assert drawn.candidates("crypto")[0].edit == edit
+
+
+def test_an_edit_is_known_as_equivalent_however_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (
+        Drawn(Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", new),)), 1)
+        for new in ("return (a - b)", "return (b + a)")
+    )
+    listed = Edit("arithmetic/modular.py", "Ring.add", (("(a + b)", "((b + a))"),))
+    monkeypatch.setattr(edits, "equivalent", lambda: [("sides-swapped", listed)])
+    assert command._equivalent([one, other]) == {other.id}

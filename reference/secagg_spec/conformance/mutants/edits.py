@@ -186,6 +186,19 @@ def faults() -> Iterator[str]:
                     yield f"spec/mutants/{path.name}, {name}: {error}"
         except (EditError, tomllib.TOMLDecodeError) as error:
             yield f"spec/mutants/{path.name}: {error}"
+    for name, edit in equivalent():
+        try:
+            _together([edit])
+        except (EditError, OSError) as error:
+            yield f"spec/equivalent.toml, {name}: {error}"
+
+
+def equivalent() -> Iterator[tuple[str, Edit]]:
+    """Yield the edits that change no result, each by itself, with the name of its entry in spec/equivalent.toml."""
+    text = (resources.root("spec") / "equivalent.toml").read_text(encoding="utf-8")
+    for entry in tomllib.loads(text)["change"]:
+        for at, old, new in entry.get("edits", ()):
+            yield entry["name"], *_edits([at], [(old, new)])
 
 
 def files() -> list[Path]:
