@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -153,36 +154,33 @@ class _Recorder:
     def __init__(self) -> None:
         self.found: dict[str, set[str]] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self._names: dict[Any, str] = {}
 
     @contextmanager
     def _recording(self, id: str) -> Iterator[None]:
         mutants.forget()
-        outer, called = sys.getprofile(), self.found.setdefault(id, set())
+        outer, called = sys.gettrace(), self.found.setdefault(id, set())
+        codes = set[CodeType]()
+
+        def trace(frame: FrameType, event: str, argument: Any) -> None:
+            codes.add(frame.f_code)
+
         began = time.monotonic()
-        sys.setprofile(lambda frame, event, argument: self._record(called, frame, event))
+        sys.settrace(trace)
         try:
             yield
         finally:
-            sys.setprofile(outer)
+            sys.settrace(outer)
             self.seconds[id] += time.monotonic() - began
-
-    def _record(self, called: set[str], frame: FrameType, event: str) -> None:
-        if event == "call":
-            code = frame.f_code
-            name = self._names.get(code)
-            if name is None:
-                name = self._names[code] = self._named(code.co_filename, code.co_qualname)
-            if name:
-                called.add(name)
+            called.update(filter(None, map(self._named, codes)))
 
     @staticmethod
-    def _named(file: str, name: str) -> str:
+    @cache
+    def _named(code: CodeType) -> str:
         """Return the file and the function outside of all others; nothing for code of other packages."""
-        path = Path(file)
+        path = Path(code.co_filename)
         if not path.is_relative_to(PACKAGE) or path.relative_to(PACKAGE).parts[0] not in PACKAGES:
             return ""
-        return f"{path.relative_to(PACKAGE).as_posix()}:{name.partition('.<locals>')[0]}"
+        return f"{path.relative_to(PACKAGE).as_posix()}:{code.co_qualname.partition('.<locals>')[0]}"
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Any:
