@@ -1,7 +1,7 @@
 """``python -m tests.mutate``: edit the source once, run the nearest tests, then wider ones, and say what nothing kills.
 
 Each edit is made in a fork of this process. A fork asks the stored test vectors that run the function first, then the
-tests of its package, then all other fast tests that run it (`calls`). Before any edit is made, all of them must pass.
+tests of its package, then other fast tests that run it (`calls`). Before any edit is made, all of them must pass.
 A stage that takes three times as long as it took then, and a minute, is ended: the edit is killed, since it hangs.
 At last mypy reads what lives, as `make check` does.
 What came out is kept in a file as it comes: a run that is ended goes on where it stopped.
@@ -44,6 +44,8 @@ STORED = ROOT / "spec" / "mutation.json"
 SURVIVES, UNFIT, BROKEN = "survives", "unfit", "broken"
 _STAGES = ("vectors", "package", "wide")
 _TYPES = "types"
+_WIDE = 40
+"""So many seconds of wider tests are run, the shortest first; what lives then counts as a survivor."""
 _OPEN = (SURVIVES, BROKEN)
 _NUMBERS = {word: number for number, word in enumerate((SURVIVES, *_STAGES, UNFIT, BROKEN))}
 
@@ -181,7 +183,7 @@ def _outcome(each: Drawn, calls: Calls) -> str:
     vectors = [gather._vectors()[id] for id, called in gather._called().items() if called & codes]
     tests = calls.running(each)
     nearest = near(each, tests)
-    wider = [id for id in tests if id not in set(nearest)]
+    wider = calls.within([id for id in tests if id not in set(nearest)], _WIDE)
     stages: tuple[tuple[str, list[str], Callable[[], bool]], ...] = (
         ("vectors", [], lambda: _answered(vectors)),
         ("package", nearest, lambda: passes(nearest)),

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -70,6 +71,12 @@ class Calls:
     def limit(self, tests: Collection[str]) -> int:
         """Return how many seconds some tests may take: much more than they took, so that only what hangs is ended."""
         return 60 + int(3 * sum(self.seconds.get(id, 0) for id in {*tests, *map(_file, tests)}))
+
+    def within(self, tests: Collection[str], seconds: float) -> list[str]:
+        """Return as many of some tests as take so long together, the shortest first."""
+        chosen = sorted(tests, key=lambda name: self.seconds.get(name, 0))
+        spent = accumulate(self.seconds.get(id, 0) for id in chosen)
+        return [id for id, sum_ in zip(chosen, spent, strict=True) if sum_ <= seconds]
 
 
 def near(edit: Drawn, tests: Sequence[str]) -> list[str]:
@@ -140,6 +147,8 @@ def _state() -> str:
     found = sha256()
     for top in (PACKAGE, ROOT / "tests", ROOT / "spec"):
         for path in sorted(path for path in top.glob("**/*") if path.suffix in (".py", ".json", ".toml")):
+            if _relative(path).startswith(LEFT_OUT):
+                continue
             found.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
     return found.hexdigest()[:16]
 

@@ -135,6 +135,12 @@ def test_what_a_test_runs_is_recorded_and_so_is_what_its_file_makes(folder: Path
     assert tests("integer", "arithmetic/validate.py") == whole
 
 
+def test_of_the_wider_tests_the_shortest_are_run_within_a_time() -> None:
+    found = calls.Calls({}, {"a": 3, "b": 1, "c": 2, "d": 0.5})
+    assert found.within(["a", "b", "c", "d"], 3.5) == ["d", "b", "c"]
+    assert found.within(["a"], 2) == []
+
+
 def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
