@@ -8,7 +8,6 @@ operation of the adapter protocol can show names the test that does (`Mutant.rea
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,7 @@ from functools import cache
 
 from secagg_spec import resources
 from secagg_spec.conformance.mutants import edits, kinds
-from secagg_spec.conformance.mutants.edits import Edit
+from secagg_spec.conformance.mutants.edits import Edit, forget
 from secagg_spec.errors import ParameterError
 
 
@@ -51,10 +50,8 @@ class Mutant:
         return (matters, what) if colon else (self.kind, self.effect)
 
 
+__all__ = ["REGISTRY", "Mutant", "equivalent", "forget", "load", "planted", "unbreakable"]
 REGISTRY: dict[str, Mutant] = {}
-_CACHING = tuple(f"secagg_spec.{package}" for package in ("arithmetic", "crypto", "protocols", "privacy", "selection"))
-"""The packages whose functions may keep results."""
-_Cached = type(cache(lambda: None))
 
 
 @contextmanager
@@ -73,21 +70,10 @@ def planted(name: str) -> Iterator[Mutant]:
         raise ParameterError("mutant", name, f"one of {', '.join(sorted(REGISTRY))}")
     chosen = REGISTRY[name]
     with ExitStack() as stack:
-        stack.callback(forget)
         for part in chosen.parts or (name,):
             for edit in REGISTRY[part].edits:
                 stack.enter_context(edits.planted(edit))
-        forget()
         yield chosen
-
-
-def forget() -> None:
-    """Empty the caches of the protocols and of what they stand on: none may hold a value of the other kind."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith(_CACHING):
-            for value in list(vars(module).values()):
-                if isinstance(value, _Cached):
-                    value.cache_clear()
 
 
 @cache
