@@ -310,7 +310,7 @@ def test_targets_checks_and_version_are_listed(capsys: pytest.CaptureFixture[str
     assert call(capsys, "--version")[1].startswith("secagg-spec ")
 
 
-def test_power_says_what_kills_a_planted_bug(capsys: pytest.CaptureFixture[str]) -> None:
+def test_power_says_what_kills_a_mutant(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "power", "-k", "inverse-of-zero")
     assert code == 0
     assert "inverse-of-zero   [MOD-05]" in out
@@ -322,7 +322,7 @@ def test_power_of_an_adapter_counts_what_its_declarations_reach(capsys: pytest.C
     code, out, _ = call(capsys, "power", "--", sys.executable, FAKE, "none")
     assert code == 0
     assert re.search(r"would notice [1-9]\d* of [1-9]\d\d+ mutants", out)
-    assert "To reach more, declare:" in out
+    assert "To notice more, declare:" in out
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli, explain_command, history, ledger, resources
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.codes import ALL_CODES
 from secagg_spec.conformance.expectations import VERDICTS
@@ -39,7 +39,9 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
             ],
         ),
         ("lightsecagg.mask/exact", ["check", "LSA-02: The masked update MUST", "conform -k lightsecagg.mask/exact"]),
-        ("mask-is-subtracted", ["mutant", "wrong sum", "LSA-02", "lightsecagg.mask"]),
+        ("mask-is-subtracted", ["mutant", "wrong sum", "LSA-02", "lightsecagg.mask", "idea sign (of a term"]),
+        ("masks-with-the-other-sign", ["mask-is-subtracted and recovery-adds-the-mask", "+ masked = field.subtract("]),
+        ("all-of-nothing", ["killed by the test tests/ledger/test_methods.py::", "power --search -k all-of-nothing"]),
         ("below_threshold", ["reject code", "Too few users are left", "LSA-09"]),
         ("inconsistent", ["verdict", "depends on what came before"]),
         ("BAS-EQ6", ["claim", "conditional", "claims BAS-EQ6 --verify"]),
@@ -50,6 +52,14 @@ def explained(capsys: pytest.CaptureFixture[str], id: str) -> str:
 def test_what_is_said_of_an_id(capsys: pytest.CaptureFixture[str], id: str, said: list[str]) -> None:
     out = " ".join(explained(capsys, id).split())
     assert [part for part in said if part not in out] == []
+
+
+def test_a_mutant_for_which_nothing_is_stored_yet_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kills, "load", dict)
+    said = " ".join(explained(capsys, "mask-is-subtracted").split())
+    assert "killed by not stored yet: secagg-spec power --regenerate -k mask-is-subtracted" in said
 
 
 def judged() -> set[str]:

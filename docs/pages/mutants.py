@@ -56,13 +56,10 @@ def write_mutants(out: Path) -> None:
 def _mutant(bug: kills.Bug, page: str) -> Iterator[str]:
     """Yield the lines of one mutant."""
     yield from (f"## {bug.name}", "", f"{escaped(bug.effect)}.", "")
-    yield f"Breaks {', '.join(mention(clause, page) for clause in bug.clauses)}. {_killed(bug)}"
     if bug.parts:
-        yield f"It is {' and '.join(f'`{part}`' for part in bug.parts)} at once."
-    yield ""
-    made = mutants.load()[bug.name].edits
-    if made:
-        yield from ("```diff", *edits.diff(made).splitlines(), "```", "")
+        yield f"These are {' and '.join(f'`{part}`' for part in bug.parts)} at once, which hide each other."
+    yield f"Breaks {', '.join(mention(clause, page) for clause in bug.clauses)}. {_killed(bug)}"
+    yield from ("", "```diff", *edits.diff(mutants.load()[bug.name].all_edits).splitlines(), "```", "")
 
 
 def _killed(bug: kills.Bug) -> str:

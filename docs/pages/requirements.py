@@ -146,7 +146,7 @@ def _requirements_head(tables: Mapping[str, Table]) -> str:
         f"Each clause of the text, and what decides it. Of the {len(known)} clauses, {numbers['Checks of the kit']} "
         "are decided by checks of the kit, on any implementation whose adapter declares the operations that they need; "
         f"{numbers['Test vectors']} by {vectors}, which need no kit; {numbers['Tests']} on the reference by its own "
-        f"tests. For {numbers['Mutants']} of them a bug is planted on purpose, and found. No clause is left "
+        f"tests. {numbers['Mutants']} of them are broken by a mutant each, and something kills it. No clause is left "
         "undecided.\n\n"
         f"An entry keeps its address, such as `{FOLDER}/#{next(iter(known)).lower()}`, also when the clause comes to "
         "another page or is withdrawn: cite a clause by it. [What each version "

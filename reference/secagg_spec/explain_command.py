@@ -17,7 +17,7 @@ from secagg_spec import history, ledger, resources
 from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.codes import ALL_CODES, REJECT_CODES
-from secagg_spec.conformance.mutants import Mutant, edits
+from secagg_spec.conformance.mutants import Mutant, edits, kinds
 from secagg_spec.conformance.plain import for_encoding
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.suite import PREFIX
@@ -26,8 +26,8 @@ from secagg_spec.conformance.vectors.base import Book, Flag, Vector
 from secagg_spec.conformance.wire import UsageError
 
 _WIDTH, _HEAD, _LISTED, _NEAR = 100, 15, 12, 6
-_EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a planted
-bug, an operation, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
+_EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a mutant
+(the reference with one known bug), an operation, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
 
 exit codes:
   0  found
@@ -46,7 +46,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "explain",
         help="say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
-        description="Say what an id means, where it stands, what decides it, and which bugs break it.",
+        description="Say what an id means, where it stands, what decides it, and which mutants break it.",
         epilog=_EPILOG,
     )
     parser.add_argument("id", metavar="ID", help="what stands in a report, a table or the text")
@@ -194,7 +194,7 @@ def _about_vector(vector: Vector) -> Lines:
     for flag in vector.flags:
         known = book.flags[flag]
         yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
-    yield "finds", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
+    yield "kills", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
     yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
     yield "stands in", f"spec/vectors/{book.name}.json"
     yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
@@ -211,7 +211,7 @@ def _about_flag(name: str, found: Sequence[tuple[Book, Flag]]) -> Lines:
         yield "matters", flag.effect
         yield "breaks", f"{flag.clause}: {resources.clauses()[flag.clause]}"
         yield "vectors", _listed(vector.id for vector in book.vectors if name in vector.flags)
-        yield "found bugs", _listed(flag.mutants)
+        yield "kills", _listed(flag.mutants)
 
 
 def _bug(name: str) -> Lines | None:
@@ -221,17 +221,27 @@ def _bug(name: str) -> Lines | None:
 
 def _about_bug(bug: Mutant) -> Lines:
     yield "matters", bug.effect
-    yield "the edit", edits.diff(bug.edits)
-    yield "consists of", " and ".join(bug.parts)
+    yield "kind", f"{bug.kind}: {kinds.KINDS[bug.kind]}"
+    yield "idea", f"{bug.source} ({kinds.SOURCES[kinds.parted(bug.source)[0]]})"
+    yield "two mutants", " and ".join(bug.parts)
+    yield "the edit", edits.diff(bug.all_edits)
     yield from _decided(bug.clauses, "breaks")
-    flags = [(book, name) for book in _books() for name, flag in book.flags.items() if bug.name in flag.mutants]
-    yield "flags", _listed(name for _, name in flags)
-    found = [vector for book, name in flags for vector in book.vectors if name in vector.flags]
-    row = kills.load()[bug.name]
-    yield "killed by", _listed([*(f"vector {id}" for id in row.vectors), *dict.fromkeys(c.check for c in row.cases)])
-    yield "killed by", bug.reach and f"the test {bug.reach}: no operation shows it"
-    yield "declare", _listed(dict.fromkeys(vector.operation for vector in found))
-    yield "plant it", f"secagg-spec power -k {bug.name}"
+    yield "flags", _listed(name for book in _books() for name, flag in book.flags.items() if bug.name in flag.mutants)
+    yield from _killed(bug, kills.load().get(bug.name))
+    yield "try again", f"secagg-spec power --search -k {bug.name}"
+
+
+def _killed(bug: Mutant, row: kills.Bug | None) -> Lines:
+    """Yield what kills a mutant, and what an adapter has to declare so that a run would notice it."""
+    if row is None:
+        yield "killed by", f"not stored yet: secagg-spec power --regenerate -k {bug.name}"
+        return
+    checks = dict.fromkeys(case.check for case in row.cases)
+    yield "killed by", f"test vectors: {_listed(row.vectors)}" if row.vectors else ""
+    yield "killed by", f"drawn cases of checks: {_listed(checks)}" if checks else ""
+    yield "killed by", f"the test {row.test}; no operation shows it" if row.test else ""
+    asked = [_vectors()[id].operation for id in row.vectors if id in _vectors()]
+    yield "declare", _listed(dict.fromkeys([*asked, *(need.op for case in row.cases for need in case.needs)]))
 
 
 def _operation(name: str) -> Lines | None:

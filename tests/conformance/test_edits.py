@@ -461,6 +461,7 @@ def test_every_mutant_fits_the_source_and_says_all_that_is_needed() -> None:
 
 
 BAD = {
+    "a-member = 1": r"missing \['at', 'clauses', 'effect', 'kind', 'new', 'old', 'source'\], unknown \['a-member'\]",
     "at = 1": r"missing \['clauses', 'effect', 'kind', 'new', 'old', 'source'\], unknown \[\]",
     'at="a.py"\nclauses="X"\neffect="e"\nkind="k"\nsource="s"\nold=["a", "b"]\nnew="c"': "lists of one length",
     'at="a.py"\nclauses="X"\neffect="e"\nkind="k"\nsource="s"\nold=""\nnew="c"': "old not empty",
@@ -468,11 +469,40 @@ BAD = {
 }
 
 
+def test_what_is_no_table_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "some.toml").write_text('a-mutant = "x"\n')
+    with pytest.raises(EditError, match=r"some.toml, a-mutant: must be a table, which begins with \[a-mutant\]"):
+        list(edits.read(tmp_path / "some.toml"))
+
+
 @pytest.mark.parametrize("text", BAD)
 def test_a_file_that_lacks_something_is_refused_with_its_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text(f"[a-mutant]\n{text}\n")
     with pytest.raises(EditError, match=f"some.toml, a-mutant: .*{BAD[text]}"):
         list(edits.read(tmp_path / "some.toml"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[a]\nparts=["gone", "b"]\n', "a: gone is no mutant with an edit"),
+        ('[a]\nparts=["b", "a"]\n', "a: a is no mutant with an edit"),
+        ("[a]\nparts=[]\n[b]\nparts=[]\n", "two.toml: a is the name of another mutant"),
+    ],
+)
+def test_files_that_do_not_fit_together_are_refused_each_time(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = 'clauses="LSA-13"\neffect="e"\nkind="sum"\nsource="sign"\n'
+    edited = f'[b]\nat="protocols/lightsecagg.py:recover"\nold="field.subtract("\nnew="field.add("\n{about}'
+    (tmp_path / "one.toml").write_text(text.replace("]\nparts", f"]\n{about}parts"))
+    (tmp_path / "two.toml").write_text(edited.replace("[b]", "[a]") if "[b]" in text else edited)
+    monkeypatch.setattr(edits, "files", lambda: [tmp_path / "one.toml", tmp_path / "two.toml"])
+    before = dict(mutants.REGISTRY)
+    for _ in range(2):
+        with pytest.raises(EditError, match=said):
+            mutants.load.__wrapped__()
+    assert before == mutants.REGISTRY
 
 
 def test_power_says_which_edit_no_longer_fits_and_what_to_do(
@@ -487,7 +517,8 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
     said = capsys.readouterr().err
     assert "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg.py, recover: 'field.subtrakt('" in said
     assert "most like it is line" in said
-    assert "secagg-spec power --regenerate -k NAME" in said
+    assert "1 mutant no longer fits the source." in said
+    assert "secagg-spec power --regenerate -k NAME says whether something still kills it." in said
     assert cli.main(["power", "--edits", "-k", "x"]) == 2
     assert "--edits goes with no other option" in capsys.readouterr().err
 

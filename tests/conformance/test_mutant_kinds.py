@@ -66,7 +66,7 @@ def faults(mutant: Mutant) -> list[str]:
     return [fault for fault, holds in wrong.items() if holds]
 
 
-def test_each_planted_bug_has_a_kind_and_a_source_that_can_be_looked_up() -> None:
+def test_each_mutant_has_a_kind_and_a_source_that_can_be_looked_up() -> None:
     assert {name: faults(mutant) for name, mutant in REGISTRY.items() if faults(mutant)} == {}
 
 
@@ -118,7 +118,7 @@ def _page(protocol: str) -> str:
     return "conformance" if protocol == "kit" else protocol
 
 
-def test_the_protocol_of_a_planted_bug_is_that_of_its_first_clause() -> None:
+def test_the_protocol_of_a_mutant_is_that_of_its_first_clause() -> None:
     assert REGISTRY["small-set-accepted"].protocol == "lightsecagg"
     assert REGISTRY["weight-to-nearest"].protocol == "fedbuff"
     assert REGISTRY["binding-without-round"].protocol == "conventions"

@@ -60,8 +60,8 @@ def test_every_mutant_is_an_edit_or_two_others_and_breaks_clauses_of_the_text() 
     assert {clause for mutant in REGISTRY.values() for clause in mutant.clauses} <= set(resources.clauses())
 
 
-def test_an_unknown_mutant_is_refused_with_the_names() -> None:
-    with pytest.raises(ParameterError, match="subtract-wraps"), mutants.planted("nothing"):
+def test_an_unknown_mutant_is_refused_with_the_nearest_names() -> None:
+    with pytest.raises(ParameterError, match="subtract-wraps-at-2-64"), mutants.planted("subtract-wraps"):
         pass
 
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_broken_is_a_clause_with_a_reason_and_without_a_mutant() 
     assert all(len(reason) > 40 for reason in mutants.unbreakable().values())
 
 
-def test_what_is_equivalent_is_no_planted_bug_and_has_a_proof() -> None:
+def test_what_is_equivalent_is_no_mutant_and_has_a_proof() -> None:
     assert set(mutants.equivalent()).isdisjoint(REGISTRY)
     assert all(len(proof) > 40 for proof in mutants.equivalent().values())
 
@@ -99,7 +99,7 @@ def test_equivalent_changes_agree_where_they_can_all_be_tried() -> None:
     assert all((2 * v > R) == (v > (R - 1) // 2) for R in (3, 5, 7, 101) for v in range(R))
 
 
-def test_each_planted_bug_has_a_row_of_the_table_and_each_row_a_bug() -> None:
+def test_each_mutant_has_a_row_of_the_table_and_each_row_a_mutant() -> None:
     assert list(TABLE) == list(REGISTRY)
 
 
@@ -150,22 +150,22 @@ def test_a_stored_case_that_does_not_fail_is_seen() -> None:
 
 
 def test_a_test_that_is_not_there_is_seen() -> None:
-    name = next(name for name, mutant in REGISTRY.items() if mutant.reach)
-    gone = replace(REGISTRY[name], reach="tests/arithmetic/test_mds.py::test_gone")
+    name = next(name for name, mutant in REGISTRY.items() if mutant.test)
+    gone = replace(REGISTRY[name], test="tests/arithmetic/test_mds.py::test_gone")
     assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(gather.faults(TABLE[name], gone))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, mutant in REGISTRY.items() if mutant.reach])
+@pytest.mark.parametrize("name", [name for name, mutant in REGISTRY.items() if mutant.test])
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
-    assert hunting.killing_test(REGISTRY[name]) == REGISTRY[name].reach
+    assert hunting.killing_test(REGISTRY[name]) == REGISTRY[name].test
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
 
 
 def refused_anyway(book: Book, vector: Vector) -> bool:
-    """Return whether a vector that is to be refused is refused with each bug of its flags planted, too."""
+    """Return whether a vector that is to be refused is refused by each mutant of its flags, too."""
     return not any(finding(name, [vector]) for flag in vector.flags for name in book.flags[flag].mutants)
 
 
@@ -203,7 +203,7 @@ def test_power_says_what_finds_a_mutant(capsys: pytest.CaptureFixture[str]) -> N
     assert cli.main(["power", "--search", "-k", "small-set-accepted", "--seeds", "1"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"vector \S+ and [1-9]\d* more; check lightsecagg\S+ and [1-9]\d* more after [1-9]", out)
-    assert "1 of 1 mutants are found: 1 by vectors, 1 by checks" in out
+    assert "1 of 1 mutants are killed: 1 by vectors, 1 by checks" in out
 
 
 def test_a_mutant_that_nothing_finds_is_alive(
@@ -272,7 +272,7 @@ def harmless(monkeypatch: pytest.MonkeyPatch) -> mutants.Mutant:
 def test_a_mutant_that_changes_nothing_is_alive(harmless: mutants.Mutant, capsys: pytest.CaptureFixture[str]) -> None:
     assert hunting.shown_by_checks(harmless, harmless.clauses, 20, 1) == set()
     assert cli.main(["power", "--search", "-k", "harmless", "--fuzz", "5", "--seeds", "2"]) == 1
-    assert "0 of 1 mutants are found: 0 by vectors, 0 by checks, 0 by tests of their own; 1 alive" in (
+    assert "0 of 1 mutants are killed: 0 by vectors, 0 by checks, 0 by tests of their own; 1 alive" in (
         capsys.readouterr().out
     )
 
@@ -308,9 +308,9 @@ def test_a_grade_or_a_range_that_a_mutant_breaks_counts_where_an_adapter_declare
 
 
 @pytest.mark.slow
-def test_a_test_that_passes_with_the_bug_planted_does_not_count() -> None:
+def test_a_test_that_passes_on_the_mutant_does_not_count() -> None:
     other = "tests/arithmetic/test_mds.py::test_one_point_for_each_user"
-    planted = mutants.Mutant(**{**vars(REGISTRY["mail-is-lost"]), "reach": other})
+    planted = mutants.Mutant(**{**vars(REGISTRY["mail-is-lost"]), "test": other})
     assert hunting.killing_test(planted) is None
 
 

@@ -143,7 +143,7 @@ def test_files_are_written_and_a_summary_is_added(tmp_path: Path) -> None:
     assert cli.main([*arguments, *files, "--", sys.executable, FAKE, "none"]) == 0
     assert summary.read_text().startswith("before\n## Conformance: No unexpected failure")
     found = json.loads(badge.read_text())
-    assert (found["schemaVersion"], found["message"], found["color"]) == (1, "1/1, power 0 %", "brightgreen")
+    assert (found["schemaVersion"], found["message"], found["color"]) == (1, "1/1, mutation score 0 %", "brightgreen")
     assert html.read_text().startswith("<!doctype html>")
 
 

@@ -26,13 +26,13 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     return code, out, err
 
 
-def test_the_summary_counts_what_finds_the_bugs_by_protocol_and_kind(
+def test_the_summary_counts_what_kills_the_mutants_by_protocol_and_kind(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     code, out, _ = said(capsys, "--json", str(tmp_path / "power.json"))
     body = json.loads((tmp_path / "power.json").read_text(encoding="utf-8"))
     assert code == 0
-    assert out.startswith(f"{len(TABLE)} mutants, ")
+    assert out.startswith(f"mutation score: {len(TABLE)} of {len(TABLE)} mutants are killed\n")
     for group, of_group in body["counts"].items():
         [line] = [line for line in out.splitlines() if line.split()[:2] == [group, str(of_group["bugs"])]]
         assert line.split()[1:] == [str(of_group[name]) for name in ("bugs", kills.VECTORS, kills.DRAWN, kills.TEST)]
@@ -40,7 +40,7 @@ def test_the_summary_counts_what_finds_the_bugs_by_protocol_and_kind(
     assert all(f"{bug.name} " in out for bug in TABLE.values() if bug.found == kills.DRAWN)
 
 
-def test_a_pattern_tells_of_each_bug_that_it_matches_what_finds_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pattern_tells_of_each_mutant_that_it_matches_what_kills_it(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "-k", "small-set-accepted")
     assert code == 0
     assert "small-set-accepted   [LSA-09]   lightsecagg, privacy" in out
@@ -48,8 +48,14 @@ def test_a_pattern_tells_of_each_bug_that_it_matches_what_finds_it(capsys: pytes
     assert "masks-with-the-other-sign" in said(capsys, "-k", "lsa-02")[1]
 
 
+def test_a_name_that_there_is_not_gets_the_nearest_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = said(capsys, "-k", "recovery-add-the-mask")
+    assert code == 2
+    assert "the nearest names are recovery-adds-the-mask, " in err
+
+
 @pytest.mark.parametrize("change", ["missing", "unknown"])
-def test_a_bug_without_a_row_and_a_row_without_a_bug_end_with_1(
+def test_a_mutant_without_a_row_and_a_row_without_a_mutant_end_with_1(
     change: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = next(iter(TABLE))

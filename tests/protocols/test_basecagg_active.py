@@ -688,9 +688,9 @@ def test_the_costs_of_the_text_are_those_of_a_session(name: str) -> None:
 
 
 PLANTED: dict[str, Callable[[], None]] = {
-    name: globals()[mutant.reach.partition("::")[2]]
+    name: globals()[mutant.test.partition("::")[2]]
     for name, mutant in mutants.load().items()
-    if mutant.reach.startswith("tests/protocols/test_basecagg_active.py")
+    if mutant.test.startswith("tests/protocols/test_basecagg_active.py")
 }
 """The property that finds a bug, without the kit."""
 

@@ -139,7 +139,7 @@ def _operations(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Chan
 def _power(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
     before, after = ((target.get("power") or {}).get("caught", 0) for target in (old, new))
     if before != after:
-        yield Change("power", "mutants within reach", f"{before} before, {after} now")
+        yield Change("mutation score", "mutants that the run would notice", f"{before} before, {after} now")
 
 
 def _stale(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:

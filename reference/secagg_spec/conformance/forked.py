@@ -1,8 +1,8 @@
-"""Runs tests with bugs planted, each in a fork of one process that has loaded pytest and the library.
+"""Runs tests on mutants, each in a fork of one process that has loaded pytest and the library.
 
 ``python -m secagg_spec.conformance.forked`` reads lines with the name of a mutant and a test, and answers each with the
 exit status of pytest. Only what `planting` loads as well is loaded before: a test module, and what else it imports, is
-to meet the bug.
+to meet the mutant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from secagg_spec.conformance import mutants, planting
 
 ARGUMENTS = ("-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-p", planting.__name__)
-"""Arguments of pytest for a run with a bug planted."""
+"""Arguments of pytest for a run on a mutant."""
 _BROKEN = 70
 
 
@@ -29,10 +29,10 @@ def main() -> None:
 
 
 def status(name: str, test: str) -> int:
-    """Return the exit status of pytest for a test with a bug planted."""
+    """Return the exit status of pytest for a test on a mutant."""
     child = os.fork()
     if not child:
-        _become_pytest([*ARGUMENTS, "--plant", name, test])
+        _become_pytest([*ARGUMENTS, "--mutant", name, test])
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 

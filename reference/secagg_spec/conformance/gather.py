@@ -1,7 +1,7 @@
-"""Gathers the evidence of the table of kills (`kills`): vectors and stored cases that find each mutant, and tries it.
+"""Gathers the stored evidence (`kills`): vectors and stored cases that kill each mutant, and tries it again.
 
-A bug is tried with the vectors that are meant to find it, and with some of those that call its target, which a run of
-each vector under a profiler shows.
+A mutant is tried with the vectors that are meant to kill it, and with some of those that call what it edits, which a
+run of each vector under a profiler shows.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def _renewed(task: tuple[str, Bug | None]) -> tuple[Bug, bool]:
 
 
 def _gather(name: str) -> Bug:
-    """Return what finds a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
+    """Return what kills a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
     mutant = mutants.load()[name]
     found = _finding(mutant)
     row = kills.described(mutant, vectors=_few(mutant, found))
     missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
-    if mutant.reach:
+    if mutant.test:
         return row
     cases = _cases(mutant, missing) if missing else ()
     if found or not cases:
@@ -121,7 +121,7 @@ def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
 
 
 def failing(name: str, vectors: Iterable[Vector]) -> list[Vector]:
-    """Return the vectors that fail, each alone, on the reference with the bug planted, in this process.
+    """Return the vectors that fail, each alone, on a mutant, in this process.
 
     All are asked one after the other first; those that fail then are asked again alone, since a bug may keep something
     from one request to the next.
@@ -137,7 +137,7 @@ def _fails_alone(name: str, vector: Vector) -> bool:
 
 
 def _fails(vector: Vector) -> bool:
-    """Return whether a vector fails on a fresh adapter of the reference, with whatever is planted."""
+    """Return whether a vector fails on a fresh adapter, of whatever mutant there is now."""
     connection = DirectConnection(reference.build().answer)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -148,7 +148,7 @@ def _fails(vector: Vector) -> bool:
 
 
 def _few(mutant: Mutant, found: Sequence[Vector]) -> tuple[str, ...]:
-    """Return a few of the vectors that find a mutant.
+    """Return a few of the vectors that kill a mutant.
 
     Together they have all clauses and flags of the mutant that any of them has, and as many operations, outcomes and
     moduli as there is room for. Small ones come first.
@@ -183,9 +183,9 @@ def _size(vector: Vector) -> int:
 
 
 def _finding(mutant: Mutant) -> list[Vector]:
-    """Return vectors that find a mutant: of those that are meant to, and a few of each other operation.
+    """Return vectors that kill a mutant: of those that are meant to, and a few of each other operation.
 
-    All that call what it replaces are tried where none of these finds it.
+    All that call what it edits are tried if none of these kills it.
     """
     meant, others = hunting.parted(mutant, _books())
     wanted = {code for part in mutant.parts or (mutant.name,) for code in _codes(mutants.load()[part])}
@@ -269,7 +269,7 @@ class PlantedConnection(DirectConnection):
 
 
 def again(name: str, case: Case) -> bool:
-    """Return whether a stored case still fails on the reference with the bug planted."""
+    """Return whether a stored case still fails on a mutant."""
     connection: Connection = ProcessConnection(hunting.planted_command(name)) if case.alone else PlantedConnection(name)
     try:
         return replay.judge(connection, case.check, replay.restored(case.draws)) is not None
@@ -315,7 +315,7 @@ def _found_cases(
 
 
 def _calls(mutant: Mutant, check: str) -> tuple[int, int]:
-    """Return the median of the requests until a check fails with the bug planted, and with how many seeds it does.
+    """Return the median of the requests until a check fails on a mutant, and with how many seeds it does.
 
     A seed with which it does not fail counts with all that was asked.
     """
@@ -392,12 +392,12 @@ def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
             yield f"the stored case of {case.check} passes"
     if bug.found == DRAWN and not bug.seeds:
         yield "the median of the requests is missing"
-    if not mutant.reach:
+    if not mutant.test:
         shown = {clause for id in bug.vectors if id in known for clause in known[id].clauses}
         shown |= {clause for case in bug.cases if case.check in CHECKS for clause in CHECKS[case.check].clauses}
         yield from (f"nothing shows that {clause} is broken" for clause in bug.clauses if clause not in shown)
-    elif not _is_test(mutant.reach):
-        yield f"there is no test {mutant.reach}"
+    elif not _is_test(mutant.test):
+        yield f"there is no test {mutant.test}"
     flags = _flags().get(bug.name, {})
     named = {flag for of_vector in flags.values() for flag in of_vector}
     yield from (

@@ -1,8 +1,8 @@
-"""Hunts a mutant: which vectors, fuzzing checks, or test of its own find it.
+"""Searches for what kills a mutant: which vectors, fuzzing checks, or test of its own.
 
-Vectors hold fixed outcomes, so they run in this process with the bug planted. Checks compare with the reference, so the
-planted one runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md). Bugs are hunted several at a time,
-each by one process.
+Vectors hold fixed outcomes, so they run in this process, on the mutant. Checks compare with the reference, so the
+mutant runs in a process of its own (docs/decisions/0005-oracle-and-mutants.md). Several processes search at a time,
+each for one mutant.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _FEW = 20
 
 @dataclass(frozen=True)
 class Kill:
-    """What found a mutant; nothing did when it is alive.
+    """What killed a mutant; nothing did when it is alive.
 
-    `vectors` are ids: of those that are meant to find it, or, where none of these does, of the others. `checks` are
+    `vectors` are ids: of those that are meant to kill it, or, if none of these does, of the others. `checks` are
     those that failed, `calls` the requests until the first of them did (the median over the seeds). `test` is the test
     that failed, and is None where there is none or where tests cannot run.
     """
@@ -58,7 +58,7 @@ class Kill:
 
     @property
     def alive(self) -> bool:
-        """Whether nothing found it."""
+        """Whether nothing killed it."""
         return not (self.vectors or self.checks or self.test)
 
 
@@ -87,7 +87,7 @@ def leave_signals() -> None:
 
 @cache
 def _books() -> Sequence[Book]:
-    """Return all vectors, which one process reads once in a hunt."""
+    """Return all vectors, which one process reads once in a search."""
     return store.load_all()
 
 
@@ -107,7 +107,7 @@ def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Fou
 
 
 def parted(mutant: Mutant, books: Sequence[Book]) -> tuple[list[Vector], list[Vector]]:
-    """Return the vectors that are meant to find a bug, by a clause or by a flag that names it, and all others."""
+    """Return the vectors that are meant to kill a mutant, by a clause or by a flag that names it, and all others."""
     parts: tuple[list[Vector], list[Vector]] = ([], [])
     for book in books:
         named = {name for name, flag in book.flags.items() if mutant.name in flag.mutants}
@@ -118,7 +118,7 @@ def parted(mutant: Mutant, books: Sequence[Book]) -> tuple[list[Vector], list[Ve
 
 
 def killing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[str]:
-    """Return the ids of the vectors that fail on the reference with the bug planted, in this process."""
+    """Return the ids of the vectors that fail on a mutant, in this process."""
     return [outcome.vector.id for outcome in failing_vectors(mutant, vectors, caps)]
 
 
@@ -141,7 +141,7 @@ def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilitie
 def killing_checks(
     mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
 ) -> tuple[tuple[str, ...], int]:
-    """Return the checks that fail on the reference with the bug planted, and the median of the calls until one did.
+    """Return the checks that fail on a mutant, and the median of the calls until one did.
 
     All seeds use one process; shrinking and confirming are left out. Every check draws few cases first, and as many as
     it may only where no check failed with those. After a seed with which a check failed, others only count the calls
@@ -179,9 +179,9 @@ def _first_met(
 
 
 def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds: int) -> set[str]:
-    """Return which of some clauses are decided by a check that fails with the bug planted; stop when all are.
+    """Return which of some clauses are decided by a check that fails on a mutant; stop when all are.
 
-    Most bugs need few cases, so that each check first draws few, and as many as it may only where they do not suffice.
+    Most mutants need few cases, so each check first draws few, and as many as it may only if these do not suffice.
     """
     missing = set(clauses)
     connection = Counting(planted_command(mutant.name))
@@ -197,7 +197,7 @@ def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds:
 
 
 def planted_command(name: str) -> list[str]:
-    """Return the command that starts the reference with a mutant planted."""
+    """Return the command that starts a mutant of the reference."""
     return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", name]
 
 
@@ -256,20 +256,20 @@ def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, 
 
 
 def killing_test(mutant: Mutant) -> str | None:
-    """Return the test that a mutant names when it fails with the bug planted; None when it passes, or cannot run."""
-    if not mutant.reach or not can_test():
+    """Return the test that a mutant names if it fails on the mutant; None if it passes, or cannot run."""
+    if not mutant.test or not can_test():
         return None
     tester = _tester(os.getpid())
     assert tester.stdin is not None
     assert tester.stdout is not None
-    tester.stdin.write(f"{mutant.name} {mutant.reach}\n")
+    tester.stdin.write(f"{mutant.name} {mutant.test}\n")
     tester.stdin.flush()
-    return mutant.reach if tester.stdout.readline() == "1\n" else None
+    return mutant.test if tester.stdout.readline() == "1\n" else None
 
 
 @cache
 def _tester(process: int) -> subprocess.Popen[str]:
-    """Return the process that runs tests with bugs planted (`forked`), for the calls of this process."""
+    """Return the process that runs tests on mutants (`forked`), for the calls of this process."""
     tester = subprocess.Popen(
         [sys.executable, "-m", "secagg_spec.conformance.forked"],
         cwd=checkout(),

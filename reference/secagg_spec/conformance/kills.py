@@ -1,6 +1,6 @@
-"""The stored table of kills ``spec/power.json``: of each mutant what it is, and the evidence that it is found.
+"""The stored evidence ``spec/power.json``: of each mutant what it is, and what kills it.
 
-`gather` makes the table, `verify` tries its evidence again, `reach` says what a run would notice by it.
+`gather` makes the table and tries its evidence again; `reach` says what a run would notice by it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEEDS = 20
 CASES = 100
 """The most cases of the check in one of these runs."""
 VECTORS, DRAWN, TEST, NOTHING = "vectors", "drawn cases", "test", "nothing"
-"""What finds a bug."""
+"""What kills a mutant."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Bug:
-    """A row of the table: a mutant, and what finds it.
+    """A row of the table: a mutant, and what kills it.
 
-    `vectors` are ids of a few vectors that find it. `cases` stand for what no vector shows: the bug, or some of its
-    clauses. Where no vector finds it, `calls` is the median number of requests until the check of the first case fails,
-    over `SEEDS` seeds; it does with `seeds` of them. `test` finds it where no operation shows it.
+    `vectors` are ids of a few vectors that kill it. `cases` stand for what no vector shows: the bug, or some of its
+    clauses. If no vector kills it, `calls` is the median number of requests until the check of the first case fails,
+    over `SEEDS` seeds; it does with `seeds` of them. `test` kills it if no operation shows it.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Bug:
 
     @property
     def found(self) -> str:
-        """What finds it first."""
+        """What kills it first."""
         if self.vectors:
             return VECTORS
         if self.cases:
@@ -112,7 +112,7 @@ class Bug:
 def described(mutant: Mutant, **evidence: Any) -> Bug:
     """Return the row of a mutant with what says what it is, and some evidence."""
     about = (mutant.name, mutant.clauses, mutant.effect, mutant.protocol, mutant.kind, mutant.source, mutant.parts)
-    return Bug(*about, test=mutant.reach, **evidence)
+    return Bug(*about, test=mutant.test, **evidence)
 
 
 def path() -> Path:
@@ -145,7 +145,7 @@ def load(place: Path | None = None) -> Mapping[str, Bug]:
 
 
 def text(bugs: Iterable[Bug]) -> str:
-    """Return the table as the text of its file, with one bug on a line."""
+    """Return the table as the text of its file, with one mutant on a line."""
     lines = ",\n".join(json.dumps(bug.as_json(), ensure_ascii=False) for bug in bugs)
     head = json.dumps({"schema": SCHEMA, "seeds": SEEDS, "cases": CASES})
     return f'{head[:-1]}, "bugs": [\n{lines}\n]}}\n'

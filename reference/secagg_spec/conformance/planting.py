@@ -1,6 +1,6 @@
-"""A plugin of pytest that plants a bug for a whole run: ``pytest -p THIS --plant NAME TEST``.
+"""A plugin of pytest that makes a mutant for a whole run: ``pytest -p THIS --mutant NAME TEST``.
 
-The test that is said to show the bug must fail then: exit status 1. The first failure is enough, and is not shrunk.
+The test that is said to kill the mutant must fail then: exit status 1. The first failure is enough, and is not shrunk.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from secagg_spec.conformance import mutants
 
 def pytest_addoption(parser: Any) -> None:
     """Add the option."""
-    parser.addoption("--plant", metavar="NAME", required=True, help="the mutant to plant")
+    parser.addoption("--mutant", metavar="NAME", required=True, help="the mutant to test")
 
 
 def pytest_configure(config: Any) -> None:
-    """Plant the bug before any test module is imported, and take it out at the end."""
-    settings.register_profile("planted", settings.default, phases=(Phase.explicit, Phase.generate))
-    settings.load_profile("planted")
+    """Make the mutant before any test module is imported, and undo it at the end."""
+    settings.register_profile("mutant", settings.default, phases=(Phase.explicit, Phase.generate))
+    settings.load_profile("mutant")
     stack = ExitStack()
-    stack.enter_context(mutants.planted(config.getoption("--plant")))
+    stack.enter_context(mutants.planted(config.getoption("--mutant")))
     config.add_cleanup(stack.close)

@@ -1,11 +1,12 @@
-"""The command ``secagg-spec power``: what finds each mutant, and which of them a run would notice.
+"""The command ``secagg-spec power``: what kills each mutant, and which of them a run would notice.
 
-The answers come from the table of kills (`kills`), in which the evidence is stored; ``--search`` looks for it anew.
+The answers come from the stored evidence (`kills`); ``--search`` looks for it anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import sys
 import textwrap
@@ -31,26 +32,31 @@ _USAGE = """secagg-spec power [-k PATTERN] [--json FILE]
                          [-- ./adapter [arguments]]
        secagg-spec power --regenerate [--anew] [-k PATTERN]
        secagg-spec power --edits"""
-_EPILOG = """A mutant is the reference with one known fault, or with two that hide each other.
+_EPILOG = """A mutant is the reference with one known bug, or with two that hide each other. What fails with the bug
+kills the mutant. secagg-spec explain NAME shows the bug as a diff of the source.
 
-Without an adapter: how many of them vectors, drawn cases and tests find, and with -k what finds each of those.
+Without an adapter: how many mutants vectors, drawn cases and tests kill, and with -k what kills each of those.
 
-With one: how many of them a run with the operations, ranges, grades and policies that it declares would notice,
-and what to declare to reach more. The number is a lower bound: a bug counts only when a vector or a stored case that
-finds it lies inside what is declared.
+With an adapter: its mutation score. That is how many mutants a run with the operations, ranges, grades and policies
+that it declares would notice. The command also says what to declare to notice more. The number is a lower bound: a
+mutant counts only if a vector or a stored case that kills it lies inside what is declared.
 
---search looks for what finds each bug anew, which takes long: vectors that decide a clause of a bug, or have a flag
-that names it, first, and all others when none of them finds it; so do 20 cases of each check, and then all.
+--search looks for what kills each mutant anew, which takes long. It first tries the vectors that decide a clause of the
+mutant, or have a flag that names it, and all others if none of these kills it. In the same way, it first draws 20 cases
+of each check, and then all.
+
+--edits says which mutants no longer fit the source, and why. It takes seconds.
 
 exit codes:
-  0  every bug is found; with an adapter: the answer is given
-  1  a bug is found by nothing, or the table has no row for it, or one of a bug
-     that there is not
+  0  every mutant is killed; with an adapter: the answer is given;
+     with --edits: every mutant fits the source
+  1  nothing kills a mutant, or spec/power.json has no row for it, or has a row
+     for a mutant that does not exist; with --edits: a mutant does not fit
   2  wrong usage, or a file that cannot be used or written
   3  the adapter could not be used"""
 _COLUMNS = (VECTORS, DRAWN, TEST, NOTHING)
 _FUZZ, _SEEDS = 100, 3
-_SHOWN = 8
+_SHOWN, _NEAR = 8, 5
 _PAUSE = 30.0
 """Seconds after which a table that is being made is written as far as it goes."""
 
@@ -60,20 +66,20 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "power",
         help="show which mutants a run would notice",
-        description="Say which mutants the kit finds, and which of them a run on your adapter would notice.",
+        description="Say what kills each mutant, and which mutants a run on your adapter would notice.",
         usage=_USAGE,
         epilog=_EPILOG,
     )
-    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only bugs whose name, clauses or kind hold this")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
-    parser.add_argument("--search", action="store_true", help="look for what finds each bug anew")
-    parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
-    parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each bug ({_SEEDS})")
-    parser.add_argument("--regenerate", action="store_true", help="make the stored table again, in a checkout")
     parser.add_argument(
-        "--edits", action="store_true", help="say whether each mutant still fits the source, and no more"
+        "-k", dest="pattern", metavar="PATTERN", help="only mutants with this in their name, clauses, kind or protocol"
     )
-    parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, also where it still holds")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the answer as JSON")
+    parser.add_argument("--search", action="store_true", help="look anew for what kills each mutant")
+    parser.add_argument("--fuzz", type=options.count, metavar="N", help=f"with --search: cases per check ({_FUZZ})")
+    parser.add_argument("--seeds", type=_seeds, metavar="N", help=f"with --search: seeds for each mutant ({_SEEDS})")
+    parser.add_argument("--regenerate", action="store_true", help="renew spec/power.json, in a checkout")
+    parser.add_argument("--edits", action="store_true", help="say which mutants no longer fit the source, and no more")
+    parser.add_argument("--anew", action="store_true", help="with --regenerate: keep no row, even if it still holds")
     options.add_start_timeout(parser)
     parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
     parser.set_defaults(run=main)
@@ -137,8 +143,10 @@ def _edits() -> int:
     for fault in found:
         print(fault, file=sys.stderr)
     if found:
-        print(f"{len(found)} mutants no longer fit the source. Give each an old and a new that do,", file=sys.stderr)
-        print("and then secagg-spec power --regenerate -k NAME says whether it is still killed.", file=sys.stderr)
+        count = "1 mutant no longer fits" if len(found) == 1 else f"{len(found)} mutants no longer fit"
+        print(f"\n{count} the source. For each of them, change old and new in its file so that it is", file=sys.stderr)
+        print("the same bug in the new source, or remove it if the new source cannot have it. Then", file=sys.stderr)
+        print("secagg-spec power --regenerate -k NAME says whether something still kills it.", file=sys.stderr)
         return 1
     print("all mutants fit the source")
     return 0
@@ -147,7 +155,9 @@ def _edits() -> int:
 def _chosen(pattern: str | None) -> list[Mutant]:
     chosen = [mutant for mutant in mutants.load().values() if _matches(mutant, pattern)]
     if not chosen:
-        raise UsageError(f"-k {pattern}: no mutant has this in its name, clauses, kind or protocol")
+        near = difflib.get_close_matches(str(pattern).lower(), mutants.REGISTRY, _NEAR)
+        meant = f"; the nearest names are {', '.join(near)}" if near else ""
+        raise UsageError(f"-k {pattern}: no mutant has this in its name, clauses, kind or protocol{meant}")
     return chosen
 
 
@@ -180,7 +190,7 @@ def _write(path: Path | None, body: Any) -> bool:
 
 
 def _summary(chosen: Sequence[Mutant], given: argparse.Namespace) -> int:
-    """Print what finds the bugs by the stored table."""
+    """Print what kills the mutants by the stored table."""
     table = kills.load()
     rows = [_row(mutant, table) for mutant in chosen]
     strange = [] if given.pattern else [name for name in table if name not in mutants.REGISTRY]
@@ -190,9 +200,9 @@ def _summary(chosen: Sequence[Mutant], given: argparse.Namespace) -> int:
         print("\n".join(_overview(rows)))
     bad = [bug.name for bug in rows if bug.found == NOTHING]
     if bad:
-        print(f"\nspec/power.json holds nothing that finds {_few(bad)}", file=sys.stderr)
+        print(f"\nspec/power.json holds nothing that kills {_few(bad)}", file=sys.stderr)
     if strange:
-        print(f"\nspec/power.json has rows of bugs that there are not: {_few(strange)}", file=sys.stderr)
+        print(f"\nspec/power.json has rows for mutants that do not exist: {_few(strange)}", file=sys.stderr)
     if bad or strange:
         print("In a checkout, secagg-spec power --regenerate makes what is missing.", file=sys.stderr)
     body = {"schema": kills.SCHEMA, "counts": _counts(rows), "bugs": [_plain(bug) for bug in rows]}
@@ -207,7 +217,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _row(mutant: Mutant, table: Mapping[str, Bug]) -> Bug:
-    """Return the row of a mutant; one that nothing finds where the table has none."""
+    """Return the row of a mutant; if the table has none, one without evidence."""
     return table.get(mutant.name) or Bug(**{**vars(kills.described(mutant)), "test": ""})
 
 
@@ -217,7 +227,7 @@ def _plain(bug: Bug) -> dict[str, Any]:
 
 
 def _counts(rows: Iterable[Bug]) -> dict[str, dict[str, int]]:
-    """Return how many bugs are found in which way, by protocol and by kind."""
+    """Return how many mutants are killed in which way, by protocol and by kind."""
     counts: dict[str, dict[str, int]] = {}
     for bug in rows:
         for group in ("all", bug.protocol, bug.kind):
@@ -229,9 +239,11 @@ def _counts(rows: Iterable[Bug]) -> dict[str, dict[str, int]]:
 
 def _overview(rows: Sequence[Bug]) -> Iterator[str]:
     counts, double = _counts(rows), sum(bool(bug.parts) for bug in rows)
-    yield f"{len(rows)} mutants, {double} of which are two that hide each other. What finds them:\n"
+    killed = len(rows) - counts["all"][NOTHING]
+    yield f"mutation score: {killed} of {len(rows)} mutants are killed"
+    yield f"{double} of them are two bugs that hide each other. What kills them:\n"
     groups = [*dict.fromkeys(kinds.PROTOCOLS.values()), "", *kinds.KINDS, "", "all"]
-    yield f"{'':<14}{'bugs':>7}{'vectors':>10}{'drawn cases':>14}{'tests':>8}"
+    yield f"{'':<14}{'mutants':>7}{'vectors':>10}{'drawn cases':>14}{'tests':>8}"
     for group in groups:
         numbers = counts.get(group)
         if not group:
@@ -244,9 +256,10 @@ def _overview(rows: Sequence[Bug]) -> Iterator[str]:
     yield from (f"{kind:<12} {meaning}" for kind, meaning in kinds.KINDS.items())
     drawn = [bug for bug in rows if bug.found == DRAWN]
     if drawn:
-        yield f"\nBy drawn cases only, with the median of the requests until a check fails, over {kills.SEEDS} seeds:\n"
+        yield f"\nKilled by drawn cases only: requests until a check fails (median of {kills.SEEDS} seeds), the check\n"
         yield from (f"{bug.name:<38}{bug.calls:>6}   {bug.cases[0].check}{_some_seeds(bug)}" for bug in drawn)
-    yield "\nWhat finds a bug: secagg-spec power -k NAME. What a run would notice: secagg-spec power -- ./adapter"
+    yield "\nWhat kills a mutant: secagg-spec power -k NAME. Its diff: secagg-spec explain NAME."
+    yield "What a run would notice: secagg-spec power -- ./adapter"
 
 
 def _some_seeds(bug: Bug) -> str:
@@ -254,7 +267,7 @@ def _some_seeds(bug: Bug) -> str:
 
 
 def _about(bug: Bug) -> Iterator[str]:
-    """Yield the lines about one bug."""
+    """Yield the lines about one mutant."""
     yield f"{bug.name}   [{', '.join(bug.clauses)}]   {bug.protocol}, {bug.kind}"
     facts = {
         "effect": bug.effect,
@@ -264,7 +277,7 @@ def _about(bug: Bug) -> Iterator[str]:
         "cases of": ", ".join(dict.fromkeys(case.check for case in bug.cases)),
         "test": bug.test if bug.found == TEST else "",
         "calls": f"{bug.calls} until a check failed (median){_some_seeds(bug)}" if bug.calls else "",
-        "found by": "NOTHING" if bug.found == NOTHING else "",
+        "killed by": "NOTHING" if bug.found == NOTHING else "",
     }
     for name, fact in facts.items():
         if fact:
@@ -279,17 +292,17 @@ def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
 
     found = reach.could_have_caught(caps)
     print(
-        f"{shown(caps.name)} {shown(caps.version)}: with what it declares, a run of all checks and vectors would "
-        f"notice {found.n} of {found.m} mutants."
+        f"{shown(caps.name)} {shown(caps.version)}, mutation score: with what it declares, a run of all checks and "
+        f"vectors would notice {found.n} of {found.m} mutants."
     )
     for protocol, (n, m) in sorted(found.protocols.items(), key=lambda entry: -entry[1][0]):
         if n:
             print(f"  {protocol:<14}{n:>5} of {m}")
     if found.declare:
-        print("\nTo reach more, declare:")
+        print("\nTo notice more, declare:")
         for advice in found.declare:
             print(f"  {advice.declare:<60} {advice.more:>4} more")
-    print("\nA bug counts when a stored vector or case that finds it lies inside what is declared.")
+    print("\nA mutant counts if a stored vector or case that kills it lies inside what is declared.")
     return 0 if _write(given.json, found.as_json()) else 2
 
 
@@ -297,7 +310,7 @@ def _reach(caps: Capabilities, given: argparse.Namespace) -> int:
 
 
 def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
-    """Make the rows of some bugs again; those that still hold are kept unless all are made anew."""
+    """Renew the rows of some mutants; those that still hold are kept unless all are made anew."""
     if not (kills.path().parents[1] / "pyproject.toml").is_file():
         raise UsageError("--regenerate needs a checkout")
     table = {name: bug for name, bug in _old().items() if name in mutants.REGISTRY}
@@ -315,7 +328,7 @@ def _regenerate(chosen: Sequence[Mutant], anew: bool) -> int:
     _save(table)
     print(f"{made} rows of {len(chosen)} made, {len(chosen) - made} kept: {kills.path()}")
     lost = [mutant.name for mutant in chosen if table[mutant.name].found == NOTHING]
-    print("".join(f"{name}: NOTHING finds it\n" for name in lost), end="")
+    print("".join(f"{name}: NOTHING kills it\n" for name in lost), end="")
     return 1 if lost else 0
 
 
@@ -352,7 +365,7 @@ def _line(kill: Kill, for_adapter: bool) -> str:
     if kill.test:
         parts.append(f"test {kill.test}")
     if kill.alive and _untested(kill, for_adapter):
-        parts.append(f"only by the test {kill.mutant.reach}")
+        parts.append(f"only by the test {kill.mutant.test}")
     nothing = "out of reach of what is declared" if for_adapter else "ALIVE"
     return f"{head}{'; '.join(parts) or nothing}   ({kill.mutant.effect})"
 
@@ -365,7 +378,7 @@ def _untested(kill: Kill, for_adapter: bool) -> bool:
     """Return whether a mutant is left to a test that does not run here."""
     from secagg_spec.conformance.hunting import can_test  # noqa: PLC0415 - as above
 
-    return bool(kill.mutant.reach) and (for_adapter or not can_test())
+    return bool(kill.mutant.test) and (for_adapter or not can_test())
 
 
 def _conclude(found: Sequence[Kill], caps: Capabilities | None) -> int:
@@ -380,7 +393,7 @@ def _conclude(found: Sequence[Kill], caps: Capabilities | None) -> int:
         return 0
     untested = [kill for kill in alive if _untested(kill, False)]
     print(
-        f"\n{len(found) - len(alive)} of {len(found)} mutants are found: {by_vectors} by vectors, {by_checks} by "
+        f"\n{len(found) - len(alive)} of {len(found)} mutants are killed: {by_vectors} by vectors, {by_checks} by "
         f"checks, {sum(bool(kill.test) for kill in found)} by tests of their own; {len(alive) - len(untested)} alive"
         + (f"; {len(untested)} need the tests of a checkout" if untested else "")
     )

@@ -1,7 +1,7 @@
-"""What a run would notice: the mutants that what an adapter declares leaves within reach (CNF-12).
+"""The mutation score of a run: the mutants that it would notice, given what an adapter declares (CNF-12).
 
-The count is a lower bound. A bug counts when one of the few vectors, or stored cases, that `kills` holds for it
-lies inside what is declared, and the run asks it; other cases of the run may find further bugs.
+The count is a lower bound. A mutant counts if one of the few vectors, or stored cases, that `kills` holds for it
+lies inside what is declared, and the run asks it; other cases of the run may kill further mutants.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def could_have_caught(
     Raises
     ------
     UsageError
-        The table of kills, ``spec/power.json``, cannot be read.
+        The stored evidence, ``spec/power.json``, cannot be read.
     """
     bugs = [bug for bug in kills.load().values() if bug.shown]
     missing = {bug.name: list(_missing(bug, caps, chosen_checks, with_vectors)) for bug in bugs}

@@ -21,7 +21,7 @@ def markdown(document: Mapping[str, Any]) -> str:
 
 
 def _table(content: Mapping[str, Any]) -> Iterator[str]:
-    yield "| implementation | pass | fail | as expected | not run | not offered | power |"
+    yield "| implementation | pass | fail | as expected | not run | not offered | mutation score |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     for target in content["targets"]:
         yield _row(target)
@@ -72,7 +72,7 @@ def badge(document: Mapping[str, Any]) -> dict[str, Any]:
     style, says = content["verdict"]
     power = [target["power"] for target in judged if target["power"]]
     caught, known = sum(entry["caught"] for entry in power), sum(entry["of"] for entry in power)
-    rated = f", power {round(100 * caught / known)} %" if known else ""
+    rated = f", mutation score {round(100 * caught / known)} %" if known else ""
     message = f"{passed}/{ran}{rated}" if style == "passes" else says.lower()
     color = {"passes": "brightgreen", "fails": "red", "unknown": "lightgrey"}[style]
     return {"schemaVersion": 1, "label": "secagg-spec", "message": message, "color": color, "isError": style == "fails"}

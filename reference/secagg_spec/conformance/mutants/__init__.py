@@ -2,12 +2,13 @@
 
 They stand in ``spec/mutants/``, one file for each page of the text, with the clauses that each breaks.
 ``planted(name)`` makes one for a while: what runs is the reference itself with one wrong piece. A mutant that no
-operation of the adapter protocol can show names the test that does (`Mutant.reach`), and the plugin
-`conformance.planting` runs pytest with it.
+operation of the adapter protocol can show names the test that kills it (`Mutant.test`), and the plugin
+`conformance.planting` runs pytest on it.
 """
 
 from __future__ import annotations
 
+import difflib
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,8 +26,8 @@ class Mutant:
     """One mutant: its edits, one mostly, or the names of the two that it consists of, `parts`.
 
     `clauses` are those that it breaks, the foremost first. `kind` is what it does, one of `kinds.KINDS`, and `source`
-    where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon. `reach` is the test that kills
-    it, as ``"file::name"``, where no operation of the adapter protocol comes near; else it is empty.
+    where the idea comes from, one of `kinds.SOURCES`, with more about it behind a colon. `test` is the test that kills
+    it, as ``"file::name"``, if no operation of the adapter protocol can show it; else it is empty.
     """
 
     name: str
@@ -34,7 +35,7 @@ class Mutant:
     effect: str
     kind: str
     source: str
-    reach: str = ""
+    test: str = ""
     parts: tuple[str, ...] = ()
     edits: tuple[Edit, ...] = ()
 
@@ -42,6 +43,11 @@ class Mutant:
     def protocol(self) -> str:
         """The page of the text, or the part of the project, that its first clause belongs to."""
         return kinds.protocol(self.clauses[0])
+
+    @property
+    def all_edits(self) -> tuple[Edit, ...]:
+        """Its edits; those of its parts, where it has any."""
+        return self.edits + tuple(edit for part in self.parts for edit in REGISTRY[part].edits)
 
     @property
     def said(self) -> tuple[str, str]:
@@ -52,6 +58,7 @@ class Mutant:
 
 __all__ = ["REGISTRY", "Mutant", "equivalent", "forget", "load", "planted", "unbreakable"]
 REGISTRY: dict[str, Mutant] = {}
+_NEAR = 5
 
 
 @contextmanager
@@ -67,12 +74,12 @@ def planted(name: str) -> Iterator[Mutant]:
     """
     load()
     if name not in REGISTRY:
-        raise ParameterError("mutant", name, f"one of {', '.join(sorted(REGISTRY))}")
+        near = difflib.get_close_matches(name, REGISTRY, _NEAR) or ["secagg-spec power --json lists them"]
+        raise ParameterError("mutant", name, f"a name in spec/mutants, such as {', '.join(near)}")
     chosen = REGISTRY[name]
     with ExitStack() as stack:
-        for part in chosen.parts or (name,):
-            for edit in REGISTRY[part].edits:
-                stack.enter_context(edits.planted(edit))
+        for edit in chosen.all_edits:
+            stack.enter_context(edits.planted(edit))
         yield chosen
 
 
@@ -83,22 +90,28 @@ def load() -> dict[str, Mutant]:
     Raises
     ------
     EditError
-        A file lacks something, or a name stands in two.
+        A file lacks something, a name stands in two, or a mutant consists of one that does not exist.
     """
+    found: dict[str, Mutant] = {}
     for path in edits.files():
         for name, said, made in edits.read(path):
-            if name in REGISTRY:
+            if name in found:
                 raise edits.EditError(f"{path.name}: {name} is the name of another mutant")
-            REGISTRY[name] = Mutant(
+            found[name] = Mutant(
                 name=name,
                 clauses=tuple(said["clauses"].split()),
                 effect=said["effect"],
                 kind=said["kind"],
                 source=said["source"],
-                reach=said.get("test", ""),
+                test=said.get("test", ""),
                 parts=tuple(said.get("parts", ())),
                 edits=made,
             )
+    for mutant in found.values():
+        for part in mutant.parts:
+            if part not in found or found[part].parts:
+                raise edits.EditError(f"{mutant.name}: {part} is no mutant with an edit")
+    REGISTRY.update(found)
     return REGISTRY
 
 

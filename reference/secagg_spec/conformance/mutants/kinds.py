@@ -1,4 +1,4 @@
-"""What a planted bug is told by: the part of the text that it breaks, what it does, and where the idea comes from."""
+"""What is said of a mutant: the part of the text that it breaks, what it does, and where the idea comes from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {
     "refusal": "something right is refused or cannot go on, or a refusal names the wrong reason or the wrong party",
     "form": "what parties or an adapter write is in other bytes, in another order or derived in another way",
 }
-"""What a planted bug does. What lets anybody learn more is `privacy`, also where it is a refusal that is missing."""
+"""What a mutant does. If it lets anybody learn more, it is `privacy`, even if what is missing is a refusal."""
 
 SOURCES = {
     "clause left out": "what the clause asks for is not done, or not looked at",
@@ -55,7 +55,7 @@ SOURCES = {
     "seen in FedML 0.9.6": "a check, behind the colon, that the release fails: `targets/fedml/expectations.toml`",
     "seen in Flower 1.41.0": "a check, behind the colon, that the release fails: `targets/flower/expectations.toml`",
 }
-"""Where the idea of a planted bug comes from. Behind a colon stands what there is to say of the single bug."""
+"""Where the idea of a mutant comes from. Behind a colon stands what there is to say of the single mutant."""
 
 DETAILED = ("arithmetic", "other rule", "field not bound", "weak draw", "paper", "seen in")
 """The sources that say nothing without what stands behind the colon; of the last one all that begin so."""

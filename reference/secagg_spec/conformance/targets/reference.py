@@ -241,7 +241,7 @@ def _check_shares(field: modular.PrimeField, held: Mapping[int, UintArray]) -> N
 def main() -> None:
     """Offer the reference, or one of its mutants, on standard input and output."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--mutant", help="plant this bug first (for testing the kit)")
+    parser.add_argument("--mutant", help="run as this mutant (for testing the kit)")
     mutant = parser.parse_args().mutant
     if mutant:
         from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import this module
