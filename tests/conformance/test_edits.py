@@ -511,12 +511,12 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
     assert cli.main(["power", "--edits"]) == 0
     assert capsys.readouterr().out == "all mutants fit the source\n"
     text = 'at="protocols/lightsecagg.py:recover"\nclauses="LSA-13"\neffect="e"\nkind="sum"\nsource="sign"\n'
-    (tmp_path / "some.toml").write_text(f'[a-mutant]\n{text}old="field.subtrakt("\nnew="field.add("\n')
+    (tmp_path / "some.toml").write_text(f'[a-mutant]\n{text}old="parameters.field.minus("\nnew="field.add("\n')
     monkeypatch.setattr(edits, "files", lambda: [tmp_path / "some.toml"])
     assert cli.main(["power", "--edits"]) == 1
     said = capsys.readouterr().err
-    assert "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg.py, recover: 'field.subtrakt('" in said
-    assert "most like it is line" in said
+    assert "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg.py, recover: 'parameters.field.minus('" in said
+    assert re.search(r"most like it is line \d+: 'return parameters.field.subtract\(", said)
     assert "1 mutant no longer fits the source." in said
     assert "secagg-spec power --regenerate -k NAME says whether something still kills it." in said
     assert cli.main(["power", "--edits", "-k", "x"]) == 2

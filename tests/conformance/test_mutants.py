@@ -65,6 +65,22 @@ def test_an_unknown_mutant_is_refused_with_the_nearest_names() -> None:
         pass
 
 
+@pytest.mark.parametrize(
+    ("name", "said"), [("recovery-add-the-mask", "recovery-adds-the-mask"), ("does-not-fit", "does not stand there")]
+)
+def test_a_mutant_that_cannot_be_started_ends_with_2_and_one_line(
+    name: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unfit = Edit("protocols/lightsecagg.py", "recover", (("field.subtrakt(", ""),))
+    monkeypatch.setitem(REGISTRY, "does-not-fit", replace(REGISTRY["recovery-adds-the-mask"], edits=(unfit,)))
+    monkeypatch.setattr(sys, "argv", ["reference.py", "--mutant", name])
+    with pytest.raises(SystemExit, match="2"):
+        reference.main()
+    [usage, line] = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: ")
+    assert said in line
+
+
 def test_there_are_enough_mutants() -> None:
     assert len(REGISTRY) >= 30
 

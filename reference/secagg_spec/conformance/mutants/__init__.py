@@ -17,7 +17,7 @@ from functools import cache
 
 from secagg_spec import resources
 from secagg_spec.conformance.mutants import edits, kinds
-from secagg_spec.conformance.mutants.edits import Edit, forget
+from secagg_spec.conformance.mutants.edits import Edit, EditError, forget
 from secagg_spec.errors import ParameterError
 
 
@@ -56,7 +56,7 @@ class Mutant:
         return (matters, what) if colon else (self.kind, self.effect)
 
 
-__all__ = ["REGISTRY", "Mutant", "equivalent", "forget", "load", "planted", "unbreakable"]
+__all__ = ["REGISTRY", "EditError", "Mutant", "equivalent", "forget", "load", "planted", "unbreakable"]
 REGISTRY: dict[str, Mutant] = {}
 _NEAR = 5
 
@@ -96,7 +96,7 @@ def load() -> dict[str, Mutant]:
     for path in edits.files():
         for name, said, made in edits.read(path):
             if name in found:
-                raise edits.EditError(f"{path.name}: {name} is the name of another mutant")
+                raise EditError(f"{path.name}: {name} is the name of another mutant")
             found[name] = Mutant(
                 name=name,
                 clauses=tuple(said["clauses"].split()),
@@ -110,7 +110,7 @@ def load() -> dict[str, Mutant]:
     for mutant in found.values():
         for part in mutant.parts:
             if part not in found or found[part].parts:
-                raise edits.EditError(f"{mutant.name}: {part} is no mutant with an edit")
+                raise EditError(f"{mutant.name}: {part} is no mutant with an edit")
     REGISTRY.update(found)
     return REGISTRY
 

@@ -38,6 +38,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from secagg_spec import resources
+from secagg_spec.conformance.wire import UsageError
 
 _PACKAGE = Path(__file__).parents[2]
 _ROOT = _PACKAGE.name
@@ -49,7 +50,7 @@ _CLOSE = 0.4
 """How alike a line must be, by `difflib`, to be named as the one that may be meant."""
 
 
-class EditError(ValueError):
+class EditError(UsageError):
     """An edit that does not fit the source, with the file and the line that is most like the one it names."""
 
 
@@ -133,8 +134,14 @@ class Edit:
         if often:
             return f"{old!r} stands there {often} times, must stand once; take in more of the text around it"
         first = old.strip().partition("\n")[0]
-        near = max(range(start, end), key=lambda at: difflib.SequenceMatcher(None, lines[at].strip(), first).ratio())
+        near = max(range(start, end), key=lambda at: _likeness(lines[at].strip(), first))
         return f"{old!r} does not stand there; most like it is line {near + 1}: {lines[near].strip()!r}"
+
+
+def _likeness(line: str, part: str) -> tuple[int, float]:
+    """Return how much of a part of a line stands in a line, long pieces above all, and how alike the two are."""
+    matcher = difflib.SequenceMatcher(None, line, part, autojunk=False)
+    return sum(block.size**2 for block in matcher.get_matching_blocks()), matcher.ratio()
 
 
 def diff(edits: Sequence[Edit], context: int = 2) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
@@ -246,7 +247,11 @@ def main() -> None:
     if mutant:
         from secagg_spec.conformance import mutants  # noqa: PLC0415 - the mutants import this module
 
-        with mutants.planted(mutant):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(mutants.planted(mutant))
+            except (mutants.EditError, ParameterError) as error:
+                parser.error(str(error))
             import_module("secagg_spec.conformance.targets.reference").build().run()
     else:
         build().run()
