@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docs.pages.common import CLAUSE_LINE, ROOT, TOP_PAGES, heading, mention, names, relative, site_path, write
-from docs.pages.mutants import power
+from docs.pages.mutants import mutation, power
 from docs.pages.threats import threat_models
 
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
@@ -65,7 +65,12 @@ def write_copies(out: Path) -> None:
     """Copy the pages and the assets; the list of decisions is filled in."""
     for source, page in copied():
         text = convert(_text(source).replace("<!-- threat-models -->", threat_models()), source, page)
-        write(out / page, text.replace("<!-- decisions -->", decisions()).replace("<!-- power -->", power()))
+        write(
+            out / page,
+            text.replace("<!-- decisions -->", decisions())
+            .replace("<!-- power -->", power())
+            .replace("<!-- mutation -->", mutation()),
+        )
     shutil.copytree(ROOT / "docs" / "assets", out / "assets", dirs_exist_ok=True)
 
 

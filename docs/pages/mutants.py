@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from docs.pages.common import MUTANTS, escaped, mention, relative, write
+from secagg_spec import resources
 from secagg_spec.conformance import kills, mutants
 from secagg_spec.conformance.mutants import edits
 
 _FOUND = {kills.VECTORS: "vectors", kills.DRAWN: "drawn cases only", kills.TEST: "a test", kills.NOTHING: "nothing"}
 """The words for what kills a mutant, in the order of the columns."""
+_ROW = ("edits", "killed", "equivalent", "survive")
 _SHOWN = 5
 """So many vectors, and so many checks, are named at most."""
 
@@ -19,6 +22,20 @@ _SHOWN = 5
 def power() -> str:
     """Return how many mutants are killed by what, by protocol, as a table."""
     return "\n".join(_table("{}"))
+
+
+def mutation() -> str:
+    """Return how many drawn edits of each package the project's own tests notice, as it is stored."""
+    stored = json.loads((resources.root("spec") / "mutation.json").read_text(encoding="utf-8"))
+    about = f"Of the edits drawn with the seed {stored['seed']} at the commit `{stored['commit'][:12]}`:"
+    lines = [
+        "| package | edits | killed | equivalent | survive | mutation score |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for package, row in stored["packages"].items():
+        score = row["killed"] / (row["edits"] - row["equivalent"])
+        lines.append(f"| {package} | {' | '.join(str(row[name]) for name in _ROW)} | {score:.1%} |")
+    return "\n".join([about, "", *lines])
 
 
 def _table(named: str) -> Iterator[str]:

@@ -515,7 +515,8 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
     monkeypatch.setattr(edits, "files", lambda: [tmp_path / "some.toml"])
     assert cli.main(["power", "--edits"]) == 1
     said = capsys.readouterr().err
-    assert "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg.py, recover: 'parameters.field.minus('" in said
+    place = "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg.py, recover"
+    assert f"{place}: 'parameters.field.minus('" in said
     assert re.search(r"most like it is line \d+: 'return parameters.field.subtract\(", said)
     assert "1 mutant no longer fits the source." in said
     assert "secagg-spec power --regenerate -k NAME says whether something still kills it." in said

@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="edits at a time")
     parser.add_argument("--again", action="store_true", help="try the edits again that survived before")
-    parser.add_argument("--store", action="store_true", help=f"store what came out in {STORED.relative_to(ROOT)}")
+    parser.add_argument("--store", action="store_true", help="store what came out in spec/mutation.json")
     return parser
 
 
@@ -228,44 +228,48 @@ def _said(chosen: Sequence[Drawn], outcomes: dict[str, str], store: argparse.Nam
     alive = [each for each in chosen if outcomes[each.id] in _OPEN and each.id not in proved]
     for each in alive:
         print(f"{each.id}   {each.edit.file}:{each.line}   {outcomes[each.id]}\n{diff([each.edit], 0)}")
-    for line in _table(chosen, outcomes, proved):
+    rows = _rows(chosen, outcomes, proved)
+    for line in _table(rows):
         print(line)
     if store is not None and store.store:
-        STORED.write_text(json.dumps(_record(chosen, outcomes, proved, store), indent=1) + "\n", encoding="utf-8")
+        record = _record(store.seed, rows, outcomes, alive)
+        STORED.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     tried = any(outcomes[each.id] != UNFIT for each in chosen)
     if not tried:
         print("no edit was tried: none fits the source", file=sys.stderr)
     return 0 if tried and not alive else 1
 
 
-def _counts(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) -> dict[str, Counter[str]]:
-    counts = {package: Counter[str]() for package in (*PACKAGES, "all")}
-    for each in chosen:
-        word = "equivalent" if each.id in proved and outcomes[each.id] == SURVIVES else outcomes[each.id]
-        for group in (each.package, "all"):
-            counts[group][word] += 1
-    return counts
+def _rows(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) -> dict[str, dict[str, int]]:
+    """Return how many edits were tried, and what became of them, by package and in all."""
+    rows = {}
+    for package in (*PACKAGES, "all"):
+        tried = [each for each in chosen if package in (each.package, "all") and outcomes[each.id] != UNFIT]
+        same = sum(each.id in proved for each in tried)
+        alive = sum(outcomes[each.id] in _OPEN for each in tried) - same
+        killed = len(tried) - same - alive
+        rows[package] = {"edits": len(tried), "killed": killed, "equivalent": same, "survive": alive}
+    return {package: row for package, row in rows.items() if row["edits"]}
 
 
-def _table(chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str]) -> Iterator[str]:
-    """Yield how many edits were tried, and what killed them, by package."""
+def _table(rows: dict[str, dict[str, int]]) -> Iterator[str]:
     yield f"{'package':<12}{'edits':>7}{'killed':>8}{'equivalent':>12}{'survive':>9}{'mutation score':>16}"
-    for package, found in _counts(chosen, outcomes, proved).items():
-        tried = found.total() - found[UNFIT]
-        if tried:
-            same, alive = found["equivalent"], sum(found[word] for word in _OPEN)
-            score = f"{(tried - same - alive) / max(tried - same, 1):.1%}"
-            yield f"{package:<12}{tried:>7}{tried - same - alive:>8}{same:>12}{alive:>9}{score:>16}"
+    for package, row in rows.items():
+        score = row["killed"] / max(row["edits"] - row["equivalent"], 1)
+        edits, killed, same, alive = row.values()
+        yield f"{package:<12}{edits:>7}{killed:>8}{same:>12}{alive:>9}{score:>16.1%}"
 
 
 def _record(
-    chosen: Sequence[Drawn], outcomes: dict[str, str], proved: set[str], given: argparse.Namespace
+    seed: int, rows: dict[str, dict[str, int]], outcomes: dict[str, str], alive: Sequence[Drawn]
 ) -> dict[str, Any]:
+    """Return what is stored: the commit, the counts, what killed how many, and each edit that lives, as a diff."""
     command = ["git", "rev-parse", "HEAD"]
     commit = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-    counts = {package: dict(sorted(found.items())) for package, found in _counts(chosen, outcomes, proved).items()}
-    alive = [[each.id, f"{each.edit.file}:{each.line}"] for each in chosen if outcomes[each.id] in _OPEN]
-    return {"schema": "secagg-spec-mutation/1", "commit": commit, "seed": given.seed, "counts": counts, "alive": alive}
+    ends = dict(sorted(Counter(outcomes.values()).items()))
+    living = {each.id: diff([each.edit], 0).splitlines() for each in alive}
+    about = {"schema": "secagg-spec-mutation/1", "commit": commit, "seed": seed}
+    return {**about, "packages": rows, "outcomes": ends, "alive": living}
 
 
 if __name__ == "__main__":

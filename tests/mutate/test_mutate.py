@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -144,15 +145,15 @@ def test_of_the_wider_tests_the_shortest_are_run_within_a_time() -> None:
 def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(a  + b)"))
+    _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(b + a)"))
     assert command.main(["--jobs", "1"]) == 1
     out = capsys.readouterr().out
-    assert "a  + b" in out
+    assert "b + a" in out
     assert out.splitlines()[-1].split() == ["all", "2", "1", "0", "1", "50.0%"]
     assert _words(folder) == ["wide", "survives"]
 
     monkeypatch.setattr(command, "_forked", lambda each, found: pytest.fail("it was tried before"))
-    same = Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", "return (a  + b)"),))
+    same = Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", "return (b + a)"),))
     monkeypatch.setattr(edits, "equivalent", lambda: [("added-with-more-room", same)])
     assert command.main([]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "1", "1", "0", "100.0%"]
@@ -165,6 +166,28 @@ def test_an_edit_that_no_type_allows_is_killed_by_mypy() -> None:
         for new in ("return (b + a)", "return 'a' + (a + b)")
     )
     assert [command._mistyped(each) for each in (right, wrong)] == [False, True]
+
+
+def test_what_came_out_is_stored_with_its_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    [_, alive] = _edits(monkeypatch, ("Ring.add", "(a + b)", "(a - b)"), ("Ring.add", "(a + b)", "(b + a)"))
+    monkeypatch.setattr(command, "STORED", folder / "mutation.json")
+    assert command.main(["--store"]) == 1
+    stored = json.loads((folder / "mutation.json").read_text())
+    assert re.fullmatch("[0-9a-f]{40}", stored["commit"])
+    assert stored["packages"]["all"] == {"edits": 2, "killed": 1, "equivalent": 0, "survive": 1}
+    assert stored["outcomes"] == {"survives": 1, "wide": 1}
+    assert list(stored["alive"]) == [alive.id]
+    assert any("b + a" in line for line in stored["alive"][alive.id])
+
+
+def test_the_stored_run_counts_a_thousand_edits_and_a_hundred_of_each_package() -> None:
+    stored = json.loads(command.STORED.read_text(encoding="utf-8"))
+    rows = stored["packages"]
+    assert set(rows) == {*PACKAGES, "all"}
+    assert rows["all"]["edits"] >= 1000
+    assert all(row["edits"] >= drawn.LEAST for row in rows.values())
+    assert all(row["edits"] == row["killed"] + row["equivalent"] + row["survive"] for row in rows.values())
+    assert len(stored["alive"]) == rows["all"]["survive"]
 
 
 def test_survivors_are_tried_again_when_that_is_asked(
