@@ -74,6 +74,20 @@ def test_strong_pseudoprimes_are_composite(n: int) -> None:
 
 
 @pytest.mark.requirement("MOD-02")
+@pytest.mark.parametrize(
+    ("base", "p", "q"),
+    [(2, 9283, 27847), (3, 61381, 122761), (5, 1069, 2137), (7, 7333, 21997), (11, 28351, 113401)],
+)
+def test_each_base_shows_a_composite_that_the_others_pass(base: int, p: int, q: int) -> None:
+    """Each product is a strong pseudoprime to the four other bases, as sympy says too."""
+    from sympy.ntheory.primetest import mr
+
+    passed = [other for other in (2, 3, 5, 7, 11) if mr(p * q, [other])]
+    assert passed == [other for other in (2, 3, 5, 7, 11) if other != base]
+    assert not is_prime(p * q)
+
+
+@pytest.mark.requirement("MOD-02")
 def test_the_default_prime_is_the_largest_below_2_to_32() -> None:
     import sympy
 
@@ -138,6 +152,13 @@ def test_a_field_agrees_with_galois(q: int) -> None:
     assert integers_of(field.subtract(a, b)) == integers_of(x - y)
     assert integers_of(field.multiply(a, b)) == integers_of(x * y)
     assert integers_of(field.inverse(a)) == integers_of(x**-1)
+
+
+@pytest.mark.parametrize("d", [0, 1, 5])
+def test_zeros_are_as_many_as_asked_for(d: int) -> None:
+    assert integers_of(Ring(7).check("zeros", Ring(7).zeros(d), (d,))) == [0] * d
+    with pytest.raises(ParameterError, match=r"^d = "):
+        Ring(7).zeros(-1 - d)
 
 
 # ------------------------------------------------------------------------------------------------- linear algebra
