@@ -306,6 +306,19 @@ def test_a_signed_sum_takes_whole_vectors_and_their_pieces_and_nothing_else(modu
             ring.signed_sum(start, [(True, (start[:size] for size in sizes))])
 
 
+@pytest.mark.requirement("MOD-06", "ERR-02")
+@pytest.mark.parametrize("modulus", [97, 128])
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+@pytest.mark.parametrize("at", range(4))
+def test_a_piece_of_a_vector_holds_elements_only(modulus: int, positive: bool, dtype: type, at: int) -> None:
+    ring, wrong = Ring(modulus), np.full(4, modulus - 1, dtype=dtype)
+    assert ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))]).size == 4
+    wrong[at] = modulus
+    with pytest.raises(NonCanonical, match=rf"^vector\[{at % 2}\] = {modulus}: must be in \[0, {modulus}\)$"):
+        ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))])
+
+
 @pytest.mark.requirement("MOD-07")
 def test_a_system_that_is_not_square_is_refused() -> None:
     with pytest.raises(LengthMismatch):
