@@ -86,3 +86,44 @@ def test_one_set_among_many_is_found(size: int, states: int, monkeypatch: pytest
 
 def test_cost_is_what_is_compared() -> None:
     assert [dependence.cost(120, size) for size in (1, 2, 3, 4)] == [120, 120, 7140, 280840]
+
+
+def scrambled(modulus: int, rows: int, columns: int, seed: int) -> list[list[int]]:
+    """The numbers that rows are mixed with, in Python integers."""
+    numbers = [at + 1_000_003 * seed for at in range(1, rows * columns + 1)]
+    for _ in range(5):
+        numbers = [(number**2 + 0x9E3779B9) % modulus for number in numbers]
+    return [numbers[at * columns :][:columns] for at in range(rows)]
+
+
+@pytest.mark.parametrize("unlucky", range(4))
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6])
+def test_rows_are_mixed_anew_when_a_mixture_hides_a_column(
+    size: int, unlucky: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column is made whose first mixed entry is 0 in each of the first mixtures, and the rest is drawn."""
+    field, rows, count = PrimeField(2**31 - 1), 6, 12
+    mixtures = [scrambled(field.modulus, size, rows, seed) for seed in (1, 2, 3)]
+    generator, tried = np.random.default_rng(size), list[int]()
+    matrix = generator.integers(0, field.modulus, (rows, count), dtype=np.uint64)
+    if unlucky:
+        hidden, _ = nmod_mat([mixture[0] for mixture in mixtures[:unlucky]], field.modulus).nullspace()
+        matrix[:, 0] = [int(hidden[at, 0]) for at in range(rows)]
+    matrix[:, 7] = np.uint64(2) * matrix[:, : size - 1].sum(axis=1) % np.uint64(field.modulus)
+    mixer = dependence._mixer
+
+    def counted(field: PrimeField, rows: int, columns: int, seed: int) -> UintArray:
+        tried.append(seed)
+        mixed = mixer(field, rows, columns, seed)
+        assert mixed.tolist() == mixtures[seed - 1]
+        return mixed
+
+    monkeypatch.setattr(dependence, "_mixer", counted)
+    assert dependence.lightest(field, matrix, size, np.ones(count, dtype=np.int64)) == (*range(size - 1), 7)
+    assert tried == [1, 2, 3][: unlucky + 1]
+
+
+@pytest.mark.parametrize(("rows", "size", "modulus"), [(3, 0, 7), (3, -1, 7), (3, 4, 7), (3, 2, 2**31 + 11)])
+def test_what_no_caller_asks_for_is_an_assertion(rows: int, size: int, modulus: int) -> None:
+    with pytest.raises(AssertionError):
+        dependence.lightest(PrimeField(modulus), np.zeros((rows, 5), dtype=np.uint64), size, np.ones(5, dtype=np.int64))

@@ -74,6 +74,20 @@ def test_strong_pseudoprimes_are_composite(n: int) -> None:
 
 
 @pytest.mark.requirement("MOD-02")
+@pytest.mark.parametrize(
+    ("base", "p", "q"),
+    [(2, 9283, 27847), (3, 61381, 122761), (5, 1069, 2137), (7, 7333, 21997), (11, 28351, 113401)],
+)
+def test_each_base_shows_a_composite_that_the_others_pass(base: int, p: int, q: int) -> None:
+    """Each product is a strong pseudoprime to the four other bases, as sympy says too."""
+    from sympy.ntheory.primetest import mr
+
+    passed = [other for other in (2, 3, 5, 7, 11) if mr(p * q, [other])]
+    assert passed == [other for other in (2, 3, 5, 7, 11) if other != base]
+    assert not is_prime(p * q)
+
+
+@pytest.mark.requirement("MOD-02")
 def test_the_default_prime_is_the_largest_below_2_to_32() -> None:
     import sympy
 
@@ -138,6 +152,13 @@ def test_a_field_agrees_with_galois(q: int) -> None:
     assert integers_of(field.subtract(a, b)) == integers_of(x - y)
     assert integers_of(field.multiply(a, b)) == integers_of(x * y)
     assert integers_of(field.inverse(a)) == integers_of(x**-1)
+
+
+@pytest.mark.parametrize("d", [0, 1, 5])
+def test_zeros_are_as_many_as_asked_for(d: int) -> None:
+    assert integers_of(Ring(7).check("zeros", Ring(7).zeros(d), (d,))) == [0] * d
+    with pytest.raises(ParameterError, match=r"^d = "):
+        Ring(7).zeros(-1 - d)
 
 
 # ------------------------------------------------------------------------------------------------- linear algebra
@@ -283,6 +304,19 @@ def test_a_signed_sum_takes_whole_vectors_and_their_pieces_and_nothing_else(modu
     for sizes in ((1, 1), (2, 2), ()):
         with pytest.raises(LengthMismatch):
             ring.signed_sum(start, [(True, (start[:size] for size in sizes))])
+
+
+@pytest.mark.requirement("MOD-06", "ERR-02")
+@pytest.mark.parametrize("modulus", [97, 128])
+@pytest.mark.parametrize("positive", [True, False])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
+@pytest.mark.parametrize("at", range(4))
+def test_a_piece_of_a_vector_holds_elements_only(modulus: int, positive: bool, dtype: type, at: int) -> None:
+    ring, wrong = Ring(modulus), np.full(4, modulus - 1, dtype=dtype)
+    assert ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))]).size == 4
+    wrong[at] = modulus
+    with pytest.raises(NonCanonical, match=rf"^vector\[{at % 2}\] = {modulus}: must be in \[0, {modulus}\)$"):
+        ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))])
 
 
 @pytest.mark.requirement("MOD-07")

@@ -122,3 +122,22 @@ def test_large_entries_are_not_reduced_and_fractions_are_refused() -> None:
     for wrong in (np.array([[0.5]]), np.array([["1"]]), np.array([1])):
         with pytest.raises(ParameterError, match="matrix = "):
             rationals.rank(wrong)
+
+
+def test_as_many_columns_are_multiplied_as_stay_exact() -> None:
+    """A sum of fewer than 2**21 numbers below 2**32 is below 2**53."""
+    most = 2**21 - 1
+    assert rationals.multiply(np.ones((1, most), dtype=bool), [0] * (most - 1) + [2**70]) == (2**70,)
+    for call in (rationals.multiply, rationals.in_kernel):
+        with pytest.raises(
+            ParameterError, match=r"^matrix = .*2097152 columns.*: must be of fewer than 2097152 columns$"
+        ):
+            call(np.ones((1, 2**21), dtype=bool), [])
+
+
+def test_products_with_numbers_of_every_length_are_exact() -> None:
+    for number in (sign * 2**bits - less for bits in range(200) for sign in (1, -1) for less in (0, 1)):
+        assert rationals.multiply(np.array([[True, False], [True, True]]), [number, 1]) == (number, number + 1)
+        assert rationals.in_kernel(np.ones((1, 2), dtype=bool), [number, -number])
+        for count in (1, 2, 4):
+            assert rationals.in_kernel(np.ones((1, count), dtype=bool), [number] * count) is (number == 0)

@@ -270,3 +270,11 @@ def test_what_is_no_draw_is_refused(draw: Any) -> None:
 @pytest.mark.requirement("STL-03")
 def test_the_kinds_are_those_of_the_text() -> None:
     assert KINDS == ("constant", "polynomial", "hinge")
+
+
+@pytest.mark.requirement("STL-03")
+@pytest.mark.parametrize("kind", ["", "Constant", "exponential", None, 1])
+def test_another_kind_is_refused_and_named(kind: Any) -> None:
+    with pytest.raises(ParameterError, match="must be one of constant, polynomial, hinge") as refused:
+        Staleness(kind)
+    assert (refused.value.parameter, refused.value.value) == ("kind", kind)

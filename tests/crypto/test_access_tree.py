@@ -155,7 +155,7 @@ UNREADABLE = {
     "no children": bytes.fromhex("01 01 00"),
     "nothing at all": bytes.fromhex("01 00 00"),
     "empty attribute": bytes.fromhex("00 00"),
-    "another kind": bytes.fromhex("02 01 41"),
+    "another kind": bytes.fromhex("02 01 01 00 01 41"),
     "33 leaves": bytes([1, 1, 33]) + bytes.fromhex("000141") * 33,
     "9 gates on a path": bytes([1, 1, 1]) * 9 + bytes.fromhex("000141"),
     "gates without end": bytes([1, 1, 1]) * 5000,
@@ -167,6 +167,14 @@ UNREADABLE = {
 def test_bytes_of_a_tree_that_is_refused_are_malformed(name: str) -> None:
     with pytest.raises(Malformed):
         read(UNREADABLE[name])
+
+
+@pytest.mark.requirement("ABE-24")
+@pytest.mark.parametrize("kind", [2, 3, 255])
+def test_a_node_is_a_leaf_or_a_gate(kind: int) -> None:
+    for node in (EXAMPLE_BYTES, access_tree.tree_bytes(Leaf(b"A"))):
+        with pytest.raises(Malformed, match=f"^a node of the kind {kind} .* 0 and 1 are known$"):
+            read(bytes([kind]) + node[1:])
 
 
 @pytest.mark.requirement("ABE-24")

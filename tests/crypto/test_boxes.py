@@ -198,8 +198,11 @@ PLAIN = replace(WHOLE, own=False)
     ],
 )  # fmt: skip
 def test_a_box_that_no_epoch_has_is_refused(epoch: Epoch, purpose: str, source: int, target: int) -> None:
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError) as refused:
         Address(epoch, purpose, 0, source, target)
+    if purpose not in epoch.purposes:
+        assert (refused.value.parameter, refused.value.value) == ("purpose", purpose)
+        assert refused.value.allowed.split(" or ") == list(epoch.purposes)
 
 
 @pytest.mark.parametrize("epoch", [WHOLE, PLAIN])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.crypto.entropy import SeededSource, SystemSource, draw_coefficients, draw_elements, draw_rounding
+from secagg_spec.crypto.entropy import (
+    SeededSource,
+    SystemSource,
+    draw_coefficients,
+    draw_elements,
+    draw_rounding,
+    draw_scalars,
+)
+from secagg_spec.errors import ParameterError
 from tests.strategies import integers_of, moduli
 
 seeds = st.binary(max_size=8)
@@ -96,6 +107,20 @@ def test_the_system_gives_fresh_bytes() -> None:
     assert {len(block) for block in blocks} == {16}
 
 
+@pytest.mark.parametrize("modulus", [2**31 + 11, 3 * 2**29, 7])
+@pytest.mark.parametrize("label", ["b", "h", "i", "j"])
+def test_a_seed_gives_elements_block_by_block(modulus: int, label: str) -> None:
+    """A block has the words that are needed on average and 16 more; where it ends decides what the next one gives."""
+    limit, n, number, expected = 2**32 // modulus * modulus, 1500, 0, list[int]()
+    while len(expected) < n:
+        number += 1
+        framed = b"".join(len(part).to_bytes(4, "little") + part for part in (b"seed", label.encode()))
+        count = (n - len(expected)) * 2**32 // limit + 16
+        block = hashlib.shake_256(framed + number.to_bytes(8, "little")).digest(4 * count)
+        expected += [word % modulus for (word,) in struct.iter_unpack("<I", block) if word < limit]
+    assert integers_of(draw_elements(SeededSource(b"seed", label), Ring(modulus), (n,))) == expected[:n]
+
+
 @pytest.mark.requirement("RND-02")
 @pytest.mark.parametrize("modulus", [2, 7, 2**31 + 11, 2**32 - 5])
 def test_every_half_of_the_ring_is_drawn(modulus: int) -> None:
@@ -119,6 +144,33 @@ def test_drawn_coefficients_are_the_pieces_of_the_source_but_for_the_prime(piece
 def test_no_coefficients_take_no_bytes() -> None:
     source = Script([1])
     assert draw_coefficients(source, 0) == ()
+    assert source.taken == 0
+
+
+@pytest.mark.parametrize("count", [-1, -8, True, 1.0, None])
+def test_counts_that_are_no_counts_are_refused(count: Any) -> None:
+    calls: dict[str, list[Callable[[Script], object]]] = {
+        "d": [lambda source: draw_rounding(source, count)],
+        "shape": [lambda source: draw_elements(source, Ring(7), (2, count))],
+        "count": [
+            lambda source: draw_coefficients(source, count),
+            lambda source: draw_scalars(source, count),
+            lambda _: SystemSource().take(count),
+            lambda _: SeededSource(b"", "").take(count),
+        ],
+    }
+    for name, some in calls.items():
+        for call in some:
+            source = Script([])
+            with pytest.raises(ParameterError, match="must be an integer") as refused:
+                call(source)
+            assert (refused.value.parameter, source.taken) == (name, 0)
+
+
+def test_no_draws_take_no_bytes() -> None:
+    source = Script([])
+    assert draw_rounding(source, 0).tolist() == []
+    assert draw_scalars(source, 0) == ()
     assert source.taken == 0
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -9,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.crypto import prg
 from secagg_spec.crypto.prg import expand
 from secagg_spec.errors import LengthMismatch, ParameterError
 
@@ -40,6 +44,33 @@ def test_the_stream_is_the_one_of_the_definition(key: bytes, modulus: int, n: in
 def test_long_streams_cross_every_refill() -> None:
     for modulus in (2**31 + 11, 3):
         assert expand(COUNTING_KEY, Ring(modulus), 5000).tolist() == by_blocks(COUNTING_KEY, modulus, 5000)
+
+
+@pytest.mark.parametrize("modulus", [2, 3, 2**31 + 11, 2**32 - 5, 2**32])
+@pytest.mark.parametrize("n", [0, 1, 100, 200_000])
+def test_a_stream_is_made_of_about_as_many_words_as_it_needs(
+    modulus: int, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A word is used with probability `accepted` / 2**32; two pieces, or pieces of 2**16 words, are enough."""
+    made: list[int] = []
+
+    class Counting:
+        def __init__(self, *given: Any) -> None:
+            self.stream = Cipher(*given).encryptor()
+
+        def encryptor(self) -> Counting:
+            return self
+
+        def update_into(self, data: bytes, buffer: bytearray) -> int:
+            made.append(len(data) // 4)
+            return self.stream.update_into(data, buffer)
+
+    monkeypatch.setattr(prg, "Cipher", Counting)
+    assert expand(COUNTING_KEY, Ring(modulus), n).size == n
+    accepted = 2**32 // modulus * modulus
+    expected = n * 2**32 // accepted
+    assert max(made, default=0) <= min(2**16, expected + 16)
+    assert n <= sum(made) <= expected + max(made, default=0) + 6 * math.isqrt(n)
 
 
 @pytest.mark.requirement("PRG-01")
@@ -74,7 +105,7 @@ def test_keys_of_other_lengths_are_refused(key: bytes) -> None:
 
 @pytest.mark.requirement("PRG-02")
 def test_a_key_that_is_no_bytes_is_refused() -> None:
-    with pytest.raises(ParameterError, match="bytes"):
+    with pytest.raises(ParameterError, match=r"^key = '0+': must be bytes$"):
         expand("0" * 32, Ring(7), 1)  # type: ignore[arg-type]
 
 

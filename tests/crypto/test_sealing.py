@@ -17,7 +17,7 @@ from secagg_spec import resources
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, SealedStampedChannel, binding
-from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, WeakKey
+from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, UnknownUser, WeakKey
 from secagg_spec.protocols import lightsecagg
 
 PRIVATE = [bytes([user + 1]) * 32 for user in range(4)]
@@ -203,6 +203,15 @@ def test_sender_and_receiver_are_two_users_of_the_roster(pair: tuple[int, int]) 
     with pytest.raises(ParameterError):
         channel(0).close(*pair, b"a share")
     with pytest.raises(ParameterError):
+        channel(0).open(*pair, bytes(32))
+
+
+@pytest.mark.requirement("SEA-04")
+@pytest.mark.parametrize("pair", [(4, 5), (5, 4)])
+def test_the_sender_is_looked_at_before_the_receiver(pair: tuple[int, int]) -> None:
+    with pytest.raises(UnknownUser, match=f"^sender, receiver = {pair[0]}: must be a user in "):
+        channel(0).close(*pair, b"a share")
+    with pytest.raises(UnknownUser, match=f"^sender, receiver = {pair[0]}: must be a user in "):
         channel(0).open(*pair, bytes(32))
 
 

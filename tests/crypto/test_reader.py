@@ -1,0 +1,35 @@
+"""Reading bytes from front to back, against slices of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from secagg_spec.crypto.reader import Reader
+from secagg_spec.errors import Malformed
+
+
+@given(st.binary(max_size=12), st.lists(st.integers(0, 6), max_size=6))
+def test_what_is_taken_follows_what_was_taken_until_too_much_is_asked_for(data: bytes, counts: list[int]) -> None:
+    reader, at = Reader("a box", data), 0
+    for count in counts:
+        if at + count > len(data):
+            with pytest.raises(Malformed, match=f"^a box of {len(data)} bytes ends early: {count} .* from {at} on$"):
+                reader.take(count)
+            assert reader.at == at
+        else:
+            assert reader.take(count) == data[at : at + count]
+            at += count
+    assert reader.at == at
+
+
+@given(st.integers(0, 2**32 - 1), st.binary(max_size=4))
+def test_a_number_is_read_from_its_lowest_byte_on(number: int, rest: bytes) -> None:
+    reader = Reader("a box", number.to_bytes(4, "little") + rest)
+    assert reader.number(4) == number
+    if rest:
+        with pytest.raises(Malformed, match=f"^a box goes on after its end: {len(rest)} more bytes$"):
+            reader.end()
+        assert reader.take(len(rest)) == rest
+    reader.end()
