@@ -83,6 +83,14 @@ def test_of_an_epoch_without_a_sum_no_sum_is_promised(capsys: pytest.CaptureFixt
     assert code == 0
     assert "up to T = 1: no epoch is closed: nothing but the coalition's own, as far as decided here\n" in out
     assert "exactly the sum" not in out
+    assert "closed epoch" not in out
+
+
+def test_what_more_than_T_users_learn_does_not_break_privacy(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--rule", "paper", "--timeout", "2:keyed", "--collude", "1,2")
+    assert code == 0
+    assert "PRIVACY BROKEN" not in out
+    assert "smallest coalition that learns more, as far as decided here: users 1, 2 (T + 1 = 2 users)\n" in out
 
 
 @pytest.mark.parametrize(
@@ -131,6 +139,7 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
     code, out, _ = call(capsys, "--late", "2", "--collude", "3")
     assert code == 1
     assert line_of(out, "user 3").endswith("x_2")
+    assert "recover returns it" not in out
 
 
 @pytest.mark.parametrize(

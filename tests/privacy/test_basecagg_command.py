@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy import basecagg as model
+from secagg_spec.privacy import basecagg_command as command
 from secagg_spec.protocols import basecagg as protocol
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "basecagg")
+TINY = Namespace(preset="tiny", weights=None, points=None, coalition=None)
+
+
+def test_what_is_concluded_from_some_cases() -> None:
+    """Users 0 to 2 are buffered: when users 0 and 1 collude, the sum is the update of user 2."""
+    coalitions = ((), (0,), (3, 4), (0, 1), (0, 1, 3))
+    plan = command._plan(TINY)
+    plan = replace(plan, coalitions=coalitions, buffers=plan.buffers[:1], every_coalition=False)
+    cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.buffers))
+    table = "\n".join(command._table(plan, cases))
+    assert line_of(table, "user 0").endswith("  nothing")
+    assert "2 dimensions a column when users 0 to 2 are buffered: " in line_of(table, "users 3, 4")
+    assert "buffered and 2 honest updates came besides: " in line_of(table, "users 0, 1")
+    lines = list(command._conclusions(plan, cases))
+    who = "for users 0, 1 (T + 1 = 2 users), when users 0 to 2 are buffered"
+    assert lines[:3] == [
+        "up to T = 1: exactly the weighted sum over the buffer and the coalition's own data, as far as decided here",
+        f"the weighted sum can be one honest update: the update of user 2, {who}",
+        "the weighted sum itself is learned in every case",
+    ]
+    assert "smallest coalition that learns more, as far as decided here: users 3, 4 (T + 1 = 2 users)" in lines
+    assert "  elements 0, 2: exactly that in 2 of 2 cases" in lines
+    assert "  each honest update besides adds one more: in 2 of 2 cases" in lines
+
+
+def test_most_that_is_learned_is_shown() -> None:
+    """User 2 is alone in one of the two buffers, where nobody else's update is left to tell from it."""
+    plan = command._plan(TINY)
+    plan = replace(plan, coalitions=((0, 1, 3),), buffers=(plan.buffers[0], plan.buffers[-1]))
+    cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.buffers))
+    most = max(case.verdict.dimension for case in cases)
+    assert most > min(case.verdict.dimension for case in cases)
+    assert f"  {most} dimensions a column when " in list(command._table(plan, cases))[1]
+
+
+def test_all_buffers_are_checked_unless_weights_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = model.every_buffer
+
+    def seven(parameters: protocol.Parameters) -> Iterator[model.Buffer]:
+        return islice(real(parameters), 7)
+
+    monkeypatch.setattr(model, "every_buffer", seven)
+    plan = command._plan(TINY)
+    assert plan.everything
+    [line] = command._other_weights(plan)
+    assert line.endswith("answers are shares times weights in 7 of 7 buffers, all that users accept")
+    [line] = command._other_weights(replace(plan, given=True))
+    assert line.endswith("answers are shares times weights in 10 of 10 buffers, those decided here")
+    [line] = command._other_weights(replace(plan, every_coalition=False))
+    assert line.endswith("answers are shares times weights in 10 of 10 buffers, those decided here")
 
 
 @pytest.mark.slow

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
 from secagg_spec import cli
+from secagg_spec.privacy import lightsecagg as model
+from secagg_spec.privacy import lightsecagg_command as command
 
 
 def privacy(protocol: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -82,6 +86,39 @@ def test_one_coalition_only(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--coalition", "")
     assert code == 0
     assert "no coalition learns more, as far as decided here" in out
+
+
+def plan_of(coalition: str | None) -> command._Plan:
+    """What is decided of the preset `tiny`."""
+    return command._plan(Namespace(preset="tiny", points=None, coalition=coalition))
+
+
+def test_only_without_a_named_coalition_all_are_decided() -> None:
+    assert "coalitions: all 32" in list(command._heading("tiny", plan_of(None)))
+    for coalition, named in (("", "the server alone"), ("4,0", "users 0, 4")):
+        lines = list(command._heading("tiny", plan_of(coalition)))
+        assert f"coalitions: {named} (others are NOT decided here)" in lines
+        assert "surviving sets: all 16 that may be announced" in lines
+
+
+def test_what_is_concluded_from_some_cases() -> None:
+    """Of the two coalitions of T + 1 = 2 users, users 1 and 4 learn less than the figure, in one kind of column."""
+    plan = replace(
+        plan_of(""), coalitions=((), (4,), (0, 2), (1, 4), (0, 2, 3)), surviving=((0, 1, 2), (0, 1, 2, 3, 4))
+    )
+    cases = tuple(model.audit(plan.parameters, plan.code, plan.coalitions, plan.surviving))
+    fewer = [case for case in cases if len(case.coalition) == 2 and case.excess < case.honest - 1]
+    assert {(case.coalition, case.elements) for case in fewer} == {((1, 4), (1,))}
+    lines = list(command._conclusions(plan, cases))
+    scope = ", as far as decided here"
+    assert lines[:3] == [
+        f"up to T = 1: exactly the sum over the survivors and the coalition's own data{scope}",
+        "the sum itself is learned in every case",
+        f"smallest coalition that learns more{scope}: users 0, 2 (T + 1 = 2 users)",
+    ]
+    less = len(fewer)
+    assert "  elements 0, 2: exactly that in 4 of 4 cases" in lines
+    assert f"  element 1: exactly that in {4 - less} of 4 cases, less in {less} (users 1, 4, for one)" in lines
 
 
 def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:

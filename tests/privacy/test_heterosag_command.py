@@ -2,16 +2,108 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from functools import partial
+from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.privacy import heterosag_command as command
+from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.protocols import secagg
+from secagg_spec.protocols.heterosag_plan import PRESETS, Parameters
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "heterosag")
+SMALL = Parameters(9, 1, 1, 3, 3, (6, 3), (2, 1), (2, 3), PRESETS["tiny"].range)
+"""Three subgroups of three users."""
+SMALLER = replace(SMALL, N=7, d=2, sizes=(4, 3), subgroups=(1, 1), levels=(2, 2))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the preset `tiny` be a smaller one."""
+    monkeypatch.setattr(command, "PRESETS", MappingProxyType({"tiny": SMALL}))
+
+
+def test_a_whole_audit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PRESETS", MappingProxyType({"tiny": SMALLER}))
+    code, out, _ = call(capsys, "--matrix", "separate", "--odds", "0")
+    assert code == 0
+    assert line_of(out, "4 users, K = 2, R = 5 (2 cells)").endswith("  nothing, in 24 cases")
+    assert line_of(out, "3 users, K = 2, R = 4 (2 cells)").endswith("  nothing, in 14 cases")
+    assert "each of these sums is over at least two honest users, or nobody: in all 38 cases\n" in out
+    assert "what may be known is learned in every case" in out
+    assert "  the sum can be one segment: segment 0, subgroup 0: x_2[0] for users 0, 1, when of the cell" in out
+    assert "4 dimensions modulo 5 when nobody survives and users 0 to 3 came late: x_0[0]; " in out
+    assert "nobody dropped: a share of 1 at most, of subgroup 0 in segments 0, 1; inference robustness 0\n" in out
+    assert "each user drops out with the probability 0, exactly:\n" in out
+    assert "in any of the 2 subgroups: 0 = 0\n" in out
+    assert "BROKEN" not in out
+
+
+@pytest.mark.parametrize("p", [Fraction(0), Fraction(1), Fraction(1, 10)])
+@pytest.mark.parametrize("T", [1, 2])
+def test_the_odds_are_those_of_all_ways_to_drop_out(T: int, p: Fraction) -> None:
+    """Each of the 2**9 ways has its probability; the first subgroup is larger than the second."""
+    parameters = replace(SMALL, N=9, T=T, t=5, sizes=(5, 4), subgroups=(1, 1), levels=(2, 2))
+    ways = [tuple(sum(alive) for alive in (way[:5], way[5:])) for way in product((0, 1), repeat=9)]
+    chances = [((1 - p) ** sum(left) * p ** (9 - sum(left)), left) for left in ways]
+    first = sum(chance for chance, left in chances if left[0] == 1)
+    either = sum(chance for chance, left in chances if 1 in left)
+    fails = sum(chance for chance, left in chances if any(0 < count < T + 2 for count in left))
+    lines = list(command._odds(parameters, p))
+    assert lines[0] == f"each user drops out with the probability {p}, exactly:"
+    assert f"which has 5 users: {command._exactly(Fraction(first))}" in lines[1]
+    assert lines[2].endswith(f"in any of the 2 subgroups: {command._exactly(Fraction(either))}")
+    assert f"fewer than T + 2 = {T + 2} survivors" in lines[3]
+    assert lines[4].strip() == command._exactly(Fraction(fails))
+
+
+def test_subgroups_whose_loss_ends_a_round_are_not_dropped() -> None:
+    """Six users stay without one subgroup: enough for t = 6, too few for t = 7."""
+    six, seven = (list(command._robustness(Plan(replace(SMALL, t=t)))) for t in (6, 7))
+    first, nobody, one = six
+    assert "nobody dropped: a share of 1/3 at most, of subgroups 0, 1 in segment 0; inference robustness 2/3" in nobody
+    assert "subgroup 0 dropped: a share of 2/3 at most, of subgroup 1 in segments 0, 1; inference rob" in one
+    assert seven == [first, nobody]
+
+
+@pytest.mark.parametrize("count", [6, 7, 9])
+def test_the_heading_shows_six_segments(count: int) -> None:
+    three, one, two = ((number,) * count for number in (3, 1, 2))
+    wide = replace(SMALL, N=3 * count, t=2 * count, d=count, sizes=three, subgroups=one, levels=two)
+    lines = list(command._heading("wide", Plan(wide)))
+    assert [line[:9] for line in lines if line.startswith("segment")] == [f"segment {row}" for row in range(6)]
+    assert [line for line in lines if "segments more" in line] == [f"… and {count - 6} segments more"] * (count > 6)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_decided_of_one_stream(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = call(capsys, "--rule", "one-stream")
+    assert code == 1
+    _, *parts = out.split("\n\n")
+    happened = [part.partition(" (others are NOT decided here)\n")[0] for part in parts]
+    assert happened == ["nobody drops out", "user 0 late", "users 3 to 5 dropped out", "users 3 to 8 dropped out"]
+    assert "  the server alone  1 dimension modulo 7, segments 0 to 2: x_0[0] - x_0[1]\n" in out
+    assert ["PRIVACY BROKEN" in part for part in parts] == [False, True, True, True]
+
+
+@pytest.mark.usefixtures("small")
+def test_only_coalitions_of_up_to_T_users_break_privacy(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of three survivors of a cell, two collude: the sum is the segment of the third, and T = 1."""
+    for coalition in ("0", "0,1"):
+        code, out, _ = call(capsys, "--collude", coalition)
+        assert code == 0
+        assert "PRIVACY BROKEN" not in out
+        assert ("a sum is one segment: segment 2, subgroup 0: x_2[2] for users 0, 1" in out) == (coalition == "0,1")
+    code, out, _ = call(capsys, "--collude", "0", "--drop", "2", "--rule", "none")
+    assert code == 1
+    assert "PRIVACY BROKEN: a coalition of at most T = 1 users learns more than it may\n" in out
 
 
 @pytest.mark.slow
@@ -74,7 +166,10 @@ def test_the_rule_prevents_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert line_of(out, "the server alone").endswith("  nothing, of all 6 cells")
     code, out, _ = call(capsys, "--drop", "1-3", "--collude", "", "--rule", "none")
     assert code == 1
-    assert "a sum is one segment: segment 2, subgroup 0: x_0[2] for the server alone, when of the cell user 0" in out
+    assert (
+        "a sum is one segment: segment 2, subgroup 0: x_0[2] for the server alone, when of the cell user 0 survives\n"
+        in out
+    )
 
 
 def test_a_situation_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,6 +43,7 @@ def test_one_coalition_and_one_dropout(capsys: pytest.CaptureFixture[str]) -> No
     assert "dropouts: user 2 before masked_input (others are NOT decided here)" in out
     assert "1 dimension an element" in line_of(out, "users 0, 1, 4")
     assert line_of(out, "users 0, 1, 4").endswith("1 honest input came late: x_2[0]")
+    assert "what may be known is learned in every case, and unmask returns the sum over the survivors\n" in out
     code, out, _ = call(capsys, "--coalition", "", "--drop", "")
     assert code == 0
     assert "dropouts: nobody (" in out
@@ -93,6 +94,10 @@ def test_broken_privacy_is_exit_code_1(capsys: pytest.CaptureFixture[str], monke
     assert code == 1
     assert "PRIVACY BROKEN: a coalition of at most T = 1 learns more than it may" in out
     assert line_of(out, "the server alone").endswith("x_2[0]")
+    assert "  so it is in 0 of 1 cases\n" in out
+    code, out, _ = call(capsys, "--coalition", "0", "--drop", "2")
+    assert code == 1
+    assert "PRIVACY BROKEN" in out
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def _first_coalitions(parameters: Parameters, code: MaskCode) -> tuple[Users, ..
 def _buffers(parameters: Parameters, weights: str | None, few: bool) -> tuple[Buffer, ...]:
     """Return a buffer for every set of users, or for the first and the last K users."""
     everyone = tuple(range(parameters.N))
-    sets = tuple(model.every_user_set(parameters)) if few else (everyone[: parameters.K], everyone[-parameters.K :])
+    sets = model.every_user_set(parameters) if few else (everyone[: parameters.K], everyone[-parameters.K :])
     distinct = tuple(dict.fromkeys(sets))
     if weights is None:
         return tuple(model.varied(parameters, users) for users in distinct)
@@ -189,7 +189,7 @@ def _for_each(plan: _Plan) -> str:
 def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     yield "\nwhat the server and these users learn beyond the weighted sum over the buffer and their own data:"
     names = {coalition: wording.users(coalition) for coalition in plan.coalitions}
-    width = min(max(map(len, names.values())), 40)
+    width = max(map(len, names.values()))
     for coalition, group in groupby(cases, key=lambda case: case.coalition):
         yield f"  {names[coalition]:<{width}}  {_beyond(plan, _worst(tuple(group)))}"
 

@@ -119,7 +119,7 @@ def _heading(preset: str, plan: _Plan) -> Iterator[str]:
 def _table(plan: _Plan, cases: Sequence[Case]) -> Iterator[str]:
     yield "\nwhat the server and these users learn beyond the sum over the survivors and their own data:"
     names = {coalition: wording.users(coalition) for coalition in plan.coalitions}
-    width = min(max(map(len, names.values())), 40)
+    width = max(map(len, names.values()))
     for coalition, group in groupby(cases, key=lambda case: case.coalition):
         worst = _worst(tuple(group))
         yield f"  {names[coalition]:<{width}}  {_beyond(plan, worst)}"
