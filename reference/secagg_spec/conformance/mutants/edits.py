@@ -212,11 +212,14 @@ def faults() -> Iterator[str]:
                     yield f"spec/mutants/{path.name}, {name}: {error}"
         except (EditError, tomllib.TOMLDecodeError) as error:
             yield f"spec/mutants/{path.name}: {error}"
-    for name, edit in equivalent():
-        try:
-            _together([edit])
-        except (EditError, OSError) as error:
-            yield f"spec/equivalent.toml, {name}: {error}"
+    try:
+        for name, edit in equivalent():
+            try:
+                _together([edit])
+            except (EditError, OSError) as error:
+                yield f"spec/equivalent.toml, {name}: {error}"
+    except tomllib.TOMLDecodeError as error:
+        yield f"spec/equivalent.toml: {error}"
 
 
 def equivalent() -> Iterator[tuple[str, Edit]]:
