@@ -66,7 +66,9 @@ def write_mutants(out: Path) -> None:
     write(out / MUTANTS, "\n".join(["# Mutants\n", about, "", *_table(named)]))
     for protocol, bugs in _by_protocol().items():
         page = f"{folder}/{protocol}.md"
-        lines = [f"# Mutants: {protocol}", "", *(line for bug in bugs for line in _mutant(bug, page))]
+        how = relative("explanation/power.md", page)
+        head = f"Each of these {len(bugs)} is the reference with the edit that is shown. [What that is for]({how})."
+        lines = [f"# Mutants: {protocol}", "", head, "", *(line for bug in bugs for line in _mutant(bug, page))]
         write(out / page, "\n".join(lines))
 
 
@@ -84,12 +86,14 @@ def _killed(bug: kills.Bug) -> str:
     if bug.test:
         return f"Killed by the test `{bug.test.rpartition('::')[2]}`."
     checks = list(dict.fromkeys(case.check for case in bug.cases))
-    named = [*_few("vector", bug.vectors), *_few("check", checks)]
-    often = f" A run needs {bug.calls} requests for it (median of {bug.seeds} seeds)." if bug.seeds else ""
-    return f"Killed by {', '.join(named) or 'nothing'}.{often}"
+    named = [_few("vector", bug.vectors)] * bool(bug.vectors) + [_few("check", checks)] * bool(checks)
+    some = "" if bug.seeds == kills.SEEDS else f", {bug.seeds} of which kill it"
+    often = f" It takes {bug.calls} requests (median of {kills.SEEDS} seeds{some})." if bug.seeds else ""
+    return f"Killed by {' and by '.join(named) or 'nothing'}.{often}"
 
 
-def _few(kind: str, names: Sequence[str]) -> Iterator[str]:
-    yield from (f"{kind} `{name}`" for name in names[:_SHOWN])
-    if len(names) > _SHOWN:
-        yield f"{len(names) - _SHOWN} more"
+def _few(kind: str, names: Sequence[str]) -> str:
+    """Return the first names in a row, and how many more there are."""
+    shown = ", ".join(f"`{name}`" for name in names[:_SHOWN])
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"the {kind}{'s' if len(names) > 1 else ''} {shown}{more}"

@@ -154,7 +154,7 @@ def test_an_edit_that_a_test_sees_is_killed_and_another_one_survives(
 
     monkeypatch.setattr(command, "_forked", lambda each, found: pytest.fail("it was tried before"))
     same = Edit("arithmetic/modular.py", "Ring.add", (("return (a + b)", "return (b + a)"),))
-    monkeypatch.setattr(edits, "equivalent", lambda: [("added-with-more-room", same)])
+    monkeypatch.setattr(edits, "equivalent", lambda: [("added-the-other-way-round", same)])
     assert command.main([]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["all", "2", "1", "1", "0", "100.0%"]
 
