@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.validate import UintArray
@@ -312,7 +313,8 @@ def test_a_signed_sum_takes_whole_vectors_and_their_pieces_and_nothing_else(modu
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])
 @pytest.mark.parametrize("at", range(4))
 def test_a_piece_of_a_vector_holds_elements_only(modulus: int, positive: bool, dtype: type, at: int) -> None:
-    ring, wrong = Ring(modulus), np.full(4, modulus - 1, dtype=dtype)
+    ring = Ring(modulus)
+    wrong: NDArray[Any] = np.full(4, modulus - 1, dtype=dtype)
     assert ring.signed_sum(ring.zeros(4), [(positive, iter([wrong[:2], wrong[2:]]))]).size == 4
     wrong[at] = modulus
     with pytest.raises(NonCanonical, match=rf"^vector\[{at % 2}\] = {modulus}: must be in \[0, {modulus}\)$"):
