@@ -154,6 +154,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert code == 0
     assert "coalitions: users 0 to 2; users 0 to 3 (others are NOT decided here)" in out
     assert "surviving sets: users 0 to 9; users 3 to 9 (others are NOT decided here)" in out
+    assert "\n\nup to T = 3: exactly the sum over the survivors and the coalition's own data, as far as" in out
     assert line_of(out, "users 0 to 2").endswith("nothing")
     assert "5 dimensions a column" in line_of(out, "users 0 to 3")
 
