@@ -140,6 +140,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert line_of(out, "users 0 to 2").endswith("nothing")
     assert "5 dimensions a column" in line_of(out, "users 0 to 3")
     assert "2 of 2 buffers, those decided here" in out
+    assert "\n\nup to T = 3: exactly the weighted sum over the buffer and the coalition's own data, as far as" in out
     assert max(map(len, out.splitlines())) <= 175
 
 

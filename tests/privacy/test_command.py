@@ -5,12 +5,15 @@ from __future__ import annotations
 from argparse import Namespace
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
+from math import comb
 
 import pytest
 
 from secagg_spec import cli
 from secagg_spec.privacy import lightsecagg as model
 from secagg_spec.privacy import lightsecagg_command as command
+from secagg_spec.protocols.lightsecagg import PRESETS
 
 
 def privacy(protocol: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -116,9 +119,34 @@ def test_what_is_concluded_from_some_cases() -> None:
         "the sum itself is learned in every case",
         f"smallest coalition that learns more{scope}: users 0, 2 (T + 1 = 2 users)",
     ]
+    late = [case for case in cases if len(case.coalition) == 2 and case.late(5)]
+    (other,) = (case for case in late if case.verdict.dimension - case.excess != case.late(5))
+    assert other in fewer
+    assert lines[-2] == "  each honest masked update that came too late adds one more: in 3 of 4 cases"
+    table = "\n".join(command._table(plan, cases))
+    assert line_of(table, "users 0, 2, 3").startswith(
+        "users 0, 2, 3     2 dimensions a column when users 0 to 4 survive: "
+    )
     less = len(fewer)
     assert "  elements 0, 2: exactly that in 4 of 4 cases" in lines
     assert f"  element 1: exactly that in {4 - less} of 4 cases, less in {less} (users 1, 4, for one)" in lines
+
+
+@pytest.mark.parametrize(("U", "T"), [(2, 1), (3, 1), (4, 1), (4, 2), (4, 3), (5, 2)])
+def test_surviving_sets_have_U_users_and_T_plus_2(U: int, T: int) -> None:
+    """With U = T + 1 a set of U users leaves one honest user beside T colluders: it is no surviving set (LSA-07)."""
+    parameters = replace(PRESETS["tiny"], N=5, D=0, U=U, T=T)
+    sets = [users for size in range(6) for users in combinations(range(5), size) if size >= U and size - T >= 2]
+    assert command._count_surviving(parameters) == len(sets)
+    assert command._extreme_sets(parameters) == tuple(dict.fromkeys([sets[-1], max(sets[: comb(5, len(sets[0]))])]))
+
+
+def test_kinds_of_columns_are_named() -> None:
+    assert "columns of the code: elements 0, 2; element 1 (two kinds: one ends in padding)" in list(
+        command._heading("tiny", plan_of(""))
+    )
+    plan = command._plan(Namespace(preset="default", points=None, coalition=""))
+    assert "columns of the code: elements 0, 4, 8, 12" in list(command._heading("default", plan))
 
 
 def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,6 +154,7 @@ def test_a_larger_preset_says_what_it_leaves_out(capsys: pytest.CaptureFixture[s
     assert code == 0
     assert "coalitions: users 0 to 2; users 0 to 3 (others are NOT decided here)" in out
     assert "surviving sets: users 0 to 9; users 3 to 9 (others are NOT decided here)" in out
+    assert "\n\nup to T = 3: exactly the sum over the survivors and the coalition's own data, as far as" in out
     assert line_of(out, "users 0 to 2").endswith("nothing")
     assert "5 dimensions a column" in line_of(out, "users 0 to 3")
 

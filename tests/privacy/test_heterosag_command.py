@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.privacy import heterosag as model
 from secagg_spec.privacy import heterosag_command as command
-from secagg_spec.privacy.heterosag import Plan
+from secagg_spec.privacy.heterosag import RULES, Plan
+from secagg_spec.privacy.secagg import Situation, Users
 from secagg_spec.protocols import secagg
-from secagg_spec.protocols.heterosag_plan import PRESETS, Parameters
+from secagg_spec.protocols.heterosag_plan import PRESETS, Cell, Parameters
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "heterosag")
@@ -73,6 +76,35 @@ def test_subgroups_whose_loss_ends_a_round_are_not_dropped() -> None:
     assert seven == [first, nobody]
 
 
+@pytest.mark.parametrize(("colluders", "broken"), [(1, True), (2, False)])
+def test_privacy_is_broken_by_coalitions_of_up_to_T_users(
+    monkeypatch: pytest.MonkeyPatch, colluders: int, broken: bool
+) -> None:
+    """Without the check of cells one survivor shows its segment; only the coalitions of one size are decided here."""
+    real = model.every_case
+    few = replace(SMALLER, matrix="separate")
+
+    def chosen(plan: Plan, cell: Cell, _: Collection[int]) -> Iterator[tuple[Situation, Users]]:
+        return real(plan, cell, (colluders,))
+
+    monkeypatch.setattr(command, "_table", lambda *_: [])
+    monkeypatch.setattr(model, "every_case", chosen)
+    report = command._audit(Plan(few, RULES["none"]), Fraction(1, 10))
+    assert report.broken == broken
+    assert any("PRIVACY BROKEN" in line for line in report.lines) == broken
+
+
+@pytest.mark.parametrize(("rule", "least"), [("cells", 3), ("none", 1)])
+def test_of_a_large_session_the_extremes_are_decided(rule: str, least: int) -> None:
+    """All, as few as may be and none of the 6 users of a cell survive; 0, T = 1 and T + 1 = 2 users collude."""
+    cell = SMALL.parts[0]
+    found = [
+        (len(cell.members & set(happened.survivors)), len(cell.members & set(happened.delayed)), len(coalition))
+        for happened, coalition in command._some(Plan(SMALL, RULES[rule]), cell)
+    ]
+    assert sorted(found) == sorted((left, 6 - left, count) for left in (6, least, 0) for count in (0, 1, 2))
+
+
 @pytest.mark.parametrize("count", [6, 7, 9])
 def test_the_heading_shows_six_segments(count: int) -> None:
     three, one, two = ((number,) * count for number in (3, 1, 2))
@@ -91,6 +123,8 @@ def test_what_is_decided_of_one_stream(capsys: pytest.CaptureFixture[str]) -> No
     assert happened == ["nobody drops out", "user 0 late", "users 3 to 5 dropped out", "users 3 to 8 dropped out"]
     assert "  the server alone  1 dimension modulo 7, segments 0 to 2: x_0[0] - x_0[1]\n" in out
     assert ["PRIVACY BROKEN" in part for part in parts] == [False, True, True, True]
+    happened = [command._happened(found, SMALLER) for found in command._typical(SMALLER).values()]
+    assert happened[2:] == ["users 4 to 6 dropped out"] * 2
 
 
 @pytest.mark.usefixtures("small")

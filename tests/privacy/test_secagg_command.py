@@ -44,8 +44,12 @@ def test_one_coalition_and_one_dropout(capsys: pytest.CaptureFixture[str]) -> No
     assert "1 dimension an element" in line_of(out, "users 0, 1, 4")
     assert line_of(out, "users 0, 1, 4").endswith("1 honest input came late: x_2[0]")
     assert "what may be known is learned in every case, and unmask returns the sum over the survivors\n" in out
+    _, out, _ = call(capsys, "--coalition", "0,1,2", "--drop", "3,4")
+    learned = "2 dimensions an element when users 0 to 2 survive and 2 honest inputs came late: x_3[0]; x_4[0]"
+    assert line_of(out, "users 0 to 2").endswith(learned)
     code, out, _ = call(capsys, "--coalition", "", "--drop", "")
     assert code == 0
+    assert "\n\nup to T = 1: exactly the sum over the survivors and the coalition's own data, as far as" in out
     assert "dropouts: nobody (" in out
     assert "no coalition learns more, as far as decided here" in out
 
