@@ -175,6 +175,7 @@ SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "zz"), "data"),
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "ff"), "data"),
     ("settling", lambda d: d.update(serving=4), "data"),
+    ("closing", lambda d: d.update(phase="serving", serving=4), "places"),
     ("closing", lambda d: d["places"][3].update(accepted=False, weight=0, boxes=[], user=0), "places"),
 ]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,7 +139,9 @@ def test_a_log_is_refused_exactly_when_a_round_between_is_missing(
 def test_up_to_five_gaps_are_named(tmp_path: Path, gaps: int) -> None:
     path = table(tmp_path, "\n".join(["round,users", *(f"{3 * at},1" for at in range(gaps + 1))]))
     named = [f"{3 * at + 1} to {3 * at + 2}" for at in range(min(gaps, 5))] + ["…"] * (gaps > 5)
-    with pytest.raises(ParameterError, match=f"missing rounds = {', '.join(named)}: must be none"):
+    with pytest.raises(
+        ParameterError, match=f"missing rounds = {', '.join(named)}: must be none: .* the last, {3 * gaps}, has"
+    ):
         logs.read(path)
 
 
@@ -308,7 +311,12 @@ def test_sound_rounds_are_not_held_against_the_schema_user_by_user(
     """That would take long over each user. What does not fit is left for the schema to say what is wrong."""
     seen: list[object] = []
     checked = schemas.faults
-    monkeypatch.setattr(schemas, "faults", lambda document, schema: seen.append(document) or checked(document, schema))
+
+    def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[schemas.Where, str]]:
+        seen.append(document)
+        return checked(document, schema)
+
+    monkeypatch.setattr(schemas, "faults", faults)
     for users, rounds in ((3, [[0, 1], [2, 0], [], [1]]), (["a", "b"], [["a"], ["b", "a"]])):
         logs.read(table(tmp_path, json.dumps({"users": users, "rounds": rounds}), "log.json"))
         assert seen.pop() == {"users": users, "rounds": [[]] * len(rounds)}
