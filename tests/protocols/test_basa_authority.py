@@ -481,6 +481,10 @@ def test_an_epoch_that_has_ended_stays_so(end: str, reopened: bool) -> None:
         scene.refuse(WrongPhase, (), phases.get(type(message), "abandon"), AUTHORITY, [message])
 
 
+def test_an_epoch_is_not_opened_upon_a_message() -> None:
+    Scene(TINY).refuse(WrongPhase, (SERVER,), "open", AUTHORITY, [assign(0, 0)])
+
+
 def test_an_open_epoch_is_not_opened_again() -> None:
     scene = opened()
     scene.refuse(WrongPhase, (), "open", AUTHORITY, ())

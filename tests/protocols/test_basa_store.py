@@ -144,6 +144,7 @@ SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("idle", lambda d: d["verification"].pop(), "len(verification)"),
     ("idle", lambda d: d["parameters"].update(K=2), "K"),
     ("idle", lambda d: d["recovered"].update(epoch=1), "recovered"),
+    ("idle", lambda d: d["recovered"].update(epoch=-1), "epoch"),
     ("idle", lambda d: d["recovered"]["entries"].reverse(), "entries"),
     ("idle", lambda d: d["recovered"]["entries"].pop(), "len(entries)"),
     ("idle", lambda d: d["recovered"]["entries"][0].update(weight=0), "weight"),
@@ -174,6 +175,7 @@ SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "zz"), "data"),
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "ff"), "data"),
     ("settling", lambda d: d.update(serving=4), "data"),
+    ("closing", lambda d: d.update(phase="serving", serving=4), "places"),
     ("closing", lambda d: d["places"][3].update(accepted=False, weight=0, boxes=[], user=0), "places"),
 ]
 
@@ -237,6 +239,7 @@ USER_CHANGES: list[tuple[Change, str]] = [
     (lambda d: d.update(offer=flip(d["offer"])), "data"),
     (lambda d: d.update(offer=7), "data"),
     (lambda d: d.update(stamp=9), "data"),
+    (lambda d: d.update(stamp=-1), "stamp"),
     (lambda d: d.update(last=1), "data"),
     (lambda d: d.update(last=-1), "last"),
     (lambda d: d.update(update="0100000000000000"), "vector.shape"),

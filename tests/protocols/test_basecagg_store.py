@@ -71,6 +71,8 @@ def _grow_old(data: dict[str, Any]) -> None:
     ("change", "named"),
     [
         (lambda data: data["entries"][0].update(weight=1), "entries"),
+        (lambda data: data["recovered"]["entries"][0].update(stamp=-1), "stamp"),
+        (lambda data: data["recovered"]["entries"][0].update(weight=0), "weight"),
         (_copy_entry, "entries"),
         (lambda data: data["entries"].reverse(), "entries"),
         (lambda data: data.update(round=7), "entries"),

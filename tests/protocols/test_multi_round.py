@@ -757,6 +757,19 @@ def test_a_server_that_goes_on_keeps_the_log(p: Parameters) -> None:
     assert multi_round.server_start(p, bytes(16), 8, case.chosen, again.past).log == again.log
 
 
+@pytest.mark.requirement("MRA-20")
+@pytest.mark.parametrize(("count", "shown"), [(12, r"\[.*, 11\]"), (13, r"\[.*, 11, …\] of 13 users")])
+def test_a_refusal_shows_twelve_users_of_a_choice(count: int, shown: str) -> None:
+    with pytest.raises(InconsistentSets, match=f"^the choice {shown} must be 2 whole batches of 4 users, ascending$"):
+        check_choice(batches.Parameters(24, 8, 4), 0, range(count))
+
+
+@pytest.mark.requirement("MRA-29")
+def test_survivors_in_a_log_may_be_named_in_any_order() -> None:
+    server = multi_round.server_start(SECAGG, bytes(16), 8, tuple(range(8)), ((3, (7, 0, 5)), (4, (2, 1))))
+    assert server.log == ((3, (0, 5, 7)), (4, (1, 2)), (8, ()))
+
+
 @pytest.mark.requirement("MRA-29")
 @pytest.mark.parametrize(
     "past",

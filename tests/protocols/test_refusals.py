@@ -1075,6 +1075,7 @@ ONES = np.ones((5, 3), dtype=np.uint64)
 ONE_SHARE = {"users": [0], "shares": SHARES[:1]}
 TWICE = {"share": [0], "upload": [0]}
 NOBODY = {"dropouts": {"share": range(5)}}
+FINE = {"modulus": 2**32, "K": 2**20, "c_l": 2**32}
 PHASES = "a phase of users: share, upload, recover"
 GIVEN = "given for every user that shares a mask"
 REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
@@ -1114,6 +1115,16 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("run_round", {"dropouts": {"share": [5]}}, UnknownUser, "dropouts['share'] = 5: must be a user in [0, 5)"),
     ("run_round", {"dropouts": {"nap": [0]}}, ParameterError, f"dropouts = 'nap': must be {PHASES}"),
     ("run_round", {"dropouts": TWICE}, ParameterError, "dropouts['upload'] = 0: must be a user that drops out once"),
+    ("check_levels", FINE, ParameterError, f"c_l * K * c_g = {3 * 2**52}: must be at most 2**53"),
+    (
+        "Parameters of BASecAgg",
+        {"N": 2**53 + 1},
+        ParameterError,
+        f"N = {2**53 + 1}: must be an integer in [0, {2**53}]",
+    ),
+    ("roster_of", {"keys": {}}, ParameterError, "keys = []: must be given for exactly the users 0 to 4"),
+    ("weigh", {"draws": [0.5]}, LengthMismatch, "len(draws) = 1: must be 2, one for each stamp"),
+    ("weigh", {"draws": [0.5] * 3}, LengthMismatch, "len(draws) = 3: must be 2, one for each stamp"),
     ("run_round", {"randomness": {}}, ParameterError, f"randomness = 'without user 1': must be {GIVEN}"),
     ("run_round", NOBODY, TooFewSurvivors, "0 masked updates arrived and max(U, T + 2) = 3 are needed"),
     *heterosag_calls.REFUSED,
@@ -1161,10 +1172,10 @@ def test_a_round_takes_exactly_its_sampled_values(names: tuple[str, ...]) -> Non
 
 
 @pytest.mark.requirement("RND-04")
-@pytest.mark.parametrize("row", range(1, 6))
-def test_steps_that_sample_nothing_take_no_sampled_values(row: int) -> None:
-    with pytest.raises(ParameterError, match="randomness"):
-        step_call(row)(randomness={"mask": vector([1, 2, 3])})
+@pytest.mark.parametrize("name", [name for name, call in CALLS.items() if call.arguments.get("randomness") == {}])
+def test_steps_that_sample_nothing_take_no_sampled_values(name: str) -> None:
+    with pytest.raises(ParameterError, match=r"^randomness = .*: must be exactly \[\]$"):
+        CALLS[name](randomness={"mask": vector([1, 2, 3])})
 
 
 @pytest.mark.requirement("ERR-02")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, ClassVar
 
 import pytest
@@ -28,6 +29,7 @@ from secagg_spec.protocols.shape import (
     Role,
     Step,
     accept,
+    check_ascending,
     check_dropouts,
     require_phase,
     run_synchronous,
@@ -246,3 +248,15 @@ def test_steps_come_in_order_and_once(actual: int, expected: int) -> None:
     with pytest.raises(Replay if actual > expected else WrongPhase) as caught:
         require_phase(phases, state, phases[expected])
     assert caught.value.blamed == frozenset()
+
+
+@pytest.mark.requirement("SAG-32", "LSA-32", "LSA-33")
+@pytest.mark.parametrize("users", [users for size in range(4) for users in product(range(3), repeat=size)], ids=str)
+def test_users_are_refused_exactly_when_one_is_behind_a_larger_one(users: tuple[int, ...]) -> None:
+    """A user that is named twice in a row is not refused here, but under another clause."""
+    if list(users) == sorted(users):
+        check_ascending("the users", users, (SERVER,))
+        return
+    with pytest.raises(Malformed, match=r"^the users .* must be in ascending order$") as caught:
+        check_ascending("the users", users, (SERVER,))
+    assert caught.value.blamed == {SERVER}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec import resources
+from secagg_spec import resources, schemas
 from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.selection import logs, participation
 from secagg_spec.selection.participation import Log, Roster, of_sets
@@ -134,6 +135,17 @@ def test_a_log_is_refused_exactly_when_a_round_between_is_missing(
 
 
 @pytest.mark.requirement("MRA-24")
+@pytest.mark.parametrize("gaps", range(1, 8))
+def test_up_to_five_gaps_are_named(tmp_path: Path, gaps: int) -> None:
+    path = table(tmp_path, "\n".join(["round,users", *(f"{3 * at},1" for at in range(gaps + 1))]))
+    named = [f"{3 * at + 1} to {3 * at + 2}" for at in range(min(gaps, 5))] + ["…"] * (gaps > 5)
+    with pytest.raises(
+        ParameterError, match=f"missing rounds = {', '.join(named)}: must be none: .* the last, {3 * gaps}, has"
+    ):
+        logs.read(path)
+
+
+@pytest.mark.requirement("MRA-24")
 def test_all_segments_have_to_be_in_all_rounds(tmp_path: Path) -> None:
     lines = ["round,segment,users", "0,0,1 2", "0,1,1 2", "1,0,", "1,1,3 4"]
     assert logs.read(table(tmp_path, "\n".join(lines))).rounds == 2
@@ -227,6 +239,7 @@ def test_sets_are_refused_exactly_when_a_user_is_there_twice_or_not_on_the_roste
         ("round,users\n0,7 07\n", "log.csv, user = '07': must be one way to write a user; '7' is the same number"),
         (f"round,segment,users\n0,{10**17},1\n{10**17},0,1\n", "missing rounds = 1 to 99999999999999999: must be none"),
         (f"round,segment,users\n0,{10**17},1\n0,0,1\n", "missing segment = 1: must be none"),
+        ("round,segment,users\n", "missing segment = 0: must be none"),
     ],
 )
 def test_what_is_no_table_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
@@ -243,6 +256,10 @@ def test_what_is_not_utf_8_is_named_by_its_line(tmp_path: Path) -> None:
         logs.read(path)
     with pytest.raises(ParameterError, match="line 3"):
         logs.read_roster(path)
+    path = tmp_path / "log.json"
+    path.write_bytes(b'{"users": ["a", "J\xfcrgen"],\n"rounds": []}')
+    with pytest.raises(ParameterError, match=r"log.json, line 1 = b'\\xfcrge': must be text in UTF-8"):
+        logs.read(path)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +303,35 @@ def test_what_does_not_fit_the_schema_is_refused_in_one_line(tmp_path: Path, doc
 def test_a_round_without_a_sum_is_an_empty_list(tmp_path: Path) -> None:
     read = logs.read(table(tmp_path, '{"users": 3.0, "segments": 2, "rounds": [[], [[[0, 1]], []]]}', "log.json"))
     assert (read.rounds, [sums.rounds.tolist() for sums in read.segments]) == (2, [[1], []])
+
+
+def test_sound_rounds_are_not_held_against_the_schema_user_by_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That would take long over each user. What does not fit is left for the schema to say what is wrong."""
+    seen: list[object] = []
+    checked = schemas.faults
+
+    def faults(document: object, schema: Mapping[str, Any]) -> Iterator[tuple[schemas.Where, str]]:
+        seen.append(document)
+        return checked(document, schema)
+
+    monkeypatch.setattr(schemas, "faults", faults)
+    for users, rounds in ((3, [[0, 1], [2, 0], [], [1]]), (["a", "b"], [["a"], ["b", "a"]])):
+        logs.read(table(tmp_path, json.dumps({"users": users, "rounds": rounds}), "log.json"))
+        assert seen.pop() == {"users": users, "rounds": [[]] * len(rounds)}
+    strange = [[0, 0], [-1], [True], [""], ["a", 0], [[0]]]
+    with pytest.raises(ParameterError):
+        logs.read(table(tmp_path, json.dumps({"users": 3, "rounds": strange}), "log.json"))
+    assert seen == [{"users": 3, "rounds": strange}]
+
+
+def test_what_is_no_text_is_no_number() -> None:
+    assert [participation.whole_number(text) for text in ("0", "07", "9" * 18)] == [0, 7, 10**18 - 1]
+    assert [participation.whole_number(text) for text in ("", "-1", "+1", "1.0", "\u0661", "9" * 19)] == [None] * 6
+    for value in (7, b"7", None):
+        with pytest.raises(ParameterError, match=r"^text = "):
+            participation.whole_number(value)  # type: ignore[arg-type]
 
 
 def test_a_second_roster_has_to_be_the_same(tmp_path: Path) -> None:

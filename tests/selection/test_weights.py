@@ -183,6 +183,36 @@ def test_a_light_word_that_is_hidden_is_not_passed_over(size: int, rounds: int) 
     assert found.high >= found.low
 
 
+def middling(seed: int) -> Log:
+    """A log of some more users, most of whom are in sets of their own."""
+    generator = np.random.default_rng(seed)
+    return generator.random((generator.integers(5, 10), generator.integers(10, 16))) < 0.4
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(24))
+def test_with_enough_effort_the_numbers_of_all_rounds_are_equal(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "EXACT_USERS", 0)
+    log = middling(seed)
+    found = least_weights(log, effort=10**5)
+    assert [(bounds.low, bounds.high) for bounds in found] == [
+        (least_weight(log[:t]).low,) * 2 for t in range(1, len(log) + 1)
+    ]
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("effort", [0, 10, 100, 1000])
+@pytest.mark.parametrize("seed", range(6))
+def test_with_little_effort_the_numbers_of_rounds_never_increase(
+    seed: int, effort: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "EXACT_USERS", 0)
+    found = [bounds for bounds in least_weights(middling(seed), effort=effort) if bounds.high]
+    assert all(1 <= bounds.low <= bounds.high == len(bounds.users) for bounds in found)
+    for numbers in ([bounds.low for bounds in found], [bounds.high for bounds in found]):
+        assert numbers == sorted(numbers, reverse=True)
+
+
 @pytest.mark.slow
 def test_bounds_of_rounds_never_increase() -> None:
     log = np.concatenate([np.zeros((2, 40), dtype=bool), drawn(3, 50, 40, 8)])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
+from math import comb, inf
+from typing import Any
 
 import flint
 import numpy as np
 import pytest
 
+from secagg_spec.arithmetic import dependence
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.selection import words
 from secagg_spec.selection.metrics import Log
 from secagg_spec.selection.words import Code, code_of
@@ -60,6 +65,52 @@ def test_what_is_said_not_to_be_there_is_not(seed: int, most: int) -> None:
     for weight in range(1, true + 3):
         if weight <= code.high and code._cost_of_base(code.base, weight, most) < 10**9:
             assert not code._has_no_word(code.base, weight, most) or weight <= true
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", [117, 214, 300, 318])
+@pytest.mark.parametrize("most", [3, 4])
+def test_a_word_of_three_rows_that_is_lighter_than_those_of_two_is_not_passed_over(seed: int, most: int) -> None:
+    generator = np.random.default_rng(seed)
+    code = code_of(generator.random((generator.integers(4, 8), 10)) < 0.5)
+    code.high = int(code.weights.sum()) + 1
+    code._note_rows(code.base)
+    code._note_pairs(code.base)
+    assert lightest(code, code.base, most) < code.high
+    assert not code._has_no_word(code.base, code.high, most)
+
+
+@pytest.mark.requirement("MRA-13")
+def test_some_base_has_few_columns_of_a_light_word() -> None:
+    """Each user is in few of the bases, so a light word does not have many columns of all of them."""
+    base = drawn(0).base
+    for shared, count, weight in product((1, 2, 3), range(1, 8), range(1, 9)):
+        most = max(columns for columns in range(30) if columns * count <= shared * (weight - 1))
+        assert words._Packing((base,) * count, shared).most(weight) == most
+
+
+@pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("most", [1, 2, 3, 4])
+def test_the_cost_of_a_base_is_what_is_compared(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs of rows on the other columns, and on each group of these the rows of all sets, unless one is found."""
+    code, compared = drawn(seed), list[int]()
+    searched, noted, weight = dependence.lightest, code._note_pairs, min(most, code.high)
+    cost = code._cost_of_base(code.base, weight, most)
+
+    def lightest(field: PrimeField, matrix: UintArray, size: int, weights: Any) -> Any:
+        compared.append(comb(matrix.shape[1], max(size - 1, 1)))
+        return searched(field, matrix, size, weights)
+
+    def pairs(base: words._Base) -> None:
+        compared.extend([len(base.outside)] * len(list(combinations(base.inside, 2))))
+        noted(base)
+
+    monkeypatch.setattr(words, "_SPLITS", 1)
+    monkeypatch.setattr(dependence, "lightest", lightest)
+    monkeypatch.setattr(code, "_note_pairs", pairs)
+    if cost < inf:
+        assert sum(compared) == cost if code._has_no_word(code.base, weight, most) else sum(compared) <= cost
 
 
 @pytest.mark.requirement("MRA-13")
