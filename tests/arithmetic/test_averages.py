@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from secagg_spec.arithmetic.averages import median, trimmed_mean, weighted_mean
+from secagg_spec.arithmetic.averages import combined, median, trimmed_mean, weighted_mean
 from secagg_spec.arithmetic.levels import LARGEST
 from secagg_spec.arithmetic.segments import cyclic, perfect
 from secagg_spec.arithmetic.validate import RealArray
@@ -150,3 +150,13 @@ def test_inputs_stay_as_they_were() -> None:
     before = snapshot(means)
     weighted_mean(means, [1, 2, 3]), median(means), trimmed_mean(means, 1)
     assert snapshot(means) == before
+
+
+@pytest.mark.requirement("HSA-26")
+@pytest.mark.parametrize("method", ["mean", "median"])
+@pytest.mark.parametrize("trim", [-1, 1])
+def test_nothing_is_trimmed_for_another_mean(method: str, trim: int) -> None:
+    means = np.array([[1.0], [2.0], [6.0]])
+    assert combined(means, [1, 1, 1], method, 0).tolist() == [3.0 if method == "mean" else 2.0]
+    with pytest.raises(ParameterError, match=r"^trim = "):
+        combined(means, [1, 1, 1], method, trim)

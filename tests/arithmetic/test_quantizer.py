@@ -207,6 +207,19 @@ def test_quotients_beside_a_tie_are_rounded_once(level: int, top: int, sign: int
 
 
 @pytest.mark.requirement("QNT-07")
+@given(st.integers(2**27, 2**28 - 1), st.sampled_from((-1, 1)))
+def test_quotients_whose_nearest_binary64_is_the_next_to_a_tie_are_rounded_once(half: int, side: int) -> None:
+    """The quotient is M / 2**25 + side / (level 2**25), M odd: over half a place of binary64 off a tie."""
+    level = 2 * half + 1
+    tie = -side * pow(level, -1, 2**25) % 2**25
+    signed = (tie * level + side) // 2**25
+    assert Fraction(signed, level) == Fraction(tie, 2**25) + Fraction(side, level * 2**25)
+    got = dequantize(LARGE.encode_signed(np.array([signed, -signed])), level=level, ring=LARGE, format="binary32")
+    expected = nearest(Fraction(signed, level), 24)
+    assert [Fraction(float(value)) for value in got] == [expected, -expected]
+
+
+@pytest.mark.requirement("QNT-07")
 @pytest.mark.parametrize(("signed", "expected"), [(1082130496, "0100003f"), (-1082130496, "010000bf")])
 def test_the_example_of_the_text(signed: int, expected: str) -> None:
     level = 2164260863

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import isqrt
 
 import numpy as np
 import pytest
@@ -85,9 +86,15 @@ def test_small_fractions_are_found_again(top: int, bottom: int) -> None:
     assert rationals.small_fractions(np.array([residue], dtype=np.uint64), prime) == (Fraction(top, bottom),)
 
 
-def test_a_residue_that_is_no_small_fraction_is_told() -> None:
-    found = {rationals.small_fractions(np.array([number], dtype=np.uint64), 101) for number in range(101)}
-    assert None in found
+@pytest.mark.parametrize("prime", [73, 97, 101, 199])
+def test_a_residue_is_the_one_small_fraction_or_none(prime: int) -> None:
+    bound = isqrt(prime // 2)
+    small = {Fraction(top, bottom) for top in range(-bound, bound + 1) for bottom in range(1, bound + 1)}
+    known = {each.numerator * pow(each.denominator, -1, prime) % prime: (each,) for each in small}
+    assert len(known) == len(small) < prime
+    for residue in range(prime):
+        found = rationals.small_fractions(np.array([residue], dtype=np.uint64), prime)
+        assert found == known.get(residue)
 
 
 @given(logs(5, 5), st.lists(_big, min_size=5, max_size=5))

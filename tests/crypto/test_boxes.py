@@ -214,8 +214,13 @@ def test_keys_of_another_length_are_refused(epoch: Epoch) -> None:
         with pytest.raises(LengthMismatch):
             PositionKeys().renew(epoch, wrong)
     for length in (0, 95 + own, 97 + own, 192 - own):
-        with pytest.raises(LengthMismatch):
-            PER_POSITION.check_published(epoch, bytes(length))
+        for call in (
+            lambda published: PER_POSITION.check_published(epoch, published),
+            lambda published: PER_POSITION.check_key(epoch, published, (PAIR, 0), bytes(32)),
+            lambda published: PER_POSITION.seal(Address(epoch, PAIR, 0, 0, 2), published, bytes(32), b"e" * 32),
+        ):
+            with pytest.raises(LengthMismatch, match=r"^len\(keys\) = "):
+                call(bytes(length))
     with pytest.raises(LengthMismatch):
         PER_POSITION.check_key(epoch, bytes(96 + own), (PAIR, 0), bytes(31))
     with pytest.raises(ParameterError):
