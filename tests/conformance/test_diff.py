@@ -42,6 +42,7 @@ def failing(check: dict[str, Any], verdict: str = "wrong_value") -> None:
         "again_in_fresh_processes": 3,
         "expected": None,
         "suggests": [],
+        "at": None,
         "requests": [],
         "answers": [],
         "repro": None,

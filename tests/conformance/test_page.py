@@ -202,7 +202,7 @@ def test_a_script_is_a_chart_with_its_wrong_step() -> None:
     steps = [{"phase": "share", "inbox": []}, {"phase": "upload", "inbox": ["00"]}]
     answer = {"result": {"steps": [{"outbox": []}, {"reject": {"code": "replay", "message": ""}}]}}
     request = {"op": "lightsecagg.user", "params": {"steps": steps}}
-    rows = chart.rows([(request, answer)], "lightsecagg.user: steps[1] was refused", "a result")
+    rows = chart.rows([(request, answer)], chart.place([(request, answer)], 1))
     assert [(row.given, row.answered, row.wrong) for row in rows] == [
         ("share", "takes it", False),
         ("upload, given bytes that are no message", "refuses: replay", True),
@@ -213,7 +213,8 @@ def test_a_session_is_a_chart_of_its_parties() -> None:
     new = {"op": "session.new", "params": {"handle": "a", "protocol": "secagg", "role": "user"}}
     step = {"op": "session.step", "params": {"handle": "a", "phase": "advertise", "inbox": []}}
     again = {"op": "session.again", "params": {"handle": "a", "round": "8", "setup": {}}}
-    rows = chart.rows([(new, {"result": {}}), (again, {"result": {}}), (step, None)], "no answer", None)
+    exchanges: list[tuple[Any, Any]] = [(new, {"result": {}}), (again, {"result": {}}), (step, None)]
+    rows = chart.rows(exchanges, chart.place(exchanges, None))
     assert [(row.party, row.answered, row.wrong) for row in rows] == [
         ("secagg.user (a)", "takes it", False),
         ("secagg.user (a)", "takes it", False),
@@ -233,13 +234,17 @@ JSON = st.recursive(
 
 
 @given(
-    JSON, st.none() | st.fixed_dictionaries({"result": st.dictionaries(st.sampled_from(["steps", "x"]), JSON)}), JSON
+    JSON,
+    st.none() | st.fixed_dictionaries({"result": st.dictionaries(st.sampled_from(["steps", "x"]), JSON)}),
+    JSON,
+    st.none() | st.integers(0, 3),
 )
-def test_any_answer_has_a_chart(params: Any, answer: Any, expected: Any) -> None:
+def test_any_answer_has_a_chart(params: Any, answer: Any, expected: Any, number: int | None) -> None:
     request = {"op": "lightsecagg.user", "params": {"steps": [{"phase": "share", "inbox": params}] * 2}}
-    assert len(chart.rows([(request, answer)], "steps[7]", expected)) == 2
+    assert len(chart.rows([(request, answer)], chart.place([(request, answer)], number))) == 2
     step = {"op": "session.step", "params": {"handle": "a", "phase": "share", "inbox": params}}
-    assert len(chart.rows([(step, answer), ("a line", answer)], "", expected)) == 2
+    exchanges = [(step, answer), ("a line", answer)]
+    assert len(chart.rows(exchanges, chart.place(exchanges, number))) == 2
     difference.window({"x": "00000000"}, expected)
 
 

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as Xml
 
 import pytest
@@ -22,15 +23,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secagg_spec import cli, disk
-from secagg_spec.conformance import chart, command, document, junit, page, reach, summaries
+from secagg_spec.conformance import (
+    chart,
+    command,
+    document,
+    gather,
+    junit,
+    kills,
+    page,
+    reach,
+    replay,
+    suite,
+    summaries,
+)
 from secagg_spec.conformance import report as reporting
+from secagg_spec.conformance.capabilities import greet
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.checks.base import CheckFailed
+from secagg_spec.conformance.checks.base import Caller, CheckFailed
+from secagg_spec.conformance.connection import DirectConnection
 from secagg_spec.conformance.plain import KEPT, MESSAGE, Room, pasted, visible
-from secagg_spec.conformance.runner import Settings
+from secagg_spec.conformance.runner import Failure, Settings, _failure
+from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.vectors import entries
+from secagg_spec.conformance.wire import Request
 from secagg_spec.errors import ParameterError
 from secagg_spec.learning import digits
 from tests.conformance.test_reach import CAPS, declaring
+from tests.quick import one_in
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
@@ -262,6 +281,74 @@ def test_a_failure_in_a_session_shows_its_parameters_its_steps_and_who_dropped_o
     assert "session.free" not in re.sub("<pre.*?</pre>", "", shown, flags=re.DOTALL).split('id="matrix"')[0]
 
 
+def met(name: str, case: kills.Case) -> Failure:
+    """Return the failure of a stored case on the reference with a mutant planted."""
+    connection, check = gather.PlantedConnection(name), suite.find(case.check)
+    caller, draws = Caller(connection, greet(connection.ask)), iter(replay.restored(case.draws))
+    with pytest.raises(CheckFailed) as raised:
+        check.judge(lambda strategy: next(draws), caller)
+    return _failure(raised.value, caller, [])
+
+
+def decided(answer: Any) -> Any:
+    """Return what an answer, or the entry of a step, decides: that it is refused, or what is sent and computed."""
+    body = answer.get("result", answer)
+    return "refused" if "reject" in body else (sorted(body.get("outbox", [])), body.get("aggregate"))
+
+
+def first_difference(requests: list[Any], answers: list[Any]) -> chart.Place | None:
+    """Return the first place at which the reference decides otherwise than answers to a script or to sessions do."""
+    connection = DirectConnection(reference.build().answer)
+    right = [connection.ask(Request(one["op"], one["params"], one.get("rand"))).as_json() for one in requests]
+    steps = len(requests) == 1 and "result" in answers[0] and "result" in right[0]
+    sides = (answers[0]["result"]["steps"], right[0]["result"]["steps"]) if steps else (answers, right)
+    differ = [at for at, (mine, other) in enumerate(zip(*sides, strict=False)) if decided(mine) != decided(other)]
+    return ((0, differ[0]) if steps else (differ[0], None)) if differ else None
+
+
+STEPS = [
+    (bug.name, case)
+    for bug in kills.load().values()
+    for case in bug.cases
+    if case.check.partition("/")[0] in entries.SCRIPTS and bug.name != "refused-steps-have-no-entry"
+]
+"""Mutants, and stored cases in which a check of one party fails on them."""
+
+
+@pytest.mark.requirement("CNF-73")
+@pytest.mark.parametrize("stored", one_in(20, STEPS), ids=lambda stored: f"{stored[0]}-{stored[1].check}")
+def test_the_step_called_wrong_is_the_first_that_is_answered_otherwise(stored: tuple[str, kills.Case]) -> None:
+    failure = met(*stored)
+    first = first_difference(*reporting.asked_and_answered(failure))
+    if failure.verdict == "wrong_reason" or "blamed is" in failure.message:
+        assert failure.at is not None, "a refusal is refused otherwise, which the reference does not decide"
+    else:
+        assert failure.at == first
+
+
+@pytest.mark.requirement("CNF-73")
+def test_no_step_is_called_wrong_where_answers_show_a_fault_together() -> None:
+    [case] = [case for case in kills.load()["noise-rows-alike"].cases if case.check == "privacy/mds.encode"]
+    failure = met("noise-rows-alike", case)
+    told = reporting.in_words(*reporting.asked_and_answered(failure), failure.at)
+    assert (failure.verdict, failure.at) == ("leaked", None)
+    assert len(told) == len(failure.transcript) + 1 > 2
+    assert not any("wrong here" in line for line in told)
+
+
+@pytest.mark.requirement("CNF-73")
+def test_a_step_of_a_session_is_found_among_those_of_other_sessions() -> None:
+    def asked(op: str, handle: str) -> tuple[Any, Any]:
+        return {"op": f"session.{op}", "params": {"handle": handle}}, {"result": {}}
+
+    exchanges = [asked(*one.split()) for one in ("new a", "step a", "free a", "new a", "step b", "step a", "step a")]
+    assert [chart.place(exchanges, step)[0] for step in (0, 1, 2, None)] == [5, 6, 6, 6]
+    assert chart.place([*exchanges, asked("free", "a")], None) == (6, None)
+    many = [asked("step", "a")] * 500
+    assert [row.number for row in chart.rows(many, (9, None)) if row.wrong] == [10]
+    assert [len(chart.rows(many, at)) for at in (None, (9, None), (499, None))] == [200] * 3
+
+
 @pytest.mark.requirement("CNF-73")
 def test_what_is_freed_behind_a_fault_is_not_the_fault() -> None:
     free = {"op": "session.free", "params": {"handle": "a"}}
@@ -282,6 +369,19 @@ def test_the_first_byte_in_which_long_values_differ_is_told(right: bytes, at: in
     assert message.endswith(f"; first difference at byte {at} of {len(right)}: {mine!r} in place of {wanted!r}")
     assert len(message) < 250
     assert str(CheckFailed("wrong_value", message)) == message
+
+
+@pytest.mark.requirement("CNF-73")
+@given(st.lists(st.binary(min_size=40, max_size=60), min_size=1, max_size=4), st.integers(0, 10**9), st.integers(0, 39))
+def test_the_first_byte_in_which_lists_of_values_differ_is_told(right: list[bytes], number: int, at: int) -> None:
+    number %= len(right)
+    changed = bytes([*right[number][:at], right[number][at] ^ 255, *right[number][at + 1 :]])
+    got = [*right[:number], changed, *right[number + 1 :]]
+    sides = ([value.hex() for value in side] for side in (got, right))
+    message = str(CheckFailed("wrong_value", "the payloads are {}, must be {}".format(*sides)))
+    mine, wanted = (side[at // 4 * 4 : at // 4 * 4 + 4].hex() for side in (changed, right[number]))
+    place = f"byte {at} of {len(right[number])} in entry {number}"
+    assert message.endswith(f"; first difference at {place}: {mine!r} in place of {wanted!r}")
 
 
 @pytest.mark.requirement("CNF-73")
@@ -402,6 +502,16 @@ def test_advice_is_on_the_protocol_that_is_offered(own: str) -> None:
     others = [name for name in CAPS.operations if name.startswith(own.partition(".")[0] + ".") and name != own]
     gains = [len(reach.could_have_caught(declaring(own, name)).caught) - caught for name in others]
     assert first.more >= max(gains)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("CNF-12")
+def test_a_run_is_advised_as_if_it_asked_what_would_be_declared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert conform(tmp_path, "none", cases=1) == 0
+    best = reach.could_have_caught(declaring("field.add")).declare[0]
+    assert f"mutants; declaring {best.declare} would add {best.more}; " in capsys.readouterr().out
 
 
 def test_a_run_that_failed_is_not_told_that_it_could_have_caught_nothing(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,10 +11,14 @@ from secagg_spec.conformance.plain import shown
 from secagg_spec.conformance.targets.reference_messages import parse
 from secagg_spec.errors import ParameterError, ProtocolError
 
-_FREE = "session.free"
-_STEP = re.compile(r"steps?\[(\d+)\]")
+Place = tuple[int, int | None]
+"""The number of an exchange, and of a step in it where it is a script."""
+Exchanges = Sequence[tuple[Any, Any]]
+"""Requests and the answers to them, as data."""
+
+_NEW, _STEP, _FREE = "session.new", "session.step", "session.free"
 _MOST = 200
-"""Rows of a chart; of a longer case the last ones are shown."""
+"""Rows of a chart; of a longer case the last ones up to the fault are shown."""
 
 
 @dataclass(frozen=True)
@@ -29,27 +32,54 @@ class Row:
     wrong: bool
 
 
-def rows(exchanges: Sequence[tuple[Any, Any]], message: str, expected: object) -> list[Row]:
-    """Return the chart of a case; nothing for a case of one request that has no steps."""
-    found = list(_rows(exchanges, message, expected))
-    return found[-_MOST:] if len(found) > 1 else []
+def rows(exchanges: Exchanges, at: Sequence[int | None] | None) -> list[Row]:
+    """Return the chart of a case with a fault at a place; nothing for a case of one request that has no steps."""
+    found = list(_rows(exchanges, at))
+    wrong = next((number for number, row in enumerate(found) if row.wrong), len(found))
+    start = max(0, min(wrong, len(found) - _MOST))
+    return found[start : start + _MOST] if len(found) > 1 else []
 
 
-def fault(exchanges: Sequence[tuple[Any, Any]]) -> int:
-    """Return the number of the exchange at fault: the last one, but for the sessions that were freed behind it."""
+def place(exchanges: Exchanges, step: int | None) -> Place:
+    """Return where the fault is: a step of the last script or session by its number, or what was answered last."""
+    last = fault(exchanges)
+    if step is None:
+        return last, None
+    if _steps(exchanges[last][0]):
+        return last, step
+    asked = [at for at in range(len(exchanges)) if _op(exchanges, at) == _STEP]
+    handle = _handle(exchanges, asked[-1]) if asked else None
+    news = [at for at in range(len(exchanges)) if _op(exchanges, at) == _NEW and _handle(exchanges, at) == handle]
+    own = [at for at in asked if at > max(news, default=-1) and _handle(exchanges, at) == handle]
+    return (own[step] if step < len(own) else last), None
+
+
+def _op(exchanges: Exchanges, at: int) -> Any:
+    request = exchanges[at][0]
+    return request.get("op") if isinstance(request, dict) else None
+
+
+def _handle(exchanges: Exchanges, at: int) -> Any:
+    params = exchanges[at][0].get("params")
+    return params.get("handle") if isinstance(params, dict) else None
+
+
+def fault(exchanges: Exchanges) -> int:
+    """Return the number of the exchange that shows a fault: the last one but for sessions that were freed behind it."""
     ends = [
         isinstance(asked, dict) and asked.get("op") == _FREE and "result" in (said or {}) for asked, said in exchanges
     ]
     return max((at for at, freed in enumerate(ends) if not freed), default=len(exchanges) - 1)
 
 
-def _rows(exchanges: Sequence[tuple[Any, Any]], message: str, expected: object) -> Iterator[Row]:
+def _rows(exchanges: Exchanges, at: Sequence[int | None] | None) -> Iterator[Row]:
+    number, step = at or (None, None)
     if len(exchanges) == 1 and _steps(exchanges[0][0]):
-        yield from _script(*exchanges[0], message, expected)
+        yield from _script(*exchanges[0], step)
         return
-    parties, wrong = dict[str, str](), fault(exchanges)
-    for at, (request, answer) in enumerate(exchanges):
-        yield _exchange(at + 1, request, answer, parties, at == wrong)
+    parties = dict[str, str]()
+    for here, (request, answer) in enumerate(exchanges):
+        yield _exchange(here + 1, request, answer, parties, here == number)
 
 
 # ------------------------------------------------------------------------------------------------------- sessions
@@ -60,13 +90,13 @@ def _exchange(number: int, request: Any, answer: Any, parties: dict[str, str], w
         return Row(number, "adapter", "a line that is no request", _answer(answer), wrong)
     op, params = str(request["op"]), request["params"]
     handle = str(params.get("handle", "")) if isinstance(params, dict) else ""
-    if op == "session.new" and isinstance(params, dict):
+    if op == _NEW and isinstance(params, dict):
         setup = params.get("setup")
         user = f" {setup['user']}" if isinstance(setup, dict) and "user" in setup else ""
         parties[handle] = shown(f"{params.get('protocol')}.{params.get('role')}{user} ({handle})", 60)
         return Row(number, parties[handle], "begins", _answer(answer), wrong)
     party = parties.get(handle, "adapter")
-    if op == "session.step":
+    if op == _STEP:
         return Row(number, party, _step(params), _answer(answer), wrong)
     if op == "session.again" and isinstance(params, dict):
         return Row(number, party, shown(f"goes on to round {params.get('round')}", 60), _answer(answer), wrong)
@@ -82,27 +112,15 @@ def _steps(request: Any) -> list[Any]:
     return steps if isinstance(steps, list) and all(isinstance(step, dict) for step in steps) else []
 
 
-def _script(request: Mapping[str, Any], answer: Any, message: str, expected: object) -> Iterator[Row]:
+def _script(request: Mapping[str, Any], answer: Any, wrong: int | None) -> Iterator[Row]:
     """Yield the steps of one party of a script, each beside its entry in the answer."""
     steps = _steps(request)
     given = answer.get("result", {}).get("steps") if isinstance(answer, dict) else None
     entries = given if isinstance(given, list) else []
-    at = _wrong_step(message, entries, expected)
     for number, step in enumerate(steps):
         entry = entries[number] if number < len(entries) else None
         said = _answer(entry if isinstance(entry, dict) else None) if entries else _answer(answer)
-        last = not entries and number == len(steps) - 1
-        yield Row(number, str(request["op"]), _step(step), said, number == at or last)
-
-
-def _wrong_step(message: str, entries: Sequence[Any], expected: object) -> int | None:
-    """Return the step that a message names, or the first whose entry is not the one that is expected."""
-    named = _STEP.search(message)
-    if named:
-        return int(named[1])
-    wanted = expected if isinstance(expected, list) else []
-    pairs = enumerate(zip(entries, wanted, strict=False))
-    return next((number for number, (mine, right) in pairs if mine != right), None)
+        yield Row(number, str(request["op"]), _step(step), said, number == wrong)
 
 
 # ---------------------------------------------------------------------------------------------------------- words

@@ -182,10 +182,9 @@ def _judge(
 
 def _power(report: TargetReport) -> reach.Reach | None:
     """Return what the checks that ran would notice; nothing when none ran, or when it is less than they found."""
-    ran = {
-        judged.outcome.check.id for judged in report.judged if judged.outcome.verdict not in ("unsupported", "not_run")
-    }
-    found = reach.could_have_caught(report.caps, ran) if report.caps and ran else None
+    verdicts = {judged.outcome.check.id: judged.outcome.verdict for judged in report.judged}
+    ran = {check for check, verdict in verdicts.items() if verdict not in ("unsupported", "not_run")}
+    found = reach.could_have_caught(report.caps, ran, could_run=verdicts) if report.caps and ran else None
     failed = any(judged.outcome.failure for judged in report.judged)
     return None if found and not found.n and failed else found
 

@@ -121,6 +121,7 @@ def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, An
         "suggests": suspicions(check, failure),
         "requests": requests,
         "answers": answers,
+        "at": failure.at and list(failure.at),
         "repro": repro.as_posix() if repro else None,
         "replay": report.replay(check) if repro else None,
     }

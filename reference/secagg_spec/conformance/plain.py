@@ -58,12 +58,20 @@ def differing(message: str) -> str:
     got, want = sides["got"], sides["want"]
     at = next((at for at, (mine, right) in enumerate(zip(got, want, strict=False)) if mine != right), -1)
     at = min(len(got), len(want)) if at < 0 else at
-    where, width = f"character {at}", _AROUND
-    if _HEX.fullmatch(got) and _HEX.fullmatch(want):
-        where, at, width = f"byte {at // 2} of {len(want) // 2}", at // 8 * 8, 8
-    mine, right = (f"{side[at : at + width]!r}" for side in (got, want))
     short = f"{sides['head']}{clip(got, _AROUND)}, must be {clip(want, _AROUND)}"
-    return f"{short}; {_FIRST} at {where}: {mine} in place of {right}"
+    return f"{short}; {_FIRST} at {_spot(got, want, at)}"
+
+
+def _spot(got: str, want: str, at: int) -> str:
+    """Return where two texts begin to differ, and how: which byte of hex digits, in a list also of which entry."""
+    quotes = got[:at].count("'")
+    start = got.rfind("'", 0, at) + 1 if quotes % 2 else 0
+    mine, right = (text[start:].partition("'")[0] for text in (got, want))
+    if not _HEX.fullmatch(mine) or not _HEX.fullmatch(right):
+        return f"character {at}: {got[at : at + _AROUND]!r} in place of {want[at : at + _AROUND]!r}"
+    first, among = (at - start) // 8 * 8, f" in entry {quotes // 2}" if start else ""
+    where = f"byte {(at - start) // 2} of {len(right) // 2}{among}"
+    return f"{where}: {mine[first : first + 8]!r} in place of {right[first : first + 8]!r}"
 
 
 def pasted(words: Iterable[str]) -> str:

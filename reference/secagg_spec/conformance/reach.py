@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from secagg_spec.conformance import kills, suite
@@ -77,6 +77,7 @@ def could_have_caught(
     chosen_checks: Collection[str] | None = None,
     with_vectors: bool = True,
     most: int = _MOST,
+    could_run: Collection[str] = (),
 ) -> Reach:
     """Return what a run would notice of the mutants, and what to declare to reach more.
 
@@ -90,6 +91,9 @@ def could_have_caught(
         Whether the run judges test vectors.
     most : int
         The most pieces of advice.
+    could_run : collection of str
+        Ids of checks that the run leaves out only since the adapter does not declare what they need: advice is on these
+        as well.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def could_have_caught(
         The stored evidence, ``spec/power.json``, cannot be read.
     """
     bugs = [bug for bug in kills.load().values() if bug.shown]
-    missing = {bug.name: list(_missing(bug, caps, chosen_checks, with_vectors)) for bug in bugs}
+    missing = {bug.name: list(_missing(bug, caps, chosen_checks, could_run, with_vectors)) for bug in bugs}
     caught = tuple(name for name, ways in missing.items() if frozenset() in ways)
     left = {name: ways for name, ways in missing.items() if frozenset() not in ways}
     within = Counter(bug.protocol for bug in bugs if bug.name not in left)
@@ -114,17 +118,21 @@ _Lack = tuple[str, str]
 
 
 def _missing(
-    bug: Bug, caps: Capabilities, checks: Collection[str] | None, with_vectors: bool
+    bug: Bug, caps: Capabilities, checks: Collection[str] | None, could_run: Collection[str], with_vectors: bool
 ) -> Iterator[frozenset[_Lack]]:
-    """Yield, for each piece of evidence that the run asks, what an adapter would have to declare to meet it."""
-    for id in bug.vectors if with_vectors else ():
-        if checks is None or f"{suite.PREFIX}{id}" in checks:
-            yield _of_vector(caps, _vectors()[id])
-    for case in bug.cases:
-        if checks is None or case.check in checks:
-            lacks = _of_case(caps, case)
-            if lacks is not None:
-                yield lacks
+    """Yield, for each piece of evidence that the run asks, what an adapter would have to declare to meet it.
+
+    Evidence of a check that it could run counts as well, where something has to be declared.
+    """
+    pieces: list[tuple[str, Callable[[], frozenset[_Lack] | None]]] = [
+        *((f"{suite.PREFIX}{id}", partial(_of_vector, caps, _vectors()[id])) for id in bug.vectors if with_vectors),
+        *((case.check, partial(_of_case, caps, case)) for case in bug.cases),
+    ]
+    for check, lacking in pieces:
+        asked = checks is None or check in checks
+        lacks = lacking() if asked or check in could_run else None
+        if lacks is not None and (lacks or asked):
+            yield lacks
 
 
 def _of_vector(caps: Capabilities, vector: Vector) -> frozenset[_Lack]:

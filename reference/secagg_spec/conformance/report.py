@@ -402,7 +402,7 @@ def _failure(report: TargetReport, judged: Judged) -> str:
     lines.append(f"         {shown(failure.message)}")
     if failure.transcript:
         kind = "case:         " if outcome.check.fixed else "smallest case:"
-        case, *steps = in_words(*asked_and_answered(failure), failure.message, failure.expected)
+        case, *steps = in_words(*asked_and_answered(failure), failure.at)
         lines += [f"         {kind} {case}", *(f"           {step}" for step in steps)]
     if judged.expected:
         lines.append(f"         why expected:  {judged.expected.reason}")
@@ -447,22 +447,23 @@ def describe(request: Request) -> str:
     return f"{request.op} " + shown(" ".join(parts), 200)
 
 
-def in_words(requests: Sequence[Any], answers: Sequence[Any], message: str, expected: object) -> list[str]:
+def in_words(requests: Sequence[Any], answers: Sequence[Any], at: Sequence[int | None] | None) -> list[str]:
     """Return a case for people: the request at fault; of a session its parameters, and its steps up to the fault.
 
-    `requests` and `answers` are those of a report.
+    `requests`, `answers` and `at` are those of a report. Where answers show a fault together no step is called wrong.
     """
     exchanges = list(zip(requests, answers, strict=True))
-    at = chart.fault(exchanges)
-    rows = chart.rows(exchanges, message, expected)
-    wrong = next((number for number, row in enumerate(rows) if row.wrong), len(rows) - 1)
-    steps = [f"{row.number:>3}  {row.party}: {row.given} -> {row.answered}" for row in rows[: wrong + 1]]
+    number = at[0] if at else None
+    rows = chart.rows(exchanges, at)
+    wrong = next((number for number, row in enumerate(rows) if row.wrong), None)
+    shown_rows = rows if wrong is None else rows[: wrong + 1]
+    steps = [f"{row.number:>3}  {row.party}: {row.given} -> {row.answered}" for row in shown_rows]
     left = len(steps) - _STEPS_TOLD
     if left > 0:
         steps = [f"     … {counted(left, 'step')} before", *steps[left:]]
-    if steps:
+    if wrong is not None:
         steps[-1] += "   <- wrong here"
-    return [_asked(requests, at), *steps]
+    return [_asked(requests, chart.fault(exchanges) if number is None else number), *steps]
 
 
 def _asked(requests: Sequence[Any], at: int) -> str:

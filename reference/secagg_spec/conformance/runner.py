@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,11 +19,11 @@ from hypothesis.internal.cache import LRUCache
 from hypothesis.internal.conjecture import data, providers
 from hypothesis.internal.constants_ast import Constants
 
-from secagg_spec.conformance import suite
+from secagg_spec.conformance import chart, suite
 from secagg_spec.conformance.capabilities import Capabilities, greet
 from secagg_spec.conformance.cases import refuse_impossible
 from secagg_spec.conformance.checks import REGISTRY, Check
-from secagg_spec.conformance.checks.base import NO_CASE, Caller, CheckFailed, Declined, Exchange
+from secagg_spec.conformance.checks.base import LAST, NO_CASE, Caller, CheckFailed, Declined, Exchange
 from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.generators import NoStream
 from secagg_spec.conformance.outside import chance
@@ -53,6 +53,8 @@ class Failure:
     """In how many of three fresh processes it failed again; a time-out is tried again in one."""
     clauses: tuple[str, ...] = ()
     """The clauses that it breaks, where a right step before the fault was wrong."""
+    at: chart.Place | None = None
+    """Where in the transcript the fault is; None where several answers show it together."""
     draws: tuple[object, ...] = ()
     """What the check drew, in order: enough to judge the same case again."""
 
@@ -434,8 +436,18 @@ def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failur
         tuple(caller.transcript),
         failed.expected,
         clauses=failed.clauses,
+        at=_place(failed.step, caller.transcript),
         draws=tuple(draws),
     )
+
+
+def _place(step: int | None, transcript: Sequence[Exchange]) -> chart.Place | None:
+    """Return where in a transcript a step is that a check found at fault."""
+    exchanges = [
+        (None if isinstance(e.request, RawLine) else vars(e.request), e.answer and e.answer.as_json())
+        for e in transcript
+    ]
+    return None if step is None or not exchanges else chart.place(exchanges, None if step == LAST else step)
 
 
 def bounded(failure: Failure | None) -> Failure | None:

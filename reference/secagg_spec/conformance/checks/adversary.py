@@ -14,7 +14,7 @@ from secagg_spec.conformance import adversary, cases
 from secagg_spec.conformance.adversary import Act, Engine, Found, Stage
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import dealt, dealt_scenes
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
 from secagg_spec.conformance.checks.requests import vandermonde
 from secagg_spec.conformance.mixed import CODED
@@ -54,7 +54,8 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
             while not engine.over and len(engine.acts) < MOST_ACTS:
                 engine.do(draw(adversary.acts(stage)))
     except Found as found:
-        raise CheckFailed(found.difference.verdict, str(found), {"acts": told(acts), **found.wanted}) from None
+        wanted = {"acts": told(acts), **found.wanted}
+        raise CheckFailed(found.difference.verdict, str(found), wanted, LAST) from None
     return engine
 
 

@@ -45,18 +45,25 @@ _USUAL = 100
 """The cases of a run where nothing is said; where fewer suffice for a check, they are that many of these."""
 
 
+LAST = -1
+"""The step of a failure that is shown by what was answered last."""
+
+
 class CheckFailed(Exception):
     """An answer that the text rules out. `expected` is what the text demands, for the report.
 
-    `clauses` are those that it breaks, where it is not what the check is for: a right step before the fault.
+    `clauses` are those that it breaks, where it is not what the check is for: a right step before the fault. `step` is
+    the number of the step at fault in the last script or session, or `LAST` for what was answered last; it is None
+    where answers show the fault together.
     """
 
     clauses: tuple[str, ...] = ()
 
-    def __init__(self, verdict: str, message: str, expected: Any = None) -> None:
+    def __init__(self, verdict: str, message: str, expected: Any = None, step: int | None = None) -> None:
         super().__init__(differing(message))
         self.verdict = verdict
         self.expected = expected
+        self.step = step
 
 
 class Declined(Exception):
@@ -100,7 +107,7 @@ class Caller:
             answer = self.connection.ask(request)
         except AdapterBroken as broken:
             self.transcript.append(Exchange(request, None))
-            raise CheckFailed(broken.verdict, f"{op}: {broken}") from None
+            raise CheckFailed(broken.verdict, f"{op}: {broken}", step=LAST) from None
         self.transcript.append(Exchange(request, answer))
         return answer
 
@@ -112,7 +119,7 @@ class Caller:
             answer = self.connection.ask_raw(line, id)
         except AdapterBroken as broken:
             self.transcript.append(Exchange(request, None))
-            raise CheckFailed(broken.verdict, f"{why}: {line!r}: {broken}") from None
+            raise CheckFailed(broken.verdict, f"{why}: {line!r}: {broken}", step=LAST) from None
         self.transcript.append(Exchange(request, answer))
         return answer
 
@@ -124,11 +131,12 @@ class Caller:
         if self.lenient and answer.kind in ("reject", "unsupported"):
             raise Declined
         if answer.kind == "error":
-            raise CheckFailed("error", f"{op} broke: {answer.message}", "a result")
+            raise CheckFailed("error", f"{op} broke: {answer.message}", "a result", LAST)
         said = (
             f"rejected this as {answer.code}: {answer.message}" if answer.kind == "reject" else "called it unsupported"
         )
-        raise CheckFailed("rejected_valid", f"{op} {said}; the case is valid and inside the declared range", "a result")
+        message = f"{op} {said}; the case is valid and inside the declared range"
+        raise CheckFailed("rejected_valid", message, "a result", LAST)
 
     def vector(
         self,
@@ -172,12 +180,13 @@ class Caller:
             self.fits(op, answer, codes, why)
             return
         if answer.kind == "error":
-            raise CheckFailed("error", f"{op} broke instead of refusing ({why}): {answer.message}", expected)
+            raise CheckFailed("error", f"{op} broke instead of refusing ({why}): {answer.message}", expected, LAST)
         if answer.kind == "unsupported" and not self.caps.declares(op, params):
             return
         if answer.kind == "unsupported":
-            raise CheckFailed("rejected_valid", f"{op} called a case inside its range unsupported ({why})", expected)
-        raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected)
+            message = f"{op} called a case inside its range unsupported ({why})"
+            raise CheckFailed("rejected_valid", message, expected, LAST)
+        raise CheckFailed("accepted_invalid", f"{op} gave a result although {why}", expected, LAST)
 
     def fits(self, what: str, reject: Answer, codes: frozenset[str], why: str) -> None:
         """Fail when a rejection has a code that does not fit."""
@@ -187,7 +196,7 @@ class Caller:
         elif code not in codes:
             fitting = " or ".join(sorted(codes))
             message = f"{what} was rejected as {code}; {why}: {fitting}"
-            raise CheckFailed("wrong_reason", message, {"reject": sorted(codes)})
+            raise CheckFailed("wrong_reason", message, {"reject": sorted(codes)}, LAST)
 
     def randomness(self, op: str, values: Mapping[str, Any], seed: int = 1) -> dict[str, Any] | None:
         """Return the ``rand`` of a request in the grade that the operation declares."""

@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 from secagg_spec.conformance import cases, mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import rounds
-from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.scripts import (
     Entries,
+    Entry,
     Fault,
     ask,
+    at_step,
     compare_entries,
     compare_prefix,
     drop_faults,
@@ -62,11 +64,11 @@ def player(call: Caller) -> Player:
 def asked(call: Caller, dealt: Deal, party: int, steps: Sequence[Call]) -> Entries:
     """Let a party take steps in a session of its own, and return an entry for each, as scripts have them."""
     with mixed.opened(player(call), dealt, party) as remote:
-        return [_entry(remote.step(step.phase, step.inbox)) for step in steps]
+        return [_entry(remote.step(step.phase, step.inbox), at) for at, step in enumerate(steps)]
 
 
-def _entry(answer: Answer) -> dict[str, Any]:
-    return answer.value if answer.kind == "result" else answer.as_json()
+def _entry(answer: Answer, step: int) -> Entry:
+    return Entry(answer.value if answer.kind == "result" else answer.as_json(), step)
 
 
 def judge(call: Caller, scene: Scene, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
@@ -90,10 +92,11 @@ def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
         reject = mine.get("reject")
         answer = Answer("reject", **reject) if reject else Answer("result", value=dict(mine))
         outbox = [parse(bytes.fromhex(text)) for text in wanted["outbox"]]
-        try:
-            mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
-        except Difference as difference:
-            raise failed(difference) from None
+        with at_step(mine.step):
+            try:
+                mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
+            except Difference as difference:
+                raise failed(difference) from None
 
 
 def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] | None = None) -> None:
@@ -108,9 +111,9 @@ def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] |
 def failed(difference: Difference) -> CheckFailed:
     """Return a difference as the failure of a check."""
     if difference.gone is None:
-        return CheckFailed(difference.verdict, str(difference))
+        return CheckFailed(difference.verdict, str(difference), step=LAST)
     before = [f"user {user} before {phase}" for phase, users in difference.gone.items() for user in sorted(users)]
-    return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}")
+    return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}", step=LAST)
 
 
 def moved(step: Call, at: int, message: Message) -> Call:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from secagg_spec.conformance import mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import dealt, dealt_scenes, heterosag_deals
-from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import LAST, LENGTH, Caller, CheckFailed, check
 from secagg_spec.conformance.checks.dealt import AGAIN, SESSIONS
 from secagg_spec.conformance.checks.sessions import played
 from secagg_spec.conformance.deals import Deal, Dropouts, called
@@ -97,7 +97,7 @@ class Visitor(Remote):
         answer = self.again(wrong.deal)
         if answer.kind == "result":
             message = f"{AGAIN}: {called(self.party)} goes on to round {wrong.deal.round}, although {wrong.why}"
-            raise CheckFailed("accepted_invalid", message, {"reject": sorted(wrong.codes)})
+            raise CheckFailed("accepted_invalid", message, {"reject": sorted(wrong.codes)}, LAST)
         self.call.fits(AGAIN, answer, wrong.codes, wrong.why)
 
     def goes_on(self, deal: Deal) -> None:
@@ -105,9 +105,10 @@ class Visitor(Remote):
         answer = self.again(deal)
         if answer.kind == "reject":
             message = f"{AGAIN}: {called(self.party)} refuses round {deal.round}: {answer.code} {answer.message}"
-            raise CheckFailed("rejected_valid", message, "a result")
+            raise CheckFailed("rejected_valid", message, "a result", LAST)
         if answer.value:
-            fail(f"the result of {AGAIN} is {dict(answer.value)}, must be empty", {})
+            message = f"the result of {AGAIN} is {dict(answer.value)}, must be empty"
+            raise CheckFailed("wrong_value", message, {}, LAST)
 
 
 # ---------------------------------------------------------------------------------------------------------- drawn

@@ -63,7 +63,17 @@ BAD_VECTOR = frozenset({"malformed", "noncanonical", "out_of_range", "length_mis
 """The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
 
 _USER, _SERVER = "lightsecagg.user", "lightsecagg.server"
-Entries = list[Mapping[str, Any]]
+
+
+class Entry(dict[str, Any]):
+    """What was answered to one step of a party, with the number of the step."""
+
+    def __init__(self, body: Mapping[str, Any], step: int) -> None:
+        super().__init__(body)
+        self.step = step
+
+
+Entries = list[Entry]
 
 
 @dataclass(frozen=True)
@@ -89,19 +99,35 @@ def ask(call: Caller, op: str, params: dict[str, Any], rand: dict[str, Any] | No
     count = len(params["steps"])
     if not isinstance(entries, list) or len(entries) != count or not all(isinstance(e, dict) for e in entries):
         raise CheckFailed("wrong_value", f"{op}: steps must be a list of {count} entries, one for each step")
-    return entries
+    return [Entry(entry, at) for at, entry in enumerate(entries)]
+
+
+@contextmanager
+def at_step(step: int | None) -> Iterator[None]:
+    """Note in what is found that a step is at fault, by its number in the last script or session."""
+    try:
+        yield
+    except CheckFailed as failed:
+        failed.step = failed.step if step is None else step
+        raise
+
+
+def _number(entry: Mapping[str, Any]) -> int | None:
+    """Return the number of the step that an entry is of, where it is known."""
+    return entry.step if isinstance(entry, Entry) else None
 
 
 def taken(op: str, entry: Mapping[str, Any], phase: str) -> list[str]:
     """Return the outbox of a step that must have been taken, in a fixed order."""
-    if "reject" in entry:
-        reject = _rejection(op, entry)
-        message = f"{op}: the step {phase} was refused as {reject.code}, and it is right: {reject.message}"
-        raise CheckFailed("rejected_valid", message, {"outbox": "…"})
-    outbox = entry.get("outbox")
-    if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
-        raise CheckFailed("protocol", f"{op}: the entry of the step {phase} has neither a reject nor an outbox")
-    return sorted(outbox)
+    with at_step(_number(entry)):
+        if "reject" in entry:
+            reject = _rejection(op, entry)
+            message = f"{op}: the step {phase} was refused as {reject.code}, and it is right: {reject.message}"
+            raise CheckFailed("rejected_valid", message, {"outbox": "…"})
+        outbox = entry.get("outbox")
+        if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
+            raise CheckFailed("protocol", f"{op}: the entry of the step {phase} has neither a reject nor an outbox")
+        return sorted(outbox)
 
 
 def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
@@ -113,6 +139,11 @@ def _rejection(op: str, entry: Mapping[str, Any]) -> Answer:
 
 
 def _refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
+    with at_step(_number(entry)):
+        _demand_refused(call, op, entry, fault)
+
+
+def _demand_refused(call: Caller, op: str, entry: Mapping[str, Any], fault: Fault) -> None:
     codes = fault.codes | broken.expected(*_opened(call)).codes(fault.call.inbox)
     expected = {"reject": sorted(codes)}
     if "reject" not in entry:
@@ -180,10 +211,12 @@ def compare_entries(op: str, calls: Sequence[Call], got: Entries, want: Sequence
     for step, mine, right in zip(calls, got, want, strict=True):
         assert "reject" not in right, f"the reference refuses {step.phase}: {right}"
         outbox = taken(op, mine, step.phase)
-        if outbox != sorted(right["outbox"]):
-            fail(f"{op}: the step {step.phase} sends {len(outbox)} messages that are not the right ones", dict(right))
-        if mine.get("aggregate") != right.get("aggregate"):
-            fail(f"{op}: aggregate is {mine.get('aggregate')}, must be {right.get('aggregate')}", dict(right))
+        with at_step(_number(mine)):
+            if outbox != sorted(right["outbox"]):
+                what = f"{op}: the step {step.phase} sends {len(outbox)} messages that are not the right ones"
+                fail(what, dict(right))
+            if mine.get("aggregate") != right.get("aggregate"):
+                fail(f"{op}: aggregate is {mine.get('aggregate')}, must be {right.get('aggregate')}", dict(right))
 
 
 # ---------------------------------------------------------------------------------------------------------- a user

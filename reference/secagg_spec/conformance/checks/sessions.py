@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from secagg_spec.conformance import cases, mixed
 from secagg_spec.conformance.capabilities import Capabilities
 from secagg_spec.conformance.checks import dealt, dealt_scenes
-from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, LENGTH, MALFORMED, Caller, CheckFailed, check, fail
+from secagg_spec.conformance.checks.base import (
+    BAD_RANDOMNESS,
+    LAST,
+    LENGTH,
+    MALFORMED,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+)
 from secagg_spec.conformance.checks.dealt import AGAIN, FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.checks.requests import vandermonde
 from secagg_spec.conformance.deals import Deal
@@ -114,7 +123,7 @@ def _handle(draw: Any) -> str:
 def _open(call: Caller, handle: str, params: dict[str, Any], rand: dict[str, Any]) -> None:
     result = dict(call.result(NEW, {"handle": handle, **params}, rand))
     if result:
-        fail(f"the result of {NEW} is {result}, must be empty", {})
+        raise CheckFailed("wrong_value", f"the result of {NEW} is {result}, must be empty", {}, LAST)
 
 
 def _first(deal: Deal) -> dict[str, Any]:
@@ -261,7 +270,7 @@ def undeclared(draw: Any, call: Caller) -> None:
     answer = call.ask(NEW, {"handle": "h", **deal.opening(party)}, deal.rand(party))
     if answer.kind != "unsupported":
         message = f"{protocol}.{role} is not declared; the answer was {answer.kind}"
-        raise CheckFailed("wrong_value", message, {"unsupported": True})
+        raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
 
 
 @check(f"{NEW}/randomness", "RND-04", operations=SESSIONS, applies=_any, examples=16)
@@ -333,7 +342,7 @@ def again_unsupported(draw: Any, call: Caller) -> None:
     answer = call.ask(AGAIN, {"handle": handle, "round": str(number), "setup": setup}, rand)
     if answer.kind != "unsupported":
         message = f"{deal.named(party)} has no common rounds; the answer was {answer.kind}"
-        raise CheckFailed("wrong_value", message, {"unsupported": True})
+        raise CheckFailed("wrong_value", message, {"unsupported": True}, LAST)
     call.result(FREE, {"handle": handle})
 
 

@@ -128,16 +128,16 @@ def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, 
     sentences = resources.clauses()
     asked = failure["requests"], failure["answers"]
     exchanges = list(zip(*asked, strict=True))
-    last = exchanges[chart.fault(exchanges)] if exchanges else (None, None)
+    last = exchanges[failure["at"][0] if failure["at"] else chart.fault(exchanges)] if exchanges else (None, None)
     return {
         **failure,
         "message": shown(failure["message"]),
         "sentences": [(clause, plain_sentence(sentences.get(clause, ""))) for clause in check["clauses"]],
-        "case": in_words(*asked, failure["message"], failure["expected"])[0] if exchanges else "",
+        "case": in_words(*asked, failure["at"])[0] if exchanges else "",
         "request": last[0],
         "answer": last[1],
         "window": _window(last[1], failure["expected"]),
-        "rows": chart.rows(exchanges, failure["message"], failure["expected"]),
+        "rows": chart.rows(exchanges, failure["at"]),
     }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from secagg_spec.conformance import broken
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
-from secagg_spec.conformance.checks.scripts import right_step
+from secagg_spec.conformance.checks.scripts import at_step, right_step
 from secagg_spec.conformance.wire import Answer
 
 SCRIPTS = (
@@ -67,10 +67,11 @@ def compare(call: Caller, operation: str, got: object, want: Sequence[Entry]) ->
     faults = [at for at, entry in enumerate(want) if "reject" in entry]
     for at, (mine, right) in enumerate(zip(got, want, strict=True)):
         judge = _refused if "reject" in right else _taken
-        if faults and at < faults[0] and operation in SCRIPTS:
-            with right_step(operation):
-                _taken(call, f"{operation}: {MEMBERS[operation]}[{at}]", mine, right)
-        judge(call, f"{operation}: {MEMBERS[operation]}[{at}]", mine, _widened(call, operation, at, right))
+        with at_step(at):
+            if faults and at < faults[0] and operation in SCRIPTS:
+                with right_step(operation):
+                    _taken(call, f"{operation}: {MEMBERS[operation]}[{at}]", mine, right)
+            judge(call, f"{operation}: {MEMBERS[operation]}[{at}]", mine, _widened(call, operation, at, right))
 
 
 def _widened(call: Caller, operation: str, at: int, right: Entry) -> Entry:
