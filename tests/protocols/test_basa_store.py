@@ -175,9 +175,24 @@ SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "zz"), "data"),
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "ff"), "data"),
     ("settling", lambda d: d.update(serving=4), "data"),
-    ("closing", lambda d: d.update(phase="serving", serving=4), "places"),
     ("closing", lambda d: d["places"][3].update(accepted=False, weight=0, boxes=[], user=0), "places"),
 ]
+
+
+@pytest.mark.requirement("BAA-44")
+def test_a_server_serves_nobody_once_the_buffer_is_full() -> None:
+    scene = opened()
+    scene.upload(0, 1, 2)
+    data = again(store_server(scene.server))
+    assert (
+        len(restore_server(data).entries)
+        == scene.server.session.parameters.K
+        < scene.server.session.parameters.positions
+    )
+    data.update(phase="serving", serving=3)
+    with pytest.raises(ParameterError) as refused:
+        restore_server(data)
+    assert refused.value.parameter == "places"
 
 
 @pytest.mark.requirement("BAA-44")

@@ -1075,6 +1075,7 @@ ONES = np.ones((5, 3), dtype=np.uint64)
 ONE_SHARE = {"users": [0], "shares": SHARES[:1]}
 TWICE = {"share": [0], "upload": [0]}
 NOBODY = {"dropouts": {"share": range(5)}}
+NO_SHARE = {0: vector([]), 1: vector([1]), 2: vector([2])}
 FINE = {"modulus": 2**32, "K": 2**20, "c_l": 2**32}
 PHASES = "a phase of users: share, upload, recover"
 GIVEN = "given for every user that shares a mask"
@@ -1121,6 +1122,12 @@ REFUSED: list[tuple[str, dict[str, Any], type[Exception], str]] = [
         {"N": 2**53 + 1},
         ParameterError,
         f"N = {2**53 + 1}: must be an integer in [0, {2**53}]",
+    ),
+    (
+        "aggregate_shares",
+        {"held": NO_SHARE},
+        LengthMismatch,
+        "held[0] = array([], dtype=uint64): must be L >= 1 elements",
     ),
     ("roster_of", {"keys": {}}, ParameterError, "keys = []: must be given for exactly the users 0 to 4"),
     ("weigh", {"draws": [0.5]}, LengthMismatch, "len(draws) = 1: must be 2, one for each stamp"),

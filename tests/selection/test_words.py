@@ -90,6 +90,16 @@ def test_some_base_has_few_columns_of_a_light_word() -> None:
 
 
 @pytest.mark.requirement("MRA-13")
+@pytest.mark.parametrize("seed", range(10))
+def test_there_is_one_group_more_than_a_light_word_has_other_columns(seed: int) -> None:
+    code = drawn(seed)
+    inside, outside = (sorted(code.weights[places].tolist()) for places in (code.base.inside, code.base.outside))
+    for size, weight in product(range(1, code.rank + 1), range(1, int(code.weights.sum()) + 2)):
+        others = [count for count in range(30) if sum(inside[:size]) + count * outside[0] < weight]
+        assert code._groups(code.base, weight, size) == len(others)
+
+
+@pytest.mark.requirement("MRA-13")
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("most", [1, 2, 3, 4])
 def test_the_cost_of_a_base_is_what_is_compared(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
