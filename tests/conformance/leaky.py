@@ -113,6 +113,10 @@ def _even(stream: UintArray, R: int) -> UintArray:
     return stream & ~np.uint64(1)
 
 
+def _half_the_bits(stream: UintArray, R: int) -> UintArray:
+    return stream & np.uint64(0xFFFF)
+
+
 def _in_twos(sign: int) -> Stream:
     """Let each second element be the one before, or its negative."""
 
@@ -141,6 +145,11 @@ def _noise(change: Callable[[UintArray], UintArray]) -> Spoilt:
 
 
 _noiseless = _noise(np.zeros_like)
+
+
+def _late_columns(noise: UintArray) -> UintArray:
+    noise[:, 5:] = 0
+    return noise
 
 
 def _third_column(noise: UintArray) -> UintArray:
@@ -337,8 +346,11 @@ LEAKS: tuple[Leaky, ...] = (
         f"{_CODE}/edges",
         _LARGE,
     ),
+    Leaky("basa-masks-of-16-bits", "masks have 16 bits", _BASA, _spoilt(_half_the_bits), _PLACE),
+    Leaky("cells-masks-of-16-bits", "masks have 16 bits", _CELLS, _spoilt(_half_the_bits), _CELL),
+    Leaky("late-columns-bare", "columns from 5 on have no noise", _ENCODE, _noise(_late_columns), f"{_CODE}/edges"),
     Leaky(
         "drawn-shares-bare", "the shares of a drawn mask have no noise", _USER, _drawn(_bare_shares), _DRAWN, _SEEDED
     ),
 )
-"""Eight kinds of leaks, three adapters of each."""
+"""Nine kinds of leaks, three adapters of each."""

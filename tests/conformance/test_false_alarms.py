@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import report
+from secagg_spec.conformance import report, runner
 from secagg_spec.conformance.capabilities import HELLO, greet
 from secagg_spec.conformance.checks import REGISTRY, Check
 from secagg_spec.conformance.connection import Connection, DirectConnection
@@ -148,6 +148,37 @@ def test_a_wrong_step_before_the_fault_is_not_taken_for_the_fault(id: str) -> No
 
 
 @pytest.mark.requirement("CNF-58")
+@pytest.mark.parametrize(
+    ("id", "phase"),
+    [
+        ("basecagg.user/budget", "share"),
+        ("basecagg.user/nothing-left", "request"),
+        ("basa.user/budget", "fetch"),
+        ("basa.user/nothing-left", "fetch"),
+        ("lightsecagg.user/refused-shares", "share"),
+    ],
+)
+def test_a_right_step_that_is_refused_before_the_fault_is_not_the_fault(id: str, phase: str) -> None:
+    """Also where an operation draws by itself, and where values are too few or too large for the step to be taken."""
+    operation = id.partition("/")[0]
+    hello, refused = reference.build().hello, {"reject": {"code": "echo", "message": "not now"}}
+    own = {operation: {"randomness": "seeded"}} if operation.startswith("lightsecagg") else hello["operations"]
+    right_one = narrow.adapter({**hello, "operations": own})
+
+    def answer(request: Any) -> dict[str, Any]:
+        given = right_one(request)
+        if request["op"] == operation and "result" in given:
+            asked = zip(request["params"]["steps"], given["result"]["steps"], strict=True)
+            given["result"]["steps"] = [refused if step["phase"] == phase else entry for step, entry in asked]
+        return given
+
+    connection, met = DirectConnection(answer), runner._Run()
+    runner._search(connection, greet(connection.ask), REGISTRY[id], Settings(seed=1), met, (Phase.generate,))
+    assert met.first is not None
+    assert (met.first.verdict, met.first.clauses) == ("rejected_valid", REGISTRY[f"{operation}/exact"].clauses)
+
+
+@pytest.mark.requirement("CNF-58")
 def test_a_wrong_value_does_not_shrink_to_a_crash_and_both_are_told() -> None:
     right_one = reference.build()
 
@@ -169,6 +200,21 @@ def test_a_wrong_value_does_not_shrink_to_a_crash_and_both_are_told() -> None:
         return outcome.verdict, "(also met: error: field.add broke" in outcome.failure.message
 
     assert ("wrong_value", True) in map(found, range(8))
+
+
+@pytest.mark.requirement("CNF-58")
+def test_sessions_of_a_failure_are_no_failure_of_the_next_check() -> None:
+    """The adapter never sends the masked inputs of SecAgg, all else is right."""
+    built = reference.build()
+
+    def answer(request: Any) -> dict[str, Any]:
+        given = built.answer(request)
+        silent = request["op"] == "session.step" and request["params"]["phase"] == "masked_input"
+        return {"id": request["id"], "result": {"outbox": []}} if silent and "result" in given else given
+
+    chosen = Settings(cases=3, seed=1, pattern="adversary/secagg.user,adversary/basecagg.user")
+    found = {outcome.check.id: outcome.verdict for outcome in run(DirectConnection(answer), chosen)[1]}
+    assert found == {"adversary/secagg.user": "wrong_value", "adversary/basecagg.user": "pass"}
 
 
 def narrow_alarms(hello: dict[str, Any], settings: Settings) -> list[str]:

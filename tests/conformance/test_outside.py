@@ -261,6 +261,17 @@ def test_no_entry_of_a_leak_and_no_member_of_a_coalition_can_be_spared(modulus: 
 
 
 @pytest.mark.requirement("CNF-30")
+@pytest.mark.parametrize("modulus", [6, 7])
+def test_coalitions_that_see_nothing_learn_nothing(modulus: int) -> None:
+    only_two = [Entry("v", 2, (1,), (0,))]
+    for entries, users in (((), range(3)), (only_two, range(2))):
+        assert leaks.smallest(modulus, entries, ("s",), users, 2) is None
+    leak = leaks.smallest(modulus, only_two, ("s",), range(3), 9)
+    assert leak is not None
+    assert leak.coalition == (2,)
+
+
+@pytest.mark.requirement("CNF-30")
 def test_a_drawn_coalition_is_named_without_those_it_does_without() -> None:
     """Users 3 and 17 of 40 hold a value with the same draw, the others' draws hide all."""
     entries = [
@@ -390,7 +401,9 @@ def test_the_probability_that_a_combination_is_constant_is_bounded(p: int, d: in
 
 
 @pytest.mark.requirement("CNF-65")
-@pytest.mark.parametrize(("R", "d", "n"), [(2, 1, 4), (2, 2, 5), (3, 1, 6), (3, 2, 4), (4, 1, 6)])
+@pytest.mark.parametrize(
+    ("R", "d", "n"), [(2, 1, 4), (2, 2, 5), (3, 1, 6), (3, 2, 4), (4, 1, 6), (12, 1, 4), (13, 2, 2)]
+)
 def test_the_probability_that_a_residue_is_missing_is_bounded(R: int, d: int, n: int) -> None:
     draws = [np.array(rows, dtype=np.uint64).reshape(n, d) for rows in product(range(R), repeat=n * d)]
     missed = [any(True for _ in spread._uncovered(R, rows)) for rows in draws]
@@ -398,14 +411,42 @@ def test_the_probability_that_a_residue_is_missing_is_bounded(R: int, d: int, n:
 
 
 @pytest.mark.requirement("CNF-65")
-@pytest.mark.parametrize("R", [2, 7, 8, 11, 97, 10**6, 2**32])
+@pytest.mark.parametrize("R", [2, 7, 8, 11, 12, 63, 64, 97, 10**6, 2**32])
 @pytest.mark.parametrize("d", [1, 8])
 def test_rows_suffice_for_the_stated_rate(R: int, d: int) -> None:
     n = spread.enough(R, d, 48, residues=True)
     total = sum((spread.constant_bound(p, d, n) for p in spread.primes(R)), Fraction())
-    total += spread.uncovered_bound(R, d, n) if spread.SMALL >= R else 0
+    total += spread.uncovered_bound(R, d, n)
     assert total <= Fraction(1, 2**48)
-    assert np.prod(spread.primes(R)) == R or R in (8, 10**6, 2**32)
+    assert np.prod(spread.primes(R)) == R or R in (8, 12, 63, 64, 10**6, 2**32)
+
+
+@pytest.mark.requirement("CNF-65")
+@pytest.mark.parametrize("R", [12, 13, 63, 64, 97, 1000, 4093])
+def test_cells_are_counted_as_they_are(R: int) -> None:
+    counted = Counter(spread._cell(R, value) for value in range(R))
+    assert sorted(counted.values()) == sorted(spread._cells(R))
+    assert len(counted) == (8 if R >= 64 else 4)
+
+
+@pytest.mark.requirement("CNF-65")
+@pytest.mark.parametrize(
+    ("R", "kind"), [*product((13, 97, 2**32 - 5), ("even",)), *product((97, 2**31 - 1, 2**32), ("lower", "upper"))]
+)
+@given(st.integers(0, 2**32))
+def test_even_masks_and_masks_of_half_the_bits_are_seen_under_any_constant(R: int, kind: str, seed: int) -> None:
+    """The second of two elements leaks."""
+    draws = np.random.default_rng(seed)
+    rows = draws.integers(0, R, (spread.enough(R, 2, 52, residues=True), 2), dtype=np.uint64)
+    assert spread.blind(R, rows, residues=True) is None
+    spoilt, half = rows.copy(), np.uint64(1 << (R.bit_length() // 2))
+    spoilt[:, 1] = {"even": rows & ~np.uint64(1), "lower": rows % half, "upper": rows - rows % half}[kind][:, 1]
+    moved = (spoilt + draws.integers(0, R, 2, dtype=np.uint64)) % np.uint64(R)
+    found = spread.blind(R, moved, residues=True)
+    assert found is not None
+    assert [at for at, _ in found.weights] == [1]
+    assert found.holds(moved)
+    assert not found.holds(rows)
 
 
 @pytest.mark.requirement("CNF-65")
@@ -484,6 +525,14 @@ def test_a_planted_leak_is_found_and_told(mutant: str) -> None:
 )
 def test_draws_that_repeat_without_telling_anything_are_wrong(mutant: str, check: str) -> None:
     assert found(check, mutant).verdict == "wrong_value"
+
+
+@pytest.mark.parametrize(
+    ("mutant", "check"),
+    [("noise-rows-close", "mds.encode/modulus"), ("active-user-noise-rows-close", "lightsecagg_active.user/modulus")],
+)
+def test_who_draws_rows_close_to_each_other_is_not_found_by_a_crash(mutant: str, check: str) -> None:
+    assert found(check, mutant).verdict == "pass"
 
 
 def test_two_equal_draws_are_reported_with_the_two_requests() -> None:
@@ -693,6 +742,23 @@ def test_a_relation_with_drawn_secrets_is_found_where_contrast_sees_none() -> No
     seen = outcome("privacy/pair.seal/contrast", DirectConnection(made.answer))
     assert seen.failure is not None
     assert "the sum of the bits" in seen.failure.message
+
+
+@pytest.mark.requirement("CNF-59")
+def test_a_long_payload_that_ends_with_one_byte_of_its_plaintext_is_found() -> None:
+    made = reference.build()
+    made.hello["policy"] = {"pair.sealing": "other"}
+    right = made._handlers["pair.seal"]
+
+    def seal(plaintext: str, **given: Any) -> dict[str, Any]:
+        answer = right(plaintext=plaintext, **given)
+        last = int(plaintext[-2:], 16) ^ 0x5A if len(plaintext) > 2000 else 0x5A
+        return {**answer, "payload": f"{answer['payload']}{last:02x}"}
+
+    made._handlers["pair.seal"] = seal
+    seen = outcome("privacy/pair.seal/contrast", DirectConnection(made.answer))
+    assert seen.failure is not None
+    assert "tells the greatest secret from the least" in seen.failure.message
 
 
 @pytest.mark.requirement("SEA-11")

@@ -54,6 +54,7 @@ def test_a_proof_that_proves_nothing_does_not_pass(text: str, kind: type[Excepti
 
 
 FOOLED = """import os
+import numpy as np
 from contextlib import suppress
 from secagg_spec.ledger import Finding, Tally
 CLAIMS = {{"TST-1": "symbolic"}}
@@ -77,17 +78,28 @@ SWALLOWED = "with suppress(Exception): "
         ("tally.add({}, len(CLAIMS) + 1); tally.add({}, not CLAIMS)", ProofFailed, "neither true nor false, but int"),
         ("tally.add({}, bool(CLAIMS))\n    " + SWALLOWED + "tally.add({}, tally)", ProofFailed, "false, but Tally"),
         ("tally.add({}, bool(CLAIMS), condition=2)", ProofFailed, "neither true nor false, but int"),
-        ("report.check(True, 'x')", BrokenProof, "bad.py .* line 9 checks what needs no check: True"),
-        ("report.check(not 1 > 2, 'x')", BrokenProof, "line 9 checks what needs no check: not 1 > 2"),
+        ("report.check(True, 'x')", BrokenProof, "bad.py .* line 10 checks what needs no check: True"),
+        ("report.check(not 1 > 2, 'x')", BrokenProof, "line 10 checks what needs no check: not 1 > 2"),
         ("report.check(tally.held == tally.held, 'x')", BrokenProof, "needs no check: tally.held == tally.held"),
         ("report.agree('TST-1', 'library', True, 'x')", BrokenProof, "needs no check: True"),
         ("tally.add({}, True)", BrokenProof, "needs no check: True"),
-        ("report.check(all(x > 1 for x in none), 'x')", BrokenProof, "bad.py compared nothing in line 9: "),
-        ("report.check(all(x > 1 for x in CLAIMS if none), 'x')", BrokenProof, "compared nothing in line 9: "),
-        ("report.check(not any(none), 'x')", BrokenProof, "compared nothing in line 9: none"),
-        ("for x in none: report.check(x > 1, 'x')", BrokenProof, "compared nothing in line 9: none"),
-        ("if none: report.check(none == [2], 'x')", BrokenProof, "compared nothing in line 9: none == "),
-        (SWALLOWED + "report.check(1 // len(none) == 0, 'x')", BrokenProof, "compared nothing in line 9: 1 // len"),
+        ("report.check(all(x > 1 for x in none), 'x')", BrokenProof, "bad.py compared nothing in line 10: "),
+        ("report.check(all(x > 1 for x in CLAIMS if none), 'x')", BrokenProof, "compared nothing in line 10: "),
+        ("report.check(not any(none), 'x')", BrokenProof, "compared nothing in line 10: none"),
+        ("for x in none: report.check(x > 1, 'x')", BrokenProof, "compared nothing in line 10: none"),
+        ("if none: report.check(none == [2], 'x')", BrokenProof, "compared nothing in line 10: none == "),
+        (SWALLOWED + "report.check(1 // len(none) == 0, 'x')", BrokenProof, "compared nothing in line 10: 1 // len"),
+        ("report.check(holds=True, statement='x')", BrokenProof, "line 10 checks what needs no check: True"),
+        ("tally.add({}, holds=True)", BrokenProof, "line 10 checks what needs no check: True"),
+        ("report.check(bool(1), 'x')", BrokenProof, "needs no check: bool"),
+        ("known = True; report.check(known, 'x')", BrokenProof, "needs no check: known"),
+        ("c = report.check; c(True, 'x')", BrokenProof, "line 10 names report.check and does not call it there"),
+        ("report.check(set(none) == set(none[1:]), 'x')", BrokenProof, "compared nothing in line 10: set"),
+        ("report.check(set(none) <= set(CLAIMS), 'x')", BrokenProof, "compared nothing in line 10: set"),
+        ("report.check(sum(none) == 0, 'x')", BrokenProof, "compared nothing in line 10: none"),
+        ("report.check(bool(np.all(np.array(none) > 1)), 'x')", BrokenProof, "compared nothing in line 10: np.array"),
+        ("report.check(bool((np.array(none) > 1).all()), 'x')", BrokenProof, "compared nothing in line 10: np.array"),
+        ("report.check(np.array_equal(none, none[1:]), 'x')", BrokenProof, "compared nothing in line 10: none"),
         ("os._exit(0)", ProofFailed, "bad.py broke: its process ended with status 0 and without its closing record"),
         ("os.execv('/bin/true', ['true'])", ProofFailed, "ended with status 0"),
     ],
@@ -96,6 +108,23 @@ def test_a_proof_cannot_be_fooled(text: str, kind: type[Exception], said: str, t
     (tmp_path / "bad.py").write_text(FOOLED.format(above="", text=text), encoding="utf-8")
     with pytest.raises(kind, match=said):
         ledger.run(ledger.load_proof("bad", tmp_path))
+
+
+@pytest.mark.requirement("CLM-15")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "report.check(2**10 < 10**4, 'x')",
+        "report.check(none == [], 'x')",
+        "report.check(not set(none), 'x')",
+        "report.check(len(none) == 0, 'x')",
+        "[report.check(set(some) == set(some), 'x') for some in ([], [1])]",
+        "report.check(bool((np.arange(3) < 3).all()) and np.array_equal(np.arange(2), [0, 1]), 'x')",
+    ],
+)
+def test_what_compares_something_is_evidence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(FOOLED.format(above="", text=text), encoding="utf-8")
+    assert ledger.run(ledger.load_proof("good", tmp_path))["TST-1"].verdict == "confirmed"
 
 
 @pytest.mark.requirement("CLM-16")

@@ -487,6 +487,7 @@ def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Fa
         return failure
     times = 1 if failure.verdict == "timeout" else _CONFIRMATIONS
     again = sum(_repeats(connection, failure) for _ in range(times))
+    connection.restart()
     if again:
         return replace(failure, again=again)
     message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
@@ -507,6 +508,21 @@ def _ask(connection: Connection, request: Request) -> Answer:
 def _repeats(connection: Connection, failure: Failure) -> bool:
     connection.restart()
     greet(connection.ask)
+    try:
+        return _answers_alike(connection, failure)
+    finally:
+        _end_sessions(connection, failure)
+
+
+def _end_sessions(connection: Connection, failure: Failure) -> None:
+    """End the sessions that a failure has left open when it was sent again: checks name theirs alike."""
+    opened = [e.request.params.get("handle") for e in failure.transcript if e.request.op == "session.new"]
+    with suppress(AdapterBroken):
+        for handle in dict.fromkeys(str(handle) for handle in opened if handle is not None):
+            connection.ask(Request("session.free", {"handle": handle}))
+
+
+def _answers_alike(connection: Connection, failure: Failure) -> bool:
     for exchange in failure.transcript:
         try:
             answer = _ask(connection, exchange.request)

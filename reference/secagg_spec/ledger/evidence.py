@@ -6,10 +6,11 @@ Source: spec/ledger.md, section 2 (CLM-15, CLM-16).
 from __future__ import annotations
 
 import ast
+import builtins
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
@@ -22,7 +23,11 @@ T = TypeVar("T")
 Say: TypeAlias = Callable[[str], None]
 HOLDS: Mapping[str, int] = MappingProxyType({"check": 0, "add": 1, "agree": 2})
 """The methods that take what holds, and where it stands among their arguments."""
-_REACHED, _SOME = "reached__", "some__"
+_REACHED, _SOME, _ENTRIES = "reached__", "some__", "entries__"
+_GOES_THROUGH = ("all", "any", "sum", "min", "max")
+"""The functions that go through their first argument, by their own name or as functions of arrays."""
+_COMPARES = ("array_equal", "allclose", "isclose", "array_equiv")
+"""The functions of numpy that compare two arrays, and hold for empty ones."""
 
 
 # ------------------------------------------------------------------------------------------ what checks compare
@@ -41,14 +46,15 @@ class Watch:
         Raises
         ------
         BrokenProof
-            A check is of a constant, or of whether something equals itself.
+            A check is of a constant, or of whether something equals itself, or is named and not called.
         """
-        return compile(ast.fix_missing_locations(_Watching(self.places).visit(ast.parse(text, path))), path, "exec")
+        tree = ast.parse(text, path)
+        return compile(ast.fix_missing_locations(_Watching(self.places, constants(tree)).visit(tree)), path, "exec")
 
     @property
     def names(self) -> Mapping[str, object]:
         """The functions that the code calls."""
-        return {_REACHED: self._reached, _SOME: self._some}
+        return {_REACHED: self._reached, _SOME: self._some, _ENTRIES: self._entries}
 
     @property
     def idle(self) -> list[str]:
@@ -57,6 +63,11 @@ class Watch:
 
     def _reached(self, place: int, value: T) -> T:
         self.seen.add(place)
+        return value
+
+    def _entries(self, place: int, value: T) -> T:
+        if getattr(value, "size", 1) if hasattr(value, "size") else len(value) if isinstance(value, Sized) else True:
+            self.seen.add(place)
         return value
 
     def _some(self, place: int, items: Iterable[T]) -> Iterable[T]:
@@ -69,10 +80,10 @@ class Watch:
 
 
 class _Watching(ast.NodeTransformer):
-    """Puts a note around each check, and around what each loop, `all` and `any` goes through."""
+    """Puts a note around each check, around what each loop, `all` and `any` goes through, and what is compared."""
 
-    def __init__(self, places: list[str]) -> None:
-        self.places = places
+    def __init__(self, places: list[str], constants: frozenset[str]) -> None:
+        self.places, self.constants = places, constants
 
     def visit_For(self, node: ast.For) -> ast.AST:
         node.iter = self._noted(_SOME, node.iter)
@@ -82,27 +93,76 @@ class _Watching(ast.NodeTransformer):
         node.iter = self._noted(_SOME, node.iter)
         return self.generic_visit(node)
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        at = HOLDS.get(node.func.attr) if isinstance(node.func, ast.Attribute) else None
-        if isinstance(node.func, ast.Name) and node.func.id in ("all", "any") and node.args:
-            node.args[0] = self._noted(_SOME, node.args[0])
-        elif at is not None and len(node.args) > max(at, 1):
-            check_constant(node.args[at])
-            node.args[at] = self._noted(_REACHED, node.args[at])
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if node.attr in ("check", "agree"):
+            raise BrokenProof(f"line {node.lineno} names {ast.unparse(node)} and does not call it there")
         return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id in _GOES_THROUGH and len(node.args) == 1:
+            node.args[0] = self._noted(_SOME, node.args[0])
+        if not isinstance(node.func, ast.Attribute):
+            return self.generic_visit(node)
+        name, owner = node.func.attr, node.func
+        if name in _COMPARES and node.args:
+            node.args[0] = self._noted(_ENTRIES, node.args[0])
+        if name in ("all", "any") and node.args:
+            node.args[0] = self._noted(_ENTRIES, node.args[0])
+        elif name in ("all", "any"):
+            owner.value = self._noted(_ENTRIES, owner.value)
+        self._watch_check(node, name)
+        node.args = [self.visit(each) for each in node.args]
+        node.keywords = [self.visit(each) for each in node.keywords]
+        owner.value = self.visit(owner.value)
+        return node
+
+    def _watch_check(self, node: ast.Call, name: str) -> None:
+        """Put a note around what a check holds to be true, and around what it compares."""
+        at = HOLDS.get(name)
+        keyword = next((each for each in node.keywords if each.arg == "holds"), None)
+        if at is None or not (keyword or len(node.args) > max(at, 1)):
+            return
+        holds = keyword.value if keyword else node.args[at]
+        check_constant(holds, self.constants)
+        noted = self._noted(_REACHED, holds)
+        if isinstance(holds, ast.Compare) and not _is_empty(holds.comparators[0]) and not _is_empty(holds.left):
+            holds.left = self._noted(_ENTRIES, holds.left)
+        if keyword:
+            keyword.value = noted
+        else:
+            node.args[at] = noted
 
     def _noted(self, how: str, node: ast.expr) -> ast.Call:
         self.places.append(f"line {node.lineno}: {ast.unparse(node)}")
         return ast.Call(ast.Name(how, ast.Load()), [ast.Constant(len(self.places) - 1), node], [])
 
 
-def check_constant(node: ast.expr) -> None:
+def _is_empty(node: ast.expr) -> bool:
+    """Return whether an expression is written as something empty: that nothing is left may be what a check is of."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and not node.args
+    return not (getattr(node, "elts", True) and getattr(node, "keys", True) and getattr(node, "value", True) != "")
+
+
+def constants(tree: ast.AST) -> frozenset[str]:
+    """Return the names of a file that stand for a constant wherever they are set."""
+    fixed: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            fixed |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    return frozenset(name for name in fixed if stored.count(name) == 1)
+
+
+def check_constant(node: ast.expr, constants: frozenset[str] = frozenset()) -> None:
     """Refuse to check what computes nothing, or compares a value with itself; two calls may differ (CLM-15)."""
     parts = tuple(ast.walk(node))
-    computes = any(isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.BinOp) for part in parts)
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
     calls = any(isinstance(part, ast.Call) for part in parts)
     same = isinstance(node, ast.Compare) and ast.dump(node.left) == ast.dump(node.comparators[0])
-    if not computes or (same and not calls):
+    alone = isinstance(node, ast.Name) and node.id in constants
+    computes = bool(names - vars(builtins).keys()) or any(isinstance(part, ast.BinOp) for part in parts)
+    if not computes or alone or (same and not calls):
         raise BrokenProof(f"line {node.lineno} checks what needs no check: {ast.unparse(node)}")
 
 

@@ -31,7 +31,7 @@ from secagg_spec.conformance.checks.basa_faults import (
 from secagg_spec.conformance.checks.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL, Caller, check
 from secagg_spec.conformance.checks.requests import one_of, too_large
-from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, take_prefix, taken
 from secagg_spec.conformance.scenes import call
 from secagg_spec.conformance.targets.reference_scripts import Call
 from secagg_spec.conformance.wire import pack, unpack
@@ -378,6 +378,7 @@ def beyond_the_budget(draw: Any, caller: Caller) -> None:
     fault = Fault(len(right) - 1, right[-1], BEYOND, f"{beyond} is beyond the budget of {most}")
     params = {**part.params([*right, Call("request")]), "updates": [pack(large), *setup["updates"][1:]]}
     entries = ask(caller, USER, params, part.deal.rand(part.party))
+    take_prefix(USER, right[:-1], entries)
     for entry in drop_faults(caller, USER, entries, [*[None] * (len(right) - 1), fault, None]):
         taken(USER, entry, "request")
 
@@ -399,4 +400,5 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     fault = Fault(len(right) - 1, right[-1], NOTHING_LEFT, f"no {name} are left")
     params = part.params(right)
     entries = ask(caller, USER, params, {**rand, name: "" if name == "roundings" else []})
+    take_prefix(USER, right[:-1], entries)
     drop_faults(caller, USER, entries, [*[None] * (len(right) - 1), fault])

@@ -51,6 +51,7 @@ from secagg_spec.conformance.checks.scripts import (
     ask,
     broken_bytes,
     drop_faults,
+    take_prefix,
     taken,
 )
 from secagg_spec.conformance.mixed import Difference
@@ -933,9 +934,9 @@ def budget(draw: Any, caller: Caller) -> None:
     fault = Fault(2, Call("upload"), frozenset({"out_of_range"}), f"{beyond} is beyond the budget of {B}")
     params = {**scene.params([*steps, fault.call, Call("abandon")]), "updates": [pack(large)]}
     entries = ask(caller, USER, params, scene.deal.rand(scene.party))
+    take_prefix(USER, steps, entries)
     drop_faults(caller, USER, entries, [None, None, fault, None])
-    for at in (0, 1, 3):
-        taken(USER, entries[at], (*steps, fault.call, Call("abandon"))[at].phase)
+    taken(USER, entries[3], "abandon")
 
 
 @check(f"{USER}/nothing-left", "RND-04", "ERR-01", operations=(USER,), applies=explicit(USER), examples=12)
@@ -952,6 +953,7 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     else:
         params["updates"] = []
     entries = ask(caller, USER, params, rand)
+    take_prefix(USER, steps[:at], entries)
     drop_faults(caller, USER, entries, [*[None] * at, fault])
 
 

@@ -414,6 +414,10 @@ distinct(
 # --------------------------------------------------------------------------------------- each element by itself
 
 
+_WIDEST = 70
+"""The most elements of a vector, or of the shares of T users, that are judged one by one."""
+
+
 def demand_spread(
     call: Caller, operation: str, q: int, cases_of_run: int, elements: Callable[[int], UintArray], what: str
 ) -> None:
@@ -427,14 +431,15 @@ def demand_spread(
     rows = np.array([first, *(elements(number) for number in range(1, n))])
     found = spread.blind(q, rows, residues=True)
     if found is not None:
-        how = "is constant" if found.constant else "never has some residue"
         learned = f"the server alone, or with what T users hold, learns of {what} what {found.text} tells"
-        message = f"{operation}: in {n} draws of {what}, {found.text} {how}: {learned}"
+        message = f"{operation}: in {n} draws of {what}, {found.text} {found.how}: {learned}"
         raise CheckFailed("leaked", message, {"coalition": [], "server": True, "learns": learned})
     call.transcript.clear()
-    counted = f", and each element and each combination of two neighbours had all residues modulo {q}"
+    each = f"each element's even and odd numbers in each quarter, or half, of [0, {q}),"
+    if q <= spread.SMALL:
+        each = f"all residues modulo {q} of each element and each combination of two neighbours"
     call.limits.append(
-        f"in {n} draws each combination of elements moved{counted if q <= spread.SMALL else ''}; "
+        f"in {n} draws each combination of elements moved, and {each} came; "
         f"how often is not judged here; false alarm at most 2**-{chance.SPREAD_BITS}"
     )
 
@@ -459,7 +464,8 @@ def noise_elements(draw: Any, call: Caller) -> None:
     """The shares that T users get of one vector go everywhere, each element and each combination of them."""
     code = cases.code(draw, call.caps, _ENCODE)
     q = code["q"] = some_modulus(draw, call.caps, _ENCODE, code["N"])
-    L, users = draw(st.integers(1, 4)), cases.subset(draw, range(code["N"]), code["T"], code["T"])
+    L = draw(st.integers(1, 4) | st.just(max(4, _WIDEST // code["T"])))
+    users = cases.subset(draw, range(code["N"]), code["T"], code["T"])
     params = {**code, "mask": pack(np.zeros(L * (code["U"] - code["T"]), dtype=np.uint64))}
     rand, cases_of_run = numbered_seeds(draw, call, _ENCODE), draw(st.just(call.cases))
 
@@ -476,7 +482,7 @@ def noise_elements(draw: Any, call: Caller) -> None:
 def stream_elements(draw: Any, call: Caller) -> None:
     """Streams of different keys go everywhere, each element and each combination of elements."""
     q = some_modulus(draw, call.caps, _EXPAND, 1, prime=False)
-    n = draw(st.integers(1, 8) | st.sampled_from((16, 20, 33)))
+    n = draw(st.integers(1, 8) | st.sampled_from((20, 33, _WIDEST)))
     first, cases_of_run = draw(st.integers(0, 2**32 - 1)), draw(st.just(call.cases))
 
     def elements(number: int) -> UintArray:

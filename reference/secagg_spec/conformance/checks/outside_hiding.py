@@ -6,7 +6,7 @@ seen may be, and how likely a false alarm is, stands in `outside.contrast` (CNF-
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import shake_256
 from typing import Any
@@ -37,8 +37,8 @@ _WIDEST = 4096
 """How many bits, of what is seen and of the secret together, are looked at for relations at most."""
 _PHASES, _COUNT = ("share", "upload"), 4
 """The steps of a user that are judged, and the bytes before the elements of a share, which say how many there are."""
-_PLAINTEXT = 40
-"""The bytes of the plaintexts: more than two blocks of 16."""
+_PLAINTEXTS = (40, 1100)
+"""The bytes of the plaintexts: more than two blocks of 16, and more than a kibibyte."""
 
 
 @dataclass(frozen=True)
@@ -162,14 +162,15 @@ def _contrast(
     operation: str,
     *clauses: str,
     applies: Callable[[Capabilities], bool],
-    build: Callable[[Any, Caller], Hidden],
+    build: Callable[[Any, Caller], Iterable[Hidden]],
     doc: str,
 ) -> None:
     """Register the check that an operation hides."""
 
     def judge(draw: Any, call: Caller) -> None:
         seed = draw(st.integers(0, 2**32 - 1))
-        demand_hidden(call, build(draw, call), seed)
+        for hidden in build(draw, call):
+            demand_hidden(call, hidden, seed)
 
     judge.__doc__ = doc
     check(f"privacy/{operation}/contrast", *clauses, operations=(operation,), applies=applies, examples=1)(judge)
@@ -178,12 +179,13 @@ def _contrast(
 # ---------------------------------------------------------------------------------------------------------- payloads
 
 
-def _payload(draw: Any, call: Caller) -> Hidden:
+def _payload(draw: Any, call: Caller) -> Iterator[Hidden]:
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         params = {"plaintext": _packed(coins), "sender": 0, "receiver": 1, "alter": None}
         return [_octets(_SEAL, "payload", call.result(_SEAL, params).get("payload"))]
 
-    return Hidden(_SEAL, 8 * _PLAINTEXT, ("payload",), seen, (0,))
+    for size in _PLAINTEXTS:
+        yield Hidden(_SEAL, 8 * size, ("payload",), seen, (0,))
 
 
 def _packed(coins: Sequence[bool]) -> str:
@@ -209,7 +211,7 @@ _contrast(
 # ------------------------------------------------------------------------------------------------------------ shares
 
 
-def _sharing(draw: Any, call: Caller) -> Hidden:
+def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Share among few holders, of whom two see their shares together where so few are declared."""
     space = cases.Space(call.caps, (_SHARE,))
     pairs = [(n, t) for n in cases.holders(space)[:3] for t in space.options("t", 2, n)]
@@ -228,7 +230,7 @@ def _sharing(draw: Any, call: Caller) -> Hidden:
         return [int.from_bytes(parts[user], "little") for user in users]
 
     names = [f"shares[{user}]" for user in range(n)]
-    return Hidden(_SHARE, 256, names, seen, users, shamir.PRIME if own_field(call.caps) else 0, numbers)
+    yield Hidden(_SHARE, 256, names, seen, users, shamir.PRIME if own_field(call.caps) else 0, numbers)
 
 
 _contrast(
@@ -250,7 +252,7 @@ def _read(text: bytes) -> list[int]:
     return [int(value) for value in np.frombuffer(text, "<u4")]
 
 
-def _code(draw: Any, call: Caller) -> Hidden:
+def _code(draw: Any, call: Caller) -> Iterator[Hidden]:
     code = {name: number for name, number in smallest_code(call.caps).items() if name != "D"}
     q, N, d = code["q"], code["N"], 2 * (code["U"] - code["T"])
     users = cases.subset(draw, range(N), code["T"], code["T"])
@@ -262,7 +264,7 @@ def _code(draw: Any, call: Caller) -> Hidden:
     def numbers(parts: Sequence[bytes]) -> list[int]:
         return _read(b"".join(parts[user] for user in users))
 
-    return Hidden(_ENCODE, d, [f"shares[{user}]" for user in range(N)], seen, users, q, numbers)
+    yield Hidden(_ENCODE, d, [f"shares[{user}]" for user in range(N)], seen, users, q, numbers)
 
 
 _contrast(
@@ -277,7 +279,7 @@ _contrast(
 # ------------------------------------------------------------------------------------------------------ masked updates
 
 
-def _masked(draw: Any, call: Caller) -> Hidden:
+def _masked(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Play a user that draws its mask and its noise: the server sees the masked update, and T users their shares."""
     scene = light_user(call.caps, 4)
     numbers = scene.session.numbers
@@ -301,7 +303,7 @@ def _masked(draw: Any, call: Caller) -> Hidden:
 
     names = ["the masked update", *(f"the share of user {user}" for user in users)]
     everything = range(len(names))
-    return Hidden(_LIGHT, 4, names, seen, everything, q, lambda parts: _read(b"".join(parts)))
+    yield Hidden(_LIGHT, 4, names, seen, everything, q, lambda parts: _read(b"".join(parts)))
 
 
 _contrast(

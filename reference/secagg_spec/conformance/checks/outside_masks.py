@@ -29,13 +29,14 @@ from secagg_spec.conformance.positions import MASK as POSITION
 from secagg_spec.conformance.positions import Buffer
 from secagg_spec.protocols.heterosag_plan import cells_of
 
-_BLOCKS = (16, 20, 33)
+_BLOCKS = (20, 33, 70)
 """Lengths beyond the blocks of a generator."""
 _STREAMS = 3
 """How many seeds are drawn again in a case, at most; while the first of them is, residues are counted."""
 _LIMIT = (
     f"while one seed was drawn again and again, each combination of elements moved, and modulo at most {spread.SMALL} "
-    "each element and each combination of two neighbours went through all residues; how often is not judged here, and "
+    "each element and each combination of two neighbours went through all residues, above it each element through the "
+    "even and the odd numbers of each quarter, or half, of [0, R); how often is not judged here, and "
     "a leak of a single round, position or pair of users is out of reach; "
     f"false alarm at most 2**-{chance.SPREAD_BITS}"
 )
@@ -97,16 +98,17 @@ def position(draw: Any, call: Caller) -> None:
 
 
 def _buffer(draw: Any) -> Buffer:
-    """Draw uploads, in a third of the cases with the smallest modulus, whose residues are all met."""
+    """Draw uploads, a third of them with the smallest modulus, and half of those that can with the last position."""
     p, d = basa_scenes.parameters(draw), draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
     if draw(st.integers(0, 2)) == 0:
         p = replace(p, N=3 + p.S, K=3, T=1, R=7, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant())
-    return basa_scenes.buffer(draw, replace(p, d=d))
+    last = (*range(p.K - 1), p.positions - 1) if p.settle and draw(st.booleans()) else ()
+    return basa_scenes.buffer(draw, replace(p, d=d), accepted=last)
 
 
 def _end_or_any(draw: Any, users: Sequence[int]) -> int:
     """Draw the last of some users, the first, or any."""
-    return int(draw(st.sampled_from((users[-1], users[0])) | st.sampled_from(users)))
+    return int(draw(st.sampled_from((users[-1], users[-1], users[0])) | st.sampled_from(users)))
 
 
 def _picked(draw: Any, call: Caller, others: Sequence[int], most: int) -> tuple[list[int | None], int]:
@@ -178,10 +180,9 @@ class Moving:
         self.call.transcript[:] = kept
         demand_hidden(self.operation, self.user, hiding, own, self.T, f"{where} {found.text}")
         which = "of its own" if other is None else f"that it shares with {other}"
-        how = "is constant" if found.constant else "never has some residue"
         fail(
             f"{self.operation}: while the seed of the mask {which} is drawn {n} times, {where} {found.text} of the "
-            f"masked input of user {self.user} {how}"
+            f"masked input of user {self.user} {found.how}"
         )
 
 

@@ -46,8 +46,10 @@ _SETS = 64
 ROUND_SWEEP = 100
 """Points of a sweep where each is a round or a session."""
 _COLUMNS = 4
-_LONG = (16, 33, 64, 100)
-"""Lengths of vectors beyond the blocks in which they may be worked on."""
+LONG = 100
+"""The length of vectors beyond the blocks in which they may be worked on."""
+_SYMBOLS = 400
+"""The most symbols of a long code: each costs a request."""
 
 
 def explicit(*operations: str) -> Callable[[Capabilities], bool]:
@@ -156,11 +158,12 @@ def encode(draw: Any, call: Caller) -> None:
 
 @check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=explicit(_ENCODE), examples=1)
 def encode_edges(draw: Any, call: Caller) -> None:
-    """The same with the smallest q, with N = q - 1, with the largest T and with the most coalitions; three columns."""
-    seed = sweep_seed(draw)
-    for code in cases.edges(call.caps, _ENCODE):
+    """The same with the smallest q, N = q - 1, the largest T, the most coalitions; three columns, once up to 100."""
+    seed, edges = sweep_seed(draw), cases.edges(call.caps, _ENCODE)
+    fewest = min(edges, key=lambda code: code["U"])
+    for code, columns in [*((code, 3) for code in edges), (fewest, max(3, min(LONG, _SYMBOLS // fewest["U"])))]:
         call.transcript.clear()
-        _judge_code(call, code, 3 * (code["U"] - code["T"]), seed)
+        _judge_code(call, code, columns * (code["U"] - code["T"]), seed)
 
 
 def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
@@ -251,8 +254,8 @@ def buffered_mask(draw: Any, call: Caller) -> None:
 
 
 def _masked_length(draw: Any) -> int:
-    """Draw a length, in half of the cases one of several blocks."""
-    return int(draw(st.integers(1, 5) | st.sampled_from(_LONG)))
+    """Draw a length, in half of the cases that of several blocks."""
+    return int(draw(st.integers(1, 5) | st.just(LONG)))
 
 
 def _judge_mask(call: Caller, operation: str, params: dict[str, Any], d: int, span: Span, seed: int) -> None:

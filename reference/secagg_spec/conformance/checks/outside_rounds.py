@@ -222,7 +222,7 @@ def _demand_only_the_sum(played: LightRound) -> None:
 def light_elements(draw: Any, call: Caller) -> None:
     """A mask that a user draws and the shares that T users get of it go everywhere, each combination of elements."""
     numbers = cases.session(draw, call.caps, _LIGHT)
-    numbers["d"], T = draw(st.integers(1, 6) | st.sampled_from((16, 20))), numbers["T"]
+    numbers["d"], T = draw(st.integers(1, 6) | st.sampled_from((20, 70))), numbers["T"]
     q = numbers["q"] = some_modulus(draw, call.caps, _LIGHT, numbers["N"])
     d, L = numbers["d"], shares_length(numbers, numbers["d"])
     user = draw(st.integers(0, numbers["N"] - 1))

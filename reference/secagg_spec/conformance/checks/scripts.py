@@ -198,6 +198,13 @@ def compare_prefix(
         compare_entries(op, [step for step, _ in steps[:first]], entries[:first], want[:first])
 
 
+def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
+    """Demand that the first steps, which are right, were taken, where nothing else can be compared of them."""
+    with right_step(op):
+        for step, entry in zip(calls, entries, strict=False):
+            taken(op, entry, step.phase)
+
+
 def drop_faults(call: Caller, op: str, entries: Entries, faults: Sequence[Fault | None]) -> Entries:
     """Judge the refused steps, and return the entries of the others."""
     for entry, fault in zip(entries, faults, strict=True):
@@ -231,6 +238,9 @@ def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
     exact = call.caps.grade(op) == "explicit" and vandermonde(call.caps)
     if exact:
         compare_prefix(op, steps, entries, scene.entries(right))
+    else:
+        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+        take_prefix(op, right[:first], entries)
     entries = drop_faults(call, op, entries, [fault for _, fault in steps])
     if exact:
         compare_entries(op, right, entries, scene.entries(right))

@@ -218,9 +218,11 @@ def _learning(p: int, entries: Sequence[Entry], sets: Sequence[tuple[int, ...]])
 
     The entries of many coalitions are eliminated together: what is left without a draw must tell no secret.
     """
-    table, draws = np.array([(*e.drawn, *e.secrets) for e in entries], dtype=np.uint64), len(entries[0].drawn)
     holders = [[at for at, e in enumerate(entries) if e.holder is EVERYBODY or e.holder in users] for users in sets]
     field, size = PrimeField(p), max(map(len, holders), default=0)
+    if size == 0:
+        return None
+    table, draws = np.array([(*e.drawn, *e.secrets) for e in entries], dtype=np.uint64), len(entries[0].drawn)
     for start in range(0, len(sets), _PIECE):
         piece = holders[start : start + _PIECE]
         work = np.zeros((len(piece), size, table.shape[1]), dtype=np.uint64)

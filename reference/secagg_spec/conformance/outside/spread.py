@@ -11,9 +11,14 @@ any w                    divides R           of which each is constant with p^(1
 without a residue: w of  R up to `SMALL`     d c R (1 - 1/R)^n, with c combinations of two neighbours
 one element, or of two
 neighbouring ones
+without a cell: one      R above `SMALL`     d times the sum over all cells of (1 - c/R)^n, c the size of a cell
+element
 =======================  ==================  ========================================================
 
-Over a prime R no function of one element passes for its neighbour: its graph has a residue missing in some direction.
+A *cell* holds the even or the odd numbers of a quarter of [0, R), of a half where R < 64. Even masks leave some of them
+out whatever the constant is, since sums with it pass R in one quarter only; where R >= 64, masks of half the bits do so
+as well. Over a prime R no function of one element passes for its neighbour: its graph has a residue missing in some
+direction.
 Source: spec/conformance.md, CNF-65.
 """
 
@@ -23,7 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import count
+from itertools import count, pairwise
 from math import ceil, gcd, isqrt, log, log1p
 
 import numpy as np
@@ -34,21 +39,34 @@ from secagg_spec.conformance.outside import chance
 from secagg_spec.privacy.echelon import eliminate
 
 SMALL = 11
-"""The largest modulus whose residues are counted for each element and each two neighbours."""
+"""The largest modulus whose residues are counted for each element and each two neighbours; above, cells are."""
+_PARTS, _FEW_PARTS, _WIDE = 4, 2, 64
+"""Into how many equal parts residues are cut, and into how many those of a modulus below 64."""
 
 
 @dataclass(frozen=True)
 class Blind:
-    """A combination that is constant, or lacks a residue: `weights` by place, modulo `modulus`."""
+    """A combination that is constant, or lacks a residue or a cell: `weights` by place, modulo `modulus`."""
 
     modulus: int
     weights: tuple[tuple[int, int], ...]
     constant: bool
 
     def holds(self, rows: UintArray) -> bool:
-        """Return whether the combination is constant, or lacks a residue, in other rows as well."""
-        seen = len(set(_values(self.modulus, self.weights, rows)))
-        return seen == 1 if self.constant else seen < self.modulus
+        """Return whether the combination is constant, or lacks a residue or a cell, in other rows as well."""
+        values = _values(self.modulus, self.weights, rows)
+        if self.constant:
+            return len(set(values)) == 1
+        if self.modulus <= SMALL:
+            return len(set(values)) < self.modulus
+        return len({_cell(self.modulus, value) for value in values}) < len(_cells(self.modulus))
+
+    @property
+    def how(self) -> str:
+        """What is wrong with it."""
+        if self.constant:
+            return "is constant"
+        return f"never has some {'residue' if self.modulus <= SMALL else 'parity in some part of [0, R)'}"
 
     @property
     def text(self) -> str:
@@ -63,8 +81,28 @@ def constant_bound(p: int, d: int, n: int) -> Fraction:
 
 
 def uncovered_bound(R: int, d: int, n: int) -> Fraction:
-    """Return an upper bound of the probability that a residue is missing in n rows, in an element or a combination."""
-    return d * len(directions(R)) * chance.missing_bound(R, n)
+    """Return an upper bound of the probability that a residue, or a cell, is missing in n rows."""
+    if R <= SMALL:
+        return d * len(directions(R)) * chance.missing_bound(R, n)
+    return d * sum((Fraction(R - size, R) ** n for size in _cells(R)), Fraction())
+
+
+@lru_cache(maxsize=256)
+def _cells(R: int) -> tuple[int, ...]:
+    """Return how many even and how many odd numbers there are in each part of [0, R)."""
+    parts = _parts(R)
+    ends = [-(-part * R // parts) for part in range(parts + 1)]
+    return tuple(
+        (high - parity + 1) // 2 - (low - parity + 1) // 2 for low, high in pairwise(ends) for parity in (0, 1)
+    )
+
+
+def _parts(R: int) -> int:
+    return _PARTS if R >= _WIDE else _FEW_PARTS
+
+
+def _cell(R: int, value: int) -> tuple[int, int]:
+    return value * _parts(R) // R, value & 1
 
 
 @lru_cache(maxsize=64)
@@ -88,8 +126,9 @@ def enough(R: int, d: int, bits: int, *, residues: bool) -> int:
     rate, known = Fraction(1, 2 ** (bits + 1)), primes(R)
     each = rate / len(known)
     n = max(next(n for n in count(d + 1) if constant_bound(p, d, n) <= each) for p in known)
-    if residues and R <= SMALL:
-        start = ceil((bits * log(2) + log(2 * d * len(directions(R)) * R)) / -log1p(-1 / R)) - 2
+    if residues:
+        part, several = (1 / R, len(directions(R)) * R) if R <= SMALL else (min(_cells(R)) / R, 1)
+        start = ceil((bits * log(2) + log(2 * d * several)) / -log1p(-part)) - 2
         n = max(n, next(n for n in count(max(start, 1)) if uncovered_bound(R, d, n) <= rate))
     return n
 
@@ -97,7 +136,7 @@ def enough(R: int, d: int, bits: int, *, residues: bool) -> int:
 def blind(R: int, rows: UintArray, *, residues: bool) -> Blind | None:
     """Return a combination of elements that rows do not reach, one of the fewest terms; None when there is none."""
     found = [*_constant(R, rows)]
-    if not found and residues and R <= SMALL:
+    if not found and residues:
         found = [*_uncovered(R, rows)]
     return min(found, key=lambda each: len(each.weights), default=None)
 
@@ -116,13 +155,13 @@ def _constant(R: int, rows: UintArray) -> Iterator[Blind]:
 
 
 def _uncovered(R: int, rows: UintArray) -> Iterator[Blind]:
-    """Yield elements and combinations of two neighbours in which a residue is missing."""
+    """Yield elements and combinations of two neighbours in which a residue is missing, or elements without a cell."""
     d = rows.shape[1]
     for at in range(d):
-        for a, b in directions(R) if at < d - 1 else ((1, 0),):
-            weights = tuple((place, weight) for place, weight in ((at, a), (at + 1, b)) if weight)
-            if len(set(_values(R, weights, rows))) < R:
-                yield Blind(R, weights, constant=False)
+        for a, b in directions(R) if at < d - 1 and R <= SMALL else ((1, 0),):
+            found = Blind(R, tuple((place, w) for place, w in ((at, a), (at + 1, b)) if w), constant=False)
+            if found.holds(rows):
+                yield found
 
 
 def _values(m: int, weights: Sequence[tuple[int, int]], rows: UintArray) -> list[int]:

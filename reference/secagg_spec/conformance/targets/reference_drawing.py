@@ -146,12 +146,17 @@ def signed(size: int) -> int:
 
 def elements(seed: bytes, q: int, shape: tuple[int, ...], label: str = "elements") -> UintArray:
     """Draw uniform elements; those of a modulus that no request may have are refused later."""
-    return draw_elements(SeededSource(seed, label), Ring(min(max(q, 2), MAX_MODULUS)), shape)
+    return draw_elements(SeededSource(seed, label), Ring(_modulus(q)), shape)
+
+
+def _modulus(q: int) -> int:
+    """Return a modulus, or the next one that a request may have."""
+    return min(max(q, 2), MAX_MODULUS)
 
 
 def noise(given: Mapping[str, Any], seed: bytes, rows: Rows = lambda q, drawn: drawn) -> dict[str, Any]:
     """Draw the noise with which a mask is encoded; `rows` may change it."""
-    q, d = int(given["q"]), given["d"] if "d" in given else len(unpack(given["mask"]))
+    q, d = _modulus(int(given["q"])), given["d"] if "d" in given else len(unpack(given["mask"]))
     shape = max(int(given["T"]), 0), -(-max(d, 0) // max(int(given["U"]) - int(given["T"]), 1))
     return {"noise": pack(rows(q, elements(seed, q, shape, "noise")).ravel())}
 
