@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto import keys
-from secagg_spec.crypto.entropy import SeededSource, SystemSource, draw_elements
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import WeakKey
@@ -262,8 +263,10 @@ def with_own_randomness(grade: str) -> Adapter:
 
 
 def _drawing(explicit: Adapter, name: str) -> Callable[..., dict[str, Any]]:
+    own = (number.to_bytes(8, "little") for number in count())
+
     def call(rand: dict[str, str], **params: Any) -> dict[str, Any]:
-        source = SeededSource(bytes.fromhex(rand["seed"]), "user") if rand else SystemSource()
+        source = SeededSource(bytes.fromhex(rand["seed"]) if rand else next(own), "user")
         numbers = {key: int(params[key]) for key in ("q", "N", "D", "U", "T", "d")}
         if min(numbers.values()) < 0 or numbers["U"] <= numbers["T"] or numbers["q"] < 2:
             return explicit._handlers[name](**params, rand={"mask": "", "noise": ""})
