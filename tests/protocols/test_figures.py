@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below, draw_rounding
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols import basecagg_rounds, fedbuff, heterosag, lightsecagg, secagg
+from secagg_spec.protocols import basecagg, basecagg_rounds, fedbuff, heterosag, lightsecagg, secagg
 from secagg_spec.protocols.basecagg import encode_update
 from secagg_spec.protocols.basecagg_rounds import Abandon, Recover, Start, Upload
+from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.fedbuff import ServerState
 from secagg_spec.protocols.figures import basa as basa_figure
 from secagg_spec.protocols.figures import basecagg as basecagg_figure
@@ -41,14 +43,15 @@ from secagg_spec.protocols.figures.multi_round import multi_round_session
 from secagg_spec.protocols.figures.secagg import secagg_round
 from secagg_spec.protocols.graph import Graph
 from secagg_spec.protocols.heterosag_averages import combine, quantize_update
+from secagg_spec.protocols.heterosag_plan import cells_of
 from secagg_spec.protocols.multi_round import Parameters as SessionParameters
 from secagg_spec.protocols.multi_round import draw_randomness
 from secagg_spec.protocols.multi_round_runs import Outcome, Turn, run_session
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.shape import SERVER, Event
 from secagg_spec.selection import strategies
 from tests.protocols import buffered, chosen, heterogeneous, positions, test_basecagg, test_fedbuff, test_secagg
 from tests.protocols.test_multi_round import turns_of
-from tests.strategies import Round, fewer, rounds
+from tests.strategies import Round, fewer, moduli, rounds
 
 SEEDS = st.integers(0, 2**16)
 MODULES: dict[str, ModuleType] = {
@@ -76,6 +79,34 @@ def same(one: Any, other: Any) -> None:
     """Two arrays are of one type and equal bit for bit."""
     assert (one.dtype, one.shape) == (other.dtype, other.shape)
     assert one.tobytes() == other.tobytes()
+
+
+def shown(figure: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[Any, dict[str, Any]]:
+    """What a figure returns, and its variables at the end: what it says of messages is compared as well."""
+    variables: dict[str, Any] = {}
+
+    def look(frame: FrameType, event: str, argument: object) -> None:
+        if event == "return" and frame.f_code is figure.__code__:
+            variables.update(frame.f_locals)
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        return figure(*arguments, **named), variables
+    finally:
+        sys.setprofile(before)
+
+
+def sent(transcript: Sequence[Event], kind: type[Message], field: str) -> dict[int, Any]:
+    """A field of all messages of one type, by sender."""
+    messages = [message for event in transcript for message in event.sent if isinstance(message, kind)]
+    return {message.sender: getattr(message, field) for message in messages}
+
+
+def same_rows(rows: Sequence[UintArray], users: Iterable[int], messages: Mapping[int, UintArray]) -> None:
+    """Rows of some users are what their messages hold."""
+    for row, user in zip(rows, users, strict=True):
+        same(row, messages[user])
 
 
 def reals(seed: int, *shape: int) -> RealArray:
@@ -106,18 +137,30 @@ def test_the_figure_of_lightsecagg_is_its_round(case: Round, data: st.DataObject
         p, case.updates, randomness=case.randomness, dropouts=dropouts, session=bytes(16), round=0
     )
     z, n = ({i: values[name] for i, values in shared.items()} for name in ("mask", "noise"))
-    same(lightsecagg_round(p, dict(enumerate(case.updates)), z, n, U1, U2), result.aggregate)
+    total, variables = shown(lightsecagg_round, p, dict(enumerate(case.updates)), z, n, U1, U2)
+    same(total, result.aggregate)
+    same_rows(variables["y"], U1, sent(result.transcript, lightsecagg.MaskedUpdate, "masked"))
+    same_rows(variables["answer"], U2, sent(result.transcript, lightsecagg.AggregatedShare, "share"))
 
 
 # --------------------------------------------------------------------------------------------------------- SecAgg
 
 
+@st.composite
+def roomy(draw: st.DrawFn) -> test_secagg.Case:
+    """Rounds of SecAgg or SecAgg+ in which all but three users may drop out."""
+    N = draw(st.sampled_from((8, 6, 7)))
+    parameters = secagg.Parameters(draw(moduli()), N, N - 3, 1, 3, draw(st.sampled_from((N - 1, 4))), 2)
+    return test_secagg.case_of(parameters, draw(st.integers(0, 5)), tuple(draw(st.permutations(range(N)))))
+
+
 @pytest.mark.requirement("SAG-10", "SAG-12", "SAG-29")
-@given(test_secagg.cases(), st.data())
+@given(roomy() | test_secagg.cases(), st.data())
 def test_the_figure_of_secagg_is_its_round(case: test_secagg.Case, data: st.DataObject) -> None:
     p = case.parameters
-    late = data.draw(st.sets(st.sampled_from(range(p.N)), max_size=p.N - p.enough))
-    fates = [data.draw(st.sampled_from(secagg.PHASES)) if i in late else "stays" for i in range(p.N)]
+    late = data.draw(st.permutations(range(p.N)))[: data.draw(st.integers(0, p.N - p.enough))]
+    phases = st.sampled_from(("masked_input", "unmasking", *secagg.PHASES))
+    fates = [data.draw(phases) if i in late else "stays" for i in range(p.N)]
     assume(test_secagg.succeeds(case, fates) is not None)
     graph = Graph(case.order, p.k)
     U1 = graph.core({i for i in range(p.N) if fates[i] != "advertise_keys"}, p.t)
@@ -125,8 +168,10 @@ def test_the_figure_of_secagg_is_its_round(case: test_secagg.Case, data: st.Data
     U3 = frozenset(i for i in U2 if fates[i] != "masked_input")
     U5 = frozenset(i for i in U3 if fates[i] != "unmasking")
     round = secagg.Round(p, graph, bytes(16), 0)
-    result = secagg_round(round, dict(enumerate(case.updates)), case.randomness, U2, U3, U5)
-    same(result, case.run(fates).aggregate)
+    result = case.run(fates)
+    total, variables = shown(secagg_round, round, dict(enumerate(case.updates)), case.randomness, U2, U3, U5)
+    same(total, result.aggregate)
+    same_rows(variables["y"], U3, sent(result.transcript, secagg.MaskedInput, "masked"))
 
 
 # ---------------------------------------------------------------------------------------------- BASecAgg, FedBuff
@@ -150,10 +195,17 @@ def test_the_figure_of_basecagg_is_each_buffer_of_a_schedule(p: Any, seed: int, 
     updates = [encode_update(p, x, u) for x, u in zip(deltas, draws, strict=True)]
     sampled = basecagg_rounds.draw_randomness(p, SeededSource(b"%d" % seed, "turns"), turns)
     result = basecagg_rounds.run_schedule(p, updates, turns, randomness=sampled, session=bytes(16), round=3)
+    messages = [message for event in result.transcript for message in event.sent]
+    uploads_sent = {(m.sender, m.round): m.masked for m in messages if isinstance(m, basecagg.StampedUpdate)}
+    answers_sent = {(m.sender, m.round): m.share for m in messages if isinstance(m, basecagg.WeightedShare)}
     for buffer, arguments in zip(result.buffers, buffers_of(turns, deltas, draws, sampled, 3), strict=True):
-        total, average = basecagg_buffer(p, **arguments)
+        (total, average), variables = shown(basecagg_buffer, p, **arguments)
         same(total, buffer.sum)
         same(average, buffer.average)
+        for i, y in zip(variables["S"], variables["y"], strict=True):
+            same(y, uploads_sent[i, arguments["stamp"][i]])
+        for j, answer in zip(arguments["U2"], variables["answer"], strict=True):
+            same(answer, answers_sent[j, buffer.round])
 
 
 def buffers_of(
@@ -192,13 +244,13 @@ def buffers_of(
 def test_the_figure_of_fedbuff_is_each_step_of_updates_in_any_order(p: Any, seed: int, data: st.DataObject) -> None:
     models = [reals(seed, p.d)]
     state = fedbuff.start(p, models[0])
-    sent = set[tuple[int, int]]()
+    spent = set[tuple[int, int]]()
     for t in range(4):
         arguments: dict[str, dict[int, Any]] = {"stamp": {}, "downloaded": {}, "trained": {}, "u": {}}
         for i in data.draw(st.permutations(range(p.N)))[: p.K]:
-            stamps = [stamp for stamp in range(max(t - p.tau_max, 0), t + 1) if (i, stamp) not in sent]
+            stamps = [stamp for stamp in range(max(t - p.tau_max, 0), t + 1) if (i, stamp) not in spent]
             stamp = data.draw(st.sampled_from(stamps))
-            sent.add((i, stamp))
+            spent.add((i, stamp))
             at = seed + 100 * t + 7 * i
             one = (stamp, models[stamp], 200 * reals(at, p.d) - 100, reals(at + 1, p.d))
             for values, value in zip(arguments.values(), one, strict=True):
@@ -256,9 +308,11 @@ def test_the_figure_of_basa_is_each_epoch_of_users_one_after_another(p: Any, see
             at += what != "free"
         epoch = scene.server.session.epoch(scene.epoch)
         recovered = scene.close()
-        total, average = basa_epoch(p, epoch, **arguments)
+        (total, average), variables = shown(basa_epoch, p, epoch, **arguments)
         same(total, recovered.sum)
         same(average, recovered.average)
+        for k, y in zip(variables["accepted"], variables["y"], strict=True):
+            same(y, scene.uploads[recovered.epoch, k][1].masked)
 
 
 def uploaded(scene: positions.Scene, user: int, stamp: int) -> tuple[int, UintArray, list[bytes], float]:
@@ -290,11 +344,15 @@ def test_the_figure_of_heterosag_is_its_round(p: Any, seed: int, data: st.DataOb
     U3 = frozenset(i for i in U2 if fates[i] != "masked_input")
     sk, b = ({i: sampled[i][name] for i in U2} for name in ("masking_key", "self_seed"))
     reals_of, draws_of = dict(enumerate(x)), dict(enumerate(u))
-    sums, average = heterosag_round(p, bytes(16), 5, reals_of, draws_of, sk, b, U2, U3)
+    (sums, average), variables = shown(heterosag_round, p, bytes(16), 5, reals_of, draws_of, sk, b, U2, U3)
     assert [(one.cell, one.survivors) for one in sums] == [(one.cell, one.survivors) for one in result.sums]
     for one, other in zip(sums, result.sums, strict=True):
         same(one.total, other.total)
     same(average, combine(p, result.sums))
+    for i, packed in sent(result.transcript, heterosag.MaskedSegments, "segments").items():
+        segments = heterosag.unpack_segments(cells_of(p, i), packed)
+        for cell in cells_of(p, i):
+            same(variables["y"][i, cell.segment], cell.of(segments))
 
 
 @st.composite

@@ -41,26 +41,29 @@ def heterosag_round(
     pk = {i: keys.public_key(sk[i]) for i in U2}
     s = {(i, j): keys.agree(sk[i], pk[j]) for i in U2 for j in U2 - {i}}
 
-    sums = []
+    # The users S of a cell, U of them survivors, have masks of their own for the segment of this row of B.
+    y, sums = {}, []
     for cell in (cell for cell in p.parts if cell.members & U3):
-        ring, length, segment, where = cell.ring, cell.length, slice(cell.start, cell.stop), cell.segment
+        ring, length, row, segment = cell.ring, cell.length, cell.segment, slice(cell.start, cell.stop)
         S, U = cell.members & U2, cell.members & U3
-        own = {i: prg.expand(masks.self_key(context, b[i], i, where), ring, length) for i in U}
+        own = {i: prg.expand(masks.self_key(context, b[i], i, row), ring, length) for i in U}
         pair = {
-            (i, j): prg.expand(masks.pairwise_key(context, s[i, j], {i: pk[i], j: pk[j]}, where), ring, length)
+            (i, j): prg.expand(masks.pairwise_key(context, s[i, j], {i: pk[i], j: pk[j]}, row), ring, length)
             for i in S
             for j in S - {i}
         }
 
         # Steps 3 and 4: each survivor quantises the segment with the levels of the cell, and masks it.
-        y = {}
         for i in U:
             whole = quantize_levels(x[i][segment], levels=cell.levels, range=p.range, rounding=u[i][segment])  # eq. (3)
-            y[i] = ring.signed_sum(whole, [(True, own[i])], [(i < j, pair[i, j]) for j in S - {i}])  # eq. (9)
+            y[i, row] = ring.signed_sum(whole, [(True, own[i])], [(i < j, pair[i, j]) for j in S - {i}])  # eq. (9)
 
         # Step 5: the server recovers b_i of the survivors and s_i^SK of the others, and removes the masks.
+        came = [(True, y[i, row]) for i in U]
+        selves = [(False, own[i]) for i in U]
         left = [(i < j, pair[i, j]) for i in S - U for j in U]
-        less = [(False, own[i]) for i in U]
-        total = ring.signed_sum(ring.zeros(length), [(True, y[i]) for i in U], less, left)  # eq. (10), sign repaired
+        total = ring.signed_sum(ring.zeros(length), came, selves, left)  # eq. (10), its sign repaired
         sums.append(CellSum(cell, tuple(sorted(U)), total))
-    return sums, combine(p, sums)  # section 4.1: the sums of a segment are put together, and the segments in a row
+
+    # Section 4.1: the mean of each segment over its cells, and the segments in a row.
+    return sums, combine(p, sums)
