@@ -48,7 +48,7 @@ class Sharing:
         return t - 1
 
     def coefficients(self, count: int, rand: dict[str, str]) -> list[int]:
-        """Draw coefficients, uniform but for one value in 2**606; without a seed from the next one of a fixed source."""
+        """Draw coefficients, uniform but for one value in 2**606; without a seed, of the next one of a fixed row."""
         source = SeededSource(bytes.fromhex(rand["seed"]) if rand else next(self.own), "c")
         return [int.from_bytes(source.take(self.drawn), "big") % OTHER_PRIME for _ in range(count)]
 
