@@ -52,10 +52,13 @@ def test_nothing_is_told_of_nothing() -> None:
     assert counted(3, VOID, Situation(2, (Holder(0, GONE),), closed=False), (), []) == (True, True)
 
 
-def test_counting_and_algebra_agree_on_what_is_private() -> None:
+def test_counting_and_algebra_agree_on_what_is_told() -> None:
     for situation in every_pattern(2):
         epoch = Epoch(Ring(16), SETTLE, situation)
         for coalition in every_coalition(range(2)):
             honest = epoch.contributors(coalition)
             sums = [dict.fromkeys(honest, 1)] if honest else []
-            assert counted(3, SETTLE, situation, coalition, sums).no_more == epoch.decide(coalition).private
+            told = counted(3, SETTLE, situation, coalition, sums)
+            assert told.no_more == epoch.decide(coalition).private
+            known = not honest or epoch.view(coalition).decide(epoch.total(honest)).withheld == 1
+            assert told.no_less == known

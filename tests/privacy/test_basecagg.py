@@ -116,6 +116,15 @@ def test_T_plus_1_users_learn_more_exactly_where_two_honest_users_contribute() -
         assert case.verdict.dimension == case.excess + case.besides
 
 
+def test_in_a_full_column_coalitions_of_any_size_learn_what_the_figure_says() -> None:
+    """Also where the figure is 0: T users or fewer, and one honest contributor or none."""
+    coalitions = [tuple(range(size)) for size in range(TINY.N + 1)]
+    buffers = [buffer((1, 1, 2)), buffer((3, 2, 1), (0, 3, 4))]
+    cases = [case for case in model.audit(TINY, TINY.code, coalitions, buffers) if case.elements == FULL]
+    assert {len(case.contributors) for case in cases} == {0, 1, 2, 3}
+    assert all(case.excess == model.expected_excess(TINY, case) for case in cases)
+
+
 @pytest.mark.slow
 def test_in_a_full_column_larger_coalitions_learn_what_the_figure_says() -> None:
     full = [case for case in whole_audit() if case.elements == FULL and len(case.coalition) > TINY.T]

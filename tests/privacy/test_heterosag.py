@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
+from math import gcd
 from typing import Any, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.arithmetic.segments import decodable, inference_robustness
+from secagg_spec.arithmetic.segments import MATRICES, Matrix, decodable, inference_robustness
 from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
@@ -25,6 +26,7 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import heterosag as model
 from secagg_spec.privacy import heterosag_odds as odds
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, situation
+from secagg_spec.privacy.heterosag_unions import Unions
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users
 from secagg_spec.privacy.views import Forms, Secret, Space, View
 from secagg_spec.protocols import heterosag as protocol
@@ -121,6 +123,13 @@ def test_every_case_of_a_kind_is_one_of_each_class() -> None:
     assert classes == wanted
 
 
+@pytest.mark.requirement("HSA-17")
+def test_users_who_look_at_cells_go_on_with_nobody_or_T_plus_2_of_a_cell() -> None:
+    cell = next(c for c in TINY.parts if c.subgroups == (2,))
+    counts = {len(set(s.survivors) & cell.members) for s, _ in model.every_case(Plan(TINY), cell, (0,))}
+    assert counts == {0, *range(TINY.T + 2, len(cell.members) + 1)}
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("HSA-14", "HSA-19")
 @pytest.mark.parametrize("parameters", [TINY, FOUR, replace(FOUR, matrix="cyclic")])
@@ -161,9 +170,12 @@ def test_one_survivor_of_a_cell_shows_its_segment_unless_users_look_at_cells() -
 
 # ---------------------------------------------------------------------------------------------- unions of subgroups
 
+PAIRS = ("cyclic", "perfect", "separate")
+"""The matrices whose cells have two subgroups at most."""
+
 
 @pytest.mark.requirement("HSA-11", "HSA-19")
-@pytest.mark.parametrize("matrix", ["cyclic", "perfect", "separate"])
+@pytest.mark.parametrize("matrix", PAIRS)
 @pytest.mark.parametrize("parameters", [TINY, FOUR])
 def test_of_a_union_of_subgroups_exactly_the_decodable_segments_are_known(parameters: Parameters, matrix: str) -> None:
     parameters = replace(parameters, matrix=matrix)
@@ -179,7 +191,41 @@ def test_of_a_union_of_subgroups_exactly_the_decodable_segments_are_known(parame
             assert inference_robustness(rows).value == inference_robustness(parameters.plan, gone).value
 
 
+@pytest.mark.requirement("HSA-11")
+@pytest.mark.parametrize("matrix", [*(MATRICES[name](4) for name in PAIRS), (((0, 2), (1, 3)),) * 4])
+def test_all_unions_are_counted_in_the_segments_that_show_them(matrix: Matrix) -> None:
+    found = Unions(matrix)
+    for gone in ((), (0,), (2,), (1, 3)):
+        left = [z for z in range(4) if z not in gone]
+        counts = {
+            union: len(decodable(matrix, union, gone))
+            for size in range(1, len(left) + 1)
+            for union in combinations(left, size)
+        }
+        shown = found.counts(gone).tolist()
+        assert {found.members(at): count for at, count in enumerate(shown) if at and count >= 0} == counts
+        del counts[tuple(left)]
+        most, union = found.most(gone)
+        assert most == max(counts.values()) == counts[union]
+        assert found.share(gone) == 1 - inference_robustness(matrix, gone).value
+
+
 # -------------------------------------------------------------------------------------------------------- streams
+
+
+@pytest.mark.requirement("HSA-14")
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
+def test_each_cell_is_decided_once_with_all_whose_moduli_share_a_divisor(rule: model.Rule) -> None:
+    groups = list(Plan(TINY, rule).together())
+    if not rule.one_stream:
+        assert groups == [(cell,) for cell in TINY.parts]
+        return
+    cells = [cell for group in groups for cell in group]
+    assert len(cells) == len(TINY.parts)
+    assert set(cells) == set(TINY.parts)
+    assert 1 < len(groups) < len(cells)
+    for one, other in combinations([{cell.ring.modulus for cell in group} for group in groups], 2):
+        assert all(gcd(m, n) == 1 for m, n in product(one, other))
 
 
 @pytest.mark.requirement("HSA-14")
@@ -254,6 +300,9 @@ def test_sums_are_known_modulo_two_as_well() -> None:
     assert {u: int(t) % 2 for u, t in enumerate(total) if int(t) % 2} == dict(found.users)
     assert rounds.told(found, answered=(True,) * 3)
     assert not rounds.told(found, answered=(True, True, False))
+    longer = Rounds(Plan(wide, RULES["none"]), (*sets, tuple(range(12))))
+    unused = replace(found, coefficients=(*found.coefficients, Fraction(0)))
+    assert longer.told(unused, answered=(True, True, True, False)), "a round with the factor 0 needs no answer"
 
 
 @pytest.mark.requirement("HSA-27")
@@ -421,6 +470,11 @@ def test_masks_times_three_are_seen_modulo_nine_and_not_modulo_five(monkeypatch:
 def test_nonsense_is_no_situation(named: dict[str, Any]) -> None:
     with pytest.raises(ParameterError):
         situation(TINY, **named)
+
+
+def test_users_that_are_named_twice_are_listed_in_order() -> None:
+    with pytest.raises(ParameterError, match=r"absent, dropped and late = \[1, 3, 3, 5\]"):
+        situation(TINY, absent=(5, 3), late=(3, 1))
 
 
 def test_a_view_without_answers_tells_nothing() -> None:

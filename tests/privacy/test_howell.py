@@ -68,3 +68,8 @@ def test_the_form_depends_on_the_module_only(system: tuple[int, Matrix]) -> None
     assert form == again
     pivots = [next(x for x in row if x) for row in form]
     assert all(R % pivot == 0 for pivot in pivots)
+
+
+def test_a_row_is_reduced_from_the_left_whatever_came_in_first() -> None:
+    module = RowModule(9, 2, [[0, 1], [1, 1]])
+    assert module.reduce([1, 0]) == (0, 0)

@@ -136,6 +136,17 @@ def test_numbers_outside_their_range_are_refused(bad: Mapping[str, int]) -> None
         lies.keeps_batches(N, t, c)
 
 
+def test_numbers_at_the_edge_of_their_range_are_taken() -> None:
+    """Beside t - 1 colluders one honest answer is enough; a threshold of 1 is refused although nobody colludes."""
+    assert lies.least_sum(8, 5, 4) == 1
+    assert lies.keeps_batches(2, 2, 1)
+    assert lies.requests_needed(2**16, 2**16) == 1
+    with pytest.raises(ParameterError, match="t = 1"):
+        lies.least_sum(8, 1, 0)
+    with pytest.raises(ParameterError, match=f"T = {2**16 + 1}"):
+        lies.requests_needed(3, 2**16 + 1)
+
+
 def test_sizes_and_requests_outside_their_range_are_refused() -> None:
     for size in (0, 8):
         with pytest.raises(ParameterError, match="size"):

@@ -76,6 +76,14 @@ def test_in_a_full_column_larger_coalitions_learn_what_the_figure_says(p: Parame
     assert all(case.verdict.dimension == case.excess + over[case] * case.late(p.N) for case in larger)
 
 
+def test_in_a_full_column_coalitions_of_any_size_learn_what_the_figure_says() -> None:
+    """Also where the figure is 0: T users or fewer, and one honest survivor or none."""
+    coalitions = [tuple(range(size)) for size in range(TINY.N + 1)]
+    cases = [case for case in model.audit(TINY, TINY.code, coalitions, [(0, 1, 2), EVERYONE]) if len(case.elements) > 1]
+    assert {case.honest for case in cases} == set(range(TINY.N + 1))
+    assert all(case.excess == model.expected_excess(TINY, case) for case in cases)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("p", [TINY, *(parameters(*numbers) for numbers in CLAIMED)], ids=repr)
 def test_one_user_more_than_T_learns_more_where_two_honest_users_contribute(p: Parameters) -> None:
@@ -355,6 +363,11 @@ def test_the_point_0_is_found_with_the_user_who_has_it(holder: int) -> None:
 def test_points_that_are_equal_or_no_elements_are_refused_here_too(points: tuple[int, ...], said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         model.UncheckedCode(TINY.field, TINY.N, TINY.U, TINY.T, points)
+
+
+def test_a_list_of_too_few_points_is_quoted_like_a_tuple() -> None:
+    with pytest.raises(ParameterError, match=r"points = \(1, 2\)"):
+        model.UncheckedCode(TINY.field, TINY.N, TINY.U, TINY.T, [1, 2])
 
 
 class ReusedNoise(Column):

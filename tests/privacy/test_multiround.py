@@ -200,6 +200,20 @@ def test_users_are_certified_beside_others_who_stay_hidden(extra: int) -> None:
     assert not any(weighed(log[:-1], found.witness))
 
 
+def test_users_are_recovered_beside_four_who_hide_each_other() -> None:
+    """In each round are as many of users 0 and 1 as of 2 and 3; of all others the models come out, of these none."""
+    random = np.random.default_rng(5)
+    rounds = random.random((200, 40)) < 0.5
+    log = rounds[rounds[:, 0].astype(int) + rounds[:, 1] == rounds[:, 2].astype(int) + rounds[:, 3]]
+    found = audit(log)
+    assert sorted(found.recoveries) == list(range(4, 40))
+    assert all(found.witness[:4])
+    last = found.combination(39)
+    assert max(factor.denominator for _, factor in last) > 2**31
+    total = [sum(factor for at, factor in last if log[at, member]) for member in range(40)]
+    assert total == [int(member == 39) for member in range(40)]
+
+
 @pytest.mark.slow
 def test_a_claim_that_holds_modulo_the_prime_alone_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 7 for a prime, users of a component that is not whole seem recoverable, and are not."""

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from secagg_spec.errors import LengthMismatch, ParameterError, TooFewSurvivors
@@ -140,6 +140,7 @@ def test_long_numbers_are_written_as_they_are(number: int, below: int) -> None:
     assert Fraction(-value if top[0] == "-" else value, int(bottom or 1)) == Fraction(number, below)
 
 
+@example([[0, 1, 2], [1, 2, 3]])
 @given(ROUNDS)
 def test_the_weak_privacy_of_many_users_is_between_plain_bounds(rounds: list[list[int]]) -> None:
     log = of_sets(Roster(5), rounds)

@@ -96,6 +96,9 @@ def test_the_witness_of_a_batch_moves_a_number_from_one_user_to_another() -> Non
     found = witness(log, 3)
     assert found is not None
     assert found.tolist() == [0, 0, -1, 1, 0, 0]
+    first = witness(np.ones((1, 4), dtype=bool), 1)
+    assert first is not None
+    assert first.tolist() == [-1, 1, 0, 0], "of several users, the first one"
 
 
 def test_a_user_that_is_never_seen_may_hold_anything() -> None:

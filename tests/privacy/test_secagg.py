@@ -22,7 +22,18 @@ from secagg_spec.crypto.prg import expand
 from secagg_spec.errors import ParameterError, UnknownUser
 from secagg_spec.privacy import secagg as model
 from secagg_spec.privacy.probe import NotAffine
-from secagg_spec.privacy.secagg import Answer, Case, Element, Requests, Situation, Streams, Users, least, most
+from secagg_spec.privacy.secagg import (
+    Answer,
+    Case,
+    Element,
+    Requests,
+    Situation,
+    Streams,
+    Users,
+    honest_answer,
+    least,
+    most,
+)
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derived, Forms, Secret, Space, View, join
 from secagg_spec.protocols import secagg as protocol
@@ -538,6 +549,11 @@ def test_a_core_that_is_not_affine_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(protocol, "mask_update", lambda ring, user, x, own, pairwise: ring.multiply(x, x))
     with pytest.raises(NotAffine, match="mask_update"):
         tiny_element()
+
+
+def test_an_answer_lists_users_in_order() -> None:
+    answer = honest_answer(complete(12), 0, (11, 9, 8, 1), (10, 3, 2, 0))
+    assert (answer.seeds, answer.keys) == ((1, 8, 9, 11), (0, 2, 3, 10))
 
 
 def test_users_outside_the_roster_are_refused() -> None:

@@ -145,6 +145,8 @@ def test_the_numbers_beside_the_table_are_right() -> None:
         lambda: sparse.surrounded(6, 2, 2, 6),
         lambda: sparse.tail(3, 4, 1, 0),
         lambda: sparse.tail(3, 1, 4, 0),
+        lambda: sparse.tail(3, -1, 1, 0),
+        lambda: sparse.tail(3, 1, -1, 0),
         lambda: sparse.stuck(6, 2, 2, 6),
     ],
 )

@@ -167,6 +167,21 @@ def test_functionals_are_readable(row: list[int], text: str) -> None:
     assert readable(vector(row), ("a", "b", "c"), 7) == text
 
 
+def test_a_functional_has_a_coefficient_for_each_name() -> None:
+    for names in (("a",), ("a", "b", "c")):
+        with pytest.raises(ValueError, match="zip"):
+            readable(vector([1, 2]), names, 7)
+
+
+def test_no_functional_is_named_that_follows_from_others_and_what_is_allowed() -> None:
+    """2*a + b tells 3*b as well, modulo 6; that c and d are allowed changes nothing."""
+    allowed = np.array([[0, 0, 1, 0], [0, 0, 0, 1]], dtype=np.uint64)
+    for known in (allowed[:0], allowed):
+        found = decide(Ring(6), np.array([[2, 1, 0, 0]], dtype=np.uint64), np.zeros((1, 0), np.uint64), known)
+        assert integers_of(found.excess) == [[2, 1, 0, 0]]
+        assert found.index == 6
+
+
 def test_systems_that_do_not_fit_are_refused() -> None:
     field = PrimeField(5)
     with pytest.raises(LengthMismatch, match="B"):
