@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from docs.pages import differences, excerpts, requirements, selected, sparse, versions
+from docs.pages import differences, excerpts, first_figures, requirements, selected, sparse, versions
 from docs.pages.common import ERRATA, REQUIREMENTS, SiteError, claims_book, count, escaped, relative
 from docs.pages.errata import wrong
 from docs.pages.markup import badge
@@ -34,7 +34,7 @@ def write(out: Path) -> None:
     for name in PAGES:
         page = out / "spec" / name
         text = Text(page.read_text(encoding="utf-8"), name)
-        for addition in (_edition, _pictures, _differences, _excerpts):
+        for addition in (_edition, _figure, _pictures, _differences, _excerpts):
             addition(text)
         _decided(text, tables)
         _errata(text, found)
@@ -110,6 +110,11 @@ class Text:
 
 def _edition(text: Text) -> None:
     text.add(0, versions.edition(versions.book(), history.text(), f"spec/{text.name}").splitlines())
+
+
+def _figure(text: Text) -> None:
+    if figure := first_figures.FIGURES.get(text.name):
+        text.add(0, figure.block(f"spec/{text.name}"))
 
 
 def _pictures(text: Text) -> None:

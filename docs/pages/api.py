@@ -38,7 +38,8 @@ def write_api(out: Path) -> None:
 
 def _api_row(module: Path) -> str:
     text = summary(PACKAGE / module).replace("|", r"\|")
-    return f"| [`{module.stem}`]({api_name(module)}.md) | {text} |"
+    name = api_name(module)
+    return f"| [`{name.rpartition('.')[2]}`]({name}.md) | {text} |"
 
 
 def _api_page(name: str) -> str:

@@ -91,15 +91,18 @@ def mention(name: str, page: str) -> str:
 
 
 def is_public(module: Path) -> bool:
-    """Return whether a module, given by its path in the package, has an API page."""
+    """Return whether a module, given by its path in the package, has an API page; the package of a protocol has one."""
     if module.as_posix().startswith(NO_API):
         return False
+    if module.match("protocols/*/__init__.py"):
+        return True
     return not any(part.startswith("_") for part in module.parts)
 
 
 def api_name(module: Path) -> str:
     """Return the dotted name of a module, which is also the name of its page."""
-    return ".".join(("secagg_spec", *module.with_suffix("").parts))
+    module = module.parent if module.name == "__init__.py" else module.with_suffix("")
+    return ".".join(("secagg_spec", *module.parts))
 
 
 def heading(path: Path) -> str:

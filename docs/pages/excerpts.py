@@ -27,10 +27,14 @@ def excerpt(names: Sequence[str], page: str) -> list[str]:
     """Return the lines of a block that can be opened, with the source of some definitions."""
     lines = [f'??? example code "The reference does it so: {", ".join(map(_short, names))}"', ""]
     for name in names:
-        lines += [f"    {_heading(name, page)}", "", "    ```python"]
-        lines += [f"    {line}".rstrip() for line in source(name).splitlines()]
-        lines += ["    ```", ""]
+        lines += definition_lines(name, page)
     return lines
+
+
+def definition_lines(name: str, page: str) -> list[str]:
+    """Return the lines of a definition inside a block: where it stands, and its source."""
+    code = (f"    {line}".rstrip() for line in source(name).splitlines())
+    return [f"    {_heading(name, page)}", "", "    ```python", *code, "    ```", ""]
 
 
 def source(name: str) -> str:
@@ -85,7 +89,8 @@ def _tree(module: str) -> ast.Module:
 
 
 def _path(module: str) -> Path:
-    path = PACKAGE.joinpath(*module.split(".")).with_suffix(".py")
+    place = PACKAGE.joinpath(*module.split("."))
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     if not path.is_file():
         raise SiteError(f"{PLACES.name} names the module {module}, which the reference does not have")
     return path
@@ -98,7 +103,7 @@ def _short(name: str) -> str:
 def _heading(name: str, page: str) -> str:
     """Return the name of a definition, with a link to its API page; one that is private has only that of its module."""
     module, _, path = name.partition(":")
-    where = f"`{path}`, in `{module.replace('.', '/')}.py`"
+    where = f"`{path}`, in `{_path(module).relative_to(PACKAGE).as_posix()}`"
     if any(part.startswith("_") for part in path.split(".")):
         return f"[{where}]({relative(f'{API}/secagg_spec.{module}.md', page)})"
     return f"[{where}][secagg_spec.{module}.{path}]"

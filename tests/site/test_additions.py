@@ -10,11 +10,22 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 
 import pytest
-from docs.pages import additions, copies, differences, errata, excerpts, requirements, selected, sparse
-from docs.pages.common import CLAUSE_LINE, SiteError, escaped
+from docs.pages import (
+    additions,
+    copies,
+    differences,
+    errata,
+    excerpts,
+    first_figures,
+    requirements,
+    selected,
+    sparse,
+    threats,
+)
+from docs.pages.common import CLAUSE_LINE, SiteError, api_name, escaped, is_public
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
 from tests.site.writing import assert_written_large
@@ -125,6 +136,51 @@ def test_a_place_that_is_gone_stops_the_build(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(excerpts, "places", lambda: places)
     with pytest.raises(SiteError, match="no such step"):
         additions.write(tmp_path)
+
+
+# -------------------------------------------------------------------------------------------------- first figures
+
+
+def test_each_protocol_has_a_figure() -> None:
+    assert {*first_figures.FIGURES} == {*(f"{name}.md" for name in threats.PROTOCOLS), "fedbuff.md"}
+
+
+@pytest.mark.parametrize("name", first_figures.FIGURES)
+def test_a_figure_stands_open_at_the_head_of_its_page(name: str, written: Path) -> None:
+    """Behind the title and the edition, before the first words of the text: the code, and what it leaves out."""
+    figure, page = first_figures.FIGURES[name], page_of(written, name)
+    text = (ROOT / "spec" / name).read_text(encoding="utf-8").split("\n\n")
+    title, edition, opening, *_ = page.split("\n\n")
+    assert (title, edition.startswith("Version ")) == (text[0], True)
+    assert opening == f'???+ example code "{figure.of} as one function"'
+    head = page[: page.index(text[1].split()[0])]
+    code = re.sub(r"^ {4}", "", re.split(r"^ {4}```(?:python)?\n", head, flags=re.MULTILINE)[1], flags=re.MULTILINE)
+    module, function = figure.name.split(":")
+    shown, whole = (ast.parse(text).body for text in (code, Path(str(loaded(module).__file__)).read_text("utf-8")))
+    assert ast.dump(shown[0]) == ast.dump(whole[-1])
+    assert getattr(shown[0], "name", "") == function
+    assert f"It leaves out {figure.without}." in re.sub(r"\s+", " ", head)
+    assert "checks and refusals" in figure.without
+
+
+@pytest.mark.parametrize("name", first_figures.FIGURES)
+def test_a_figure_names_the_run_that_it_equals(name: str) -> None:
+    module, _, run = first_figures.FIGURES[name].run.rpartition(".")
+    assert callable(getattr(loaded(module), run))
+
+
+def loaded(module: str) -> ModuleType:
+    """A module of the reference, by its name below the package."""
+    return importlib.import_module(f"secagg_spec.{module}")
+
+
+def test_a_protocol_may_be_a_package_whose_definitions_have_a_page() -> None:
+    assert is_public(Path("protocols/secagg/__init__.py"))
+    assert not is_public(Path("protocols/__init__.py"))
+    assert not is_public(Path("conformance/checks/__init__.py"))
+    assert api_name(Path("protocols/secagg/__init__.py")) == "secagg_spec.protocols.secagg"
+    [where, *_] = excerpts.definition_lines("conformance.mutants:unbreakable", "spec/secagg.md")
+    assert where.startswith("    [`unbreakable`, in `conformance/mutants/__init__.py`]")
 
 
 # -------------------------------------------------------------------------------------------------- where it goes

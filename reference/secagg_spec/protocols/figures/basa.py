@@ -32,10 +32,8 @@ def basa_epoch(
     seeds: Mapping[int, Sequence[bytes]],
     v: Mapping[int, float],
 ) -> tuple[UintArray, RealArray]:
-    """Return the weighted sum of the updates at the accepted positions, d elements, and their average, d real numbers.
-
-    `delta` has the accepted positions. At the others a user timed out, or none came.
-    """
+    """Return the weighted sum of an epoch, d elements, and its average, d real numbers."""
+    # At the positions that are not accepted a user timed out, or none came.
     ring, P, accepted = p.ring, range(p.positions), sorted(delta)
     own = accepted if p.settle else []
 

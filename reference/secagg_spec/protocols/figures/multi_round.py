@@ -27,10 +27,9 @@ from secagg_spec.selection.strategies import draw
 def multi_round_session(
     p: Parameters, ring: Ring, rounds: Iterable[tuple[UintArray, Set[int], Set[int], Sequence[int]]]
 ) -> list[tuple[tuple[int, ...], UintArray | None]]:
-    """Return, for each round, whose updates are in the sum, and the sum, d elements; nobody and None without a round.
+    """Return, for each round, who is in the sum, and the sum, d elements; nobody and None for one that is skipped."""
+    # A round has the updates of all users, who is available, whose masked input comes if it is chosen, and draws.
 
-    A round has the updates of all users, (N, d), who is available, whose masked input comes if it is chosen, and draws.
-    """
     # Component 1: the users of a batch take part together or not at all.
     G = np.arange(p.N).reshape(-1, p.T)
 
