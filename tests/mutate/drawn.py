@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import random
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -62,17 +61,16 @@ def candidates(package: str) -> list[Drawn]:
 
 
 def draw(seed: int, count: int) -> list[Drawn]:
-    """Return so many edits, at least `LEAST` of each package, in an order that follows from the seed."""
-    chance = random.Random(seed)
-    known = {package: candidates(package) for package in PACKAGES}
-    for found in known.values():
-        chance.shuffle(found)
-    chosen = [each for found in known.values() for each in found[:LEAST]]
-    rest = [each for found in known.values() for each in found[LEAST:]]
-    chance.shuffle(rest)
+    """Return so many edits, at least `LEAST` of each package; an edit keeps its place when other functions change."""
+
+    def place(each: Drawn) -> str:
+        return sha256(f"{seed} {each.id}".encode()).hexdigest()
+
+    known = [sorted(candidates(package), key=place) for package in PACKAGES]
+    chosen = sorted((each for found in known for each in found[:LEAST]), key=place)
+    rest = sorted((each for found in known for each in found[LEAST:]), key=place)
     chosen += rest[: max(count - len(chosen), 0)]
-    chance.shuffle(chosen)
-    return chosen[:count]
+    return sorted(chosen, key=place)[:count]
 
 
 def of_lines(changed: Mapping[str, Collection[int]]) -> list[Drawn]:

@@ -210,6 +210,12 @@ def test_all_unions_are_counted_in_the_segments_that_show_them(matrix: Matrix) -
         assert found.share(gone) == 1 - inference_robustness(matrix, gone).value
 
 
+@pytest.mark.parametrize("matrix", [(((0, 1, 2),),) * 3, (tuple((z,) for z in range(21)),) * 21])
+def test_unions_of_large_cells_or_of_too_many_subgroups_are_refused(matrix: Matrix) -> None:
+    with pytest.raises(ParameterError, match="at most 20 subgroups, one or two in each cell"):
+        Unions(matrix)
+
+
 # -------------------------------------------------------------------------------------------------------- streams
 
 

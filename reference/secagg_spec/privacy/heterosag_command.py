@@ -137,7 +137,7 @@ def _heading(preset: str, plan: Plan) -> Iterator[str]:
     for row, cells in list(enumerate(rows))[:6]:
         yield f"segment {row}, cells: {wording.clipped(cells, wording.WIDTH)}"
     if p.count > 6:
-        yield f"… and {p.count - 6} segments more"
+        yield f"… and {_segments(range(6, p.count))}"
     yield f"rule {plan.rule.name}: {_SAYS[plan.rule.name]}"
     yield "decided exactly, on the cores that run: mask_update, unmask; one element a segment, modulo the R of its cell"
     if plan.rule.one_stream:

@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.segments import Matrix
+from secagg_spec.errors import ParameterError
 
 Users = tuple[int, ...]
+_MOST = 20
+"""With more subgroups there are too many unions to count."""
 
 
 class Unions:
@@ -25,10 +28,17 @@ class Unions:
     Parameters
     ----------
     matrix : Matrix
-        Of at most 20 subgroups.
+        Of at most 20 subgroups, one or two in each cell.
+
+    Raises
+    ------
+    ParameterError
+        There are more subgroups, in all or in a cell.
     """
 
     def __init__(self, matrix: Matrix) -> None:
+        if len(matrix) > _MOST or any(len(cell) > 2 for row in matrix for cell in row):
+            raise ParameterError("matrix", matrix, f"a matrix of at most {_MOST} subgroups, one or two in each cell")
         self.matrix, self.count = matrix, len(matrix)
         self.sets = np.arange(2**self.count, dtype=np.uint32)
         self._partners = [_partners(row) for row in matrix]

@@ -72,9 +72,10 @@ def least_weight(log: Log, *, effort: int = EFFORT) -> Bounds:
 
 
 def least_weights(log: Log, *, effort: int = EFFORT) -> list[Bounds]:
-    """Return the bounds of `least_weight`, or closer ones, for the first t + 1 rounds of a log, for each t.
+    """Return bounds as `least_weight` does, for the first t + 1 rounds of a log, for each t.
 
-    The arguments and errors are those of `least_weight`.
+    What is found for fewer rounds serves for more, so that bounds may be closer where `effort` is spent. The arguments
+    and errors are those of `least_weight`.
     """
     log, effort = check_log(log), validate.integer("effort", effort, 0)
     start = int(np.argmax(log.any(axis=1))) if log.any() else len(log)
