@@ -16,7 +16,7 @@ from secagg_spec.conformance.runner import Settings
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 ROW = re.compile(r"^\| `(?P<fault>[a-z0-9-]+)` \| (?P<about>[^|]+) \| (?P<verdict>[^|]+) \|$", re.MULTILINE)
 PATTERNS = {"lies": "adapter/un*", "64-kib-line": "adapter/long-line"}
-TIMEOUT = {"hang": "0.4", "closes-input": "0.4"}
+TIMEOUT = {"hang": "0.4", "closes-input": "0.4", "closes-output": "0.4"}
 EXIT_CODES = {"pass": 0, "unusable": 3}
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from secagg_spec.conformance.runner import Settings
 from secagg_spec.conformance.targets import reference
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Vector
-from secagg_spec.crypto.entropy import SeededSource, SystemSource
+from secagg_spec.crypto.entropy import SystemSource
 from secagg_spec.errors import ParameterError
 from tests.conformance import shipped
 from tests.conformance.shipped import BOOKS
@@ -128,11 +129,11 @@ DRAWING = [
 
 def fixed(monkeypatch: pytest.MonkeyPatch, seed: int) -> list[int]:
     """Let the system give the bytes that follow from a seed, so that nothing rests on chance; return what is taken."""
-    taken = list[int]()
+    taken, chance = list[int](), Random(seed)
 
     def take(self: SystemSource, size: int) -> bytes:
         taken.append(size)
-        return SeededSource(f"{seed} {len(taken)}".encode(), "system").take(size)
+        return chance.randbytes(size)
 
     monkeypatch.setattr(SystemSource, "take", take)
     return taken
@@ -152,7 +153,7 @@ def test_what_the_table_says_of_a_bug_still_finds_it_through_each_of_its_clauses
 @pytest.mark.requirement("CNF-10")
 @pytest.mark.parametrize("name", DRAWING)
 def test_evidence_holds_whatever_an_adapter_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(1, 6):
+    for seed in (1, 2):
         fixed(monkeypatch, seed)
         assert list(gather.faults(TABLE[name], REGISTRY[name])) == []
 
