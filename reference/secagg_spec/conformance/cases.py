@@ -41,6 +41,7 @@ _PATTERNS = st.sampled_from(("zeros", "ones", "ramp", "largest", "random"))
 _ROUNDINGS = st.sampled_from(("zeros", "half", "largest", "random"))
 _SEEDS = st.integers(0, 2**32 - 1)
 _WORK = 2 * 10**6
+_MATRIX = 20_000
 _ROWS = 64
 _ACTIVE = "lightsecagg_active."
 _BUFFERED = "basecagg."
@@ -152,9 +153,14 @@ def formats(caps: Capabilities) -> list[str]:
     return [format for format in ("binary64", "binary32") if format in allowed]
 
 
-def code(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0) -> dict[str, int]:
-    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation, or all operations, declare."""
-    chosen = Space(caps, _several(operation), spare).draw(draw)
+def code(
+    draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, *, whole: bool = False
+) -> dict[str, int]:
+    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation, or all operations, declare.
+
+    With `whole`, U symbols of all N users can be asked for each element.
+    """
+    chosen = Space(caps, _several(operation), spare, whole=whole).draw(draw)
     return {name: chosen[name] for name in ("q", "N", "U", "T")}
 
 
@@ -173,9 +179,9 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
     """Return the numbers at the ends of what an operation declares, each once (CNF-67).
 
     These are the smallest q, N = q - 1 or the nearest to it, the largest T and U, and the most coalitions of T users,
-    all with at most 12 users where the declaration has such.
+    all with at most 12 users where the declaration has such, and such that their whole matrix can be asked.
     """
-    pool = Space(caps, (operation,)).pool(_EDGE)
+    pool = Space(caps, (operation,), whole=True).pool(_EDGE)
     kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
         lambda code: (code["q"], code["N"]),
         lambda code: (code["q"] - code["N"], -code["q"]),
@@ -206,7 +212,8 @@ class Space:
     """The parameters that some operations declare, all of them at once.
 
     `spare` users are demanded beyond U, and `outsiders` beyond max(U, T + 2). With `bearable`, only parameters are in
-    it with which the operations take an acceptable time.
+    it with which the operations take an acceptable time; with `whole`, only those whose whole matrix can be asked, U
+    symbols of all N users for each element.
     """
 
     caps: Capabilities
@@ -214,6 +221,7 @@ class Space:
     spare: int = 0
     outsiders: int = 0
     bearable: bool = True
+    whole: bool = False
     _common: dict[str, Range] = field(default_factory=dict, compare=False, repr=False)
 
     def draw(self, draw: Any) -> dict[str, int]:
@@ -378,6 +386,8 @@ class Space:
         return any(name.startswith(_SESSIONS) for name in self.operations)
 
     def _bears(self, N: int, U: int) -> bool:
+        if self.whole and N * U > _MATRIX:
+            return False
         return not self.bearable or all(_work(name, N, U) <= _WORK for name in self.operations)
 
 

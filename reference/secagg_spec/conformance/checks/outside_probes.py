@@ -141,27 +141,33 @@ def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most:
 # ------------------------------------------------------------------------------------------------------------- codes
 
 
+def _whole_matrix(caps: Capabilities) -> bool:
+    """Return whether a code is declared whose noise is given and whose whole matrix can be asked."""
+    return explicit(_ENCODE)(caps) and cases.Space(caps, (_ENCODE,), whole=True).possible()
+
+
 @check(
     "privacy/mds.encode",
     "MDS-10",
     "MDS-05",
     operations=(_ENCODE,),
-    applies=explicit(_ENCODE),
+    applies=_whole_matrix,
     examples=6,
     grows=True,
 )
 def encode(draw: Any, call: Caller) -> None:
     """No T users learn anything of a vector from their shares, and any U users all of it; decided by its matrix."""
-    code = cases.code(draw, call.caps, _ENCODE)
+    code = cases.code(draw, call.caps, _ENCODE, whole=True)
     _judge_code(call, code, draw(st.integers(1, _COLUMNS * (code["U"] - code["T"]))), sweep_seed(draw))
 
 
-@check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=explicit(_ENCODE), examples=1)
+@check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=_whole_matrix, examples=1)
 def encode_edges(draw: Any, call: Caller) -> None:
     """The same with the smallest q, N = q - 1, the largest T, the most coalitions; three columns, once up to 100."""
     seed, edges = sweep_seed(draw), cases.edges(call.caps, _ENCODE)
     fewest = min(edges, key=lambda code: code["U"])
-    for code, columns in [*((code, 3) for code in edges), (fewest, max(3, min(LONG, _SYMBOLS // fewest["U"])))]:
+    long = max(3, min(LONG, _SYMBOLS // fewest["U"], 20_000 // (fewest["N"] * fewest["U"])))
+    for code, columns in [*((code, 3) for code in edges), (fewest, long)]:
         call.transcript.clear()
         _judge_code(call, code, columns * (code["U"] - code["T"]), seed)
 

@@ -33,8 +33,8 @@ from secagg_spec.privacy.verdict import readable
 EVERYBODY = None
 _FEWEST, _MOST, _WORK = 16, 256, 10**7
 """How many coalitions of one size are decided: between the first two, as many as the work allows."""
-_TOGETHER, _PIECE = 4096, 256
-"""How many coalitions of the largest size are decided over a field together, and how many in one array."""
+_FEW_TOGETHER, _TOGETHER, _WORK_TOGETHER, _PIECE = 8, 4096, 2 * 10**8, 256
+"""How many are decided together over a field: between the first two, as the work allows; and how many in one array."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,9 @@ def smallest(
     """Return the leak to a smallest coalition of at most `most` of some users; None when there is none.
 
     A coalition learns what its parts learn, so where all coalitions of the largest size can be decided, they decide
-    for all others; over a field up to 4096 of them are decided together. Else those of `exhausted` sizes are all
-    decided, and drawn ones of the largest size; of a drawn one no member can be spared, but others may be smaller.
+    for all others; over a field up to 4096 of them are decided together, fewer where they are large. Else those of
+    `exhausted` sizes are all decided, and drawn ones of the largest size; of a drawn one no member can be spared, but
+    others may be smaller.
     """
     allowed, most = [list(row) for row in allowed], min(most, len(users))
 
@@ -189,11 +190,14 @@ def smallest(
         return find(modulus, view, secrets, allowed, coalition, server=server)
 
     limit = _limit(entries)
-    if not allowed and _together(modulus, users, most):
-        found = _learning(modulus, entries, list(combinations(users, most)))
+    if not allowed and _field(modulus):
+        complete, count = _together(users, entries, most)
+        drawn = () if complete == most else subsets(users, most, count)
+        found = _learning(modulus, entries, [*combinations(users, complete), *drawn])
         if found is None:
             return None
-        return first_leak(leak_to, coalitions(users, most, limit)) or first_leak(leak_to, [found])
+        smaller = coalitions(users, complete, limit) if len(found) == complete else ()
+        return first_leak(leak_to, smaller) or first_leak(leak_to, [found])
     if exhausted(len(users), most, limit) == most and not any(map(leak_to, combinations(users, most))):
         return None
     return first_leak(leak_to, coalitions(users, most, limit))
@@ -209,12 +213,20 @@ def first_leak(leak_to: Callable[[tuple[int, ...]], Leak | None], sets: Iterable
     return found
 
 
-def _together(modulus: int, users: Sequence[int], most: int) -> bool:
-    return comb(len(users), most) <= _TOGETHER and modulus <= MAX_MODULUS and is_prime(modulus)
+def _field(modulus: int) -> bool:
+    return modulus <= MAX_MODULUS and is_prime(modulus)
+
+
+def _together(users: Sequence[int], entries: Sequence[Entry], most: int) -> tuple[int, int]:
+    """Return up to which size all coalitions are decided together over a field, and how many of one size are."""
+    rows = -(-len(entries) * most // max(len(users), 1))
+    each = rows**2 * sum(len(part) for part in (entries[0].drawn, entries[0].secrets)) if entries else 1
+    count = max(_FEW_TOGETHER, min(_TOGETHER, _WORK_TOGETHER // max(each, 1)))
+    return (most if comb(len(users), most) <= count else exhausted(len(users), most, count)), count
 
 
 def _learning(p: int, entries: Sequence[Entry], sets: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """Return the first of some coalitions of one size that learns something, over the integers modulo a prime.
+    """Return the first of some coalitions that learns something, over the integers modulo a prime.
 
     The entries of many coalitions are eliminated together: what is left without a draw must tell no secret.
     """
@@ -239,6 +251,8 @@ def _without_draws(field: PrimeField, work: UintArray, draws: int) -> NDArray[np
     every, free = np.arange(len(work)), np.ones(work.shape[:2], dtype=bool)
     for column in range(draws):
         hits = (work[:, :, column] != 0) & free
+        if not hits.any():
+            continue
         has, pivot = hits.any(axis=1), hits.argmax(axis=1)
         row = work[every, pivot]
         inverse = field.inverse(np.where(has, row[:, column], 1).astype(np.uint64))
@@ -256,8 +270,8 @@ def _without_draws(field: PrimeField, work: UintArray, draws: int) -> NDArray[np
 
 def sampled(users: Sequence[int], entries: Sequence[Entry], most: int, modulus: int = 0) -> bool:
     """Return whether some coalitions are left out because there are too many of them."""
-    if modulus and _together(modulus, users, most):
-        return False
+    if modulus and _field(modulus):
+        return _together(users, entries, most)[0] < most
     return exhausted(len(users), most, _limit(entries)) < most
 
 
