@@ -84,7 +84,7 @@ targets: $(VENV)/core  ## judge the released implementations again, and store wh
 	$(BIN)/secagg-spec conform --jobs 2 --target fedml --target fedml-any --target fedml-managers \
 		--target fedml-managers-twice --target fedml-secagg --target fedml-secagg-large --target flower \
 		--target flower-any --target openfl --json build/targets.json
-	$(BIN)/python -m secagg_spec.conformance.targets.results build/targets.json
+	$(BIN)/python -m secagg_spec.conformance.reports.results build/targets.json
 
 reproduce: $(VENV)/test  ## run the papers' experiments at their default size, and store what the site shows (long)
 	$(BIN)/secagg-spec reproduce all --anew --out build/reproduced

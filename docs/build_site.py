@@ -41,7 +41,7 @@ from docs.pages import (
     watch,
 )
 from docs.pages.common import ROOT, SiteError
-from secagg_spec.ledger import LedgerError
+from secagg_spec.ledger.errors import LedgerError
 
 WRITERS = (
     copies.write_copies,

@@ -33,8 +33,8 @@ from secagg_spec.crypto import masks, prg
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.ledger import Finding, Report, Tally, package
-from secagg_spec.protocols import secagg
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.protocols.secagg import round as secagg
 
 CLAIMS = {
     "UNI-ROUNDS": "samples",

@@ -26,7 +26,7 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, floor
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 
 CLAIMS = {
     "BASA-TAB1A": "arithmetic",

@@ -26,7 +26,7 @@ from dataclasses import replace
 from itertools import combinations, product
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.basa import (
     ACCEPTED,
     LATE,

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.basa import (
     GONE,
     LATE,

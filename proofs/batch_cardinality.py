@@ -36,7 +36,7 @@ from math import comb, prod
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.selection import weights
 
 CLAIMS = {

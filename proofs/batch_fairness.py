@@ -57,7 +57,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.selection import metrics, strategies
 from secagg_spec.selection.batches import Parameters
 

@@ -36,7 +36,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
-from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.selection import batches, metrics, strategies
 
 CLAIMS = {

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 
 CLAIMS = {
     "BASA-ALG1": "readings",

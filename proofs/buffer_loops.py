@@ -24,9 +24,9 @@ from itertools import combinations
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
-from secagg_spec.protocols import basa_cores
-from secagg_spec.protocols.basa_cores import Masks
+from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa.cores import Masks
 
 CLAIMS = {
     "BASA-ALG1L": "readings",

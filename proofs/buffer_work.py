@@ -29,9 +29,9 @@ import numpy as np
 from secagg_spec import resources
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.staleness import Staleness
-from secagg_spec.ledger import Finding, Report, Tally, package
-from secagg_spec.protocols import basa_cores
-from secagg_spec.protocols.basa_cores import Masks, Parameters
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa.cores import Masks, Parameters
 
 CLAIMS = {
     "BASA-LIN": "symbolic",

@@ -21,7 +21,7 @@ from math import ceil
 
 from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.segments import Matrix
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag_unions import Users
 
 CLAIMS = {

@@ -28,10 +28,10 @@ from math import gcd, prod
 import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal
 from secagg_spec.privacy.secagg import Users
-from secagg_spec.protocols.heterosag_plan import Cell, Parameters
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters
 
 CLAIMS = {
     "UNI-CELLS": "matrices",

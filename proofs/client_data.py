@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, package
+from secagg_spec.ledger.proofs import Finding, Report, package
 
 CLAIMS = {
     "MRS-IID": "arithmetic",

@@ -36,7 +36,7 @@ from itertools import product
 from math import floor
 from typing import Any, NamedTuple, TypeAlias
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-THM1": "expectation",

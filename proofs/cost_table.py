@@ -42,9 +42,9 @@ from math import ceil, floor, gcd, log2
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.segments import cyclic
-from secagg_spec.ledger import Finding, Report, Tally
-from secagg_spec.protocols import heterosag_costs as costs
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.protocols.heterosag import costs
+from secagg_spec.protocols.heterosag.plan import Parameters
 
 CLAIMS = {
     "HET-TAB4": "readings",

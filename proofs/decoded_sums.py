@@ -22,11 +22,11 @@ import numpy as np
 
 from secagg_spec.arithmetic import averages, segments
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import Plan, situation
-from secagg_spec.protocols import heterosag
-from secagg_spec.protocols.heterosag_averages import combine, quantize_update
-from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.averages import combine, quantize_update
+from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
 
 CLAIMS = {
     "HET-ALL": "enumeration",

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from itertools import combinations, product
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.secagg import Element, most
-from secagg_spec.protocols.graph import Graph
+from secagg_spec.protocols.secagg.graph import Graph
 
 CLAIMS = {
     "HET-DELAY": "matrices",

@@ -44,7 +44,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "MRS-THM2": "expectation",

@@ -18,7 +18,7 @@ from secagg_spec.experiments import claims
 from secagg_spec.experiments.claims import Stated
 from secagg_spec.experiments.experiment import PAPER
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
-from secagg_spec.ledger import Finding, Report, package
+from secagg_spec.ledger.proofs import Finding, Report, package
 
 _BASA = ("BASA-RUN1", "BASA-RUN2", "BASA-RUN3", "BASA-RUN4", "BASA-RUN5")
 _PARTS = {"BASA-RUN": _BASA}

@@ -38,21 +38,23 @@ import numpy as np
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.ledger import Finding, Report, Tally, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, rank_of_flint
 from secagg_spec.privacy import basa, basecagg, heterosag, secagg
 from secagg_spec.privacy.lightsecagg import Column, Situation, columns
 from secagg_spec.privacy.lightsecagg_active import Confirmations
 from secagg_spec.privacy.participation import account
 from secagg_spec.privacy.secagg import Element, components, honest_answer
 from secagg_spec.privacy.views import Forms, Space, View
-from secagg_spec.protocols import basecagg as basecagg_protocol
-from secagg_spec.protocols import heterosag_plan, lightsecagg_active, multi_round
-from secagg_spec.protocols import lightsecagg as lightsecagg_protocol
-from secagg_spec.protocols import secagg as secagg_protocol
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.lightsecagg import AggregatedShare
-from secagg_spec.protocols.secagg import UnmaskShares
-from secagg_spec.protocols.shape import SERVER, Network, run_synchronous
+from secagg_spec.protocols.basecagg import round as basecagg_protocol
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg_protocol
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.secagg import round as secagg_protocol
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import UnmaskShares
+from secagg_spec.protocols.steps import SERVER, Network, run_synchronous
 from secagg_spec.selection import batches
 from secagg_spec.selection.participation import Roster, of_sets
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from secagg_spec.experiments import claims
 from secagg_spec.experiments.multi_round_accuracy import COMPARABLE
 from secagg_spec.experiments.statistics import CONFIRMED
-from secagg_spec.ledger import Finding, Report, package
+from secagg_spec.ledger.proofs import Finding, Report, package
 
 CLAIMS = {
     "MRS-FAIRACC": "experiment",

@@ -31,8 +31,8 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally, package
-from secagg_spec.protocols.fedbuff import Parameters, ServerState, local_update, receive, start, step
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.protocols.fedbuff.round import Parameters, ServerState, local_update, receive, start, step
 
 CLAIMS = {
     "BAS-EQ1": "enumeration",

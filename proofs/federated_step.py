@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "HET-EQ1": "enumeration",

@@ -19,7 +19,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField, Ring, is_prime
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-Q": "arithmetic",

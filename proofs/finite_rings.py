@@ -22,7 +22,7 @@ from math import gcd
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-FIELD": "enumeration",

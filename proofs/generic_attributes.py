@@ -31,7 +31,7 @@ from secagg_spec.crypto import attributes
 from secagg_spec.crypto.attributes import Leaf
 from secagg_spec.crypto.entropy import SeededSource, draw_scalars
 from secagg_spec.errors import DecryptionFailed
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BASA-ABEG": "symbolic",

@@ -20,11 +20,11 @@ from math import comb
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy import sparse
 from secagg_spec.privacy.secagg import components
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import PRESETS
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import PRESETS
 
 CLAIMS = {
     "UNI-CUT": "enumeration",

@@ -29,7 +29,7 @@ from itertools import product
 from typing import Any
 
 from secagg_spec.arithmetic import segments
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy.heterosag_unions import Unions, Users
 
 CLAIMS = {

@@ -19,8 +19,8 @@ import numpy as np
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally
-from secagg_spec.protocols import secagg
+from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.protocols.secagg import round as secagg
 
 CLAIMS = {
     "HET-EQ4": "enumeration",

@@ -25,7 +25,7 @@ from math import comb
 import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 
 CLAIMS = {
     "MRS-REM6B": "enumeration",

@@ -19,7 +19,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise, product
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-A2": "enumeration",

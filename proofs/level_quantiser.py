@@ -26,7 +26,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic.levels import Range, cell_mean, quantize_levels
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "HET-EQ3": "expectation",

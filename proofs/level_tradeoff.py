@@ -22,7 +22,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, PrimeField
 from secagg_spec.arithmetic.quantizer import dequantize, quantize, stochastic_round
 from secagg_spec.errors import OutOfRange
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "UNI-LEVELS": "enumeration",

@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations, combinations_with_replacement, product
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.lies import Lie, keeps_batches
 from secagg_spec.privacy.secagg import Requests, Situation
-from secagg_spec.protocols import multi_round
-from secagg_spec.protocols.secagg import Parameters
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.secagg.round import Parameters
 from secagg_spec.selection.batches import Parameters as Batches
 
 CLAIMS = {

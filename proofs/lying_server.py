@@ -31,11 +31,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import combinations, product
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.lies import isolating, least_sum
 from secagg_spec.privacy.secagg import Requests, Situation
 from secagg_spec.privacy.views import View
-from secagg_spec.protocols.secagg import Parameters
+from secagg_spec.protocols.secagg.round import Parameters
 
 CLAIMS = {
     "HET-STEP2": "matrices",

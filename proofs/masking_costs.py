@@ -42,13 +42,14 @@ import numpy as np
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.packing import bits_of
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import Plan
-from secagg_spec.protocols import heterosag, secagg
-from secagg_spec.protocols import heterosag_costs as costs
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.heterosag_plan import Parameters
-from secagg_spec.protocols.shape import Event, Randomness
+from secagg_spec.protocols.heterosag import costs
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Event, Randomness
 
 CLAIMS = {
     "HET-BWF": "enumeration",

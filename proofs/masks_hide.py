@@ -15,11 +15,11 @@ from collections import Counter
 from itertools import product
 
 from secagg_spec.arithmetic.modular import PrimeField
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.probe import probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Space, View
-from secagg_spec.protocols.lightsecagg import mask_update
+from secagg_spec.protocols.lightsecagg.round import mask_update
 
 CLAIMS = {
     "BAS-EQ10": "matrices",

@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-THM1W": "arithmetic",

@@ -21,7 +21,7 @@ import numpy as np
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.privacy.probe import probe
 
 CLAIMS = {

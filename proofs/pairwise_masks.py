@@ -28,9 +28,9 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy.verdict import readable
-from secagg_spec.protocols import secagg
+from secagg_spec.protocols.secagg import round as secagg
 
 CLAIMS = {
     "HET-EQ5": "matrices",

@@ -38,7 +38,7 @@ from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.factorisations import Factor, perfect_factorisation
 from secagg_spec.arithmetic.segments import Matrix, Row
 from secagg_spec.errors import ParameterError
-from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.privacy.heterosag_unions import Unions, Users
 
 CLAIMS = {

@@ -21,7 +21,7 @@ from math import floor
 import numpy as np
 
 from secagg_spec.arithmetic.quantizer import stochastic_round
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 
 CLAIMS = {
     "BAS-VARC": "readings",

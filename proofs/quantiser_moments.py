@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic.quantizer import stochastic_round
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ7": "symbolic",

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 from secagg_spec.errors import ParameterError
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.lightsecagg_active import Confirmations
 from secagg_spec.protocols import agreement
-from secagg_spec.protocols.lightsecagg_active import PRESETS, Parameters
+from secagg_spec.protocols.lightsecagg.active import PRESETS, Parameters
 
 CLAIMS = {
     "UNI-QUORUM": "enumeration",

@@ -42,7 +42,7 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 from secagg_spec.privacy.multiround import audit
 from secagg_spec.selection import strategies
 from secagg_spec.selection.batches import Parameters

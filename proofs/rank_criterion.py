@@ -25,7 +25,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, rank_of_flint
 from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {

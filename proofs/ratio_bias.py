@@ -23,7 +23,7 @@ from functools import cache
 from itertools import combinations_with_replacement, pairwise, product
 from math import floor, lcm, prod
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "UNI-RATIO": "expectation",

@@ -30,7 +30,7 @@ from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.probe import probe
 
 CLAIMS = {

@@ -33,10 +33,10 @@ from itertools import combinations, product
 
 from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, refusal
 from secagg_spec.privacy.lies import answered_by_one, holds_session, requests_needed
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.heterosag.plan import Parameters
 
 CLAIMS = {
     "UNI-REQUESTS": "enumeration",

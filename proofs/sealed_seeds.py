@@ -25,7 +25,7 @@ from itertools import chain, combinations, product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.basa import (
     ACCEPTED,
     GONE,

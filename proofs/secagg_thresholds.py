@@ -23,10 +23,10 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.errors import ParameterError
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.secagg import Element, Situation, honest_answer, most
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import Parameters
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import Parameters
 
 CLAIMS = {
     "BAS-SECAGG": "matrices",

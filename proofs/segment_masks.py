@@ -29,9 +29,9 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.segments import cyclic
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally
-from secagg_spec.protocols import secagg
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.ledger.proofs import Finding, Report, Tally
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.secagg import round as secagg
 
 CLAIMS = {
     "HET-EQ9": "enumeration",

@@ -27,7 +27,7 @@ from math import gcd
 
 from secagg_spec.arithmetic import segments
 from secagg_spec.arithmetic.segments import ALONE, Matrix
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "HET-ALG1": "enumeration",

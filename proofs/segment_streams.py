@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from itertools import product
 
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import RULES, Plan, Rule, situation
 from secagg_spec.privacy.secagg import Users
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.heterosag.plan import Parameters
 
 CLAIMS = {
     "HET-SEG": "matrices",

@@ -38,7 +38,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 
 CLAIMS = {
     "MRS-EQ3": "enumeration",

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from itertools import combinations, product
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "UNI-SHAMIR": "enumeration",

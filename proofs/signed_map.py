@@ -28,7 +28,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.errors import OutOfRange
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ8": "enumeration",

@@ -29,12 +29,12 @@ import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.heterosag import Plan, situation
 from secagg_spec.privacy.secagg import Element
 from secagg_spec.privacy.verdict import decide
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.secagg.graph import Graph
 
 CLAIMS = {
     "HET-MI": "enumeration",

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy import secagg as model
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import Parameters
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import Parameters
 
 CLAIMS = {
     "UNI-COMPONENTS": "matrices",

@@ -23,8 +23,8 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.errors import WrongPhase
-from secagg_spec.ledger import Finding, Report, Tally, package
-from secagg_spec.protocols.fedbuff import PRESETS, receive, start
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.protocols.fedbuff.round import PRESETS, receive, start
 
 CLAIMS = {
     "BAS-S": "readings",

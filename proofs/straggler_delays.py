@@ -29,7 +29,7 @@ from itertools import product
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BASA-BETA": "symbolic",

@@ -30,10 +30,10 @@ import numpy as np
 from secagg_spec.arithmetic import segments
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy import heterosag_odds as odds
-from secagg_spec.protocols import secagg
-from secagg_spec.protocols.shape import SERVER, run_synchronous
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, run_synchronous
 
 CLAIMS = {
     "HET-THM3": "expectation",

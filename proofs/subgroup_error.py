@@ -24,9 +24,9 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from secagg_spec.arithmetic.levels import Range, round_levels
-from secagg_spec.ledger import Finding, Report, Tally, package
-from secagg_spec.protocols.heterosag_costs import error_bound
-from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.protocols.heterosag.costs import error_bound
+from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
 
 CLAIMS = {
     "HET-PROP1": "enumeration",

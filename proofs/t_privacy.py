@@ -35,12 +35,12 @@ import numpy as np
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy import basecagg as model
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View
-from secagg_spec.protocols import basecagg
+from secagg_spec.protocols.basecagg import round as basecagg
 
 CLAIMS = {
     "BAS-TPRIV": "matrices",

@@ -23,9 +23,9 @@ from secagg_spec.arithmetic.mds import MaskCode, default_points
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import ParameterError
-from secagg_spec.ledger import Finding, Report, Tally, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, rank_of_flint
 from secagg_spec.privacy.probe import probe
-from secagg_spec.protocols.lightsecagg import Parameters
+from secagg_spec.protocols.lightsecagg.round import Parameters
 
 CLAIMS = {
     "BAS-UT": "matrices",

@@ -28,7 +28,7 @@ from itertools import product
 import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 from secagg_spec.privacy.verdict import decide
 
 CLAIMS = {

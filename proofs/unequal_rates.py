@@ -34,7 +34,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.selection import metrics, strategies
 from secagg_spec.selection.batches import Parameters
 

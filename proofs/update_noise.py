@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import product
 from math import comb, floor
 
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-THM1S": "expectation",

@@ -15,10 +15,10 @@ from __future__ import annotations
 from itertools import combinations
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.ledger import Finding, Report, Tally
+from secagg_spec.ledger.proofs import Finding, Report, Tally
 from secagg_spec.privacy.secagg import Element, Users
 from secagg_spec.privacy.views import View
-from secagg_spec.protocols.graph import Graph
+from secagg_spec.protocols.secagg.graph import Graph
 
 CLAIMS = {
     "HET-USERS": "matrices",

@@ -30,7 +30,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally, package, rank_of_flint
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package, rank_of_flint
 
 CLAIMS = {
     "BAS-EQ6": "matrices",

@@ -28,7 +28,7 @@ import numpy as np
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import stochastic_round
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "BAS-EQ11": "readings",

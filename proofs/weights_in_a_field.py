@@ -27,9 +27,9 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.ledger import Finding, Report, Tally, package
-from secagg_spec.protocols import basa_cores
-from secagg_spec.protocols.basa_cores import Masks, Parameters
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa.cores import Masks, Parameters
 
 CLAIMS = {
     "BASA-EQ6": "readings",

@@ -30,7 +30,7 @@ from typing import TypeAlias
 import numpy as np
 
 from secagg_spec.arithmetic.companions import companions
-from secagg_spec.ledger import Finding, Report, Tally, package
+from secagg_spec.ledger.proofs import Finding, Report, Tally, package
 
 CLAIMS = {
     "UNI-BATCHES": "matrices",

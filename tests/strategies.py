@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.protocols.lightsecagg import Parameters
-from secagg_spec.protocols.shape import Randomness
+from secagg_spec.protocols.lightsecagg.round import Parameters
+from secagg_spec.protocols.steps import Randomness
 
 EDGE_MODULI = (2, 3, 7, 2**31 - 1, 2**32 - 5, 2**32)
 OTHER_MODULI = (4, 6, 2**16, 2**16 + 1, 2**31, 2**31 + 11, 2**32 - 1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from secagg_spec import resources, schemas
 from secagg_spec.cli import main
-from secagg_spec.protocols.heterosag_plan import PRESETS
+from secagg_spec.protocols.heterosag.plan import PRESETS
 
 TRIANGLE = "round,users\n1,0 1\n2,1 2\n3,0 2\n4,\n5,3 4\n"
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from secagg_spec import cli, ledger, resources
+from secagg_spec import cli, resources
+from secagg_spec.ledger import entries
 from tests.ledger.forms import HEAD, entry
 
 
@@ -25,19 +26,19 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
 def test_the_table_names_every_claim(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--all")
     assert code == 0
-    for claim in ledger.load().claims.values():
+    for claim in entries.load().claims.values():
         assert f"  {claim.id} " in out
     assert max(map(len, out.splitlines())) <= 110
 
 
 def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys)
-    book = ledger.load()
+    book = entries.load()
     claims = tuple(book.claims.values())
-    rows = {cells[0]: cells[1:] for line in out.splitlines() if len(cells := line.split()) == len(ledger.VERDICTS) + 2}
+    rows = {cells[0]: cells[1:] for line in out.splitlines() if len(cells := line.split()) == len(entries.VERDICTS) + 2}
     counts = {paper: book.of(paper) for paper in book.papers} | {"all": claims}
     for name, chosen in counts.items():
-        expected = [sum(claim.verdict == verdict for claim in chosen) for verdict in ledger.VERDICTS]
+        expected = [sum(claim.verdict == verdict for claim in chosen) for verdict in entries.VERDICTS]
         assert rows[name] == [*(str(count or "·") for count in expected), str(len(chosen))]
     assert f"{sum(bool(claim.second) for claim in claims)} are decided by a second method as well" in out
     assert f"the {len(book.errata())} that do not hold as they stand: secagg-spec claims --errata\n" in out
@@ -52,17 +53,17 @@ def test_the_summary_counts_every_claim(capsys: pytest.CaptureFixture[str]) -> N
     [
         (("--verdict", "refuted"), lambda claim: claim.verdict == "refuted"),
         (("--paper", "basa", "--verdict", "open"), lambda claim: claim.paper == "basa" and claim.verdict == "open"),
-        (("--errata",), lambda claim: claim.verdict in ledger.ERRATA and claim.paper != ledger.OURS),
-        (("--errata", "--paper", "basa"), lambda claim: claim.verdict in ledger.ERRATA and claim.paper == "basa"),
+        (("--errata",), lambda claim: claim.verdict in entries.ERRATA and claim.paper != entries.OURS),
+        (("--errata", "--paper", "basa"), lambda claim: claim.verdict in entries.ERRATA and claim.paper == "basa"),
         (("--single",), lambda claim: claim.proof and not claim.second),
         (("--single", "--list"), lambda claim: claim.proof and not claim.second),
     ],
 )
 def test_only_the_claims_that_are_asked_for(
-    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], chosen: Callable[[ledger.Claim], bool]
+    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], chosen: Callable[[entries.Claim], bool]
 ) -> None:
     code, out, _ = call(capsys, *options)
-    known = ledger.load().claims
+    known = entries.load().claims
     assert code == 0
     assert {word for line in out.splitlines() for word in line.split()[:1] if word in known} == {
         claim.id for claim in known.values() if chosen(claim)
@@ -119,7 +120,7 @@ def test_the_index_is_shown_and_compared_with_texts(capsys: pytest.CaptureFixtur
 def test_the_index_of_one_paper(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = call(capsys, "--index", "--paper", "basa")
     assert code == 0
-    papers = ledger.load().papers
+    papers = entries.load().papers
     assert [line for line in out.splitlines() if line.startswith(tuple(papers))] == [f"basa: {papers['basa']}"]
     (tmp_path / "basa.txt").write_text("Theorem 1.1. It holds.", encoding="utf-8")
     code, out, _ = call(capsys, "--index", "--paper", "basa", "--texts", str(tmp_path))
@@ -132,9 +133,9 @@ def test_one_paper_and_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = call(capsys, "--paper", "derived", "--list")
     assert code == 0
     rows = [line.split("\t") for line in out.splitlines()]
-    for claim, row in zip(ledger.load().of("derived"), rows, strict=True):
+    for claim, row in zip(entries.load().of("derived"), rows, strict=True):
         assert row == [claim.id, claim.verdict, claim.proof, claim.method, ",".join(claim.second) or "-"]
-    assert len(out.splitlines()) == len(ledger.load().of("derived"))
+    assert len(out.splitlines()) == len(entries.load().of("derived"))
 
 
 def test_a_claim_in_full(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,7 +186,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 PROOF = '''"""One is one."""
-from secagg_spec.ledger import Finding
+from secagg_spec.ledger.proofs import Finding
 CLAIMS = {{"TST-1": "enumeration"}}
 def prove(report):
     report.check(bool(CLAIMS) == {check}, "one is one")

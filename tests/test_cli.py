@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import report as reporting
+from secagg_spec.conformance.reports import report as reporting
 
 FAKE = str(Path(__file__).parent / "conformance" / "fake_adapter.py")
 HOSTILE = str(Path(__file__).parent / "conformance" / "hostile_adapter.py")

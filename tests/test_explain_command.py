@@ -9,11 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec import cli, explain_command, history, ledger, resources
-from secagg_spec.conformance import kills, mutants
+from secagg_spec import cli, history, resources
+from secagg_spec.commands import explain
+from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.codes import ALL_CODES
-from secagg_spec.conformance.expectations import VERDICTS
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation import kills
+from secagg_spec.conformance.running.expectations import VERDICTS
+from secagg_spec.ledger import entries
 from tests.conformance import shipped
 
 BUGS = mutants.load()
@@ -112,21 +115,21 @@ def test_a_clause_is_explained_with_its_versions_also_when_it_is_no_more(
 
 
 def test_everything_that_is_shown_somewhere_is_known() -> None:
-    names = set(explain_command.names())
+    names = set(explain.names())
     flags = {name for book in shipped.BOOKS for name in book.flags}
-    shown = (resources.clauses(), REGISTRY, shipped.VECTORS, flags, BUGS, ALL_CODES, VERDICTS, ledger.load().claims)
+    shown = (resources.clauses(), REGISTRY, shipped.VECTORS, flags, BUGS, ALL_CODES, VERDICTS, entries.load().claims)
     assert [set(kind) - names for kind in shown] == [set()] * len(shown)
 
 
 @pytest.mark.slow
 def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
-    known = explain_command.names()
+    known = explain.names()
     for id in [*known[::61], *list(resources.clauses())[::7], *VERDICTS, *ALL_CODES]:
-        found = [lines for kind in explain_command.KINDS.values() if (lines := kind(id)) is not None]
+        found = [lines for kind in explain.KINDS.values() if (lines := kind(id)) is not None]
         assert found, id
-        for kind in explain_command.KINDS:
-            lines = explain_command.KINDS[kind](id)
-            block = list(explain_command._block(kind, id, lines)) if lines is not None else ["x", "y"]
+        for kind in explain.KINDS:
+            lines = explain.KINDS[kind](id)
+            block = list(explain._block(kind, id, lines)) if lines is not None else ["x", "y"]
             assert len(block) > 1, (kind, id)
             wide = [line for line in block if len(line) > 100 and " " in line[15:].strip()]
             assert {line[15:] for line in wide} <= source_lines(kind, id)
@@ -134,13 +137,13 @@ def test_every_id_is_explained_in_lines_of_at_most_100_columns() -> None:
 
 def source_lines(kind: str, id: str) -> set[str]:
     """Return the lines of an edit, which are as long as the source's."""
-    lines = explain_command.KINDS[kind](id) or ()
+    lines = explain.KINDS[kind](id) or ()
     return {line for word, said in lines if word == "the edit" for line in said.splitlines()}
 
 
 @pytest.mark.parametrize("clause", list(resources.clauses())[::17])
 def test_a_clause_stands_where_it_is_said_to_stand(clause: str) -> None:
-    where = explain_command.place(clause)
+    where = explain.place(clause)
     page, _, heading = where.partition(" (")
     name = page.removeprefix("spec/").partition("#")[0]
     text = (resources.root("spec") / name).read_text(encoding="utf-8")
@@ -165,11 +168,11 @@ def test_case_does_not_matter(capsys: pytest.CaptureFixture[str]) -> None:
 
 @given(st.text(max_size=30))
 def test_no_text_ends_the_command_badly(id: str) -> None:
-    assert explain_command.nearest(id, ("LSA-09", "a")).startswith(("the nearest", "see"))
+    assert explain.nearest(id, ("LSA-09", "a")).startswith(("the nearest", "see"))
 
 
 def test_tests_are_found_by_their_marks() -> None:
-    assert "tests/test_explain_command.py::test_what_is_said_of_an_id" not in explain_command.tests_of("LSA-09")
-    [found] = [name for name in explain_command.tests_of("CNF-46") if "same_seed" in name]
+    assert "tests/test_explain_command.py::test_what_is_said_of_an_id" not in explain.tests_of("LSA-09")
+    [found] = [name for name in explain.tests_of("CNF-46") if "same_seed" in name]
     path, _, name = found.partition("::")
     assert f"def {name}(" in (Path(__file__).parents[1] / path).read_text(encoding="utf-8")

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from secagg_spec import extras, reproduce_command
+from secagg_spec import extras
+from secagg_spec.commands import reproduce
 from secagg_spec.ledger import proofs
 from tests import locks
 
@@ -65,7 +66,7 @@ def test_the_extra_that_is_named_has_the_package(module: str) -> None:
 
 
 def test_one_extra_has_all_that_experiments_import() -> None:
-    packages = reproduce_command._PACKAGES
+    packages = reproduce._PACKAGES
     assert {extras.install(name, packages) for name in packages} == {"pip install 'secagg-spec[train]'"}
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secagg_spec.protocols.heterosag_costs import masked_bits, secagg_bits, user_masks
-from secagg_spec.protocols.heterosag_plan import UNIT, Parameters
+from secagg_spec.protocols.heterosag.costs import masked_bits, secagg_bits, user_masks
+from secagg_spec.protocols.heterosag.plan import UNIT, Parameters
 
 DOCS = Path(__file__).parents[1] / "docs"
 N, D = 100, 79_510

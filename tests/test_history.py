@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec import __version__, cli, history, resources, text_command
+from secagg_spec import __version__, cli, history, resources
+from secagg_spec.commands import text as text_command
 from secagg_spec.history import History, HistoryError, State, Text, Version, words
 
 ROOT = Path(__file__).parents[1]

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secagg_spec import reconstruct_command
 from secagg_spec.cli import main
+from secagg_spec.commands import reconstruct
+from secagg_spec.commands.reconstruct import Session, _data, _hidden, formula
 from secagg_spec.experiments.sums import draw_log
 from secagg_spec.learning import digits
 from secagg_spec.privacy.reconstruction import combination
-from secagg_spec.reconstruct_command import Session, _data, _hidden, formula
 from secagg_spec.selection.batches import Parameters
 
 LINE = re.compile(r"^ +(\d+) +(\d+) +(\d+) {3}(\(.*?\)) +(\(.*?\)) +([\d.]+) +([\d.]+)$", re.M)
@@ -170,7 +170,7 @@ def test_bad_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: li
 def test_a_missing_package_is_one_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, extra: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(reconstruct_command, "find_spec", lambda one: None if one == name else object())
+    monkeypatch.setattr(reconstruct, "find_spec", lambda one: None if one == name else object())
     assert call(capsys, "--images", "1", "--out", str(tmp_path)) == (
         2,
         "",

@@ -22,18 +22,19 @@ from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.privacy import multiround as participation
 from secagg_spec.privacy.heterosag import Plan
 from secagg_spec.privacy.secagg import components
-from secagg_spec.protocols import lightsecagg, secagg
-from secagg_spec.protocols.shape import SERVER, Role, RoundResult
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Role, RoundResult
+from secagg_spec.recording import PROTOCOLS, record
+from secagg_spec.recording import lightsecagg as of_lightsecagg
+from secagg_spec.recording import multiround as of_sessions
+from secagg_spec.recording import secagg as of_secagg
+from secagg_spec.recording.chart import chart
+from secagg_spec.recording.knowledge import whole
+from secagg_spec.recording.record import Addition, Moment, Recording, Term
+from secagg_spec.recording.synchronous import Fate
+from secagg_spec.recording.synchronous import record as synchronous
 from secagg_spec.resources import root
-from secagg_spec.simulate.recording import PROTOCOLS, record
-from secagg_spec.simulate.recording import lightsecagg as of_lightsecagg
-from secagg_spec.simulate.recording import multiround as of_sessions
-from secagg_spec.simulate.recording import secagg as of_secagg
-from secagg_spec.simulate.recording.chart import chart
-from secagg_spec.simulate.recording.knowledge import whole
-from secagg_spec.simulate.recording.record import Addition, Moment, Recording, Term
-from secagg_spec.simulate.recording.synchronous import Fate
-from secagg_spec.simulate.recording.synchronous import record as synchronous
 from tests.strategies import fewer
 
 RUNS = [(protocol, run) for protocol, runs in PROTOCOLS.items() for run in runs]

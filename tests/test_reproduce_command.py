@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from secagg_spec import reproduce_command
 from secagg_spec.cli import main
+from secagg_spec.commands import reproduce
 from secagg_spec.experiments import catalogue, figures, progress, results, sweeps
 from tests.experiments import toy
 
@@ -245,7 +245,7 @@ def test_nothing_is_run_when_one_name_cannot_be(capsys: pytest.CaptureFixture[st
 def test_a_package_that_is_missing_is_named(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
 ) -> None:
-    monkeypatch.setattr(reproduce_command, "find_spec", lambda name: None if name == package else True)
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None if name == package else True)
     code, out, err = toys(capsys, tmp_path)
     assert (code, out) == (2, "")
     assert f"{package} is not installed: pip install 'secagg-spec[train]'" in err
@@ -254,7 +254,7 @@ def test_a_package_that_is_missing_is_named(
 def test_a_name_that_is_none_is_said_to_be_so_before_a_missing_package_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce_command, "find_spec", lambda name: None)
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
     code, _, err = call(capsys, "fig5")
     assert code == 2
     assert "fig5" in err

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from secagg_spec.cli import main
-from secagg_spec.protocols.basa_cores import Parameters, recover
+from secagg_spec.protocols.basa.cores import Parameters, recover
 
 RIGHT = "the sum equals the plain weighted sum of the quantised updates: 6 of 6 elements"
 VISIT = re.compile(r" +(\d+) +(\d+) +(\d+) +(\d+|-) +(\d+|-) +(\d+|-)  (.+)")
@@ -183,7 +183,7 @@ def test_a_wrong_sum_is_not_passed_over(capsys: pytest.CaptureFixture[str], monk
     def shifted(parameters: Parameters, *masks: Any) -> Any:
         return parameters.ring.add(recover(parameters, *masks), np.ones(parameters.d, dtype=np.uint64))
 
-    monkeypatch.setattr("secagg_spec.protocols.basa_server.recover", shifted)
+    monkeypatch.setattr("secagg_spec.protocols.basa.server.recover", shifted)
     with pytest.raises(AssertionError, match="the plain sum"):
         call(capsys)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from secagg_spec.cli import main
-from secagg_spec.protocols import fedbuff
+from secagg_spec.protocols.fedbuff import round as fedbuff
 
 
 def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -11,9 +11,9 @@ import pytest
 from secagg_spec.arithmetic.segments import MATRICES, algorithm_1
 from secagg_spec.cli import main
 from secagg_spec.learning import attacks
-from secagg_spec.protocols import secagg
-from secagg_spec.protocols.heterosag_averages import combine
-from secagg_spec.protocols.heterosag_plan import PRESETS, Parameters
+from secagg_spec.protocols.heterosag.averages import combine
+from secagg_spec.protocols.heterosag.plan import PRESETS, Parameters
+from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.simulate.heterosag_inputs import Inputs, aggregates, byzantine_users, draw_inputs, plain_sums
 
 RIGHT = "which equal the plain sums of the quantised inputs"
@@ -241,7 +241,7 @@ def test_a_wrong_sum_is_not_passed_over(capsys: pytest.CaptureFixture[str], monk
     def shifted(ring: Any, *given: Any) -> Any:
         return ring.add(right(ring, *given), np.ones(len(given[0]), dtype=np.uint64))
 
-    monkeypatch.setattr("secagg_spec.protocols.secagg.unmask", shifted)
+    monkeypatch.setattr("secagg_spec.protocols.secagg.round.unmask", shifted)
     with pytest.raises(AssertionError, match="the plain sums"):
         call(capsys, "--levels", "60", "--length", "5")
 

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from secagg_spec.cli import main
-from secagg_spec.protocols import multi_round, multi_round_runs
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.multi_round import runs as multi_round_runs
 from secagg_spec.simulate import multiround
 
 

@@ -16,9 +16,10 @@ from docs.pages.errata import wrong
 from docs.pages.markup import badge
 from docs.pages.requirements import KINDS
 from docs.pages.watch import flows
-from secagg_spec import history, ledger
-from secagg_spec.conformance import mutants
-from secagg_spec.ledger import Claim
+from secagg_spec import history
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.ledger import entries
+from secagg_spec.ledger.entries import Claim
 from secagg_spec.resources import PAGES
 
 _CLAUSE = re.compile(r"- \[\]\(\)\{ #([A-Z]+-\d\d)[^}]*\}")
@@ -166,7 +167,7 @@ def _name(entry: str) -> str:
 def failing() -> Sequence[Claim]:
     """Return the claims of the papers that do not hold as they stand and on which a clause depends."""
     book = claims_book()
-    papers = (paper for paper in book.papers if paper != ledger.OURS)
+    papers = (paper for paper in book.papers if paper != entries.OURS)
     return [claim for paper in papers for claim in wrong(book, paper) if claim.clauses]
 
 

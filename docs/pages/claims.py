@@ -21,8 +21,8 @@ from docs.pages.markup import (
     paper_name,
     plain,
 )
-from secagg_spec import ledger
-from secagg_spec.ledger import Claim, Ledger
+from secagg_spec.ledger import entries, proofs
+from secagg_spec.ledger.entries import Claim, Ledger
 
 
 def write_claims(out: Path) -> None:
@@ -55,7 +55,7 @@ def _head(book: Ledger) -> str:
 
 def _matrix(book: Ledger) -> str:
     """Return the table of papers by verdicts; each number leads to the claims that it counts."""
-    head = heads([*map(badge, ledger.VERDICTS), "all"])
+    head = heads([*map(badge, entries.VERDICTS), "all"])
     rows = [_matrix_row(paper_name(paper), paper, book.of(paper)) for paper in ordered_papers(book)]
     total = _matrix_row("All", "", tuple(book.claims.values()))
     return (
@@ -67,7 +67,7 @@ def _matrix(book: Ledger) -> str:
 
 def _matrix_row(name: str, paper: str, claims: Sequence[Claim]) -> str:
     counts = Counter(claim.verdict for claim in claims)
-    cells = [_matrix_cell(paper, verdict, counts[verdict]) for verdict in ledger.VERDICTS]
+    cells = [_matrix_cell(paper, verdict, counts[verdict]) for verdict in entries.VERDICTS]
     total = _matrix_cell(paper, "", len(claims))
     return f'<tr><th scope="row">{escape(name)}</th>{"".join(cells)}{total}</tr>'
 
@@ -82,7 +82,7 @@ def _matrix_cell(paper: str, verdict: str, number: int) -> str:
 def _legend() -> str:
     """Say what each verdict means, and, where it is opened, what each method does."""
     verdicts = {badge(verdict): meaning for verdict, meaning in meanings().items()}
-    opened = f"<details>\n<summary>Methods</summary>\n{_meanings(ledger.METHODS)}\n</details>"
+    opened = f"<details>\n<summary>Methods</summary>\n{_meanings(proofs.METHODS)}\n</details>"
     return f"{_meanings(verdicts)}\n\n{opened}"
 
 
@@ -98,13 +98,13 @@ def _filters(book: Ledger) -> Iterator[str]:
     """Yield the form; it stays hidden where no script runs, since it would do nothing."""
     claims = tuple(book.claims.values())
     papers = {paper: paper_name(paper) for paper in ordered_papers(book)}
-    papers[ledger.OURS] = "results of this project"
+    papers[entries.OURS] = "results of this project"
     yield '<form id="claim-filters" aria-label="Filter the claims" hidden>'
     yield _choice("paper", papers, (claim.paper for claim in claims))
-    yield _choice("verdict", _same(ledger.VERDICTS), (claim.verdict for claim in claims))
+    yield _choice("verdict", _same(entries.VERDICTS), (claim.verdict for claim in claims))
     yield _choice("kind", _same(sorted({claim.kind for claim in claims})), (claim.kind for claim in claims))
     used = [method for claim in claims for method in _methods(claim)]
-    yield _choice("method", _same(method for method in ledger.METHODS if method in used), used)
+    yield _choice("method", _same(method for method in proofs.METHODS if method in used), used)
     yield '<label class="words">text <input type="search" name="text" autocomplete="off"></label>'
     yield '<label class="check"><input type="checkbox" name="single" value="yes"> by one method only</label>'
     yield '<button type="reset">Show all</button>'

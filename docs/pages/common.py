@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping, Sized
 from pathlib import Path
 
-from secagg_spec import history, ledger, resources
+from secagg_spec import history, resources
+from secagg_spec.ledger import entries
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "reference" / "secagg_spec"
@@ -66,9 +67,9 @@ def clause_pages() -> Mapping[str, str]:
 
 
 @functools.cache
-def claims_book() -> ledger.Ledger:
+def claims_book() -> entries.Ledger:
     """Return the ledger, which is read and checked once."""
-    return ledger.load()
+    return entries.load()
 
 
 @functools.cache

@@ -29,11 +29,13 @@ from docs.pages.comparison_runs import (
 from docs.pages.markup import link
 from secagg_spec.arithmetic.companions import companions
 from secagg_spec.privacy import basa, basecagg, heterosag, lightsecagg, secagg
-from secagg_spec.protocols import basa_cores, heterosag_costs, heterosag_plan
-from secagg_spec.protocols import basecagg as basecagg_protocol
-from secagg_spec.protocols import lightsecagg as lightsecagg_protocol
-from secagg_spec.protocols import secagg as secagg_protocol
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basecagg import round as basecagg_protocol
+from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
+from secagg_spec.protocols.lightsecagg import round as lightsecagg_protocol
+from secagg_spec.protocols.secagg import round as secagg_protocol
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 from secagg_spec.simulate.narration import users_in_words
 
 PAGE = "reference/comparison.md"
@@ -248,8 +250,8 @@ def costs() -> Sheet:
     s = LARGE
     columns = (
         Column("vectors sent, bytes", "4 d; 4 (d + N L) with shares of L = d / (U - T), rounded up; packed segments"),
-        Column("mask elements, user", "of the pairs and of itself: N d; (k + 1) d; `heterosag_costs.user_masks`"),
-        Column("mask elements, server", "(N - D)(1 + D) d; at most (N - D + D k) d; `heterosag_costs.server_masks`"),
+        Column("mask elements, user", "of the pairs and of itself: N d; (k + 1) d; `heterosag.costs.user_masks`"),
+        Column("mask elements, server", "(N - D)(1 + D) d; at most (N - D + D k) d; `heterosag.costs.server_masks`"),
         Column("products, user", "N U L to encode; U L more to weigh"),
         Column("products, server", "U U L to decode, after an elimination of U rows; K d more to weigh K = U updates"),
     )

@@ -22,26 +22,24 @@ from secagg_spec.crypto import keys, prg, signatures
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols import (
-    basa,
-    basa_runs,
-    basecagg,
-    basecagg_active,
-    basecagg_rounds,
-    heterosag,
-    lightsecagg,
-    lightsecagg_active,
-    multi_round,
-    secagg,
-    secagg_active,
-)
-from secagg_spec.protocols.basa_cores import Parameters as BasaParameters
-from secagg_spec.protocols.basa_messages import PositionUpload
+from secagg_spec.protocols.basa import round as basa
+from secagg_spec.protocols.basa import runs as basa_runs
+from secagg_spec.protocols.basa.cores import Parameters as BasaParameters
+from secagg_spec.protocols.basa.messages import PositionUpload
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.graph import draw_order
-from secagg_spec.protocols.heterosag_plan import Parameters as HeteroParameters
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys
-from secagg_spec.protocols.shape import SERVER, Event, Network, Role, Step, Table, run_synchronous, sizes
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters as HeteroParameters
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.graph import draw_order
+from secagg_spec.protocols.steps import SERVER, Event, Network, Role, Step, Table, run_synchronous, sizes
 from secagg_spec.selection import batches
 from secagg_spec.simulate import lightsecagg as simulated_lightsecagg
 from secagg_spec.simulate import secagg as simulated_secagg
@@ -287,13 +285,13 @@ def _basecagg(p: Any, lost: Mapping[str, Users]) -> Played:
     left = [user for user in range(p.N) if user not in gone][: p.K]
     if len(left) < p.K:
         raise TooFewSurvivors(f"{len(left)} updates do not fill a buffer of K = {p.K}")
-    turns: list[Any] = [basecagg_rounds.Start(user) for user in range(p.N)]
-    turns += [basecagg_rounds.Upload(user) for user in left]
-    turns += [basecagg_rounds.Recover(tuple(user for user in range(p.N) if user not in away))]
-    drawn = basecagg_rounds.draw_randomness(p, SeededSource(SEED, "masks"), turns)
-    supplies = basecagg_rounds.supplies(p, list(_updates(p.K, p.d)), drawn)
+    turns: list[Any] = [basecagg_runs.Start(user) for user in range(p.N)]
+    turns += [basecagg_runs.Upload(user) for user in left]
+    turns += [basecagg_runs.Recover(tuple(user for user in range(p.N) if user not in away))]
+    drawn = basecagg_runs.draw_randomness(p, SeededSource(SEED, "masks"), turns)
+    supplies = basecagg_runs.supplies(p, list(_updates(p.K, p.d)), drawn)
     network, trained = _basecagg_network(p)
-    result = basecagg_rounds.run_turns(basecagg_rounds.Play(network, supplies, trained), turns)
+    result = basecagg_runs.run_turns(basecagg_runs.Play(network, supplies, trained), turns)
     return Played(result.transcript, tuple(entry.user for entry in result.buffers[0].entries))
 
 
@@ -303,8 +301,8 @@ def _basecagg_network(p: Any) -> tuple[Network, Callable[..., Any]]:
         signing = {user: SeededSource(SEED, f"signing key {user}").take(KEY_BYTES) for user in range(p.N)}
         pairs = {user: PrivateKeys(privates[user], signing[user]) for user in range(p.N)}
         return basecagg_active.open_session(p, keys=pairs, session=bytes(16), round=0), basecagg_active.user_trained
-    channels = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
-    return basecagg_rounds.open_session(p, channels=channels, session=bytes(16), round=0), basecagg.user_trained
+    channels = basecagg_runs.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
+    return basecagg_runs.open_session(p, channels=channels, session=bytes(16), round=0), basecagg.user_trained
 
 
 def _basa(p: Any, lost: Mapping[str, Users]) -> Played:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from docs.pages.common import ROOT, SiteError
 from docs.pages.markup import stacked
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import Step, Table
+from secagg_spec.protocols.steps import Step, Table
 
 PLACES = Path(__file__).with_suffix(".toml")
 SIGNS = {"added": "+", "removed": "\N{MINUS SIGN}", "changed": "±", "same": "="}
@@ -84,7 +84,7 @@ def _check_names(change: Change) -> None:
 
 
 def _names(name: str) -> set[str]:
-    table: Table = _module(name).TABLE
+    table: Table = module(name).TABLE
     parts = (phases(table), messages(table), parameters(name, {}))
     return {name.partition(",")[0] for part in parts for name in part}
 
@@ -94,8 +94,9 @@ def of(page: str) -> Sequence[Change]:
     return [change for change in changes() if change.page == page]
 
 
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"secagg_spec.protocols.{name}")
+def module(name: str) -> ModuleType:
+    """Return the module with the table of a protocol, or the one that a dotted name is."""
+    return importlib.import_module(f"secagg_spec.protocols.{_told()['modules'].get(name, name)}")
 
 
 # What a protocol has, by name.
@@ -126,8 +127,8 @@ def _fields(kind: type[Message]) -> Iterator[str]:
 
 def parameters(name: str, meaning: Mapping[str, str]) -> Cells:
     """Return the parameters of a protocol, each with what the symbol for it means."""
-    module = _module(_told()["parameters"].get(name, name))
-    names = [field.name for field in dataclasses.fields(module.Parameters) if field.init]
+    home = module(_told()["parameters"].get(name, name))
+    names = [field.name for field in dataclasses.fields(home.Parameters) if field.init]
     return {one: tuple(_meaning(one, meaning)) for one in names}
 
 
@@ -178,7 +179,7 @@ def _renamed(name: str, same: Mapping[str, str]) -> str:
 
 def tables(change: Change) -> Mapping[str, list[Row]]:
     """Return the three tables of a comparison: phases, messages and parameters."""
-    old, new = _module(change.old), _module(change.new)
+    old, new = module(change.old), module(change.new)
     names = zip((change.old, change.new), change.pages, strict=True)
     told = [parameters(name, meanings(page)) for name, page in names]
     return {

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from docs.pages.common import CLAIMS, CLAUSE_LINE, ERRATA, ROOT, claims_book, heading, names, relative, slug, write
 from docs.pages.markup import badge, codes, evidence, fields, headline, heads, link, mentioned, paper_name, plain, table
-from secagg_spec import ledger
-from secagg_spec.ledger import Claim, Ledger
+from secagg_spec.ledger import entries
+from secagg_spec.ledger.entries import Claim, Ledger
 from secagg_spec.resources import PAGES
 
 ABOUT_CLAIMS = "claims.md"
@@ -30,7 +30,7 @@ OWN = (("lightsecagg", 8), ("secagg", 11))
 def write_errata(out: Path) -> None:
     """Write the page of errata, by paper."""
     book = claims_book()
-    papers = {paper: title for paper, title in book.papers.items() if paper != ledger.OURS}
+    papers = {paper: title for paper, title in book.papers.items() if paper != entries.OURS}
     lines = [_head(book, papers), _counts(book, papers)]
     for paper, title in papers.items():
         lines += ["", f"## {title} {{ #{paper} }}", "", *(map(erratum, wrong(book, paper)))]
@@ -40,7 +40,7 @@ def write_errata(out: Path) -> None:
 def wrong(book: Ledger, paper: str) -> Sequence[Claim]:
     """Return the claims of a paper that do not hold as they stand, the most serious ones first."""
     found = [claim for claim in book.errata() if claim.paper == paper]
-    return sorted(found, key=lambda claim: (ledger.ERRATA.index(claim.verdict), SERIOUS.index(claim.kind)))
+    return sorted(found, key=lambda claim: (entries.ERRATA.index(claim.verdict), SERIOUS.index(claim.kind)))
 
 
 def _head(book: Ledger, papers: Mapping[str, str]) -> str:
@@ -61,7 +61,7 @@ def _head(book: Ledger, papers: Mapping[str, str]) -> str:
 
 
 def _counts(book: Ledger, papers: Mapping[str, str]) -> str:
-    head = heads([*map(badge, ledger.ERRATA), "of claims"])
+    head = heads([*map(badge, entries.ERRATA), "of claims"])
     rows = "\n".join(_row(book, paper) for paper in papers)
     return (
         '<div class="ledger-matrix">\n<table aria-label="Errata by paper">\n'
@@ -72,7 +72,7 @@ def _counts(book: Ledger, papers: Mapping[str, str]) -> str:
 
 def _row(book: Ledger, paper: str) -> str:
     counts = Counter(claim.verdict for claim in book.of(paper))
-    cells = "".join(f"<td>{counts[verdict]}</td>" for verdict in ledger.ERRATA)
+    cells = "".join(f"<td>{counts[verdict]}</td>" for verdict in entries.ERRATA)
     name = f'<a href="#{paper}">{escape(paper_name(paper))}</a>'
     return f'<tr><th scope="row">{name}</th>{cells}<td>{len(book.of(paper))}</td></tr>'
 

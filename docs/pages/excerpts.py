@@ -38,7 +38,7 @@ def definition_lines(name: str, page: str) -> list[str]:
 
 
 def source(name: str) -> str:
-    """Return the source of a definition, named as ``"protocols.graph:Graph.core"``, with a short docstring.
+    """Return the source of a definition, named as ``"protocols.secagg.graph:Graph.core"``, with a short docstring.
 
     Raises
     ------

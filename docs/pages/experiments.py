@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.pages.common import EXPERIMENTS, ROOT, SiteError, escaped, mention, relative, write
-from secagg_spec.conformance.plain import counted
+from secagg_spec.conformance.adapter.plain import counted
 from secagg_spec.experiments import catalogue, figures
 
 EXPERIMENT_RESULTS = ROOT / "spec" / "experiments"

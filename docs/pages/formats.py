@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from docs.pages.common import FORMATS, ROOT, escaped, relative, write
 from docs.pages.markup import plain, stacked
 from secagg_spec import schemas
-from secagg_spec.conformance.plain import counted
+from secagg_spec.conformance.adapter.plain import counted
 
 Schema: TypeAlias = Mapping[str, Any]
 _LIMITS = {

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from docs.pages.common import PROOFS, ROOT, SiteError, heading, named, names, site_path
-from secagg_spec import ledger
-from secagg_spec.ledger import Claim, Ledger
+from secagg_spec.ledger import entries
+from secagg_spec.ledger.entries import Claim, Ledger
 
 _FILE = re.compile(r"\b(?:docs|proofs|spec)/[\w./-]+\.(?:md|py)\b")
 _MEANING = re.compile(r"^\| ([a-z]+) \| ([^|]+?) \|", re.MULTILINE)
@@ -121,10 +121,10 @@ def meanings() -> Mapping[str, str]:
         The text has no row for one of them.
     """
     found = dict(_MEANING.findall((ROOT / "spec" / "ledger.md").read_text(encoding="utf-8")))
-    missing = [verdict for verdict in ledger.VERDICTS if verdict not in found]
+    missing = [verdict for verdict in entries.VERDICTS if verdict not in found]
     if missing:
         raise SiteError(f"spec/ledger.md does not say what {missing[0]} means")
-    return {verdict: found[verdict] for verdict in ledger.VERDICTS}
+    return {verdict: found[verdict] for verdict in entries.VERDICTS}
 
 
 def badge(verdict: str) -> str:
@@ -141,12 +141,12 @@ def judgements(found: Iterable[str], book: Ledger, page: str) -> str:
 def paper_name(paper: str) -> str:
     """Return the short name of a paper: that of its protocol."""
     path = ROOT / "spec" / f"{paper}.md"
-    return "This project" if paper == ledger.OURS else heading(path) if path.is_file() else paper
+    return "This project" if paper == entries.OURS else heading(path) if path.is_file() else paper
 
 
 def ordered_papers(book: Ledger) -> Sequence[str]:
     """Return the papers, and the results of this project last."""
-    return sorted(book.papers, key=lambda paper: paper == ledger.OURS)
+    return sorted(book.papers, key=lambda paper: paper == entries.OURS)
 
 
 def headline(claim: Claim) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from docs.pages.common import MUTANTS, escaped, mention, relative, write
 from secagg_spec import resources
-from secagg_spec.conformance import kills, mutants
-from secagg_spec.conformance.mutants import edits
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants import engine
+from secagg_spec.conformance.mutation import kills
 
 _FOUND = {kills.VECTORS: "vectors", kills.DRAWN: "drawn cases only", kills.TEST: "a test", kills.NOTHING: "nothing"}
 """The words for what kills a mutant, in the order of the columns."""
@@ -78,7 +79,7 @@ def _mutant(bug: kills.Bug, page: str) -> Iterator[str]:
     if bug.parts:
         yield f"These are {' and '.join(f'`{part}`' for part in bug.parts)} at once, which hide each other."
     yield f"Breaks {', '.join(mention(clause, page) for clause in bug.clauses)}. {_killed(bug)}"
-    yield from ("", "```diff", *edits.diff(mutants.load()[bug.name].all_edits).splitlines(), "```", "")
+    yield from ("", "```diff", *engine.diff(mutants.load()[bug.name].all_edits).splitlines(), "```", "")
 
 
 def _killed(bug: kills.Bug) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from docs.pages.common import CLAIMS, INDEX, claims_book, relative, write
 from docs.pages.markup import judgements, plain, stacked
-from secagg_spec.ledger import Ledger, papers
+from secagg_spec.ledger import papers
+from secagg_spec.ledger.entries import Ledger
 from secagg_spec.ledger.papers import Index, Item
 
 

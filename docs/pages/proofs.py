@@ -12,8 +12,10 @@ from pathlib import Path
 
 from docs.pages.common import PROOFS, ROOT, SiteError, claims_book, relative, write
 from docs.pages.markup import badge, judgements, mentioned, plain, stacked
-from secagg_spec import ledger
-from secagg_spec.ledger import Ledger, Proof
+from secagg_spec.ledger import entries
+from secagg_spec.ledger import proofs as ledger_proofs
+from secagg_spec.ledger.entries import Ledger
+from secagg_spec.ledger.proofs import Proof
 
 TESTS = ROOT / "tests" / "proofs" / "test_proofs.py"
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -23,7 +25,7 @@ _STEP = re.compile(r"\n(?=\([a-z]\) |- )")
 def write_proofs(out: Path) -> None:
     """Write a page for each proof, and their list."""
     book = claims_book()
-    proofs = [ledger.load_proof(name) for name in ledger.proof_names()]
+    proofs = [ledger_proofs.load_proof(name) for name in entries.proof_names()]
     for proof in proofs:
         write(out / _page(proof), _text(proof, book))
     rows = "\n".join(_row(proof, book) for proof in proofs)
@@ -114,7 +116,7 @@ def falsified() -> Mapping[str, int]:
     if not lists:
         raise SiteError(f"{TESTS.name} has no list FALSIFIED")
     counts = Counter(str(name) for name, *_ in ast.literal_eval(lists[0]))
-    missing = [name for name in ledger.proof_names() if not counts[name]]
+    missing = [name for name in entries.proof_names() if not counts[name]]
     if missing:
         raise SiteError(f"no falsified copy of proofs/{missing[0]}.py is tested")
     return counts

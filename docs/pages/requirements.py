@@ -23,8 +23,8 @@ from docs.pages.common import (
     relative,
     write,
 )
-from secagg_spec.conformance import mutants
 from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.vectors import store
 from secagg_spec.history import History
 from secagg_spec.resources import PAGES, clauses

@@ -11,8 +11,9 @@ import numpy as np
 
 from docs.pages.differences import Cells, Row, compared, rendered
 from docs.pages.sparse import sources, tally, told
-from secagg_spec.protocols import multi_round, secagg
-from secagg_spec.protocols.shape import RoundResult
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import RoundResult
 from secagg_spec.selection import batches, metrics
 
 PAGE, BEHIND = "multi-round.md", "Source: So, Ali, Guler"

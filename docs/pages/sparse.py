@@ -11,8 +11,8 @@ from docs.pages.differences import Cells, Row, compared, rendered
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.secagg import TABLE, Parameters, draw_randomness, run_round
-from secagg_spec.protocols.shape import Event, Role
+from secagg_spec.protocols.secagg.round import TABLE, Parameters, draw_randomness, run_round
+from secagg_spec.protocols.steps import Event, Role
 
 COMPLETE = Parameters(R=2**32, N=20, D=4, T=2, t=4, k=19, d=16)
 SPARSE = Parameters(R=2**32, N=20, D=4, T=2, t=4, k=6, d=16)

@@ -10,10 +10,12 @@ from typing import Any
 
 from docs.pages.common import RELEASED, ROOT, SiteError, count, escaped, mention, relative, write
 from docs.pages.markup import stacked
-from secagg_spec.conformance.plain import clip
-from secagg_spec.conformance.report import LEGEND, MARKS, describe
-from secagg_spec.conformance.targets import TARGETS, results
-from secagg_spec.conformance.wire import RawLine, Request, UsageError
+from secagg_spec.conformance.adapter.plain import clip
+from secagg_spec.conformance.adapter.wire import RawLine, Request
+from secagg_spec.conformance.reports import results
+from secagg_spec.conformance.reports.report import LEGEND, MARKS, describe
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.errors import UsageError
 from secagg_spec.resources import clauses
 
 KINDS = {

@@ -19,7 +19,7 @@ from docs.pages.common import (
 )
 from docs.pages.formats import files
 from secagg_spec import history, resources
-from secagg_spec.conformance import replay
+from secagg_spec.conformance.running import repros
 from secagg_spec.conformance.sdk.secagg_adapter import PROTOCOL
 from secagg_spec.history import History, HistoryError, State, Text, Version
 
@@ -150,7 +150,7 @@ def formats() -> Mapping[str, str]:
     named = {each["title"]: each["properties"].get("schema", {}).get("const") for each in files().values()}
     found = {"The adapter protocol": ".".join(map(str, PROTOCOL))}
     found |= {escaped(title): f"`{name}`" for title, name in named.items() if name}
-    return found | {"A failing case that was stored": f"`{replay.SCHEMA}`"}
+    return found | {"A failing case that was stored": f"`{repros.SCHEMA}`"}
 
 
 def _version(found: History, version: Version, now: Text) -> Iterator[str]:

@@ -17,12 +17,12 @@ from typing import Any
 
 from docs.pages.common import clause_pages
 from docs.pages.markup import href
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
+from secagg_spec.recording import PROTOCOLS, record
+from secagg_spec.recording.chart import chart
+from secagg_spec.recording.knowledge import Knowledge
+from secagg_spec.recording.record import Addition, Moment, Recording, Term
 from secagg_spec.simulate.narration import counted, users_in_words
-from secagg_spec.simulate.recording import PROTOCOLS, record
-from secagg_spec.simulate.recording.chart import chart
-from secagg_spec.simulate.recording.knowledge import Knowledge
-from secagg_spec.simulate.recording.record import Addition, Moment, Recording, Term
 
 PAGE = "tutorials/watch-a-round.md"
 DATA = "assets/watch-data.js"

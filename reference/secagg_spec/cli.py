@@ -17,34 +17,33 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from secagg_spec import __version__
-from secagg_spec.conformance.plain import shown
-from secagg_spec.conformance.wire import UsageError
-from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.errors import ParameterError, ProtocolError, UsageError
 
-_KIT = "secagg_spec.conformance"
+_HERE = "secagg_spec.commands"
 _LINE = 10_000
 """How many characters a line on what went wrong may have."""
 COMMANDS = {
-    "conform": f"{_KIT}.command",
-    "check": f"{_KIT}.check_command",
-    "fuzz": f"{_KIT}.fuzz",
-    "round": f"{_KIT}.round_command",
-    "replay": f"{_KIT}.replay",
-    "diff": f"{_KIT}.diff",
-    "vectors": f"{_KIT}.vectors.command",
-    "promote": f"{_KIT}.vectors.promote",
-    "power": f"{_KIT}.power",
-    "explain": "secagg_spec.explain_command",
-    "init": f"{_KIT}.init",
-    "text": "secagg_spec.text_command",
-    "privacy": "secagg_spec.privacy.command",
-    "claims": "secagg_spec.claims_command",
-    "simulate": "secagg_spec.simulate",
-    "segments": "secagg_spec.segments_command",
-    "reconstruct": "secagg_spec.reconstruct_command",
-    "selection": "secagg_spec.selection_command",
-    "audit-participation": "secagg_spec.audit_command",
-    "reproduce": "secagg_spec.reproduce_command",
+    "conform": f"{_HERE}.conform",
+    "check": f"{_HERE}.check",
+    "fuzz": f"{_HERE}.fuzz",
+    "round": f"{_HERE}.round",
+    "replay": f"{_HERE}.replay",
+    "diff": f"{_HERE}.diff",
+    "vectors": f"{_HERE}.vectors",
+    "promote": f"{_HERE}.promote",
+    "power": f"{_HERE}.power",
+    "explain": f"{_HERE}.explain",
+    "init": f"{_HERE}.init",
+    "text": f"{_HERE}.text",
+    "privacy": f"{_HERE}.privacy",
+    "claims": f"{_HERE}.claims",
+    "simulate": f"{_HERE}.simulate",
+    "segments": f"{_HERE}.segments",
+    "reconstruct": f"{_HERE}.reconstruct",
+    "selection": f"{_HERE}.selection",
+    "audit-participation": f"{_HERE}.audit",
+    "reproduce": f"{_HERE}.reproduce",
 }
 """The module of each command, which has a function ``add_parser``; only that of the command that is given is loaded."""
 

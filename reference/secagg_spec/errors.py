@@ -3,6 +3,8 @@
 `ParameterError` and its subclasses say that the *caller* gave something that no correct caller gives. `ProtocolError`
 and its subclasses say that *other parties* dropped out or misbehaved. What is impossible is an ``assert``.
 
+`UsageError` is that of the commands: what a person gave them cannot be carried out.
+
 Source: spec/conventions.md, section 7 (ERR-01, ERR-02).
 """
 
@@ -119,3 +121,7 @@ def _shorten(value: object, limit: int = 60) -> str:
     except ValueError:  # Python writes no integer of more than 4300 digits, inside a container either
         return f"a {type(value).__name__} that holds an integer of thousands of digits"
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class UsageError(Exception):
+    """The command line cannot be carried out; the message says why, in one line."""

@@ -23,10 +23,10 @@ from secagg_spec.crypto.prg import pieces
 from secagg_spec.events import Event, Schedule
 from secagg_spec.experiments.costs import attribute_ring
 from secagg_spec.experiments.one_user import Alone, user_of_basa
-from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
-from secagg_spec.protocols.basa_cores import PRESETS, SETTLE, VOID, Masks, Parameters, mask_update
-from secagg_spec.protocols.basa_messages import PositionKey, PositionOffer
-from secagg_spec.protocols.basa_runs import Run
+from secagg_spec.protocols.basa.buffers import Dispatcher, sessions
+from secagg_spec.protocols.basa.cores import PRESETS, SETTLE, VOID, Masks, Parameters, mask_update
+from secagg_spec.protocols.basa.messages import PositionKey, PositionOffer
+from secagg_spec.protocols.basa.runs import Run
 from secagg_spec.simulate.visits import visits
 
 SESSION, SEED = bytes(range(16)), b"bench"

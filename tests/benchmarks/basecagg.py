@@ -18,7 +18,9 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.cli import main as command
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
-from secagg_spec.protocols import basecagg, buffers, lightsecagg
+from secagg_spec.protocols import buffers
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
 
 Q, C_L, C_G = 2**32 - 5, 2**16, 2**6
 

@@ -20,11 +20,12 @@ from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.kept import forget
 from secagg_spec.crypto.prg import pieces
-from secagg_spec.protocols import heterosag, secagg
-from secagg_spec.protocols.heterosag_costs import masked_bits, secagg_bits, secagg_user_masks, sum_modulus, user_masks
-from secagg_spec.protocols.heterosag_plan import Parameters
-from secagg_spec.protocols.secagg import Round
-from secagg_spec.protocols.shape import Network, Step, run_synchronous
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.costs import masked_bits, secagg_bits, secagg_user_masks, sum_modulus, user_masks
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import Round
+from secagg_spec.protocols.steps import Network, Step, run_synchronous
 
 N, GROUPS, D, USER = 100, 20, 79_510, 50
 LEVELS = (2, 16, 2**16)

@@ -11,10 +11,10 @@ from functools import partial
 
 from tests.benchmarks.record import Absent, Aim, Benchmark, Sides, elapsed, shared
 
-from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.wire import Request
+from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.targets import TARGETS, TargetAbsent
-from secagg_spec.conformance.wire import Request
 
 REPEATS = "import os\nwhile line := os.read(0, 65536): os.write(1, line)"
 """A program that repeats lines and does nothing else."""

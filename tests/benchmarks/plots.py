@@ -18,7 +18,7 @@ from tests.benchmarks.record import Side, processor
 
 from secagg_spec.crypto.boxes import PositionKeys
 from secagg_spec.crypto.kept import forget
-from secagg_spec.protocols.heterosag_costs import user_masks
+from secagg_spec.protocols.heterosag.costs import user_masks
 
 mpl.use("svg")
 mpl.rcParams.update({"svg.hashsalt": "secagg-spec", "font.size": 11})

@@ -10,7 +10,9 @@ from tests.benchmarks.record import Aim, Benchmark, Sides, processor
 from secagg_spec.privacy import basecagg as buffered
 from secagg_spec.privacy import lightsecagg as coded
 from secagg_spec.privacy import secagg as pairwise
-from secagg_spec.protocols import basecagg, lightsecagg, secagg
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
 
 ALL = "all"
 """In the sizes: each list of cases is taken whole."""

@@ -12,9 +12,9 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients, draw_elements
 from secagg_spec.crypto.kept import forget
 from secagg_spec.crypto.prg import pieces
-from secagg_spec.protocols import secagg
-from secagg_spec.protocols.secagg import MaskedInput, Parameters, mask_update, run_round
-from secagg_spec.protocols.shape import SERVER, run_synchronous
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import MaskedInput, Parameters, mask_update, run_round
+from secagg_spec.protocols.steps import SERVER, run_synchronous
 
 FLOWER_MASKS = """
 import numpy as np

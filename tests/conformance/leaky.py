@@ -15,11 +15,13 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack, unpack
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
-from secagg_spec.conformance.targets.reference_drawing import mask_and_noise
-from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.conformance.targets.reference.drawing import mask_and_noise
 from secagg_spec.crypto import prg
-from secagg_spec.protocols import basa_server, basa_user, secagg
+from secagg_spec.protocols.basa import server as basa_server
+from secagg_spec.protocols.basa import user as basa_user
+from secagg_spec.protocols.secagg import round as secagg
 
 Function = Callable[..., Any]
 Stream = Callable[[UintArray, int], UintArray]

@@ -12,12 +12,19 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import dequantize
 from secagg_spec.arithmetic.shamir import element_bytes
-from secagg_spec.conformance import neighbours
-from secagg_spec.conformance.capabilities import POLICIES, UNRANGED, Capabilities, graph_allows, ranged, shake_hands
-from secagg_spec.conformance.cases import refuse_impossible
+from secagg_spec.conformance.adapter.capabilities import (
+    POLICIES,
+    UNRANGED,
+    Capabilities,
+    graph_allows,
+    ranged,
+    shake_hands,
+)
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.strategies import refuse_impossible
 from secagg_spec.conformance.sdk.secagg_adapter import FORMS, OPERATIONS, PARTIES, Reject, check_form, form
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto import prg
 from secagg_spec.crypto.entropy import SeededSource, draw_below, draw_coefficients, draw_elements, draw_rounding
 from secagg_spec.selection import batches

@@ -22,14 +22,14 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from secagg_spec import errors
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.sampling import Words, elements_of
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call, Party
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call, Party
 from secagg_spec.crypto import prg
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import encode, field_codecs
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.steps import SERVER, Role
 
 Refusal = ParameterError | ProtocolError
 _TAKE = Party.take

@@ -15,18 +15,22 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from secagg_spec import cli
-from secagg_spec.conformance import adversary, mutants
-from secagg_spec.conformance.adversary import RULES, Engine, Found, letters, machines
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.cases import adversary_machines
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks import adversary as checks
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.mixed import Player
-from secagg_spec.conformance.runner import Outcome, Settings, run
-from secagg_spec.conformance.targets import TARGETS, reference
-from secagg_spec.conformance.wire import UsageError
-from secagg_spec.errors import BadSignature, InconsistentSets
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.running.runner import Outcome, Settings, run
+from secagg_spec.conformance.sessions import adversary as sessions_adversary
+from secagg_spec.conformance.sessions import adversary_letters as letters
+from secagg_spec.conformance.sessions.adversary import Engine, Found
+from secagg_spec.conformance.sessions.adversary_rules import RULES
+from secagg_spec.conformance.sessions.mixed import Player
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.errors import BadSignature, InconsistentSets, UsageError
+from secagg_spec.protocols.steps import SERVER
 from tests.conformance import right
 from tests.conformance.test_sessions import DEALS, secagg_values
 
@@ -72,7 +76,9 @@ def test_an_independent_implementation_plays_every_party_without_an_alarm() -> N
 @pytest.mark.parametrize("protocol", DEALS)
 def test_a_step_that_breaks_several_rules_may_be_refused_for_any_of_them(protocol: str, name: str) -> None:
     connection, altered = right.Direct(name), 0
-    with adversary.opened(DEALS[protocol], Player(connection, greet(connection.ask)), [1], connection) as engine:
+    with sessions_adversary.opened(
+        DEALS[protocol], Player(connection, greet(connection.ask)), [1], connection
+    ) as engine:
         while not engine.over:
             senders = {letter.message.sender for letter in engine.waiting(1) if letter.message} - {SERVER}
             if len(senders) > 1:
@@ -144,7 +150,7 @@ def test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_thei
     assert outcome("adversary/lightsecagg.user", 40).verdict == "pass"
     assert outcome("adversary/secagg.user", 20).verdict == "pass"
     happened = Counter(act[0] for engine in rounds for act in engine.acts)
-    assert set(happened) == set(RULES) == set(adversary.ACTS)
+    assert set(happened) == set(RULES) == set(sessions_adversary.ACTS)
     changes = {act[3] for engine in rounds for act in engine.acts if act[0] == "alter"}
     assert len(changes) > 5
     last = [engine.deal.table[-1].phase for engine in rounds]
@@ -157,7 +163,7 @@ def test_everything_that_the_network_may_do_happens_and_most_rounds_come_to_thei
 
 def acted(deal: str, *acts: list[Any], played: tuple[int, ...] = ()) -> Engine:
     """A round after some acts."""
-    with adversary.opened(DEALS[deal], player() if played else None, played) as engine:
+    with sessions_adversary.opened(DEALS[deal], player() if played else None, played) as engine:
         for act in acts:
             engine.do(act)
     return engine
@@ -191,7 +197,7 @@ def test_every_change_has_words_and_works_on_a_message() -> None:
     data = acted("secagg", ["all"], ["all"]).waiting(0)[0].data
     for change in (["flip", 3, 1], ["cut", 1], ["longer", 2], ["type", 259], ["round", 1], ["sender", 2]):
         assert letters.changed(data, change) != data
-        assert adversary.described(["alter", 0, 0, *change]).endswith(" ".join(map(str, change)))
+        assert sessions_adversary.described(["alter", 0, 0, *change]).endswith(" ".join(map(str, change)))
     for lie in (["without", "users", 0], ["with", "users", 9], ["twice", "users", 1], ["swapped", "users", 1]):
         assert letters.told(data, lie) != data
 
@@ -250,13 +256,13 @@ def answers(command: list[str], repro: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("party", ["lightsecagg.user", "basecagg.server"])
 def test_a_state_machine_of_the_right_implementation_finds_nothing(party: str) -> None:
-    case = machines.machine(DirectConnection(reference.build().answer), party)
+    case = adversary_machines.machine(DirectConnection(reference.build().answer), party)
     run_state_machine_as_test(case, settings=settings(STATEFUL, suppress_health_check=list(HealthCheck)))
 
 
 def test_a_state_machine_finds_a_planted_bug() -> None:
     with mutants.planted("fourth-refusal-ends-the-party"):
-        case = machines.machine(DirectConnection(reference.build().answer), "lightsecagg.server")
+        case = adversary_machines.machine(DirectConnection(reference.build().answer), "lightsecagg.server")
         many = settings(STATEFUL, max_examples=60, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
         with pytest.raises(Found, match="the party has ended"):
             run_state_machine_as_test(case, settings=many)
@@ -264,4 +270,4 @@ def test_a_state_machine_finds_a_planted_bug() -> None:
 
 def test_a_party_whose_rounds_cannot_be_played_is_refused() -> None:
     with pytest.raises(UsageError, match=r"party is 'basa\.user'; rounds can be played with lightsecagg\.user"):
-        machines.machine(DirectConnection(reference.build().answer), "basa.user")
+        adversary_machines.machine(DirectConnection(reference.build().answer), "basa.user")

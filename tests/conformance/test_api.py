@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from secagg_spec.conformance import api
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.api import AdapterFailed, ExpectedFailure, adapter_tests
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, pack, unpack
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.errors import UsageError
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_adapter.py"))]
 HOSTILE = [sys.executable, str(Path(__file__).with_name("hostile_adapter.py"))]

@@ -11,15 +11,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import positions, report
-from secagg_spec.conformance.cases import decimal
-from secagg_spec.conformance.checks import REGISTRY, basa_plans, basa_scenes
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Request
+from secagg_spec.conformance.cases import basa_functions, basa_schedules
+from secagg_spec.conformance.cases.strategies import decimal
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_form
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import Request
-from secagg_spec.protocols.basa_cores import VOID
+from secagg_spec.conformance.sessions import basa_positions
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.protocols.basa.cores import VOID
 from tests.conformance import narrow
 
 NAMES = ("basa.mask", "basa.seal", "basa.open", "basa.recover", "basa.epochs")
@@ -85,7 +87,7 @@ def test_operations_of_basa_have_no_ranges() -> None:
 @given(st.data())
 def test_what_is_drawn_is_what_the_text_allows(data: Any) -> None:
     """The numbers of a session are held to BAA-01 and BAA-02 here, by integers alone."""
-    p = basa_scenes.parameters(data.draw)
+    p = basa_functions.parameters(data.draw)
     assert 2 <= p.R <= 2**32
     assert p.d >= 1 <= p.T
     assert p.T + 2 <= p.K
@@ -99,20 +101,20 @@ def test_what_is_drawn_is_what_the_text_allows(data: Any) -> None:
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_every_wrong_number_is_wrong_and_every_other_one_right(data: Any) -> None:
-    p = basa_scenes.parameters(data.draw)
-    chosen = basa_scenes.box(data.draw, given=p)
+    p = basa_functions.parameters(data.draw)
+    chosen = basa_functions.box(data.draw, given=p)
     rand = {"box_key": chosen.box_key.hex()}
-    for name, changed in basa_scenes.wrong_numbers(p).items():
+    for name, changed in basa_functions.wrong_numbers(p).items():
         assert "reject" in asked("basa.seal", chosen.seal_params(**changed), rand), name
-    for name, other in basa_scenes.others(p).items():
-        assert positions.digest(other) != positions.digest(p), name
+    for name, other in basa_functions.others(p).items():
+        assert basa_positions.digest(other) != basa_positions.digest(p), name
 
 
 @pytest.mark.requirement("ADP-36")
 @settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_drawn_schedules_are_taken_and_close_when_they_may(data: Any) -> None:
-    made = basa_plans.valid(data.draw)
+    made = basa_schedules.valid(data.draw)
     assert "result" in asked("basa.epochs", made.params, made.rand)
     for epoch in made.plan.epochs:
         places = [place for place, *_ in epoch.uploads]
@@ -128,7 +130,7 @@ def test_all_kinds_of_ends_are_drawn() -> None:
     @settings(max_examples=150, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def look(data: Any) -> None:
-        made = basa_plans.valid(data.draw)
+        made = basa_schedules.valid(data.draw)
         p = made.plan.parameters
         for epoch in made.plan.epochs:
             full = len(epoch.uploads) == p.K

@@ -13,23 +13,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import basa_acts, basa_fixed, basa_stage, mutants
-from secagg_spec.conformance.basa_acts import Director, part_of
-from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, basa_visits
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Answer, Request, pack, pack_reals, unpack
+from secagg_spec.conformance.cases import basa_sessions
+from secagg_spec.conformance.cases.basa_parties import PARTIES, PARTS
+from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.basa_faults import FAULTS
-from secagg_spec.conformance.checks.basa_parties import PARTIES, PARTS
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.gather import PlantedConnection
-from secagg_spec.conformance.mixed import Difference, Player
-from secagg_spec.conformance.runner import Settings, run, run_check
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation.evidence import PlantedConnection
+from secagg_spec.conformance.running.runner import Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Reject, check_form
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.wire import Answer, Request, pack, pack_reals, unpack
+from secagg_spec.conformance.sessions import basa_acts, basa_fixed, basa_stage
+from secagg_spec.conformance.sessions.basa_acts import Director, part_of
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.mixed import Difference, Player
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role, role_of
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, role_of
 from tests.quick import QUICK
 
 FIRST = 9
@@ -299,7 +301,7 @@ def test_a_sum_that_is_not_that_of_the_accepted_updates_is_seen() -> None:
 @settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_drawn_session_can_be_gone_through_again(data: st.DataObject) -> None:
-    director = basa_visits.session(data.draw)
+    director = basa_sessions.session(data.draw)
     stage = director.stage
     again = basa_stage.play(stage.deal, {}, stage.turns)
     assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in stage.aggregates]

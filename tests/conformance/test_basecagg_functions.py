@@ -11,18 +11,20 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
-from secagg_spec.conformance import cases, report
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import REGISTRY, buffered_scenes
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Request, pack, unpack
+from secagg_spec.conformance.cases import basecagg_functions
+from secagg_spec.conformance.cases import strategies as cases
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable, Request, pack, unpack
+from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.conformance import narrow
 from tests.quick import QUICK
 
-NAMES = tuple(buffered_scenes.VALID)
+NAMES = tuple(basecagg_functions.VALID)
 MINE = sorted(id for id in REGISTRY if id.startswith("basecagg") and set(REGISTRY[id].operations) & set(NAMES))
 
 
@@ -121,7 +123,7 @@ def test_ranges_without_a_buffer_are_refused(operations: dict[str, Any]) -> None
 @given(st.data(), st.sampled_from((7, 11, 13, 31, 257, 2**31 - 1, 2**32 - 5)))
 def test_what_is_drawn_is_what_the_text_allows(data: Any, q: int) -> None:
     """The numbers of a buffer are held to BSA-01 and BSA-02 here, by integers alone."""
-    buffer = buffered_scenes.offered(data.draw, space(basecagg_combine={"q": {"values": [str(q)]}}))
+    buffer = basecagg_functions.offered(data.draw, space(basecagg_combine={"q": {"values": [str(q)]}}))
     assert buffer.T >= 1
     assert buffer.T + 2 <= buffer.K <= buffer.N < q
     assert buffer.K * buffer.c_g <= (q - 1) // 2

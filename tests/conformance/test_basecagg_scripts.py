@@ -11,20 +11,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import mutants, stage
-from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, basecagg_scenes
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.mixed import Difference, Player
-from secagg_spec.conformance.runner import Settings, first_failure, run
-from secagg_spec.conformance.stage import Stage, Turn, opened_stage
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Answer, Request, pack, pack_reals, unpack
+from secagg_spec.conformance.cases import basecagg_sessions
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.running.runner import Settings, first_failure, run
+from secagg_spec.conformance.sessions import basecagg_stage
+from secagg_spec.conformance.sessions.basecagg_stage import Stage, Turn, opened_stage
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.mixed import Difference, Player
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.conformance.vectors.basecagg_scripts import Acts, deal
-from secagg_spec.conformance.wire import Answer, Request, pack, pack_reals, unpack
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.steps import SERVER
 from tests.conformance import narrow
 from tests.quick import QUICK
 
@@ -216,7 +218,7 @@ def own_values(dealt: Deal) -> dict[str, Any]:
 def test_two_implementations_recover_buffers_with_several_stamps(parties: tuple[int, ...], own: bool) -> None:
     played = two_buffers()
     adapter = Altering(own=own_values(played.deal) if own else None)
-    again = stage.play(played.deal, dict.fromkeys(parties, adapter.player()), played.turns)
+    again = basecagg_stage.play(played.deal, dict.fromkeys(parties, adapter.player()), played.turns)
     assert len(again.aggregates) == 2
     if not own:
         assert [total.tolist() for total in again.aggregates] == [total.tolist() for total in played.aggregates]
@@ -269,7 +271,7 @@ def test_a_fault_is_located_at_its_party(phase: str, party: int, change: Any, ow
     played = two_buffers()
     adapter = Altering(phase, change, own_values(played.deal) if own else None)
     with pytest.raises(Difference, match=message) as caught:
-        stage.play(played.deal, {party: adapter.player()}, played.turns)
+        basecagg_stage.play(played.deal, {party: adapter.player()}, played.turns)
     assert caught.value.party == party
 
 
@@ -283,7 +285,7 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
             return Answer("result", value={"outbox": []}) if silent else answer
 
     with pytest.raises(Difference, match="user 3, step upload: there is no message from user 3 to the server"):
-        stage.play(played.deal, {3: Silent(own=own_values(played.deal)).player()}, played.turns)
+        basecagg_stage.play(played.deal, {3: Silent(own=own_values(played.deal)).player()}, played.turns)
 
 
 # -------------------------------------------------------------------------------------------------------------- checks
@@ -292,8 +294,8 @@ def test_a_message_that_is_not_sent_is_missed_where_it_should_have_come_from() -
 @settings(max_examples=10 if QUICK else 60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_drawn_session_recovers_its_buffers_and_can_be_gone_through_again(data: st.DataObject) -> None:
-    played = basecagg_scenes.played(data.draw)
-    dealt = basecagg_scenes.trimmed(data.draw, played)
+    played = basecagg_sessions.played(data.draw)
+    dealt = basecagg_sessions.trimmed(data.draw, played)
     again = opened_stage(dealt)
     for turn in played.turns:
         again.take(Turn(turn.party, turn.phase, turn.inbox))

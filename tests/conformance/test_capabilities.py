@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance.capabilities import EVERYTHING, shake_hands
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.adapter.capabilities import EVERYTHING, shake_hands
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Unsupported
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.targets.reference import adapter as reference
 
 HELLO: dict[str, Any] = {
     "protocol": [1, 0],

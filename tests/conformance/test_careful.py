@@ -12,15 +12,18 @@ from hypothesis import Phase
 
 from secagg_spec import cli
 from secagg_spec.arithmetic.modular import is_prime
-from secagg_spec.conformance import mutants, replay, report, runner
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import RawLine
 from secagg_spec.conformance.checks import REGISTRY, forms
 from secagg_spec.conformance.checks.arithmetic import COMPOSITES
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Failure, Settings, run_check
-from secagg_spec.conformance.targets import reference, reference_drawing
-from secagg_spec.conformance.wire import RawLine
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running import repros, runner
+from secagg_spec.conformance.running.runner import Failure, Settings, run_check
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference import drawing
 from tests.quick import some
 
 
@@ -40,7 +43,7 @@ def test_the_composites_are_composite_and_hold_pseudoprimes() -> None:
 def test_uniform_noise_hides(declared: str) -> None:
 
     def uniform() -> Any:
-        return reference_drawing.seeded(reference.build(), "mds.encode", reference_drawing.noise)
+        return drawing.seeded(reference.build(), "mds.encode", drawing.noise)
 
     def other_code() -> Any:
         adapter = reference.build()
@@ -94,8 +97,8 @@ def test_every_failing_case_of_every_check_is_written_and_judged_again(tmp_path:
         failure = first(connection, caps, check) if check.runs_on(caps) else None
         if failure is not None:
             found += 1
-            stored = replay.load(report.write_repro(tmp_path, "empty", check.id, failure))
-            assert replay.judge(connection, check.id, stored["draws"]) is not None, check.id
+            stored = repros.load(report.write_repro(tmp_path, "empty", check.id, failure))
+            assert repros.judge(connection, check.id, stored["draws"]) is not None, check.id
             assert report.describe(failure.transcript[-1].request)
     assert found > len(checks) / 3
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import is_prime
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities, Range, greet, shake_hands
+from secagg_spec.conformance.adapter.capabilities import Capabilities, Range, greet, shake_hands
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller
 from secagg_spec.conformance.checks.ends import narrowings
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.targets.reference import adapter as reference
 
 NUMBERS = st.integers(0, 45)
 
@@ -39,7 +39,7 @@ def declared(operation: str, names: tuple[str, ...]) -> st.SearchStrategy[Capabi
 def possible(caps: Capabilities) -> bool:
     """Return whether the kit accepts the declaration."""
     try:
-        cases.refuse_impossible(caps)
+        strategies.refuse_impossible(caps)
     except AdapterUnusable:
         return False
     return True
@@ -47,15 +47,15 @@ def possible(caps: Capabilities) -> bool:
 
 def inside(caps: Capabilities, operation: str, drawn: dict[str, int]) -> bool:
     """Return whether drawn parameters lie in the declared ranges."""
-    return caps.declares(operation, cases.decimal(drawn))
+    return caps.declares(operation, strategies.decimal(drawn))
 
 
 @pytest.mark.requirement("ADP-06", "MDS-01")
 @given(declared("mds.encode", ("q", "N", "U", "T")), st.sampled_from([0, 1]), st.data())
 def test_codes_are_inside_the_text_and_the_ranges(caps: Capabilities, spare: int, data: st.DataObject) -> None:
-    if not possible(caps) or not cases.possible(caps, "mds.encode", spare):
+    if not possible(caps) or not strategies.possible(caps, "mds.encode", spare):
         return
-    drawn = cases.code(data.draw, caps, "mds.encode", spare)
+    drawn = strategies.code(data.draw, caps, "mds.encode", spare)
     assert 1 <= drawn["T"] < drawn["U"] <= drawn["N"] - spare < drawn["q"]
     assert inside(caps, "mds.encode", drawn)
 
@@ -63,9 +63,9 @@ def test_codes_are_inside_the_text_and_the_ranges(caps: Capabilities, spare: int
 @pytest.mark.requirement("ADP-06", "LSA-01")
 @given(declared("lightsecagg.round", ("q", "N", "D", "U", "T")), st.sampled_from([0, 1]), st.data())
 def test_sessions_are_inside_the_text_and_the_ranges(caps: Capabilities, spare: int, data: st.DataObject) -> None:
-    if not possible(caps) or not cases.possible(caps, "lightsecagg.round", spare):
+    if not possible(caps) or not strategies.possible(caps, "lightsecagg.round", spare):
         return
-    drawn = cases.session(data.draw, caps, "lightsecagg.round", spare)
+    drawn = strategies.session(data.draw, caps, "lightsecagg.round", spare)
     kept = drawn["N"] - drawn["D"]
     assert drawn["T"] >= 1
     assert drawn["U"] > drawn["T"]
@@ -81,13 +81,13 @@ def test_ranges_that_exclude_everything_are_refused_with_the_operation() -> None
         hello = {"protocol": [1, 0], "implementation": {"name": "x", "version": "1", "language": "c"}}
         body = {**hello, "randomness": "none", "operations": {"mds.encode": {"ranges": declaration}}}
         with pytest.raises(AdapterUnusable, match=r"mds\.encode"):
-            cases.refuse_impossible(shake_hands(Answer("result", body)))
+            strategies.refuse_impossible(shake_hands(Answer("result", body)))
 
 
 @pytest.mark.requirement("ADP-06")
 @given(st.integers(0, 2**32 + 10), st.integers(0, 3000), st.booleans())
 def test_a_modulus_is_found_wherever_there_is_one(low: int, width: int, prime: bool) -> None:
-    found = cases.moduli(Range(low, low + width), prime=prime)
+    found = strategies.moduli(Range(low, low + width), prime=prime)
     inside = range(max(low, 2), min(low + width, 2**32) + 1)
     assert all(q in inside and (is_prime(q) or not prime) for q in found)
     assert found or not any(is_prime(q) or not prime for q in inside)
@@ -106,7 +106,7 @@ def test_a_modulus_is_found_wherever_there_is_one(low: int, width: int, prime: b
 def test_numbers_above_what_is_drawn_by_default_are_met(ranges: dict[str, Any], N: int) -> None:
     hello = {"protocol": [1, 0], "implementation": {"name": "x", "version": "1", "language": "c"}}
     body = {**hello, "randomness": "none", "operations": {"lightsecagg.recover": {"ranges": ranges}}}
-    space = cases.Space(shake_hands(Answer("result", body)), ("lightsecagg.recover",), bearable=False)
+    space = strategies.Space(shake_hands(Answer("result", body)), ("lightsecagg.recover",), bearable=False)
     assert space.possible()
     assert min(space.rosters()) == N
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import check_command
-from secagg_spec.conformance.check_command import FAIL, OK, SKIP, Step
+from secagg_spec.commands import check
+from secagg_spec.commands.check import FAIL, OK, SKIP, Step
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
@@ -19,7 +19,7 @@ SECONDS = 3.0
 
 def taken(*command: str, timeout: float = SECONDS, start: float = 20.0) -> dict[str, Step]:
     """The steps that a command comes through, by name."""
-    return {step.name: step for step in check_command.steps(list(command), timeout, start)}
+    return {step.name: step for step in check.steps(list(command), timeout, start)}
 
 
 def fake(fault: str, timeout: float = SECONDS) -> dict[str, Step]:
@@ -42,7 +42,7 @@ def test_a_right_adapter_passes_and_what_was_not_asked_is_skipped(fault: str) ->
         *("start", "hello", "hello again", "unknown", "not a request", "refusal", "line ends"),
         *("long line", "in pieces", "operations", "same again", "fresh process", "end of input"),
     }
-    assert check_command.exit_code(list(steps.values())) == 0
+    assert check.exit_code(list(steps.values())) == 0
 
 
 FAULTS = [
@@ -73,7 +73,7 @@ def test_each_fault_fails_its_step_with_what_to_do(case: tuple[str, str, str, st
     assert step in failed(steps)
     assert said in steps[step].said
     assert hint in steps[step].hint
-    assert check_command.exit_code(list(steps.values())) == 1
+    assert check.exit_code(list(steps.values())) == 1
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def unusable(steps: dict[str, Step], step: str) -> Step:
     """The step that ended the handshake; nothing was taken after it."""
     assert list(steps)[-1] == step
     assert failed(steps) == {step}
-    assert check_command.exit_code(list(steps.values())) == 3
+    assert check.exit_code(list(steps.values())) == 3
     return steps[step]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from secagg_spec.conformance import mutants
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.wire import Request
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
-from secagg_spec.conformance.gather import PlantedConnection, failing
-from secagg_spec.conformance.runner import Settings, run_check
-from secagg_spec.conformance.wire import Request
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation.evidence import PlantedConnection, failing
+from secagg_spec.conformance.running.runner import Settings, run_check
 from tests.conformance import shipped
 
 REGISTRY = mutants.load()

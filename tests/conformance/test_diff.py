@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import diff, document
+from secagg_spec.commands import diff
+from secagg_spec.conformance.reports import document
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 

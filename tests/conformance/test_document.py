@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources, schemas
-from secagg_spec.conformance import command, document, page, parallel, suite
-from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import Outcome, Settings, judged
-from secagg_spec.conformance.wire import UsageError
+from secagg_spec.commands import conform as command
+from secagg_spec.conformance.reports import document, page
+from secagg_spec.conformance.reports.report import TargetReport
+from secagg_spec.conformance.running import parallel, suite
+from secagg_spec.conformance.running.runner import Outcome, Settings, judged
+from secagg_spec.errors import UsageError
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 SCHEMA = schemas.load(resources.root("spec") / "report.schema.json")

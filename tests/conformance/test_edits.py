@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 
 from secagg_spec import cli, protocols
-from secagg_spec.conformance import mutants
-from secagg_spec.conformance.mutants import edits
-from secagg_spec.conformance.mutants.edits import Edit, EditError, planted
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants import engine
+from secagg_spec.conformance.mutants.engine import Edit, EditError, planted
 
 SOURCE = '''
 from __future__ import annotations
@@ -120,9 +120,9 @@ IMPORTS = "from secagg_spec.protocols.edited_here import LIMIT, NAMES as known, 
 def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder that stands for the package of the edits."""
     (tmp_path / "protocols").mkdir()
-    monkeypatch.setattr(edits, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(edits, "_ROOT", "secagg_spec")
-    edits._original.cache_clear()
+    monkeypatch.setattr(engine, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(engine, "_ROOT", "secagg_spec")
+    engine._original.cache_clear()
     return tmp_path
 
 
@@ -133,7 +133,7 @@ def module(package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTyp
     loaded(IMPORTER, IMPORTS, package, monkeypatch)
     loaded(OTHER, "LIMIT = 3\nFRESH = None\n", package, monkeypatch)
     yield made
-    edits._original.cache_clear()
+    engine._original.cache_clear()
 
 
 def loaded(name: str, source: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -360,7 +360,7 @@ def test_what_others_computed_when_they_were_imported_is_named(
     loaded("secagg_spec.protocols.late", IMPORTS, package, monkeypatch)
     module_with_default = SOURCE.replace("by: int = 1", "by: int = LIMIT")
     loaded(NAME, module_with_default, package, monkeypatch)
-    edits._original.cache_clear()
+    engine._original.cache_clear()
     with (
         pytest.raises(EditError, match=r"line 15 of .*edited_here uses LIMIT when"),
         planted(edit("", "LIMIT = 3\n", "LIMIT = 4\n")),
@@ -382,7 +382,7 @@ def test_a_module_whose_import_ends_half_way_leaves_all_as_it_was(
     monkeypatch.setattr(protocols, "__path__", [str(package / "protocols")])
     if text:
         (package / "protocols" / "half.py").write_text(text)
-    before = dict(edits._TEXTS)
+    before = dict(engine._TEXTS)
     with (
         planted(edit("above", "x + by", "x - by")),
         pytest.raises(EditError, match=why),
@@ -390,8 +390,8 @@ def test_a_module_whose_import_ends_half_way_leaves_all_as_it_was(
     ):
         pass
     assert module.above(3) == 8
-    assert (edits._MADE, "secagg_spec.protocols.half" in sys.modules) == ([], False)
-    assert {file: text for file, text in edits._TEXTS.items() if text} == {f: t for f, t in before.items() if t}
+    assert (engine._MADE, "secagg_spec.protocols.half" in sys.modules) == ([], False)
+    assert {file: text for file, text in engine._TEXTS.items() if text} == {f: t for f, t in before.items() if t}
 
 
 def test_another_thread_waits_until_an_edit_is_undone(module: ModuleType) -> None:
@@ -448,7 +448,7 @@ def test_a_process_that_is_forked_within_an_edit_undoes_it_alone(module: ModuleT
 
 
 def test_a_diff_shows_what_changes(module: ModuleType) -> None:
-    shown = edits.diff([edit("above", "x + by", "x - by")], 0)
+    shown = engine.diff([edit("above", "x + by", "x - by")], 0)
     assert [line for line in shown.splitlines() if re.match("[-+] ", line)] == [
         "-    return (x + by) * times",
         "+    return (x - by) * times",
@@ -456,7 +456,7 @@ def test_a_diff_shows_what_changes(module: ModuleType) -> None:
 
 
 def test_every_mutant_fits_the_source_and_says_all_that_is_needed() -> None:
-    assert list(edits.faults()) == []
+    assert list(engine.faults()) == []
     assert any(mutant.edits for mutant in mutants.load().values())
 
 
@@ -472,14 +472,14 @@ BAD = {
 def test_what_is_no_table_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text('a-mutant = "x"\n')
     with pytest.raises(EditError, match=r"some.toml, a-mutant: must be a table, which begins with \[a-mutant\]"):
-        list(edits.read(tmp_path / "some.toml"))
+        list(engine.read(tmp_path / "some.toml"))
 
 
 @pytest.mark.parametrize("text", BAD)
 def test_a_file_that_lacks_something_is_refused_with_its_name(text: str, tmp_path: Path) -> None:
     (tmp_path / "some.toml").write_text(f"[a-mutant]\n{text}\n")
     with pytest.raises(EditError, match=f"some.toml, a-mutant: .*{BAD[text]}"):
-        list(edits.read(tmp_path / "some.toml"))
+        list(engine.read(tmp_path / "some.toml"))
 
 
 @pytest.mark.parametrize(
@@ -494,10 +494,10 @@ def test_files_that_do_not_fit_together_are_refused_each_time(
     text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     about = 'clauses="LSA-13"\neffect="e"\nkind="sum"\nsource="sign"\n'
-    edited = f'[b]\nat="protocols/lightsecagg.py:recover"\nold="field.subtract("\nnew="field.add("\n{about}'
+    edited = f'[b]\nat="protocols/lightsecagg/round.py:recover"\nold="field.subtract("\nnew="field.add("\n{about}'
     (tmp_path / "one.toml").write_text(text.replace("]\nparts", f"]\n{about}parts"))
     (tmp_path / "two.toml").write_text(edited.replace("[b]", "[a]") if "[b]" in text else edited)
-    monkeypatch.setattr(edits, "files", lambda: [tmp_path / "one.toml", tmp_path / "two.toml"])
+    monkeypatch.setattr(engine, "files", lambda: [tmp_path / "one.toml", tmp_path / "two.toml"])
     before = dict(mutants.REGISTRY)
     for _ in range(2):
         with pytest.raises(EditError, match=said):
@@ -510,12 +510,12 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
 ) -> None:
     assert cli.main(["power", "--edits"]) == 0
     assert capsys.readouterr().out == "all mutants fit the source\n"
-    text = 'at="protocols/lightsecagg.py:recover"\nclauses="LSA-13"\neffect="e"\nkind="sum"\nsource="sign"\n'
+    text = 'at="protocols/lightsecagg/round.py:recover"\nclauses="LSA-13"\neffect="e"\nkind="sum"\nsource="sign"\n'
     (tmp_path / "some.toml").write_text(f'[a-mutant]\n{text}old="parameters.field.minus("\nnew="field.add("\n')
-    monkeypatch.setattr(edits, "files", lambda: [tmp_path / "some.toml"])
+    monkeypatch.setattr(engine, "files", lambda: [tmp_path / "some.toml"])
     assert cli.main(["power", "--edits"]) == 1
     said = capsys.readouterr().err
-    place = "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg.py, recover"
+    place = "spec/mutants/some.toml, a-mutant: secagg_spec/protocols/lightsecagg/round.py, recover"
     assert f"{place}: 'parameters.field.minus('" in said
     assert re.search(r"most like it is line \d+: 'return parameters.field.subtract\(", said)
     assert "1 mutant no longer fits the source." in said
@@ -526,6 +526,6 @@ def test_power_says_which_edit_no_longer_fits_and_what_to_do(
 
 def test_an_equivalent_edit_that_fits_no_more_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     stale = Edit("arithmetic/modular.py", "Ring.add", (("stands nowhere", ""),))
-    monkeypatch.setattr(edits, "equivalent", lambda: [("added-in-another-way", stale)])
-    [fault] = edits.faults()
+    monkeypatch.setattr(engine, "equivalent", lambda: [("added-in-another-way", stale)])
+    [fault] = engine.faults()
     assert fault.startswith("spec/equivalent.toml, added-in-another-way: secagg_spec/arithmetic/modular.py, Ring.add:")

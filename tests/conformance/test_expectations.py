@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import expectations, suite
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.runner import Failure, Outcome
+from secagg_spec.conformance.running import expectations, suite
+from secagg_spec.conformance.running.runner import Failure, Outcome
 from secagg_spec.conformance.targets import TARGETS
 
 CHECK = REGISTRY["field.add/exact"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources
-from secagg_spec.conformance.runner import Settings
+from secagg_spec.conformance.running.runner import Settings
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 ROW = re.compile(r"^\| `(?P<fault>[a-z0-9-]+)` \| (?P<about>[^|]+) \| (?P<verdict>[^|]+) \|$", re.MULTILINE)

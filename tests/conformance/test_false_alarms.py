@@ -14,13 +14,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import report, runner
-from secagg_spec.conformance.capabilities import HELLO, greet
+from secagg_spec.conformance.adapter.capabilities import HELLO, greet
+from secagg_spec.conformance.adapter.connection import Connection, DirectConnection
 from secagg_spec.conformance.checks import REGISTRY, Check
-from secagg_spec.conformance.connection import Connection, DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running import runner
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
-from secagg_spec.conformance.targets import TARGETS, reference
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
 from tests.conformance import narrow, right
 from tests.conformance.shipped import VECTORS

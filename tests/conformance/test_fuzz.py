@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import fuzz
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.commands import fuzz
+from secagg_spec.commands.fuzz import Found, Plan
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Answer, Request
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.fuzz import Found, Plan
-from secagg_spec.conformance.runner import Settings, run_check
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import Answer, Request
+from secagg_spec.conformance.running.runner import Settings, run_check
+from secagg_spec.conformance.targets.reference import adapter as reference
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))

@@ -15,18 +15,19 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import averages, segments
 from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.levels import Range, quantize_levels
-from secagg_spec.conformance import report
-from secagg_spec.conformance.checks import REGISTRY, heterosag_cases, heterosag_scenes
-from secagg_spec.conformance.checks import heterosag_oracles as oracles
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.heterosag_numbers import members
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Request, pack_reals, unpack
+from secagg_spec.conformance.cases import heterosag_functions, heterosag_sessions
+from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.reports import report
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.targets.reference_heterosag import read_parameters
+from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.judge import PASS, judge
-from secagg_spec.conformance.wire import Request, pack_reals, unpack
 from secagg_spec.errors import ParameterError
 from tests.conformance import narrow, shipped
 
@@ -90,7 +91,7 @@ def test_the_operations_have_no_ranges(name: str, member: str) -> None:
 @given(st.data())
 def test_what_is_drawn_is_what_the_text_allows(data: Any) -> None:
     """The numbers of a session are held to the text here, by integers alone, and are what a request says."""
-    p = heterosag_scenes.parameters(data.draw)
+    p = heterosag_sessions.parameters(data.draw)
     sizes = [len(users) for users in oracles.members(p)]
     assert sum(p.sizes) == p.N == sum(sizes)
     assert min(sizes) >= p.T + 2 >= 3
@@ -107,13 +108,13 @@ def test_what_is_drawn_is_what_the_text_allows(data: Any) -> None:
 @COMMON
 @given(st.data())
 def test_every_wrong_number_is_wrong_and_every_other_one_right(data: Any) -> None:
-    p = heterosag_scenes.parameters(data.draw)
-    for name, changed in heterosag_scenes.wrong_numbers(p).items():
+    p = heterosag_sessions.parameters(data.draw)
+    for name, changed in heterosag_sessions.wrong_numbers(p).items():
         assert "reject" in asked("segment.plan", {**members(p), **changed}), name
-    for name, other in heterosag_scenes.others(p).items():
+    for name, other in heterosag_sessions.others(p).items():
         assert other.digest != p.digest, name
     with pytest.raises(ParameterError, match="perfect matrix"):
-        read_parameters(**heterosag_scenes.without_construction(data.draw))
+        read_parameters(**heterosag_sessions.without_construction(data.draw))
 
 
 @pytest.mark.slow
@@ -123,7 +124,7 @@ def test_all_kinds_of_numbers_are_drawn() -> None:
     @settings(max_examples=300, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def look(data: Any) -> None:
-        p = heterosag_scenes.parameters(data.draw)
+        p = heterosag_sessions.parameters(data.draw)
         largest = max(max(row) for row in oracles.moduli(p))
         seen.update((f"Z {p.count}", f"T {p.T}", f"groups {len(p.sizes)}", p.matrix, p.range))
         seen.update({"full"} if largest == 2**32 else {"large"} if largest > 2**31 else ())
@@ -131,7 +132,7 @@ def test_all_kinds_of_numbers_are_drawn() -> None:
 
     look()
     wanted = {f"Z {Z}" for Z in range(2, 6)} | {f"groups {G}" for G in range(1, 5)} | {"T 1", "T 2", "large", "full"}
-    assert wanted | {"cyclic", "perfect", "equal levels", *heterosag_scenes.RANGES} <= seen
+    assert wanted | {"cyclic", "perfect", "equal levels", *heterosag_sessions.RANGES} <= seen
 
 
 # --------------------------------------------------------------------------------------------------------- oracles
@@ -155,7 +156,7 @@ def test_the_matrices_of_the_oracle_are_those_of_the_reference(Z: int) -> None:
 @COMMON
 @given(st.data())
 def test_the_reference_carries_what_the_oracle_allows(data: Any) -> None:
-    chosen = heterosag_cases.quantised(data.draw)
+    chosen = heterosag_functions.quantised(data.draw)
     got = quantize_levels(chosen.x, levels=chosen.levels, range=chosen.range, rounding=chosen.draws)
     for k, x, u in zip(got.tolist(), chosen.x.tolist(), chosen.draws.tolist(), strict=True):
         allowed = oracles.carried(x, chosen.levels, chosen.range, u)
@@ -188,8 +189,8 @@ def test_the_two_ways_to_count_companions_agree() -> None:
 def test_three_rounds_tell_about_who_is_left(others: int, safe: bool) -> None:
     """Two blocks that drop out one after the other leave T + 1 users or fewer: those in neither of them."""
     source = {"N": 9 + others, "D": 0, "T": 1, "t": 3, "d": 2, "sizes": [3, 6 + others], "subgroups": [1, 1]}
-    p = read_parameters(**source, levels=[2, 2], range=heterosag_scenes.bits(0.0, 1.0), matrix="perfect")
-    scene = heterosag_cases.Asked(p).then((), range(3, 6), range(6, 9))
+    p = read_parameters(**source, levels=[2, 2], range=heterosag_sessions.bits(0.0, 1.0), matrix="perfect")
+    scene = heterosag_functions.Asked(p).then((), range(3, 6), range(6, 9))
     assert scene.answered() == [True, True, safe]
     answers = asked("heterosag.request", scene.params())["result"]["answers"]
     assert ["reject" in entry for entry in answers] == [False, False, not safe]
@@ -202,7 +203,7 @@ def test_three_rounds_tell_about_who_is_left(others: int, safe: bool) -> None:
 @COMMON
 @given(st.data())
 def test_averages_do_not_overflow(data: Any) -> None:
-    chosen = heterosag_cases.row(data.draw)
+    chosen = heterosag_functions.row(data.draw)
     segment = unpack(asked("heterosag.average", chosen.params())["result"]["segment"], "<f8").tolist()
     bound = oracles.tolerance(chosen.range)
     assert all(math.isfinite(number) for number in segment)

@@ -12,29 +12,31 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.levels import Range
-from secagg_spec.conformance import mixed, mutants
-from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, Check, heterosag_deals, heterosag_parties, secagg
-from secagg_spec.conformance.checks.heterosag_parties import ROLES
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import Answer, pack, pack_reals, unpack
+from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds
+from secagg_spec.conformance.cases.heterosag_parties import ROLES
+from secagg_spec.conformance.cases.lightsecagg_parties import round_secrets
+from secagg_spec.conformance.checks import REGISTRY, Check, secagg
 from secagg_spec.conformance.checks.heterosag_steps import FAULTS
-from secagg_spec.conformance.checks.rounds import round_secrets
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.gather import PlantedConnection
-from secagg_spec.conformance.heterosag_cells import MASK, ROUND, UNMASK
-from secagg_spec.conformance.heterosag_numbers import members, totals
-from secagg_spec.conformance.mixed import Difference
-from secagg_spec.conformance.runner import Settings, run_check
-from secagg_spec.conformance.scenes import Scene
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import Answer, pack, pack_reals, unpack
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation.evidence import PlantedConnection
+from secagg_spec.conformance.running.runner import Settings, run_check
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK
+from secagg_spec.conformance.sessions.heterosag_numbers import members, totals
+from secagg_spec.conformance.sessions.mixed import Difference
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols import heterosag
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.heterosag import MaskedSegments
-from secagg_spec.protocols.heterosag_plan import Parameters
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.heterosag.round import MaskedSegments
+from secagg_spec.protocols.steps import SERVER, Role
 from tests.conformance.test_sessions import ID, Tampering, honest, tampered
 from tests.quick import QUICK, one_in
 
@@ -285,12 +287,12 @@ def test_most_faults_can_be_put_into_any_round(data: st.DataObject, party: str) 
 @settings(max_examples=20 if QUICK else 200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_users_that_a_round_can_lose_leave_enough(data: st.DataObject) -> None:
-    p = heterosag_deals.parameters(data.draw, spare=1)
-    gone = heterosag_deals.lost(data.draw, p)
+    p = heterosag_rounds.parameters(data.draw, spare=1)
+    gone = heterosag_rounds.lost(data.draw, p)
     survivors = [user for user in range(p.N) if user not in gone]
     assert len(survivors) >= p.enough
     heterosag.check_cells(p, survivors)
-    assert heterosag_deals.allowed(p, heterosag_deals.seen_before(data.draw, p, survivors), survivors)
+    assert heterosag_rounds.allowed(p, heterosag_rounds.seen_before(data.draw, p, survivors), survivors)
 
 
 def test_parties_meet_the_faults_of_secaggs_round_and_those_of_their_own() -> None:

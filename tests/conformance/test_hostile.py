@@ -14,11 +14,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.capabilities import HELLO, greet
-from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.plain import fit_for_json, for_encoding, shown
-from secagg_spec.conformance.runner import MOST_TIMEOUTS, Outcome, Settings, run
-from secagg_spec.conformance.wire import (
+from secagg_spec.conformance.adapter.capabilities import HELLO, greet
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.plain import fit_for_json, for_encoding, shown
+from secagg_spec.conformance.adapter.wire import (
     AdapterBroken,
     AdapterUnusable,
     Answer,
@@ -27,6 +26,7 @@ from secagg_spec.conformance.wire import (
     parse_answer,
     unpack,
 )
+from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Outcome, Settings, run
 
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
 ASK = Request("echo", {"data": 1})

@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import init
-from secagg_spec.conformance.capabilities import HELLO, greet
+from secagg_spec.commands import init
+from secagg_spec.conformance.adapter.capabilities import HELLO, greet
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.wire import Request
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.forms import NOT_REQUESTS
-from secagg_spec.conformance.connection import ProcessConnection
-from secagg_spec.conformance.runner import Settings, begin, judged
-from secagg_spec.conformance.wire import Request, UsageError
+from secagg_spec.conformance.running.runner import Settings, begin, judged
+from secagg_spec.errors import UsageError
 
 FILLED = Path(__file__).with_name("starters_filled")
 BEGIN, END = "--- write this", "--- until here"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from secagg_spec.conformance import junit
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.expectations import Expectation, Judged
-from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import Failure, Outcome
+from secagg_spec.conformance.reports import junit
+from secagg_spec.conformance.reports.report import TargetReport
+from secagg_spec.conformance.running.expectations import Expectation, Judged
+from secagg_spec.conformance.running.runner import Failure, Outcome
 
 CHECK = REGISTRY["field.add/exact"]
 CAPS = Capabilities("x", "1", "c", {}, "none", {}, {})

@@ -11,22 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import mixed, mutants
-from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.checks import REGISTRY, dealt_scenes
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.heterosag_numbers import members
-from secagg_spec.conformance.mixed import Player
-from secagg_spec.conformance.runner import Settings, first_failure, run
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, pack
+from secagg_spec.conformance.cases import dealt_rounds
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.running.runner import Settings, first_failure, run
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, WITHOUT_ROUNDS, Adapter
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.wire import AdapterUnusable, pack
-from secagg_spec.protocols import heterosag_plan
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.conformance.sessions.mixed import Player
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.secagg import UnmaskRequest
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
+from secagg_spec.protocols.secagg.round import UnmaskRequest
+from secagg_spec.protocols.steps import SERVER
 from tests.conformance.node import NODE, Node, running
 from tests.conformance.test_sessions import DEALS, secagg_values
 
@@ -226,7 +228,7 @@ def test_a_party_is_not_given_again_what_it_remembers(ask: Ask, protocol: str, p
 @given(st.data())
 def test_a_party_without_common_rounds_goes_on_to_none(data: st.DataObject) -> None:
     ask, protocol = ask_reference(), data.draw(st.sampled_from(WITHOUT_ROUNDS))
-    deal = dealt_scenes.deal(data.draw, protocol)
+    deal = dealt_rounds.deal(data.draw, protocol)
     party = data.draw(st.sampled_from(sorted(deal.setups)))
     opened(ask, deal, party)
     answer = goes_on(ask, replace(deal, round=deal.round + 1 if deal.round < 2**32 - 1 else deal.round), party)

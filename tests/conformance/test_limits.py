@@ -16,13 +16,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import document, expectations, replay
-from secagg_spec.conformance.capabilities import shake_hands
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Settings, run
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.adapter.capabilities import shake_hands
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, parse_answer
+from secagg_spec.conformance.reports import document
+from secagg_spec.conformance.running import expectations, repros
+from secagg_spec.conformance.running.runner import Settings, run
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, UsageError, parse_answer
+from secagg_spec.errors import UsageError
 from tests.conformance.test_hostile import JSON
 
 KIT = ("secagg_spec.conformance", "secagg_spec.protocols", "secagg_spec.crypto", "secagg_spec.arithmetic")
@@ -150,7 +152,7 @@ BROKEN = (
     b"1e999",
     b'{"schema": ' + b"[" * 500 + b"]" * 500 + b"}",
 )
-REPRO = {"schema": replay.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]}
+REPRO = {"schema": repros.SCHEMA, "check": "field.add/exact", "message": "m", "draws": [{"bytes": "00"}, 1]}
 
 
 def written(folder: Path, data: bytes) -> Path:
@@ -177,7 +179,7 @@ def told(load: Callable[[Path], object], path: Path) -> str:
 
 
 LOADERS: dict[str, Callable[[Path], object]] = {
-    "repro": replay.load,
+    "repro": repros.load,
     "expectations": expectations.load,
     "vectors": store.load,
     "report": document.load,
@@ -209,11 +211,11 @@ def test_no_bytes_of_a_file_end_the_kit(loader: str, tmp_path: Path, data: bytes
 @example(path=("draws",), value=[{"map": [[[], 1]]}])
 def test_a_repro_that_is_nearly_right_is_read_or_refused(tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
     data = json.dumps(spoiled(REPRO, path, value)).encode()
-    if told(replay.load, written(tmp_path, data)):
+    if told(repros.load, written(tmp_path, data)):
         return
-    stored = replay.load(tmp_path / "file.json")
+    stored = repros.load(tmp_path / "file.json")
     with suppress(UsageError):
-        replay.judge(DirectConnection(reference.build().answer), "field.add/exact", stored["draws"])
+        repros.judge(DirectConnection(reference.build().answer), "field.add/exact", stored["draws"])
 
 
 VECTORS: dict[str, Any] = json.loads((store.folder() / "shamir.json").read_text(encoding="utf-8"))

@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance import hunting, mutants
-from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.connection import DirectConnection
+from secagg_spec.commands import promote
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation import search
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.vectors import promote
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors.base import Book, Vector, renewed
 from secagg_spec.conformance.vectors.entries import SCRIPTS
 from secagg_spec.conformance.vectors.judge import Outcome, judge
-from secagg_spec.protocols import lightsecagg, lightsecagg_active, secagg
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
 from tests.conformance import shipped
 from tests.conformance.shipped import VECTORS
 
@@ -170,7 +173,7 @@ def killed() -> dict[str, set[str]]:
             for name in dict.fromkeys(name for flag in vector.flags for name in book.flags[flag].mutants):
                 flagged.setdefault(name, []).append(vector)
     named = {name for area in AREAS for flag in BOOKS[area].flags.values() for name in flag.mutants}
-    return {name: set(hunting.killing_vectors(_REGISTRY[name], flagged.get(name, []))) for name in sorted(named)}
+    return {name: set(search.killing_vectors(_REGISTRY[name], flagged.get(name, []))) for name in sorted(named)}
 
 
 @pytest.mark.slow

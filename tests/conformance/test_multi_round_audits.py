@@ -12,13 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.checks import REGISTRY, multi_round_logs
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.cases import multi_round_logs
+from secagg_spec.conformance.cases.multi_round_logs import AUDIT, Log
+from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import CheckFailed
 from secagg_spec.conformance.checks.multi_round_audits import Recovered, fraction, judge_combination
-from secagg_spec.conformance.checks.multi_round_logs import AUDIT, Log
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors.judge import PASS, judge
 from secagg_spec.privacy.multiround import audit
 from tests.conformance import shipped

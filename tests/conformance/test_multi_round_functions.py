@@ -11,13 +11,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.checks import REGISTRY, multi_round_cases
-from secagg_spec.conformance.checks import multi_round_oracles as oracles
-from secagg_spec.conformance.checks.multi_round_oracles import STRATEGIES, Numbers
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.cases import multi_round_functions
+from secagg_spec.conformance.cases import multi_round_oracles as oracles
+from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
+from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
-from secagg_spec.conformance.targets import reference, reference_multi_round
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference import multi_round
 from tests.conformance import narrow
 
 NAMES = ("select.family", "select.batch", "select.session", "select.complete", "select.request", "audit.privacy")
@@ -106,14 +108,14 @@ def test_the_operations_have_no_ranges(name: str) -> None:
 @COMMON
 @given(st.data())
 def test_every_wrong_number_is_wrong_and_every_drawn_one_right(data: Any) -> None:
-    p, c = multi_round_cases.colluding(data.draw)
+    p, c = multi_round_functions.colluding(data.draw)
     assert 1 <= p.T <= p.K <= p.N
     assert p.N % p.T == p.K % p.T == 0
     assert 1 <= c <= p.T - 2
-    for name, changed in multi_round_cases.wrong_numbers(p).items():
+    for name, changed in multi_round_functions.wrong_numbers(p).items():
         N, K, T = changed["N"], changed["K"], changed["T"]
         assert not (1 <= T <= K <= N) or N % T or K % T, name
-    for name, changed in multi_round_cases.wrong_colluders(p).items():
+    for name, changed in multi_round_functions.wrong_colluders(p).items():
         assert not 1 <= changed["c"] <= p.T - 2, name
 
 
@@ -122,7 +124,7 @@ def test_every_wrong_number_is_wrong_and_every_drawn_one_right(data: Any) -> Non
 @given(st.data())
 def test_a_drawn_choice_has_a_round_exactly_where_it_says(data: Any) -> None:
     lack = data.draw(st.integers(0, 2))
-    made = multi_round_cases.choice(data.draw, lack=lack)
+    made = multi_round_functions.choice(data.draw, lack=lack)
     enough = len(made.numbers.complete(made.available)) >= made.numbers.per_round
     assert enough is (lack == 0)
     assert (made.users() is None) is (lack > 0)
@@ -136,7 +138,7 @@ def test_all_kinds_of_choices_are_drawn() -> None:
     @settings(max_examples=1000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def look(data: Any) -> None:
-        made = multi_round_cases.choice(data.draw)
+        made = multi_round_functions.choice(data.draw)
         least = [user for user in made.available if made.frequencies[user] == min(made.frequencies)]
         here = {
             made.numbers.T * batch + at
@@ -193,7 +195,7 @@ def test_of_two_batches_of_the_least_frequency_one_is_first() -> None:
 @COMMON
 @given(st.data())
 def test_a_set_has_no_fault_exactly_when_some_draws_lead_to_it(data: Any) -> None:
-    made = multi_round_cases.few_sets(data.draw, data.draw(st.sampled_from(STRATEGIES)), 8)
+    made = multi_round_functions.few_sets(data.draw, data.draw(st.sampled_from(STRATEGIES)), 8)
     likely = oracles.odds(*made.rest)
     for users in combinations(range(made.numbers.N), made.numbers.K):
         assert (oracles.fault(*made.rest, users) == "") is (users in likely)
@@ -259,7 +261,7 @@ def test_a_sampler_that_is_not_uniform_or_not_independent_is_found(pick: Any, st
 
 
 def test_families_of_any_size_are_counted() -> None:
-    answer = reference_multi_round.HANDLERS["select.family"](N=40_000, K=20_000, T=1)
+    answer = multi_round.HANDLERS["select.family"](N=40_000, K=20_000, T=1)
     assert answer["sets"] is None
     digits = answer["size"]
     assert len(digits) > 4300

@@ -19,14 +19,15 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources
-from secagg_spec.conformance import gather, hunting, kills, mutants
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
 from secagg_spec.conformance.checks import Check
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.mutants.edits import Edit
-from secagg_spec.conformance.runner import Settings
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants.engine import Edit
+from secagg_spec.conformance.mutation import evidence, kills, search
+from secagg_spec.conformance.running.runner import Settings
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import Book, Vector
 from secagg_spec.crypto.entropy import SystemSource
@@ -49,7 +50,7 @@ SEEDED = "adapter/seeded"
 def finding(name: str, vectors: Iterable[Vector]) -> list[Vector]:
     """Those of some vectors that find a mutant."""
     given = list(vectors)
-    found = set(hunting.killing_vectors(REGISTRY[name], given)) if given else set()
+    found = set(search.killing_vectors(REGISTRY[name], given)) if given else set()
     return [vector for vector in given if vector.id in found]
 
 
@@ -73,7 +74,7 @@ def test_an_unknown_mutant_is_refused_with_the_nearest_names() -> None:
 def test_a_mutant_that_cannot_be_started_ends_with_2_and_one_line(
     name: str, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unfit = Edit("protocols/lightsecagg.py", "recover", (("field.subtrakt(", ""),))
+    unfit = Edit("protocols/lightsecagg/round.py", "recover", (("field.subtrakt(", ""),))
     monkeypatch.setitem(REGISTRY, "does-not-fit", replace(REGISTRY["recovery-adds-the-mask"], edits=(unfit,)))
     monkeypatch.setattr(sys, "argv", ["reference.py", "--mutant", name])
     with pytest.raises(SystemExit, match="2"):
@@ -145,7 +146,7 @@ def test_what_the_table_says_of_a_bug_still_finds_it_through_each_of_its_clauses
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken = fixed(monkeypatch, 0)
-    assert list(gather.faults(TABLE[name], REGISTRY[name])) == []
+    assert list(evidence.faults(TABLE[name], REGISTRY[name])) == []
     assert not taken or name in DRAWING
 
 
@@ -155,7 +156,7 @@ def test_what_the_table_says_of_a_bug_still_finds_it_through_each_of_its_clauses
 def test_evidence_holds_whatever_an_adapter_draws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in (1, 2):
         fixed(monkeypatch, seed)
-        assert list(gather.faults(TABLE[name], REGISTRY[name])) == []
+        assert list(evidence.faults(TABLE[name], REGISTRY[name])) == []
 
 
 @pytest.mark.requirement("CNF-10")
@@ -167,13 +168,13 @@ def test_no_bug_is_found_by_nothing_and_drawn_cases_have_a_median_over_20_seeds(
 
 
 def test_the_table_says_what_the_catalogue_says_and_is_written_in_one_way() -> None:
-    assert {name: gather.relabelled(bug, REGISTRY[name]) for name, bug in TABLE.items()} == TABLE
+    assert {name: evidence.relabelled(bug, REGISTRY[name]) for name, bug in TABLE.items()} == TABLE
     assert kills.path().read_text(encoding="utf-8") == kills.text(TABLE.values())
 
 
 def spoiled(name: str, **changed: Any) -> list[str]:
     """Return the faults of a row of the table with some members changed."""
-    return list(gather.faults(replace(TABLE[name], **changed), REGISTRY[name]))
+    return list(evidence.faults(replace(TABLE[name], **changed), REGISTRY[name]))
 
 
 @pytest.mark.requirement("CNF-10")
@@ -191,8 +192,8 @@ def test_a_stored_case_that_does_not_fail_is_seen() -> None:
     drawn = next(bug for bug in TABLE.values() if bug.found == kills.DRAWN and not any(c.alone for c in bug.cases))
     [case, *_] = drawn.cases
     other = next(name for name, bug in TABLE.items() if bug.vectors and not set(bug.clauses) & set(drawn.clauses))
-    assert gather.again(drawn.name, case)
-    assert not gather.again(other, case)
+    assert evidence.again(drawn.name, case)
+    assert not evidence.again(other, case)
     assert f"the stored case of {case.check} passes" in spoiled(other, cases=(case,))
     assert "there is no check gone" in spoiled(other, cases=(replace(case, check="gone"),))
     assert spoiled(drawn.name, seeds=0) == ["the median of the requests is missing"]
@@ -201,13 +202,13 @@ def test_a_stored_case_that_does_not_fail_is_seen() -> None:
 def test_a_test_that_is_not_there_is_seen() -> None:
     name = next(name for name, mutant in REGISTRY.items() if mutant.test)
     gone = replace(REGISTRY[name], test="tests/arithmetic/test_mds.py::test_gone")
-    assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(gather.faults(TABLE[name], gone))
+    assert "there is no test tests/arithmetic/test_mds.py::test_gone" in list(evidence.faults(TABLE[name], gone))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, mutant in REGISTRY.items() if mutant.test])
 def test_the_test_that_a_mutant_names_finds_it(name: str) -> None:
-    assert hunting.killing_test(REGISTRY[name]) == REGISTRY[name].test
+    assert search.killing_test(REGISTRY[name]) == REGISTRY[name].test
 
 
 # ------------------------------------------------------------------------------------------------------- vectors
@@ -221,7 +222,7 @@ def refused_anyway(book: Book, vector: Vector) -> bool:
 @pytest.mark.requirement("CNF-11")
 @pytest.mark.parametrize("book", [book for book in BOOKS if book.name != store.FINDINGS], ids=lambda book: book.name)
 def test_every_mutant_of_a_flag_is_found_by_a_vector_with_the_flag(book: Book) -> None:
-    assert gather.idle_flags(book, TABLE) == []
+    assert evidence.idle_flags(book, TABLE) == []
 
 
 @pytest.mark.parametrize("number", one_in(12, range(len(NEGATIVE))), ids=[vector.id for _, vector in NEGATIVE])
@@ -234,7 +235,7 @@ def test_a_vector_that_is_to_be_refused_breaks_one_rule_only(number: int) -> Non
 def test_a_flag_that_kills_nothing_is_seen(named: tuple[str, ...]) -> None:
     [book] = [book for book in BOOKS if book.name == "lightsecagg"]
     flags = {**book.flags, "SmallSet": replace(book.flags["SmallSet"], mutants=named)}
-    assert gather.idle_flags(replace(book, flags=flags), TABLE) == ["SmallSet"]
+    assert evidence.idle_flags(replace(book, flags=flags), TABLE) == ["SmallSet"]
 
 
 def test_a_vector_that_breaks_a_second_rule_is_seen() -> None:
@@ -259,14 +260,14 @@ def test_a_mutant_that_nothing_finds_is_alive(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "load_all", list)
-    monkeypatch.setattr(hunting, "killing_checks", lambda *arguments: ((), 0))
+    monkeypatch.setattr(search, "killing_checks", lambda *arguments: ((), 0))
     assert cli.main(["power", "--search", "-k", "small-set-accepted"]) == 1
     assert "ALIVE" in capsys.readouterr().out
 
 
 def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -> None:
     for mutant in (REGISTRY["small-set-accepted"], REGISTRY["product-in-int64"]):
-        meant, others = hunting.parted(mutant, BOOKS)
+        meant, others = search.parted(mutant, BOOKS)
         assert sorted(vector.id for vector in (*meant, *others)) == sorted(shipped.VECTORS)
         flags = [{name for name, flag in book.flags.items() if mutant.name in flag.mutants} for book in BOOKS]
         flagged = {v.id for book, own in zip(BOOKS, flags, strict=True) for v in book.vectors if own & set(v.flags)}
@@ -277,11 +278,11 @@ def test_vectors_that_are_meant_for_a_bug_are_those_of_its_clauses_and_flags() -
 
 @pytest.mark.slow
 def test_vectors_for_other_bugs_count_where_none_that_is_meant_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunting, "killing_checks", lambda *arguments: ((), 0))
+    monkeypatch.setattr(search, "killing_checks", lambda *arguments: ((), 0))
     mutant = REGISTRY["codes-in-capitals"]
-    meant, others = hunting.parted(mutant, BOOKS)
-    assert hunting.killing_vectors(mutant, meant) == []
-    [kill] = hunting.hunt([mutant], 1, 1)
+    meant, others = search.parted(mutant, BOOKS)
+    assert search.killing_vectors(mutant, meant) == []
+    [kill] = search.hunt([mutant], 1, 1)
     assert kill.vectors
     assert set(kill.vectors) <= {vector.id for vector in others}
 
@@ -297,12 +298,12 @@ def test_checks_draw_all_cases_only_where_few_find_nothing(
         seen.append(settings.cases)
         return settings.cases >= found_with
 
-    monkeypatch.setattr(hunting, "first_failure", fails)
-    monkeypatch.setattr(hunting, "planted_command", lambda name: REFERENCE)
+    monkeypatch.setattr(search, "first_failure", fails)
+    monkeypatch.setattr(search, "planted_command", lambda name: REFERENCE)
     [check] = [check for check in CHECKS.values() if check.id == "field.multiply/exact"]
-    monkeypatch.setattr(hunting, "CHECKS", {check.id: check})
+    monkeypatch.setattr(search, "CHECKS", {check.id: check})
     monkeypatch.setattr(Settings, "chosen", lambda self: [check])
-    found, _ = hunting.killing_checks(REGISTRY["product-in-int64"], 100, 1)
+    found, _ = search.killing_checks(REGISTRY["product-in-int64"], 100, 1)
     assert (seen, found) == (drawn, (check.id,) if found_with <= 100 else ())
 
 
@@ -313,13 +314,13 @@ def harmless(monkeypatch: pytest.MonkeyPatch) -> mutants.Mutant:
     monkeypatch.setattr(Edit, "applied", lambda self, text: text)
     planted = replace(REGISTRY["small-set-accepted"], name="harmless", edits=(edit,))
     monkeypatch.setitem(REGISTRY, "harmless", planted)
-    monkeypatch.setattr(hunting, "planted_command", lambda name: REFERENCE)
+    monkeypatch.setattr(search, "planted_command", lambda name: REFERENCE)
     return planted
 
 
 @pytest.mark.slow
 def test_a_mutant_that_changes_nothing_is_alive(harmless: mutants.Mutant, capsys: pytest.CaptureFixture[str]) -> None:
-    assert hunting.shown_by_checks(harmless, harmless.clauses, 20, 1) == set()
+    assert search.shown_by_checks(harmless, harmless.clauses, 20, 1) == set()
     assert cli.main(["power", "--search", "-k", "harmless", "--fuzz", "5", "--seeds", "2"]) == 1
     assert "0 of 1 mutants are killed: 0 by vectors, 0 by checks, 0 by tests of their own; 1 alive" in (
         capsys.readouterr().out
@@ -328,8 +329,8 @@ def test_a_mutant_that_changes_nothing_is_alive(harmless: mutants.Mutant, capsys
 
 @pytest.mark.slow
 def test_a_process_that_does_not_start_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hunting, "planted_command", lambda name: [*REFERENCE, "--mutant", "nothing"])
-    assert hunting.killing_checks(REGISTRY["small-set-accepted"], 20, 1) == ((), 0)
+    monkeypatch.setattr(search, "planted_command", lambda name: [*REFERENCE, "--mutant", "nothing"])
+    assert search.killing_checks(REGISTRY["small-set-accepted"], 20, 1) == ((), 0)
 
 
 @pytest.mark.slow
@@ -352,15 +353,15 @@ def test_a_grade_or_a_range_that_a_mutant_breaks_counts_where_an_adapter_declare
     ranges = {"q": {"max": 2**31 - 1}}
     narrow: dict[str, dict[str, Any]] = {"field.multiply": {"ranges": ranges}, "mds.encode": {"randomness": "seeded"}}
     for name, check in [("wrong-outside-its-range", "field.multiply/outside-range"), ("seed-is-ignored", SEEDED)]:
-        assert hunting.killing_checks(REGISTRY[name], 20, 1, replace(caps, operations=narrow))[0] == (check,)
-        assert hunting.killing_checks(REGISTRY[name], 20, 1, caps) == ((), 0)
+        assert search.killing_checks(REGISTRY[name], 20, 1, replace(caps, operations=narrow))[0] == (check,)
+        assert search.killing_checks(REGISTRY[name], 20, 1, caps) == ((), 0)
 
 
 @pytest.mark.slow
 def test_a_test_that_passes_on_the_mutant_does_not_count() -> None:
     other = "tests/arithmetic/test_mds.py::test_one_point_for_each_user"
     planted = mutants.Mutant(**{**vars(REGISTRY["mail-is-lost"]), "test": other})
-    assert hunting.killing_test(planted) is None
+    assert search.killing_test(planted) is None
 
 
 @pytest.mark.slow
@@ -369,6 +370,6 @@ def test_declared_ranges_decide_what_vectors_could_find() -> None:
     small = {"field.multiply": {"ranges": {"q": {"max": 1000}}}}
     narrow = replace(caps, operations=small)
     mutant = REGISTRY["product-in-int64"]
-    assert hunting.killing_vectors(mutant, VECTORS, caps)
-    assert hunting.killing_vectors(mutant, VECTORS, narrow) == []
-    assert hunting.killing_checks(mutant, 100, 1, narrow) == ((), 0)
+    assert search.killing_vectors(mutant, VECTORS, caps)
+    assert search.killing_vectors(mutant, VECTORS, narrow) == []
+    assert search.killing_checks(mutant, 100, 1, narrow) == ((), 0)

@@ -23,13 +23,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.levels import Range, quantize_levels
-from secagg_spec.conformance.codes import reject_code
+from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols import heterosag
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
-from secagg_spec.protocols.shape import SERVER, Network, Randomness, run_synchronous
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
+from secagg_spec.protocols.steps import SERVER, Network, Randomness, run_synchronous
 from tests.conformance.node import NODE, Answer, Node, entries_of, reals, reals_of, running, vector
 
 SESSION = bytes(range(16)).hex()

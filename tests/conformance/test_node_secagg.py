@@ -21,14 +21,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.conformance import targets
-from secagg_spec.conformance.codes import reject_code
+from secagg_spec.conformance.adapter.codes import reject_code
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import Malformed, ParameterError, ProtocolError
-from secagg_spec.protocols import secagg
 from secagg_spec.protocols.codec import Message, decode, encode
-from secagg_spec.protocols.graph import draw_order
-from secagg_spec.protocols.secagg import PHASES, PRESETS, Parameters
-from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, run_synchronous
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.graph import draw_order
+from secagg_spec.protocols.secagg.round import PHASES, PRESETS, Parameters
+from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Role, run_synchronous
 
 NODE = shutil.which("node")
 HERE = Path(__file__).parent

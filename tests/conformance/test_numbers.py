@@ -10,7 +10,7 @@ import pytest
 
 from secagg_spec import resources
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.signatures import verification_key
 from tests.conformance.node import NODE, running

@@ -18,22 +18,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases, mutants, replay
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import Connection, DirectConnection
+from secagg_spec.conformance.adapter.wire import unpack
+from secagg_spec.conformance.cases import strategies as cases
+from secagg_spec.conformance.cases.lightsecagg_parties import Session, UserScene
 from secagg_spec.conformance.checks import REGISTRY, outside_chance, outside_draws
-from secagg_spec.conformance.checks.rounds import Session, UserScene
-from secagg_spec.conformance.connection import Connection, DirectConnection
-from secagg_spec.conformance.expectations import VERDICTS
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.outside import chance, contrast, leaks, seeds, spread
 from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry
 from secagg_spec.conformance.outside.probing import POINTS, SWEEP, NotAffine, everything, points, probe
 from secagg_spec.conformance.outside.views import LightRound
-from secagg_spec.conformance.runner import Outcome, Settings, first_failure, run_check
+from secagg_spec.conformance.running import repros
+from secagg_spec.conformance.running.expectations import VERDICTS
+from secagg_spec.conformance.running.runner import Outcome, Settings, first_failure, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, OPERATIONS, PARTIES
-from secagg_spec.conformance.targets import TARGETS, reference
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.wire import unpack
-from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare
 from tests.conformance import narrow
 from tests.conformance.leaky import LEAKS as LEAKY
 from tests.conformance.leaky import Leaky
@@ -551,8 +554,8 @@ def test_a_stored_failure_is_judged_again_with_as_many_draws() -> None:
         seen = run_check(connection, greet(connection.ask), REGISTRY["privacy/mds.encode/seeds"], Settings(cases=20))
         assert seen.failure is not None
         assert seen.failure.draws == (20,)
-        assert replay.judge(connection, seen.check.id, seen.failure.draws) is not None
-        assert replay.judge(connection, seen.check.id, [1]) is None
+        assert repros.judge(connection, seen.check.id, seen.failure.draws) is not None
+        assert repros.judge(connection, seen.check.id, [1]) is None
 
 
 def test_the_released_kind_of_generator_is_found_by_two_keys_and_by_the_last_residue() -> None:

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli
-from secagg_spec.conformance import chart, page, summaries
-from secagg_spec.conformance.page import difference
-from secagg_spec.conformance.wire import pack
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.reports import page, page_difference, summaries
+from secagg_spec.conformance.running import chart
 from tests.conformance.test_document import FAKE
 
 HOSTILE = str(Path(__file__).with_name("hostile_adapter.py"))
@@ -188,14 +188,14 @@ def test_the_entries_around_the_first_difference_are_shown() -> None:
     got = right.copy()
     got[6] = 99
     for expected in (pack(right), right.tolist()):
-        window = difference.window({"value": pack(got)}, expected)
+        window = page_difference.window({"value": pack(got)}, expected)
         assert window is not None
         assert window.at == 6
         assert [entry for entry in window.entries if entry[3]] == [(6, "99", "6", True)]
         assert [entry[0] for entry in window.entries] == [3, 4, 5, 6, 7, 8, 9]
-    assert difference.window({"value": pack(right)}, pack(right)) is None
-    assert difference.window({"value": pack(right)}, pack(right[:-1])) is None
-    assert difference.window({"value": "xyz"}, "xyz") is None
+    assert page_difference.window({"value": pack(right)}, pack(right)) is None
+    assert page_difference.window({"value": pack(right)}, pack(right[:-1])) is None
+    assert page_difference.window({"value": "xyz"}, "xyz") is None
 
 
 def test_a_script_is_a_chart_with_its_wrong_step() -> None:
@@ -245,7 +245,7 @@ def test_any_answer_has_a_chart(params: Any, answer: Any, expected: Any, number:
     step = {"op": "session.step", "params": {"handle": "a", "phase": "share", "inbox": params}}
     exchanges = [(step, answer), ("a line", answer)]
     assert len(chart.rows(exchanges, chart.place(exchanges, number))) == 2
-    difference.window({"x": "00000000"}, expected)
+    page_difference.window({"x": "00000000"}, expected)
 
 
 @given(st.recursive(st.integers() | st.text(max_size=3), lambda x: st.lists(x) | st.dictionaries(st.text(), x)))

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance import kills, mutants, reach
-from secagg_spec.conformance.capabilities import greet
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation import coverage, kills
+from secagg_spec.conformance.targets.reference import adapter as reference
 
 REFERENCE = [sys.executable, "-m", "secagg_spec.conformance.targets.reference"]
 TABLE = kills.load()
@@ -70,7 +71,7 @@ def test_a_mutant_without_a_row_and_a_row_without_a_mutant_end_with_1(
 @pytest.mark.slow
 def test_an_adapter_is_told_what_a_run_could_have_caught(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, _ = said(capsys, "--json", str(tmp_path / "reach.json"), "--", *REFERENCE)
-    found = reach.could_have_caught(greet(DirectConnection(reference.build().answer).ask))
+    found = coverage.could_have_caught(greet(DirectConnection(reference.build().answer).ask))
     assert code == 0
     assert f"would notice {found.n} of {found.m} mutants." in out
     assert json.loads((tmp_path / "reach.json").read_text(encoding="utf-8")) == json.loads(json.dumps(found.as_json()))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance.vectors import promote as promoting
+from secagg_spec.commands import promote as promoting
 from secagg_spec.conformance.vectors import store
-from secagg_spec.conformance.wire import UsageError
+from secagg_spec.errors import UsageError
 
 MUTANT = [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant"]
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import gather, hunting, kills, mutants, reach
-from secagg_spec.conformance.capabilities import POLICIES, Capabilities, greet
+from secagg_spec.conformance.adapter.capabilities import POLICIES, Capabilities, greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.suite import PREFIX
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation import coverage, evidence, kills, search
+from secagg_spec.conformance.running.suite import PREFIX
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge
 from tests.conformance import shipped
 
@@ -33,7 +34,7 @@ def declaring(*names: str, **more: Mapping[str, Any]) -> Capabilities:
 
 
 def caught(caps: Capabilities, **how: Any) -> set[str]:
-    return set(reach.could_have_caught(caps, **how).caught)
+    return set(coverage.could_have_caught(caps, **how).caught)
 
 
 NARROW = {
@@ -58,7 +59,7 @@ def test_each_bug_that_counts_is_caught_by_a_run_inside_what_is_declared(name: s
     by_vectors = sorted(caught(caps, chosen_checks=[f"{PREFIX}{id}" for id in shipped.VECTORS]))
     for bug in by_vectors[:: max(1, len(by_vectors) // 12)]:
         inside = [v for id in TABLE[bug].vectors if judge.covers(caps, v := shipped.VECTORS[id])]
-        connection = gather.PlantedConnection(bug)
+        connection = evidence.PlantedConnection(bug)
         assert any(judge.judge(connection, caps, vector).failed for vector in inside)
 
 
@@ -69,7 +70,7 @@ def test_a_bug_that_counts_by_a_stored_case_is_caught_by_the_checks_of_a_run() -
     for bug in [name for name in drawn if not any(case.alone for case in TABLE[name].cases)][::8]:
         caps = declaring(*{need.op for case in TABLE[bug].cases[:1] for need in case.needs})
         if bug in caught(caps, with_vectors=False):
-            assert hunting.killing_checks(mutants.REGISTRY[bug], 200, 2, caps)[0]
+            assert search.killing_checks(mutants.REGISTRY[bug], 200, 2, caps)[0]
 
 
 @pytest.mark.slow
@@ -138,7 +139,7 @@ def graded() -> set[str]:
 
 
 def test_the_reference_reaches_all_that_vectors_find() -> None:
-    found = reach.could_have_caught(CAPS)
+    found = coverage.could_have_caught(CAPS)
     assert {name for name in SHOWN if TABLE[name].vectors} <= set(found.caught)
     assert found.m == len(SHOWN)
     assert sum(n for n, _ in found.protocols.values()) == found.n
@@ -156,7 +157,7 @@ def test_only_what_the_run_asks_counts() -> None:
 @pytest.mark.slow
 def test_advice_that_is_followed_adds_what_it_says() -> None:
     caps, before = declaring("field.add"), caught(declaring("field.add"))
-    found = reach.could_have_caught(caps)
+    found = coverage.could_have_caught(caps)
     assert [advice.more for advice in found.declare] != []
     for advice in found.declare:
         declared = {name: CAPS.operations[name] for name in advice.declare.split(" and ")}
@@ -169,7 +170,7 @@ def test_advice_that_is_followed_adds_what_it_says() -> None:
 @pytest.mark.slow
 def test_advice_names_ranges_grades_policies_and_parties() -> None:
     def advised(caps: Capabilities) -> str:
-        return " ".join(advice.declare for advice in reach.could_have_caught(caps, most=200).declare)
+        return " ".join(advice.declare for advice in coverage.could_have_caught(caps, most=200).declare)
 
     assert "wider ranges of field.multiply" in advised(declaring(field_multiply={"ranges": {"q": {"max": 3}}}))
     assert "mds.encode with explicit randomness" in advised(declaring(mds_encode={"randomness": "none"}))
@@ -177,7 +178,7 @@ def test_advice_names_ranges_grades_policies_and_parties() -> None:
 
 
 def test_the_sentence_at_the_end_of_a_run() -> None:
-    found = reach.could_have_caught(declaring("field.add"))
+    found = coverage.could_have_caught(declaring("field.add"))
     assert str(found).startswith(f"this run would notice {found.n} of {found.m} mutants; declaring ")
     assert found.as_json()["caught"] == found.n > 0
     assert set(found.as_json()) == {"caught", "of", "protocols", "declare"}

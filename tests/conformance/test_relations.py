@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.counting import surprise
 from secagg_spec.conformance.checks.streams import _enough
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, pack
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import judge, store
 from secagg_spec.crypto import keys, sealing
 from tests.conformance import narrow

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import cli
-from secagg_spec.conformance import replay
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.mutants import load, planted
-from secagg_spec.conformance.runner import Settings, run
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.mutants.catalogue import load, planted
+from secagg_spec.conformance.running import repros
+from secagg_spec.conformance.running.runner import Settings, run
+from secagg_spec.conformance.targets.reference import adapter as reference
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 PLAIN = (
@@ -28,12 +28,12 @@ VALUES = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dict
 
 @given(VALUES)
 def test_what_a_check_draws_survives_json(value: Any) -> None:
-    assert replay.restored(json.loads(json.dumps(replay.plain(value)))) == value
+    assert repros.restored(json.loads(json.dumps(repros.plain(value)))) == value
 
 
 def test_numbers_that_are_not_finite_survive_json() -> None:
-    assert math.isnan(replay.restored(replay.plain(math.nan)))
-    assert replay.restored(replay.plain([math.inf, -math.inf, 2.0**-1074])) == [math.inf, -math.inf, 2.0**-1074]
+    assert math.isnan(repros.restored(repros.plain(math.nan)))
+    assert repros.restored(repros.plain([math.inf, -math.inf, 2.0**-1074])) == [math.inf, -math.inf, 2.0**-1074]
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_the_failure_that_a_mutant_makes_fails_again_and_is_fixed_without_it(nam
         assert failures
         for outcome in failures:
             assert outcome.failure is not None
-            assert replay.judge(direct, outcome.check.id, outcome.failure.draws) is not None
+            assert repros.judge(direct, outcome.check.id, outcome.failure.draws) is not None
     for outcome in failures:
         assert outcome.failure is not None
-        assert replay.judge(direct, outcome.check.id, outcome.failure.draws) is None
+        assert repros.judge(direct, outcome.check.id, outcome.failure.draws) is None

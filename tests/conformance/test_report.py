@@ -6,9 +6,9 @@ from typing import cast
 import pytest
 
 from secagg_spec import resources
-from secagg_spec.conformance import report as reporting
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.report import TargetReport
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.conformance.reports.report import TargetReport
 
 CLAUSES = resources.clauses()
 CAPS = cast(Capabilities, object())

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance import document, expectations, suite
-from secagg_spec.conformance.capabilities import shake_hands
+from secagg_spec.conformance.adapter.capabilities import shake_hands
+from secagg_spec.conformance.adapter.wire import Answer
+from secagg_spec.conformance.reports import document, results
+from secagg_spec.conformance.running import expectations, suite
 from secagg_spec.conformance.sdk.secagg_adapter import PROTOCOL
-from secagg_spec.conformance.targets import TARGETS, environments, results
-from secagg_spec.conformance.wire import Answer, UsageError
+from secagg_spec.conformance.targets import TARGETS, environments
+from secagg_spec.errors import UsageError
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results"
 PINS = dict(environment.software.split("==") for environment in environments.ALL)

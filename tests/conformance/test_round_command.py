@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli
-from secagg_spec.conformance.capabilities import HELLO
-from secagg_spec.conformance.round_command import PROTOCOLS, REFERENCE, Pair, Table, joined, pairs
-from secagg_spec.conformance.wire import Answer, Request
+from secagg_spec.commands.round import PROTOCOLS, REFERENCE, Pair, Table, joined, pairs
+from secagg_spec.conformance.adapter.capabilities import HELLO
+from secagg_spec.conformance.adapter.wire import Answer, Request
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 PLAYER = f"{sys.executable} -m secagg_spec.conformance.targets.reference"

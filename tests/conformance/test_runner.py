@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from secagg_spec.conformance.connection import DirectConnection, ProcessConnection
-from secagg_spec.conformance.report import write_repro
-from secagg_spec.conformance.runner import Outcome, Settings, run
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable
+from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.reports.report import write_repro
+from secagg_spec.conformance.running.runner import Outcome, Settings, run
+from secagg_spec.conformance.targets.reference import adapter as reference
 from tests.quick import one_in
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Settings, run, run_check
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.running.runner import Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, Adapter
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import pack
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto import keys
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import WeakKey
-from secagg_spec.protocols.lightsecagg import PRESETS
+from secagg_spec.protocols.lightsecagg.round import PRESETS
 from tests.quick import QUICK, one_in
 
 TINY = {"q": "7", "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}

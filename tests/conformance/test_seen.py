@@ -23,29 +23,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secagg_spec import cli, disk
-from secagg_spec.conformance import (
-    chart,
-    command,
-    document,
-    gather,
-    junit,
-    kills,
-    page,
-    reach,
-    replay,
-    suite,
-    summaries,
-)
-from secagg_spec.conformance import report as reporting
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.commands import conform as command
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, pasted, visible
+from secagg_spec.conformance.adapter.wire import Request
 from secagg_spec.conformance.checks import REGISTRY
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.plain import KEPT, MESSAGE, Room, pasted, visible
-from secagg_spec.conformance.runner import Failure, Settings, _failure
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.mutation import coverage, evidence, kills
+from secagg_spec.conformance.reports import document, junit, page, summaries
+from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.conformance.running import chart, repros, suite
+from secagg_spec.conformance.running.runner import Failure, Settings, _failure
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors import entries
-from secagg_spec.conformance.wire import Request
 from secagg_spec.errors import ParameterError
 from secagg_spec.learning import digits
 from tests.conformance.test_reach import CAPS, declaring
@@ -283,8 +274,8 @@ def test_a_failure_in_a_session_shows_its_parameters_its_steps_and_who_dropped_o
 
 def met(name: str, case: kills.Case) -> Failure:
     """Return the failure of a stored case on the reference with a mutant planted."""
-    connection, check = gather.PlantedConnection(name), suite.find(case.check)
-    caller, draws = Caller(connection, greet(connection.ask)), iter(replay.restored(case.draws))
+    connection, check = evidence.PlantedConnection(name), suite.find(case.check)
+    caller, draws = Caller(connection, greet(connection.ask)), iter(repros.restored(case.draws))
     with pytest.raises(CheckFailed) as raised:
         check.judge(lambda strategy: next(draws), caller)
     return _failure(raised.value, caller, [])
@@ -496,11 +487,11 @@ def test_what_fits_is_kept_as_it_is_and_what_does_not_is_bounded(value: object, 
 @pytest.mark.requirement("CNF-12")
 @pytest.mark.parametrize("own", ["secagg.user", "lightsecagg.mask", "basecagg.user", "basa.user", "heterosag.user"])
 def test_advice_is_on_the_protocol_that_is_offered(own: str) -> None:
-    first = reach.could_have_caught(declaring(own)).declare[0]
+    first = coverage.could_have_caught(declaring(own)).declare[0]
     assert first.declare.startswith(own.partition(".")[0])
-    caught = len(reach.could_have_caught(declaring(own)).caught)
+    caught = len(coverage.could_have_caught(declaring(own)).caught)
     others = [name for name in CAPS.operations if name.startswith(own.partition(".")[0] + ".") and name != own]
-    gains = [len(reach.could_have_caught(declaring(own, name)).caught) - caught for name in others]
+    gains = [len(coverage.could_have_caught(declaring(own, name)).caught) - caught for name in others]
     assert first.more >= max(gains)
 
 
@@ -510,7 +501,7 @@ def test_a_run_is_advised_as_if_it_asked_what_would_be_declared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert conform(tmp_path, "none", cases=1) == 0
-    best = reach.could_have_caught(declaring("field.add")).declare[0]
+    best = coverage.could_have_caught(declaring("field.add")).declare[0]
     assert f"mutants; declaring {best.declare} would add {best.more}; " in capsys.readouterr().out
 
 

@@ -11,24 +11,25 @@ import numpy as np
 import pytest
 
 from secagg_spec.arithmetic.shamir import element_bytes
-from secagg_spec.conformance import mixed
-from secagg_spec.conformance.capabilities import greet
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request, pack
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.mixed import Difference, Player
-from secagg_spec.conformance.runner import Settings, run
+from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter
-from secagg_spec.conformance.targets import TARGETS, reference
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.wire import AdapterBroken, AdapterUnusable, Answer, Request, pack
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.mixed import Difference, Player
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.steps import SERVER
 from tests.quick import QUICK
 
 Answerer = Callable[[Any], dict[str, Any]]

@@ -10,14 +10,14 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.connection import DirectConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.cases import strategies as cases
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.connection import DirectConnection
-from secagg_spec.conformance.runner import Outcome, Settings, run, run_check
+from secagg_spec.conformance.running.runner import Outcome, Settings, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject
-from secagg_spec.conformance.targets import reference
-from secagg_spec.conformance.wire import AdapterUnusable
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.crypto.entropy import SeededSource
 from tests.conformance import narrow
 from tests.quick import QUICK

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.vectors.differences import first_difference
-from secagg_spec.conformance.wire import pack_reals
 from tests.conformance.test_vectors import FAKE, run
 
 

@@ -19,12 +19,12 @@ from jsonschema import Draft202012Validator
 from secagg_spec import cli, resources, schemas
 from secagg_spec.conformance import vectors
 from secagg_spec.conformance.checks import REGISTRY as CHECKS
-from secagg_spec.conformance.mutants import load as load_mutants
-from secagg_spec.conformance.mutants import planted
+from secagg_spec.conformance.mutants.catalogue import load as load_mutants
+from secagg_spec.conformance.mutants.catalogue import planted
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import store
 from secagg_spec.conformance.vectors.base import BUG_TYPES, EDGE_CASE, Book, Vector, ask, read_renewed, renewed
-from secagg_spec.conformance.wire import UsageError
+from secagg_spec.errors import UsageError
 from tests.conformance.shipped import BOOKS, VECTORS
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))

@@ -16,9 +16,9 @@ from secagg_spec.crypto.attributes import Leaf, encrypt
 from secagg_spec.crypto.boxes import PAIR, SELF, Address, Epoch, PositionKeys
 from secagg_spec.crypto.entropy import SeededSource, draw_scalars
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, Malformed, NonCanonical, ParameterError
-from secagg_spec.protocols.basa_cores import PRESETS
-from secagg_spec.protocols.basa_runs import Run
-from secagg_spec.protocols.basa_store import (
+from secagg_spec.protocols.basa.cores import PRESETS
+from secagg_spec.protocols.basa.runs import Run
+from secagg_spec.protocols.basa.store import (
     restore_authority,
     restore_server,
     restore_user,
@@ -26,7 +26,7 @@ from secagg_spec.protocols.basa_store import (
     store_server,
     store_user,
 )
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
 from tests.protocols.positions import CLOSED, PROFILES, Scene, flipped
 
 EPOCH = Epoch(b"p" * 32, b"s" * 16, 7, 4, own=True)

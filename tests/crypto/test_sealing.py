@@ -18,7 +18,7 @@ from secagg_spec.crypto import keys
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import OVERHEAD, Context, SealedChannel, SealedStampedChannel, binding
 from secagg_spec.errors import DecryptionFailed, LengthMismatch, ParameterError, Replay, UnknownUser, WeakKey
-from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
 
 PRIVATE = [bytes([user + 1]) * 32 for user in range(4)]
 ROSTER = Roster(tuple(keys.public_key(private) for private in PRIVATE))

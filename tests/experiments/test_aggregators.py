@@ -23,9 +23,11 @@ from secagg_spec.experiments.aggregates import Given, weighted_mean
 from secagg_spec.experiments.aggregators import NAMES, Aggregate, Disagreement, build
 from secagg_spec.experiments.aggregators_quantised import Quantised
 from secagg_spec.learning import streams
-from secagg_spec.protocols import heterosag, lightsecagg, secagg
-from secagg_spec.protocols.heterosag_plan import Parameters
-from secagg_spec.protocols.shape import Network, Step
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Network, Step
 
 SEED = 7
 SUMS = ("secagg", "lightsecagg", "basecagg", "basa")

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from secagg_spec import ledger
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, figures
 from secagg_spec.experiments.experiment import PAPER, PRESETS
+from secagg_spec.ledger import entries
 from tests.experiments import toy
 
 THEOREMS = {one.experiment for one in figures.load() if one.number.startswith("theorem")}
@@ -25,7 +25,7 @@ def _presets(name: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", list(catalogue.MODULES))
 def test_an_experiment_has_all_its_parts(name: str) -> None:
     experiment = catalogue.load(name)
-    claims = ledger.load().claims
+    claims = entries.load().claims
     assert experiment.name == name
     assert set(_presets(name)) <= set(experiment.presets)
     assert experiment.title
@@ -69,7 +69,7 @@ def test_an_unknown_preset_is_refused_with_what_is_close() -> None:
 def test_nothing_heavy_is_imported_before_an_experiment_is() -> None:
     heavy = ("torch", "scipy", "sklearn", "simpy", "joblib", "matplotlib", "tqdm", "distributed", "pandas")
     code = (
-        "import sys, secagg_spec.cli, secagg_spec.reproduce_command;"
+        "import sys, secagg_spec.cli, secagg_spec.commands.reproduce;"
         f"print(*[name for name in {heavy!r} if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,10 +8,11 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from secagg_spec import ledger, resources
+from secagg_spec import resources
 from secagg_spec.experiments import claims
 from secagg_spec.experiments.claims import Stated
 from secagg_spec.experiments.experiment import Statement, judged
+from secagg_spec.ledger import entries as ledger_entries
 
 C, R, U = "confirmed", "refuted", "not confirmed at this scale"
 NUMBERS = {C: [1.0, 1.1, 1.2], R: [-1.0, -1.1, -1.2], U: [-1.0, 0.1, 1.0]}
@@ -64,7 +65,7 @@ def test_a_stored_interval_that_its_numbers_do_not_give_is_seen(end: str) -> Non
 
 @pytest.mark.requirement("EXP-31")
 def test_each_claim_that_rests_on_experiments_has_the_verdict_of_the_stored_results() -> None:
-    entries = [claim for claim in ledger.load().claims.values() if claim.proof == "experiments"]
+    entries = [claim for claim in ledger_entries.load().claims.values() if claim.proof == "experiments"]
     assert entries
     found = claims.stored()
     about = {entry.id: [one for one in found if one.judged.statement.claim == entry.id] for entry in entries}

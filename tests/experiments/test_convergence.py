@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("scipy", reason="scipy is in the extra `train`")
 pytest.importorskip("sklearn", reason="scikit-learn is in the extra `train`")
 
-from secagg_spec import ledger
+
 from secagg_spec.errors import OutOfRange, ParameterError
 from secagg_spec.experiments import (
     basecagg_theorem1,
@@ -28,6 +28,7 @@ from secagg_spec.experiments.experiment import Context, Data, Result
 from secagg_spec.experiments.statistics import CONFIRMED, REFUTED
 from secagg_spec.learning.problems import Points, build
 from secagg_spec.learning.streams import BATCHES, stream
+from secagg_spec.ledger import proofs
 from secagg_spec.selection.batches import Parameters
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,7 @@ THEOREMS = (basecagg_theorem1.THEOREM, heterosag_theorem2.THEOREM, multi_round_t
 
 def proof(name: str) -> dict[str, Any]:
     """What a proof defines, by name."""
-    return ledger.load_proof(name).prove.__globals__
+    return proofs.load_proof(name).prove.__globals__
 
 
 def largest(noise: list[float], **others: float) -> Largest:

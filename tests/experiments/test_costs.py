@@ -17,7 +17,7 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import costs
 from secagg_spec.experiments.costs import PROTOCOLS, Setting, measure
 from secagg_spec.learning.clock import Buffered, Costs, Work, buffered
-from secagg_spec.protocols.shape import Network, Role
+from secagg_spec.protocols.steps import Network, Role
 
 K, N = 5, 7
 

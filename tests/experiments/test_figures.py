@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 import pytest
 
-from secagg_spec import ledger
 from secagg_spec.cli import parser
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments import catalogue, figures
+from secagg_spec.ledger import entries
 from tests.quick import one_in
 
 PAPERS = Path(__file__).parents[3] / "shared" / "papers"
@@ -90,7 +90,7 @@ def test_an_experiment_has_the_short_name_of_a_figure_that_it_stands_for() -> No
 @pytest.mark.requirement("EXP-30")
 @pytest.mark.parametrize("figure", one_in(6, _ALL), ids=lambda figure: figure.name)
 def test_what_stands_for_a_figure_is_there(figure: figures.Figure) -> None:
-    claims = ledger.load().claims
+    claims = entries.load().claims
     assert all(claims[id].paper == figure.paper for id in figure.claims)
     assert all(claims[id].proof or claims[id].no_proof for id in figure.claims)
     if figure.command:

@@ -16,7 +16,7 @@ from secagg_spec.errors import ParameterError  # noqa: E402
 from secagg_spec.experiments import inversion, inversion_told  # noqa: E402
 from secagg_spec.experiments.inversion import Inverter, Result, Settings, labels_of, quotients, similarity  # noqa: E402
 from secagg_spec.learning import digits  # noqa: E402
-from secagg_spec.protocols import secagg  # noqa: E402
+from secagg_spec.protocols.secagg import round as secagg  # noqa: E402
 from secagg_spec.selection.batches import Parameters  # noqa: E402
 
 pytestmark = pytest.mark.slow

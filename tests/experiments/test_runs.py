@@ -18,7 +18,7 @@ from secagg_spec.experiments import runs
 from secagg_spec.experiments.aggregates import Disagreement
 from secagg_spec.experiments.experiment import Context, accuracy
 from secagg_spec.learning.streams import WEIGHTS, stream
-from secagg_spec.protocols import fedbuff
+from secagg_spec.protocols.fedbuff import round as fedbuff
 from tests.experiments import fake_task
 from tests.experiments.fake_task import Narrow, Off, Plain
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments.sums import MODULUS, draw_log, secure_sum
-from secagg_spec.protocols import secagg
+from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.selection.batches import Parameters, in_family
 
 

@@ -37,7 +37,7 @@ def test_what_is_hidden_is_not_found_and_all_else_is() -> None:
         ("-c", HELP),
         ("-m", "secagg_spec.cli", "vectors"),
         ("-m", "secagg_spec.cli", "conform", "--target", "reference", "-k", "field.add", "--fuzz", "1"),
-        ("-m", "secagg_spec.conformance.targets.results", "--help"),
+        ("-m", "secagg_spec.conformance.reports.results", "--help"),
         ("-m", "tests.stories", "--stories", "1", "--jobs", "1"),
     ],
     ids=["help", "vectors", "conform", "results", "stories"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from secagg_spec import ledger
+from secagg_spec.ledger import entries
 
 _FIELDS: Mapping[str, str] = {
     "id": '"TST-1"',
@@ -22,9 +22,9 @@ _FIELDS: Mapping[str, str] = {
 HEAD = 'paper = "test"\ntitle = "A paper"\n'
 
 
-def load(folder: Path, text: str, name: str = "test.toml") -> ledger.Ledger:
+def load(folder: Path, text: str, name: str = "test.toml") -> entries.Ledger:
     (folder / name).write_text(text, encoding="utf-8")
-    return ledger.load(folder)
+    return entries.load(folder)
 
 
 def entry(**changed: str | None) -> str:

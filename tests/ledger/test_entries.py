@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from secagg_spec import ledger, resources, schemas
-from secagg_spec.ledger import (
+from secagg_spec import resources, schemas
+from secagg_spec.ledger import entries
+from secagg_spec.ledger.entries import Claim
+from secagg_spec.ledger.errors import (
     BrokenEntry,
     BrokenFile,
-    Claim,
     DeadLink,
     DuplicateClaim,
     LedgerError,
@@ -189,10 +190,10 @@ def test_the_line_is_that_of_the_field_behind_texts_of_several_lines(tmp_path: P
 
 def test_a_folder_without_claims_and_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match="holds no claims"):
-        ledger.load(tmp_path)
+        entries.load(tmp_path)
     (tmp_path / "test.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BrokenFile, match=r"^test\.toml:1: cannot be read: it is not UTF-8"):
-        ledger.load(tmp_path)
+        entries.load(tmp_path)
 
 
 SCHEMA = schemas.load(resources.root("spec") / "claims" / "schema.json")
@@ -200,7 +201,7 @@ SCHEMA = schemas.load(resources.root("spec") / "claims" / "schema.json")
 
 def test_the_schema_knows_the_verdicts_and_the_fields_of_a_claim() -> None:
     properties = SCHEMA["properties"]["claim"]["items"]["properties"]
-    assert tuple(properties["verdict"]["enum"]) == ledger.VERDICTS
+    assert tuple(properties["verdict"]["enum"]) == entries.VERDICTS
     fields = {field.name for field in dataclasses.fields(Claim)} - {"paper", "proof", "no_proof"}
     assert set(properties) == fields | {"evidence"}
 
@@ -214,11 +215,11 @@ def test_the_text_and_the_schema_ask_for_the_same_fields_of_each_verdict() -> No
     cells = [row.strip("| ").split(" | ") for row in rows]
     stated = {verdict: more[0].removesuffix(" |").split(", ") if more else [] for verdict, _, *more in cells}
     assert stated == {**asked, "open": ["the reason why there is no program"]}
-    assert tuple(stated) == ledger.VERDICTS
+    assert tuple(stated) == entries.VERDICTS
 
 
 def test_the_ledger_holds_the_claims_and_each_has_a_proof_or_is_open() -> None:
-    book = ledger.load()
+    book = entries.load()
     assert set(book.papers) == {path.stem for path in (resources.root("spec") / "claims").glob("*.toml")}
     open_ones = {claim.id for claim in book.claims.values() if claim.verdict == "open"}
     assert {claim.id for claim in book.claims.values() if not claim.proof} == open_ones

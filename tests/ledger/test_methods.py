@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secagg_spec import ledger, resources, schemas
-from secagg_spec.ledger import BrokenProof, MissingEvidence, ProofFailed, Tally
-from secagg_spec.ledger.proofs import _verdict
+from secagg_spec import resources, schemas
+from secagg_spec.ledger import entries, errors, proofs
+from secagg_spec.ledger.errors import BrokenProof, MissingEvidence, ProofFailed
+from secagg_spec.ledger.proofs import Tally, _verdict
 from tests.ledger.forms import HEAD, entry, load
 
 
@@ -28,7 +29,7 @@ from tests.ledger.forms import HEAD, entry, load
 def test_a_file_that_is_no_proof_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(text, encoding="utf-8")
     with pytest.raises(BrokenProof, match=rf"^bad\.py is no proof: .*{said}") as raised:
-        ledger.load_proof("bad", tmp_path)
+        proofs.load_proof("bad", tmp_path)
     assert "\n" not in str(raised.value)
 
 
@@ -39,10 +40,10 @@ def test_a_file_that_is_no_proof_is_refused_in_one_line(text: str, said: str, tm
         ("return {}", BrokenProof, r"finds \[\] and names \['TST-1'\]"),
         ("return {'TST-1': None}", BrokenProof, "checked nothing"),
         ("report.check(bool(CLAIMS), 'x'); return {'TST-1': 1}", BrokenProof, "TST-1: int is no Finding"),
-        ("report.check(str(CLAIMS), 'x')", ledger.ProofFailed, "neither true nor false, but str: x"),
-        ("return 1 // 0", ledger.ProofFailed, "broke: ZeroDivisionError"),
-        ("raise SystemExit(0)", ledger.ProofFailed, "broke: SystemExit"),
-        ("report.check(len(CLAIMS) == 2, 'one is two')", ledger.ProofFailed, "this does not hold: one is two"),
+        ("report.check(str(CLAIMS), 'x')", errors.ProofFailed, "neither true nor false, but str: x"),
+        ("return 1 // 0", errors.ProofFailed, "broke: ZeroDivisionError"),
+        ("raise SystemExit(0)", errors.ProofFailed, "broke: SystemExit"),
+        ("report.check(len(CLAIMS) == 2, 'one is two')", errors.ProofFailed, "this does not hold: one is two"),
     ],
 )
 def test_a_proof_that_proves_nothing_does_not_pass(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
@@ -50,13 +51,13 @@ def test_a_proof_that_proves_nothing_does_not_pass(text: str, kind: type[Excepti
         f"CLAIMS = {{'TST-1': 'symbolic'}}\ndef prove(report):\n    {text}\n", encoding="utf-8"
     )
     with pytest.raises(kind, match=said):
-        ledger.run(ledger.load_proof("bad", tmp_path))
+        proofs.run(proofs.load_proof("bad", tmp_path))
 
 
 FOOLED = """import os
 import numpy as np
 from contextlib import suppress
-from secagg_spec.ledger import Finding, Tally
+from secagg_spec.ledger.proofs import Finding, Tally
 CLAIMS = {{"TST-1": "symbolic"}}
 {above}
 def prove(report):
@@ -107,7 +108,7 @@ SWALLOWED = "with suppress(Exception): "
 def test_a_proof_cannot_be_fooled(text: str, kind: type[Exception], said: str, tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(FOOLED.format(above="", text=text), encoding="utf-8")
     with pytest.raises(kind, match=said):
-        ledger.run(ledger.load_proof("bad", tmp_path))
+        proofs.run(proofs.load_proof("bad", tmp_path))
 
 
 @pytest.mark.requirement("CLM-15")
@@ -124,40 +125,40 @@ def test_a_proof_cannot_be_fooled(text: str, kind: type[Exception], said: str, t
 )
 def test_what_compares_something_is_evidence(text: str, tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(FOOLED.format(above="", text=text), encoding="utf-8")
-    assert ledger.run(ledger.load_proof("good", tmp_path))["TST-1"].verdict == "confirmed"
+    assert proofs.run(proofs.load_proof("good", tmp_path))["TST-1"].verdict == "confirmed"
 
 
 @pytest.mark.requirement("CLM-16")
 def test_a_file_that_ends_its_process_is_no_proof(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text(FOOLED.format(above="os._exit(0)", text="pass"), encoding="utf-8")
     with pytest.raises(BrokenProof, match=r"^bad\.py broke: its process ended with status 0"):
-        ledger.load_proof("bad", tmp_path)
+        proofs.load_proof("bad", tmp_path)
 
 
 def test_what_a_proof_says_comes_out_of_its_process_and_errors_too(tmp_path: Path) -> None:
     text = "[report.say(str(x)) for x in range(3)]; tally.add({'q': (1, 2)}, bool(CLAIMS)); tally.add({'q': (1, 2)}, x)"
     (tmp_path / "bad.py").write_text(FOOLED.format(above="x = False", text=text), encoding="utf-8")
     lines: list[str] = []
-    finding = ledger.run(ledger.load_proof("bad", tmp_path), lines.append)["TST-1"]
+    finding = proofs.run(proofs.load_proof("bad", tmp_path), lines.append)["TST-1"]
     assert (lines, finding.verdict) == (["0", "1", "2"], "refuted")
 
 
 def test_loading_a_proof_leaves_nothing_beside_it(tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text("CLAIMS = {}\ndef prove(report): ...\n", encoding="utf-8")
-    ledger.load_proof("good", tmp_path)
+    proofs.load_proof("good", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["good.py"]
 
 
 def test_a_proof_that_does_not_decide_the_claim_is_refused() -> None:
-    claim = dataclasses.replace(ledger.load().claim("BAS-Q"), proof="thresholds")
+    claim = dataclasses.replace(entries.load().claim("BAS-Q"), proof="thresholds")
     with pytest.raises(BrokenProof, match=r"thresholds\.py decides BAS-UT, BAS-SPLIT, and not BAS-Q"):
-        ledger.verify(claim)
+        proofs.verify(claim)
 
 
 def test_a_claim_without_a_proof_says_why(tmp_path: Path) -> None:
     book = load(tmp_path, HEAD + entry(verdict='"open"', evidence='{ none = "needs a run" }', method=None, scope=None))
     with pytest.raises(MissingEvidence, match="TST-1 has no proof: needs a run"):
-        ledger.verify(book.claim("TST-1"))
+        proofs.verify(book.claim("TST-1"))
 
 
 @pytest.mark.requirement("CLM-05", "CLM-07")
@@ -190,7 +191,7 @@ def test_a_breach_is_counted_first() -> None:
 
 
 TWICE = '''"""One is one."""
-from secagg_spec.ledger import Finding
+from secagg_spec.ledger.proofs import Finding
 CLAIMS = {{"TST-1": "{method}", "TST-2": "symbolic"}}
 def prove(report):
     report.check(len(CLAIMS) == 2, "one is one")
@@ -199,10 +200,10 @@ def prove(report):
 '''
 
 
-def found(folder: Path, agree: str, method: str = "enumeration") -> dict[str, ledger.Finding]:
+def found(folder: Path, agree: str, method: str = "enumeration") -> dict[str, proofs.Finding]:
     """What a proof finds that checks something in a second way."""
     (folder / "twice.py").write_text(TWICE.format(method=method, agree=agree), encoding="utf-8")
-    return ledger.run(ledger.load_proof("twice", folder))
+    return proofs.run(proofs.load_proof("twice", folder))
 
 
 @pytest.mark.requirement("CLM-08")
@@ -232,7 +233,7 @@ def test_an_entry_that_says_otherwise_than_its_proof_is_told(
 ) -> None:
     finding = found(tmp_path, "report.agree('TST-1', 'library', bool(CLAIMS), 'x')")["TST-1"]
     claim = load(tmp_path, HEAD + entry(second='["library"]')).claim("TST-1")
-    differences = ledger.Outcome(dataclasses.replace(claim, **fields), finding).differences
+    differences = proofs.Outcome(dataclasses.replace(claim, **fields), finding).differences
     assert [text.partition(":")[0] for text in differences] == differing
 
 
@@ -265,9 +266,9 @@ def test_a_second_method_that_is_none_is_refused(tmp_path: Path, agree: str, kin
 
 def test_the_rank_of_flint_is_that_of_a_field_or_of_the_rationals() -> None:
     rows = np.array([[1, 2, 3], [2, 11, 6]], dtype=np.uint64)
-    assert (ledger.rank_of_flint(rows), ledger.rank_of_flint(rows, 7), ledger.rank_of_flint(rows, 5)) == (2, 1, 2)
-    assert [ledger.rank_of_flint([], q) for q in (None, 7)] == [0, 0]
-    assert ledger.rank_of_flint(np.zeros((3, 0), dtype=np.uint64), 7) == 0
+    assert (proofs.rank_of_flint(rows), proofs.rank_of_flint(rows, 7), proofs.rank_of_flint(rows, 5)) == (2, 1, 2)
+    assert [proofs.rank_of_flint([], q) for q in (None, 7)] == [0, 0]
+    assert proofs.rank_of_flint(np.zeros((3, 0), dtype=np.uint64), 7) == 0
 
 
 @pytest.mark.requirement("CLM-08")
@@ -281,8 +282,8 @@ def test_the_text_and_the_schema_know_the_methods() -> None:
     fields = schemas.load(resources.root("spec") / "claims" / "schema.json")["properties"]["claim"]["items"][
         "properties"
     ]
-    assert tuple(fields["second"]["items"]["enum"]) == tuple(ledger.METHODS)
-    assert [*fields["method"]["enum"], "library"] == list(ledger.METHODS)
+    assert tuple(fields["second"]["items"]["enum"]) == tuple(proofs.METHODS)
+    assert [*fields["method"]["enum"], "library"] == list(proofs.METHODS)
     page = (resources.root("spec") / "ledger.md").read_text(encoding="utf-8")
     rows = page.partition("| method | what is done |")[2].partition("\n\n")[0]
-    assert [row.split(" | ")[0].removeprefix("| ") for row in rows.splitlines()[2:]] == list(ledger.METHODS)
+    assert [row.split(" | ")[0].removeprefix("| ") for row in rows.splitlines()[2:]] == list(proofs.METHODS)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secagg_spec import ledger
 from secagg_spec.experiments import figures
-from secagg_spec.ledger import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete, LedgerError, papers
+from secagg_spec.ledger import entries, papers
+from secagg_spec.ledger.errors import BrokenEntry, BrokenFile, DeadLink, DuplicateClaim, Incomplete, LedgerError
 from tests.ledger.forms import HEAD, entry
 from tests.ledger.forms import load as load_claims
 
 TEXTS = Path(__file__).parents[3] / "shared" / "papers"
-BOOK = ledger.load()
+BOOK = entries.load()
 INDICES = papers.load(BOOK)
 
 TOP = """paper = "test"
@@ -102,7 +102,7 @@ def test_a_bad_index_is_refused_in_one_line(text: str, kind: type[LedgerError], 
 @pytest.mark.requirement("CLM-10")
 def test_a_paper_without_an_index_or_without_claims_is_refused(tmp_path: Path) -> None:
     load(tmp_path, TOP + ITEM)
-    book = ledger.load(tmp_path / "claims")
+    book = entries.load(tmp_path / "claims")
     (tmp_path / "papers" / "third.toml").write_text(TOP.replace("test", "third") + ITEM, encoding="utf-8")
     with pytest.raises(BrokenFile, match=r"^third\.toml: the ledger has no paper 'third'; it has other, test"):
         papers.load(book, tmp_path / "papers")

@@ -31,9 +31,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from secagg_spec.conformance import gather, mutants
-from secagg_spec.conformance.mutants import edits
-from secagg_spec.conformance.mutants.edits import Edit, EditError, diff, planted
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants import engine as edits
+from secagg_spec.conformance.mutants.engine import Edit, EditError, diff, planted
+from secagg_spec.conformance.mutation import evidence
 from secagg_spec.conformance.vectors.base import Vector
 from tests.mutate.calls import Calls, ControlError, near, passes, recorded
 from tests.mutate.drawn import PACKAGE, PACKAGES, Drawn, draw, of_lines
@@ -108,7 +109,7 @@ def _tried(chosen: Sequence[Drawn], path: Path, jobs: int, again: bool) -> dict[
         known = dict(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
     left = [each for each in chosen if each.id not in known or (again and known[each.id] in _OPEN)]
     calls = recorded(path.parent)
-    gather._called()
+    evidence._called()
     running: dict[int, Drawn] = {}
     with path.open("a", encoding="utf-8") as kept:
         for each in left:
@@ -179,8 +180,8 @@ def _become(each: Drawn, calls: Calls) -> NoReturn:
 
 
 def _outcome(each: Drawn, calls: Calls) -> str:
-    codes = set(gather._functions(each.edit.edited()))
-    vectors = [gather._vectors()[id] for id, called in gather._called().items() if called & codes]
+    codes = set(evidence._functions(each.edit.edited()))
+    vectors = [evidence._vectors()[id] for id, called in evidence._called().items() if called & codes]
     tests = calls.running(each)
     nearest = near(each, tests)
     wider = calls.within([id for id in tests if id not in set(nearest)], _WIDE)
@@ -204,7 +205,7 @@ def _outcome(each: Drawn, calls: Calls) -> str:
 def _answered(vectors: Iterable[Vector]) -> bool:
     """Return whether all vectors pass; an edit that no answer survives is killed too."""
     try:
-        return not any(map(gather._fails, vectors))
+        return not any(map(evidence._fails, vectors))
     except Exception:
         return False
 

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance.mutants import catalogue as mutants
 from tests.mutate.drawn import PACKAGE, PACKAGES, Drawn
 
 ROOT = Path(__file__).parents[2]

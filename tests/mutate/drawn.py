@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import secagg_spec
-from secagg_spec.conformance.mutants.edits import Edit
+from secagg_spec.conformance.mutants.engine import Edit
 
 PACKAGE = Path(secagg_spec.__file__).parent
 PACKAGES = ("arithmetic", "crypto", "protocols", "selection", "privacy")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from secagg_spec.conformance import gather
-from secagg_spec.conformance.mutants import edits
-from secagg_spec.conformance.mutants.edits import Edit, planted
+from secagg_spec.conformance.mutants import engine as edits
+from secagg_spec.conformance.mutants.engine import Edit, planted
+from secagg_spec.conformance.mutation import evidence
 from tests.mutate import __main__ as command
 from tests.mutate import calls, drawn
 from tests.mutate.drawn import PACKAGES, Drawn
@@ -98,7 +98,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text(TESTS.replace("CONTROL", "True"))
     monkeypatch.setattr(command, "KEPT", tmp_path)
     monkeypatch.setattr(calls, "FOLDERS", (str(path),))
-    monkeypatch.setattr(gather, "_called", dict)
+    monkeypatch.setattr(evidence, "_called", dict)
     return tmp_path
 
 

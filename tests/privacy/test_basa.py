@@ -36,8 +36,8 @@ from secagg_spec.privacy.basa import (
 )
 from secagg_spec.privacy.probe import NotAffine
 from secagg_spec.privacy.views import Space
-from secagg_spec.protocols import basa_cores as cores
-from secagg_spec.protocols.basa_cores import PRESETS, Masks
+from secagg_spec.protocols.basa import cores
+from secagg_spec.protocols.basa.cores import PRESETS, Masks
 from tests.privacy.enumeration import codes, entropy, every_vector
 from tests.quick import QUICK, some
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from secagg_spec import cli, ledger
+from secagg_spec import cli
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.protocols import basa_cores as cores
-from secagg_spec.protocols.basa_cores import Masks
+from secagg_spec.ledger import entries
+from secagg_spec.protocols.basa import cores
+from secagg_spec.protocols.basa.cores import Masks
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "basa")
@@ -208,7 +209,7 @@ def test_the_figures_of_the_page_are_right() -> None:
 
 
 def test_the_claims_of_the_page_stand() -> None:
-    book = ledger.load()
+    book = entries.load()
     named = set(re.findall(r"\b(?:UNI|BASA)-[A-Z0-9]+\b", PAGE))
     assert len(named) == 6
     assert all(book.claim(name).proof in ("basa_timeouts", "basa_settle") for name in named)

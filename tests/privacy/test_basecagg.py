@@ -24,8 +24,8 @@ from secagg_spec.privacy.basecagg import Buffer, Case, Column, Situation, Unchec
 from secagg_spec.privacy.lightsecagg import UncheckedCode, Users
 from secagg_spec.privacy.probe import NotAffine
 from secagg_spec.privacy.views import Drawn, Forms, Secret
-from secagg_spec.protocols import basecagg as protocol
-from secagg_spec.protocols.basecagg import (
+from secagg_spec.protocols.basecagg import round as protocol
+from secagg_spec.protocols.basecagg.round import (
     PRESETS,
     Entry,
     Held,
@@ -34,7 +34,7 @@ from secagg_spec.protocols.basecagg import (
     StampedUpdate,
     WeightedShare,
 )
-from secagg_spec.protocols.basecagg_rounds import Recover, Start, Turn, Upload, draw_randomness, run_schedule
+from secagg_spec.protocols.basecagg.runs import Recover, Start, Turn, Upload, draw_randomness, run_schedule
 from secagg_spec.protocols.codec import vector_from_bytes
 from tests.privacy.test_lightsecagg import value_of
 from tests.strategies import subsets

@@ -14,9 +14,9 @@ from secagg_spec.privacy import basecagg_active as active
 from secagg_spec.privacy.basecagg import Buffer
 from secagg_spec.privacy.basecagg_active import Confirmations, Told
 from secagg_spec.privacy.lightsecagg import Users
-from secagg_spec.protocols.basecagg import PRESETS as BASE
-from secagg_spec.protocols.basecagg import Entry
-from secagg_spec.protocols.basecagg_active import PRESETS, Parameters
+from secagg_spec.protocols.basecagg.active import PRESETS, Parameters
+from secagg_spec.protocols.basecagg.round import PRESETS as BASE
+from secagg_spec.protocols.basecagg.round import Entry
 
 TINY = PRESETS["tiny"]
 KINDS = semi_honest.every_column(BASE["tiny"])

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.commands import privacy_basecagg as command
 from secagg_spec.privacy import basecagg as model
-from secagg_spec.privacy import basecagg_command as command
-from secagg_spec.protocols import basecagg as protocol
+from secagg_spec.protocols.basecagg import round as protocol
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "basecagg")

@@ -11,9 +11,9 @@ from math import comb
 import pytest
 
 from secagg_spec import cli
+from secagg_spec.commands import privacy_lightsecagg as command
 from secagg_spec.privacy import lightsecagg as model
-from secagg_spec.privacy import lightsecagg_command as command
-from secagg_spec.protocols.lightsecagg import PRESETS
+from secagg_spec.protocols.lightsecagg.round import PRESETS
 
 
 def privacy(protocol: str, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

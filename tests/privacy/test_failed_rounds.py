@@ -7,7 +7,7 @@ import pytest
 from secagg_spec.privacy.lightsecagg import Column, Situation
 from secagg_spec.privacy.participation import account
 from secagg_spec.privacy.views import Space, View
-from secagg_spec.protocols.lightsecagg import PRESETS
+from secagg_spec.protocols.lightsecagg.round import PRESETS
 from secagg_spec.selection.participation import Roster, of_sets
 
 DEFAULT = PRESETS["default"]

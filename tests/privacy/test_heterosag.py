@@ -29,10 +29,10 @@ from secagg_spec.privacy.heterosag import RULES, Plan, Rounds, situation
 from secagg_spec.privacy.heterosag_unions import Unions
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users
 from secagg_spec.privacy.views import Forms, Secret, Space, View
-from secagg_spec.protocols import heterosag as protocol
-from secagg_spec.protocols import secagg
-from secagg_spec.protocols.heterosag import MaskedSegments
-from secagg_spec.protocols.heterosag_plan import PRESETS, Cell, Parameters, cells_of
+from secagg_spec.protocols.heterosag import round as protocol
+from secagg_spec.protocols.heterosag.plan import PRESETS, Cell, Parameters, cells_of
+from secagg_spec.protocols.heterosag.round import MaskedSegments
+from secagg_spec.protocols.secagg import round as secagg
 from tests.quick import some
 
 TINY, DEFAULT = PRESETS["tiny"], PRESETS["default"]

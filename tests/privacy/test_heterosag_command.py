@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.commands import privacy_heterosag as command
 from secagg_spec.privacy import heterosag as model
-from secagg_spec.privacy import heterosag_command as command
 from secagg_spec.privacy.heterosag import RULES, Plan
 from secagg_spec.privacy.secagg import Situation, Users
-from secagg_spec.protocols import secagg
-from secagg_spec.protocols.heterosag_plan import PRESETS, Cell, Parameters
+from secagg_spec.protocols.heterosag.plan import PRESETS, Cell, Parameters
+from secagg_spec.protocols.secagg import round as secagg
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "heterosag")

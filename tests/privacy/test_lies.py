@@ -23,11 +23,13 @@ from secagg_spec.errors import InconsistentSets, ParameterError, TooFewSurvivors
 from secagg_spec.privacy import lies
 from secagg_spec.privacy.secagg import Requests, Situation, Users, equivocation
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.protocols import heterosag, multi_round, secagg
-from secagg_spec.protocols.heterosag_plan import PRESETS
-from secagg_spec.protocols.heterosag_plan import Parameters as Plan
-from secagg_spec.protocols.secagg import MaskedInput, Parameters, UnmaskRequest, UnmaskShares
-from secagg_spec.protocols.shape import SERVER, Network, Step, run_synchronous
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import PRESETS
+from secagg_spec.protocols.heterosag.plan import Parameters as Plan
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import MaskedInput, Parameters, UnmaskRequest, UnmaskShares
+from secagg_spec.protocols.steps import SERVER, Network, Step, run_synchronous
 from secagg_spec.selection import batches
 
 

@@ -23,9 +23,9 @@ from secagg_spec.privacy.echelon import rank
 from secagg_spec.privacy.lightsecagg import Case, Column, Situation, Users, least, most
 from secagg_spec.privacy.probe import NotAffine, probe
 from secagg_spec.privacy.views import Drawn, Forms, Secret, Space, View, join
-from secagg_spec.protocols import lightsecagg as protocol
-from secagg_spec.protocols.lightsecagg import PRESETS, Parameters
-from secagg_spec.protocols.shape import run_synchronous
+from secagg_spec.protocols.lightsecagg import round as protocol
+from secagg_spec.protocols.lightsecagg.round import PRESETS, Parameters
+from secagg_spec.protocols.steps import run_synchronous
 from tests.privacy.enumeration import codes, conditional_information, every_vector
 from tests.strategies import codes as mask_codes
 from tests.strategies import fixed_round, subsets

@@ -13,8 +13,8 @@ from secagg_spec.privacy import lightsecagg as semi_honest
 from secagg_spec.privacy import lightsecagg_active as active
 from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.privacy.lightsecagg_active import Confirmations
-from secagg_spec.protocols import lightsecagg
-from secagg_spec.protocols.lightsecagg_active import PRESETS, Parameters
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.active import PRESETS, Parameters
 
 TINY = PRESETS["tiny"]
 SIX = Parameters(q=7, N=6, D=1, U=5, T=1, d=4, W=4)

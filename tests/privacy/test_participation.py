@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from secagg_spec.errors import LengthMismatch, ParameterError, TooFewSurvivors
 from secagg_spec.privacy import participation
 from secagg_spec.privacy.participation import account, expand, written
-from secagg_spec.protocols.heterosag import check_cells, check_past
-from secagg_spec.protocols.heterosag_plan import PRESETS
+from secagg_spec.protocols.heterosag.plan import PRESETS
+from secagg_spec.protocols.heterosag.round import check_cells, check_past
 from secagg_spec.selection.participation import Log, Roster, Sums, of_sets
 
 TINY = PRESETS["tiny"]

@@ -36,9 +36,9 @@ from secagg_spec.privacy.secagg import (
 )
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derived, Forms, Secret, Space, View, join
-from secagg_spec.protocols import secagg as protocol
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import PRESETS, Parameters
+from secagg_spec.protocols.secagg import round as protocol
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import PRESETS, Parameters
 from tests.privacy.enumeration import codes, conditional_information, every_vector
 from tests.strategies import subsets
 

@@ -10,7 +10,7 @@ import pytest
 from secagg_spec import cli
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.protocols import secagg as protocol
+from secagg_spec.protocols.secagg import round as protocol
 from tests.privacy.test_command import line_of, privacy
 
 call = partial(privacy, "secagg")

@@ -15,8 +15,8 @@ from secagg_spec import resources
 from secagg_spec.errors import ParameterError
 from secagg_spec.privacy import sparse
 from secagg_spec.privacy.secagg import components
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import PRESETS
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import PRESETS
 
 GRAPHS = [(N, k) for N in range(4, 10) for k in range(2, N - 1) if k * N % 2 == 0]
 

@@ -13,28 +13,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from secagg_spec import ledger, resources
+from secagg_spec import resources
 from secagg_spec.arithmetic import companions, levels, quantizer, segments, shamir
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto import masks
-from secagg_spec.ledger import BrokenProof, Outcome, ProofFailed
+from secagg_spec.ledger import entries, errors, proofs
+from secagg_spec.ledger.errors import BrokenProof, ProofFailed
+from secagg_spec.ledger.proofs import Outcome
 from secagg_spec.privacy import heterosag_odds, lies, verdict
-from secagg_spec.protocols import (
-    basa_cores,
-    basecagg,
-    buffers,
-    fedbuff,
-    heterosag,
-    heterosag_costs,
-    lightsecagg,
-    lightsecagg_active,
-    secagg,
-)
-from secagg_spec.protocols.graph import Graph
+from secagg_spec.protocols import buffers
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.graph import Graph
 from tests.quick import first_of_each_proof
 
-BOOK = ledger.load()
+BOOK = entries.load()
 PROOFS = resources.root("proofs")
 SECONDS = {
     *("one_shot_recovery", "t_privacy", "vandermonde_code", "lying_server", "lying_batches", "requests_together"),
@@ -59,18 +59,18 @@ SECONDS = {
     "name",
     [
         pytest.param(name, marks=[pytest.mark.slow] if at % 10 or name in SECONDS else [])
-        for at, name in enumerate(ledger.proof_names())
+        for at, name in enumerate(entries.proof_names())
     ],
 )
 def test_a_proof_finds_what_the_ledger_says(name: str) -> None:
     lines: list[str] = []
-    findings = ledger.run(ledger.load_proof(name), lines.append)
+    findings = proofs.run(proofs.load_proof(name), lines.append)
     assert lines
     for identifier, finding in findings.items():
         claim = BOOK.claim(identifier)
         assert claim.proof == name
         assert Outcome(claim, finding).differences == ()
-        for word in set(ledger.VERDICTS) - {claim.verdict}:
+        for word in set(entries.VERDICTS) - {claim.verdict}:
             assert "verdict" in Outcome(replace(claim, verdict=word), finding).differences[0]
         for field in ("counterexample", "numbers"):
             falsified: Any = {**(getattr(claim, field) or {}), "q": -1}
@@ -82,13 +82,13 @@ def test_a_proof_finds_what_the_ledger_says(name: str) -> None:
 
 def test_every_proof_stands_behind_the_claims_that_it_names_and_no_claim_is_without() -> None:
     behind = {claim.id: claim.proof for claim in BOOK.claims.values() if claim.proof}
-    named = {claim: name for name in ledger.proof_names() for claim in ledger.load_proof(name).claims}
+    named = {claim: name for name in entries.proof_names() for claim in proofs.load_proof(name).claims}
     assert named == behind
 
 
-@pytest.mark.parametrize("name", ledger.proof_names())
+@pytest.mark.parametrize("name", entries.proof_names())
 def test_a_proof_states_what_it_proves_and_why(name: str) -> None:
-    text = ledger.load_proof(name).text
+    text = proofs.load_proof(name).text
     assert "\nStatement" in text
     assert "\nIdea" in text
 
@@ -744,7 +744,7 @@ def test_a_falsified_statement_makes_its_proof_fail(name: str, true: str, false:
 
 
 def test_every_proof_has_a_falsified_copy() -> None:
-    assert {name for name, _, _ in FALSIFIED} == set(ledger.proof_names())
+    assert {name for name, _, _ in FALSIFIED} == set(entries.proof_names())
 
 
 def test_an_unchanged_copy_agrees(tmp_path: Path) -> None:
@@ -758,7 +758,7 @@ def disagrees(name: str, folder: Path = PROOFS, *, breaking: bool = False) -> bo
     A check that has nothing left to compare fails as well.
     """
     try:
-        findings = ledger.run(ledger.load_proof(name, folder))
+        findings = proofs.run(proofs.load_proof(name, folder))
     except BrokenProof as broken:
         return "compared nothing" in str(broken) or "needs no check" in str(broken)
     except ProofFailed as failed:
@@ -908,6 +908,6 @@ def test_a_bug_in_the_reference_is_seen(
 @pytest.mark.parametrize("name", ["quantiser_moments", "shamir"])
 def test_a_missing_package_is_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sympy", None)
-    with pytest.raises(ledger.PackageMissing, match=rf"^proofs/{name}\.py: .*sympy: pip install") as raised:
-        ledger.run(ledger.load_proof(name))
+    with pytest.raises(errors.PackageMissing, match=rf"^proofs/{name}\.py: .*sympy: pip install") as raised:
+        proofs.run(proofs.load_proof(name))
     assert "\n" not in str(raised.value)

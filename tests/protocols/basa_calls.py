@@ -9,18 +9,16 @@ import numpy as np
 
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.keys import public_key
-from secagg_spec.protocols import (
-    basa,
-    basa_authority,
-    basa_cores,
-    basa_messages,
-    basa_runs,
-    basa_server,
-    basa_store,
-    basa_user,
-)
+from secagg_spec.protocols.basa import authority as basa_authority
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa import messages as basa_messages
+from secagg_spec.protocols.basa import round as basa
+from secagg_spec.protocols.basa import runs as basa_runs
+from secagg_spec.protocols.basa import server as basa_server
+from secagg_spec.protocols.basa import store as basa_store
+from secagg_spec.protocols.basa import user as basa_user
 from secagg_spec.protocols.codec import field_codecs
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role, Step
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, Step
 from tests.protocols.positions import SESSION, TINY, Scene, opened
 from tests.strategies import vector
 

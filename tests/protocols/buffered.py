@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness, floor_weight
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.protocols import basecagg, basecagg_active
-from secagg_spec.protocols.basecagg import Entry, Parameters, Recovered
-from secagg_spec.protocols.basecagg_rounds import open_session
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg.round import Entry, Parameters, Recovered
+from secagg_spec.protocols.basecagg.runs import open_session
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys
-from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, Step
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys
+from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Role, Step
 from tests.strategies import primes, pseudorandom, snapshot
 
 FUNCTIONS = (

@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.protocols import lightsecagg, multi_round, secagg
-from secagg_spec.protocols.multi_round import Parameters
-from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Role, RoundResult
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.multi_round.round import Parameters
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Role, RoundResult
 from secagg_spec.selection import batches
 from tests.strategies import pseudorandom
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from secagg_spec.protocols import heterosag_costs
-from secagg_spec.protocols.heterosag_plan import PRESETS
+from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.heterosag.plan import PRESETS
 
 TINY = {"parameters": PRESETS["tiny"]}
 MODULUS = ("users * (levels - 1) + 1",)

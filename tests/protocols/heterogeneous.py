@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
-from secagg_spec.protocols import heterosag, secagg
-from secagg_spec.protocols.heterosag_plan import UNIT, Cell, Parameters
-from secagg_spec.protocols.shape import Network, Randomness
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import UNIT, Cell, Parameters
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Network, Randomness
 from tests.strategies import integers_of, pseudorandom
 
 SMALL = Parameters(N=8, D=2, T=1, t=3, d=5, sizes=(4, 4), subgroups=(1, 1), levels=(2, 4), range=UNIT)

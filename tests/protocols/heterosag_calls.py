@@ -10,9 +10,11 @@ import numpy as np
 from secagg_spec.arithmetic import averages, companions, factorisations, levels, packing, segments
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError, TooFewSurvivors
-from secagg_spec.protocols import heterosag, heterosag_averages, heterosag_plan
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.heterosag_plan import PRESETS, UNIT, Parameters, cells_of
+from secagg_spec.protocols.heterosag import averages as heterosag_averages
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import PRESETS, UNIT, Parameters, cells_of
 from tests.protocols.heterogeneous import case_of
 from tests.strategies import vector
 

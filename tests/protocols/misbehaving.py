@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import UnmaskRequest, UnmaskShares
-from secagg_spec.protocols.shape import SERVER, Event, Network, Role, Step
+from secagg_spec.protocols.secagg.round import UnmaskRequest, UnmaskShares
+from secagg_spec.protocols.steps import SERVER, Event, Network, Role, Step
 from tests.strategies import snapshot
 
 HEADERS: dict[str, Any] = {"session": b"s" * 16, "round": 1, "receiver": 99, "sender": 98}

@@ -15,14 +15,14 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.boxes import KeyRing
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.basa_authority import AuthorityState
-from secagg_spec.protocols.basa_cores import PRESETS, VOID, Parameters
-from secagg_spec.protocols.basa_messages import PositionUpload
-from secagg_spec.protocols.basa_runs import draw_hidden, draw_signing_keys, open_session
-from secagg_spec.protocols.basa_server import Entry, Recovered, ServerState
-from secagg_spec.protocols.basa_user import UserState, user_trained
+from secagg_spec.protocols.basa.authority import AuthorityState
+from secagg_spec.protocols.basa.cores import PRESETS, VOID, Parameters
+from secagg_spec.protocols.basa.messages import PositionUpload
+from secagg_spec.protocols.basa.runs import draw_hidden, draw_signing_keys, open_session
+from secagg_spec.protocols.basa.server import Entry, Recovered, ServerState
+from secagg_spec.protocols.basa.user import UserState, user_trained
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Event, Network, Role, Step, role_of
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Role, Step, role_of
 from tests.protocols.buffered import FUNCTIONS
 from tests.strategies import integers_of, pseudorandom, snapshot
 

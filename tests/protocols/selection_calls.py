@@ -10,10 +10,12 @@ import numpy as np
 from secagg_spec.crypto import entropy
 from secagg_spec.crypto.entropy import SeededSource, SystemSource
 from secagg_spec.errors import InconsistentSets, LengthMismatch, OutOfRange, ParameterError, UnknownUser
-from secagg_spec.protocols import codec, multi_round, multi_round_runs
-from secagg_spec.protocols.multi_round import Parameters
-from secagg_spec.protocols.multi_round_runs import Turn
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols import codec
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.multi_round import runs as multi_round_runs
+from secagg_spec.protocols.multi_round.round import Parameters
+from secagg_spec.protocols.multi_round.runs import Turn
+from secagg_spec.protocols.steps import SERVER, Role
 from secagg_spec.selection import batches, strategies
 from tests.protocols.chosen import BOTH, SECAGG, SELECTION, case_of
 from tests.strategies import pseudorandom, vector

@@ -15,9 +15,9 @@ from secagg_spec.crypto.boxes import PAIR, SELF
 from secagg_spec.crypto.keys import public_key, sha256
 from secagg_spec.crypto.signatures import sign
 from secagg_spec.errors import BadSignature, DecryptionFailed, Malformed, Replay, TooFewSurvivors, WrongPhase
-from secagg_spec.protocols.basa_authority import AuthorityState, Seat
-from secagg_spec.protocols.basa_cores import Parameters
-from secagg_spec.protocols.basa_messages import (
+from secagg_spec.protocols.basa.authority import AuthorityState, Seat
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.messages import (
     Abandonment,
     Assignment,
     CloseRequest,
@@ -28,7 +28,7 @@ from secagg_spec.protocols.basa_messages import (
     Release,
     Settlement,
 )
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
 from tests.crypto.test_boxes import framed
 from tests.protocols.positions import CLOSED, PROFILES, SESSION, TINY, Scene, changed, flipped, opened
 from tests.strategies import integers_of

@@ -14,11 +14,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, ProtocolError, UnknownUser, WrongPhase
 from secagg_spec.events import Event, Schedule, ordered
-from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
-from secagg_spec.protocols.basa_cores import PRESETS
-from secagg_spec.protocols.basa_messages import PositionRequest
-from secagg_spec.protocols.basa_runs import Run
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.basa.buffers import Dispatcher, sessions
+from secagg_spec.protocols.basa.cores import PRESETS
+from secagg_spec.protocols.basa.messages import PositionRequest
+from secagg_spec.protocols.basa.runs import Run
+from secagg_spec.protocols.steps import SERVER
 from secagg_spec.simulate.visits import Visit, visits
 
 BASE = bytes(range(16))

@@ -17,7 +17,7 @@ from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, NonCanonical, OutOfRange, ParameterError
 from secagg_spec.protocols import buffers
-from secagg_spec.protocols.basa_cores import (
+from secagg_spec.protocols.basa.cores import (
     PRESETS,
     SETTLE,
     VOID,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.basa_cores import Parameters
-from secagg_spec.protocols.basa_messages import (
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.messages import (
     KeyRequest,
     PositionKey,
     PositionOffer,
@@ -22,9 +22,9 @@ from secagg_spec.protocols.basa_messages import (
     PositionUpload,
     Release,
 )
-from secagg_spec.protocols.basa_store import restore_authority, restore_server, store_authority, store_server
+from secagg_spec.protocols.basa.store import restore_authority, restore_server, store_authority, store_server
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Event
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event
 from tests.protocols.positions import CLOSED, TINY, Scene
 from tests.strategies import integers_of, snapshot, vector
 

@@ -15,9 +15,9 @@ from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors, UnknownUser, WrongPhase
-from secagg_spec.protocols.basa_cores import PRESETS, Parameters
-from secagg_spec.protocols.basa_runs import Run
-from secagg_spec.protocols.shape import Network
+from secagg_spec.protocols.basa.cores import PRESETS, Parameters
+from secagg_spec.protocols.basa.runs import Run
+from secagg_spec.protocols.steps import Network
 from tests.protocols.positions import CLOSED, TINY, sessions
 from tests.strategies import integers_of, pseudorandom, vector
 

@@ -24,10 +24,9 @@ from secagg_spec.errors import (
     UnknownUser,
     WrongPhase,
 )
-from secagg_spec.protocols import basa_messages
-from secagg_spec.protocols.basa import TABLE
-from secagg_spec.protocols.basa_cores import PRESETS, Parameters
-from secagg_spec.protocols.basa_messages import (
+from secagg_spec.protocols.basa import messages as basa_messages
+from secagg_spec.protocols.basa.cores import PRESETS, Parameters
+from secagg_spec.protocols.basa.messages import (
     Abandonment,
     Assignment,
     EpochKeys,
@@ -37,9 +36,10 @@ from secagg_spec.protocols.basa_messages import (
     PositionUpload,
     Release,
 )
-from secagg_spec.protocols.basa_runs import SigningKeys, open_session
+from secagg_spec.protocols.basa.round import TABLE
+from secagg_spec.protocols.basa.runs import SigningKeys, open_session
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role, Step, sizes
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role, Step, sizes
 from tests.protocols.positions import CLOSED, PROFILES, SESSION, TINY, Scene, changed, flipped, opened, sessions
 from tests.strategies import integers_of, vector
 from tests.test_text import FIELD_TYPES, code, own_fields, page, rows

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec.errors import ParameterError, Replay, WrongPhase
-from secagg_spec.protocols.basa_cores import Parameters
-from secagg_spec.protocols.basa_store import (
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.store import (
     restore_authority,
     restore_server,
     restore_user,
@@ -22,7 +22,7 @@ from secagg_spec.protocols.basa_store import (
     store_user,
 )
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
 from tests.protocols.positions import CLOSED, PROFILES, TINY, Scene, opened
 from tests.strategies import integers_of, snapshot
 

@@ -29,17 +29,11 @@ from secagg_spec.errors import (
     WeakKey,
     WrongPhase,
 )
-from secagg_spec.protocols.basa_cores import Parameters
-from secagg_spec.protocols.basa_messages import (
-    KeyRequest,
-    PositionKey,
-    PositionOffer,
-    PositionRequest,
-    PositionUpload,
-)
-from secagg_spec.protocols.basa_store import restore_user, store_user
-from secagg_spec.protocols.basa_user import UserState, user_start, user_trained
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.messages import KeyRequest, PositionKey, PositionOffer, PositionRequest, PositionUpload
+from secagg_spec.protocols.basa.store import restore_user, store_user
+from secagg_spec.protocols.basa.user import UserState, user_start, user_trained
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
 from tests.crypto.test_boxes import LOW_ORDER, framed
 from tests.protocols.positions import CLOSED, PROFILES, SESSION, TINY, Scene, changed, flipped, opened, sessions
 from tests.strategies import integers_of, vector

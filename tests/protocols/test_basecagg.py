@@ -38,8 +38,9 @@ from secagg_spec.errors import (
     UnknownUser,
     WrongPhase,
 )
-from secagg_spec.protocols import basecagg, basecagg_store
-from secagg_spec.protocols.basecagg import (
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import store as basecagg_store
+from secagg_spec.protocols.basecagg.round import (
     PRESETS,
     TABLE,
     BufferedSet,
@@ -59,7 +60,7 @@ from secagg_spec.protocols.basecagg import (
     user_trained,
     weigh,
 )
-from secagg_spec.protocols.basecagg_rounds import (
+from secagg_spec.protocols.basecagg.runs import (
     Abandon,
     Play,
     Recover,
@@ -74,7 +75,7 @@ from secagg_spec.protocols.basecagg_rounds import (
 )
 from secagg_spec.protocols.buffers import average, check_update
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
-from secagg_spec.protocols.shape import SERVER, Role, sizes
+from secagg_spec.protocols.steps import SERVER, Role, sizes
 from tests.protocols.buffered import Scene, advanced, aged, altered, sessions, signed
 from tests.protocols.test_lightsecagg import evaluated
 from tests.strategies import arrays, elements, fewer, integers_of, primes, pseudorandom, snapshot, subsets, vector
@@ -1057,7 +1058,7 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on(p: Parameter
     plain = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "secagg_spec.protocols.basecagg_rounds.TABLE",
+            "secagg_spec.protocols.basecagg.runs.TABLE",
             tuple(replace(step, run=killed(step.run)) if step.role is Role.SERVER else step for step in TABLE),
         )
         restored = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)

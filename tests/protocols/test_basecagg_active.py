@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from secagg_spec import resources
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import fields as fields_of
 from secagg_spec.crypto.keys import public_key, sha256
@@ -32,9 +32,9 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
-from secagg_spec.protocols import basecagg, basecagg_active
-from secagg_spec.protocols.basecagg import BufferedSet, Entry
-from secagg_spec.protocols.basecagg_active import (
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg.active import (
     PRESETS,
     TABLE,
     BufferQuorum,
@@ -46,10 +46,11 @@ from secagg_spec.protocols.basecagg_active import (
     sealing_context,
     with_signatures,
 )
-from secagg_spec.protocols.basecagg_rounds import Recover, Start, Turn, Upload, draw_randomness
+from secagg_spec.protocols.basecagg.round import BufferedSet, Entry
+from secagg_spec.protocols.basecagg.runs import Recover, Start, Turn, Upload, draw_randomness
 from secagg_spec.protocols.codec import Message, decode, encode
-from secagg_spec.protocols.lightsecagg_active import roster_of_users
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.lightsecagg.active import roster_of_users
+from secagg_spec.protocols.steps import SERVER, Role
 from tests.protocols.buffered import KEYS, Scene, advanced, sessions
 from tests.protocols.test_basecagg import FATES, PAGE, budgeted, check_costs, enough, killed, schedules
 from tests.strategies import fewer, integers_of, snapshot, vector
@@ -604,7 +605,7 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on() -> None:
     back = restoring(plain)
     restored_table = tuple(replace(s, run=back(s.run)) if s.role is Role.SERVER else s for s in TABLE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("secagg_spec.protocols.basecagg_active.TABLE", restored_table)
+        patch.setattr("secagg_spec.protocols.basecagg.active.TABLE", restored_table)
         again = run_schedule(
             TINY, budgeted(TINY, 6, 1), turns, randomness=randomness, keys=keys, session=bytes(16), round=0
         )

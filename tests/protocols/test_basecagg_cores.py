@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.errors import LengthMismatch, ParameterError, ProtocolError, WrongPhase
-from secagg_spec.protocols.basecagg import PRESETS, Parameters, user_trained
-from secagg_spec.protocols.basecagg_cores import CoreRun
-from secagg_spec.protocols.basecagg_rounds import (
+from secagg_spec.protocols.basecagg.cores import CoreRun
+from secagg_spec.protocols.basecagg.round import PRESETS, Parameters, user_trained
+from secagg_spec.protocols.basecagg.runs import (
     Abandon,
     Play,
     Recover,

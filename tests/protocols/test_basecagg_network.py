@@ -14,9 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.errors import BadShare, ProtocolError, TooFewSurvivors
-from secagg_spec.protocols import basecagg, basecagg_active, basecagg_store
 from secagg_spec.protocols.agreement import sign_proposal
-from secagg_spec.protocols.basecagg import (
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import store as basecagg_store
+from secagg_spec.protocols.basecagg.active import BufferQuorum, SignedBuffer, ballot_of, proposal_of
+from secagg_spec.protocols.basecagg.round import (
     BufferedSet,
     Entry,
     Parameters,
@@ -24,10 +27,9 @@ from secagg_spec.protocols.basecagg import (
     entries_of,
     sealing_context,
 )
-from secagg_spec.protocols.basecagg_active import BufferQuorum, SignedBuffer, ballot_of, proposal_of
-from secagg_spec.protocols.basecagg_rounds import sealed_channels
+from secagg_spec.protocols.basecagg.runs import sealed_channels
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.shape import SERVER, Event
+from secagg_spec.protocols.steps import SERVER, Event
 from tests.protocols.buffered import KEYS, Scene, altered
 from tests.strategies import integers_of, snapshot, vector
 

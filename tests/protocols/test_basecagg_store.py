@@ -12,8 +12,8 @@ import pytest
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, WrongPhase
-from secagg_spec.protocols.basecagg import PRESETS, Parameters, server_close, user_trained
-from secagg_spec.protocols.basecagg_rounds import (
+from secagg_spec.protocols.basecagg.round import PRESETS, Parameters, server_close, user_trained
+from secagg_spec.protocols.basecagg.runs import (
     Play,
     Recover,
     Start,
@@ -23,8 +23,8 @@ from secagg_spec.protocols.basecagg_rounds import (
     open_session,
     supplies,
 )
-from secagg_spec.protocols.basecagg_store import restore, store
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.basecagg.store import restore, store
+from secagg_spec.protocols.steps import SERVER, Role
 
 TINY = PRESETS["tiny"]
 FIRST: list[Turn] = [turn for user in range(3) for turn in (Start(user), Upload(user))]

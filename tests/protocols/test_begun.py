@@ -21,23 +21,21 @@ from hypothesis import strategies as st
 from secagg_spec import resources
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import LengthMismatch, ParameterError, Replay, WrongPhase
-from secagg_spec.protocols import (
-    basa_store,
-    basecagg,
-    basecagg_active,
-    basecagg_store,
-    heterosag,
-    heterosag_plan,
-    lightsecagg,
-    lightsecagg_active,
-    secagg,
-    secagg_active,
-)
-from secagg_spec.protocols.basa_authority import AuthorityState
-from secagg_spec.protocols.basa_user import UserState
+from secagg_spec.protocols.basa import store as basa_store
+from secagg_spec.protocols.basa.authority import AuthorityState
+from secagg_spec.protocols.basa.user import UserState
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import store as basecagg_store
 from secagg_spec.protocols.begun import Begun, restore
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.shape import SERVER, Event, Network, run_synchronous
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Event, Network, run_synchronous
 from tests.protocols import buffered, positions
 
 SESSIONS = st.binary(min_size=16, max_size=16)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, OutOfRange, ParameterError
 from secagg_spec.protocols import codec
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
+from secagg_spec.protocols.steps import SERVER
 from tests.strategies import snapshot, vector
 
 KINDS: tuple[type[Message], ...] = (MaskShare, MaskedUpdate, SurvivingSet, AggregatedShare)

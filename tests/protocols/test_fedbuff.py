@@ -29,8 +29,8 @@ from secagg_spec.errors import (
     UnknownUser,
     WrongPhase,
 )
-from secagg_spec.protocols import fedbuff
-from secagg_spec.protocols.fedbuff import EXACT, PRESETS, Parameters, ServerState, Update, receive, start, step
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.fedbuff.round import EXACT, PRESETS, Parameters, ServerState, Update, receive, start, step
 from tests.test_text import page, rows
 
 TINY = PRESETS["tiny"]

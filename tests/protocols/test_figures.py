@@ -22,32 +22,37 @@ from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below, draw_rounding
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols import basecagg, basecagg_rounds, fedbuff, heterosag, lightsecagg, secagg
-from secagg_spec.protocols.basecagg import encode_update
-from secagg_spec.protocols.basecagg_rounds import Abandon, Recover, Start, Upload
+from secagg_spec.protocols import basa as basa_figure
+from secagg_spec.protocols import basecagg as basecagg_figure
+from secagg_spec.protocols import fedbuff as fedbuff_figure
+from secagg_spec.protocols import heterosag as heterosag_figure
+from secagg_spec.protocols import lightsecagg as lightsecagg_figure
+from secagg_spec.protocols import multi_round as multi_round_figure
+from secagg_spec.protocols import secagg as secagg_figure
+from secagg_spec.protocols.basa import basa_epoch
+from secagg_spec.protocols.basecagg import basecagg_buffer
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
+from secagg_spec.protocols.basecagg.round import encode_update
+from secagg_spec.protocols.basecagg.runs import Abandon, Recover, Start, Upload
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.fedbuff import ServerState
-from secagg_spec.protocols.figures import basa as basa_figure
-from secagg_spec.protocols.figures import basecagg as basecagg_figure
-from secagg_spec.protocols.figures import fedbuff as fedbuff_figure
-from secagg_spec.protocols.figures import heterosag as heterosag_figure
-from secagg_spec.protocols.figures import lightsecagg as lightsecagg_figure
-from secagg_spec.protocols.figures import multi_round as multi_round_figure
-from secagg_spec.protocols.figures import secagg as secagg_figure
-from secagg_spec.protocols.figures.basa import basa_epoch
-from secagg_spec.protocols.figures.basecagg import basecagg_buffer
-from secagg_spec.protocols.figures.fedbuff import fedbuff_step
-from secagg_spec.protocols.figures.heterosag import heterosag_round
-from secagg_spec.protocols.figures.lightsecagg import lightsecagg_round
-from secagg_spec.protocols.figures.multi_round import multi_round_session
-from secagg_spec.protocols.figures.secagg import secagg_round
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.heterosag_averages import combine, quantize_update
-from secagg_spec.protocols.heterosag_plan import cells_of
-from secagg_spec.protocols.multi_round import Parameters as SessionParameters
-from secagg_spec.protocols.multi_round import draw_randomness
-from secagg_spec.protocols.multi_round_runs import Outcome, Turn, run_session
-from secagg_spec.protocols.shape import SERVER, Event
+from secagg_spec.protocols.fedbuff import fedbuff_step
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.fedbuff.round import ServerState
+from secagg_spec.protocols.heterosag import heterosag_round
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.averages import combine, quantize_update
+from secagg_spec.protocols.heterosag.plan import cells_of
+from secagg_spec.protocols.lightsecagg import lightsecagg_round
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.multi_round import multi_round_session
+from secagg_spec.protocols.multi_round.round import Parameters as SessionParameters
+from secagg_spec.protocols.multi_round.round import draw_randomness
+from secagg_spec.protocols.multi_round.runs import Outcome, Turn, run_session
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg import secagg_round
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.steps import SERVER, Event
 from secagg_spec.selection import strategies
 from tests.protocols import buffered, chosen, heterogeneous, positions, test_basecagg, test_fedbuff, test_secagg
 from tests.protocols.test_multi_round import turns_of
@@ -193,8 +198,8 @@ def test_the_figure_of_basecagg_is_each_buffer_of_a_schedule(p: Any, seed: int, 
     uploads = range(sum(isinstance(turn, Upload) for turn in turns))
     deltas, draws = [carried(p, seed + 3 * at) for at in uploads], [reals(seed + 3 * at + 2, p.d) for at in uploads]
     updates = [encode_update(p, x, u) for x, u in zip(deltas, draws, strict=True)]
-    sampled = basecagg_rounds.draw_randomness(p, SeededSource(b"%d" % seed, "turns"), turns)
-    result = basecagg_rounds.run_schedule(p, updates, turns, randomness=sampled, session=bytes(16), round=3)
+    sampled = basecagg_runs.draw_randomness(p, SeededSource(b"%d" % seed, "turns"), turns)
+    result = basecagg_runs.run_schedule(p, updates, turns, randomness=sampled, session=bytes(16), round=3)
     messages = [message for event in result.transcript for message in event.sent]
     uploads_sent = {(m.sender, m.round): m.masked for m in messages if isinstance(m, basecagg.StampedUpdate)}
     answers_sent = {(m.sender, m.round): m.share for m in messages if isinstance(m, basecagg.WeightedShare)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, UnknownUser
-from secagg_spec.protocols.graph import Graph, draw_order
+from secagg_spec.protocols.secagg.graph import Graph, draw_order
 
 
 def degrees(N: int) -> list[int]:

@@ -36,13 +36,14 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
-from secagg_spec.protocols import heterosag, secagg
 from secagg_spec.protocols.codec import Message, decode, encode
-from secagg_spec.protocols.heterosag import PHASES, TABLE, MaskedSegments, check_cells, check_past
-from secagg_spec.protocols.heterosag_averages import combine, quantize_update
-from secagg_spec.protocols.heterosag_plan import PRESETS, UNIT, Parameters, cells_of
-from secagg_spec.protocols.secagg import SecretShares, UnmaskRequest
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.averages import combine, quantize_update
+from secagg_spec.protocols.heterosag.plan import PRESETS, UNIT, Parameters, cells_of
+from secagg_spec.protocols.heterosag.round import PHASES, TABLE, MaskedSegments, check_cells, check_past
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import SecretShares, UnmaskRequest
+from secagg_spec.protocols.steps import SERVER, Network
 from tests.arithmetic.test_levels import tolerance
 from tests.arithmetic.test_packing import packed
 from tests.protocols.heterogeneous import SMALL, Case, case_of, cases, sessions

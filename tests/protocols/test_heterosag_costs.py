@@ -19,12 +19,13 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.crypto import prg
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, UnknownUser
-from secagg_spec.protocols import heterosag_costs, secagg
-from secagg_spec.protocols.heterosag import MaskedSegments, run_round
-from secagg_spec.protocols.heterosag_averages import quantize_update
-from secagg_spec.protocols.heterosag_costs import MaskCost, SegmentCost
-from secagg_spec.protocols.heterosag_plan import PRESETS, Parameters, cells_of
-from secagg_spec.protocols.shape import Randomness
+from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.heterosag.averages import quantize_update
+from secagg_spec.protocols.heterosag.costs import MaskCost, SegmentCost
+from secagg_spec.protocols.heterosag.plan import PRESETS, Parameters, cells_of
+from secagg_spec.protocols.heterosag.round import MaskedSegments, run_round
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Randomness
 
 LARGE = PRESETS["large"]
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import settings
 
-from secagg_spec.protocols import heterosag
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.heterosag import MaskedSegments
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.round import MaskedSegments
 from tests.protocols import heterogeneous, test_secagg
 from tests.protocols.misbehaving import Misbehaving
 from tests.strategies import integers_of

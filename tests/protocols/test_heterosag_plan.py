@@ -19,7 +19,7 @@ from secagg_spec import resources
 from secagg_spec.arithmetic.levels import LARGEST, Range
 from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.errors import LengthMismatch, ParameterError
-from secagg_spec.protocols.heterosag_plan import MATRICES, PRESETS, UNIT, Parameters, cells_of
+from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS, UNIT, Parameters, cells_of
 from tests.protocols.heterogeneous import SMALL, sessions
 
 TINY = PRESETS["tiny"]

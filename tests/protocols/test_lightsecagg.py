@@ -32,9 +32,9 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
-from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
-from secagg_spec.protocols.lightsecagg import (
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.round import (
     PRESETS,
     TABLE,
     AggregatedShare,
@@ -48,7 +48,7 @@ from secagg_spec.protocols.lightsecagg import (
     recover,
     run_round,
 )
-from secagg_spec.protocols.shape import SERVER, Event, Network, Role, RoundResult, Step, sizes
+from secagg_spec.protocols.steps import SERVER, Event, Network, Role, RoundResult, Step, sizes
 from tests.strategies import (
     Round,
     arrays,

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.crypto.channels import PlainChannel
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import OVERHEAD
@@ -32,11 +32,12 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
-from secagg_spec.protocols import agreement, codec, lightsecagg, lightsecagg_active
+from secagg_spec.protocols import agreement, codec
 from secagg_spec.protocols.agreement import Proposal
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.lightsecagg import MaskShare, SurvivingSet
-from secagg_spec.protocols.lightsecagg_active import (
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.active import (
     PHASES,
     PRESETS,
     TABLE,
@@ -46,7 +47,8 @@ from secagg_spec.protocols.lightsecagg_active import (
     SignedSet,
     UserState,
 )
-from secagg_spec.protocols.shape import SERVER, Network, Role, RoundResult, run_synchronous, sizes
+from secagg_spec.protocols.lightsecagg.round import MaskShare, SurvivingSet
+from secagg_spec.protocols.steps import SERVER, Network, Role, RoundResult, run_synchronous, sizes
 from tests.protocols.test_lightsecagg import cost_table, evaluated, party_of, plain_sum
 from tests.quick import some
 from tests.strategies import Round, fewer, fixed_round, integers_of, rounds, sessions, snapshot

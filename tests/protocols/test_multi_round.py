@@ -32,12 +32,16 @@ from secagg_spec.errors import (
     UnknownUser,
     WrongPhase,
 )
-from secagg_spec.protocols import heterosag_plan, lightsecagg, lightsecagg_active, multi_round, secagg
-from secagg_spec.protocols.lightsecagg import SurvivingSet
-from secagg_spec.protocols.multi_round import Numbers, Parameters, check_choice, check_survivors, round_session
-from secagg_spec.protocols.multi_round_runs import Outcome, Turn, run_session
-from secagg_spec.protocols.secagg import UnmaskRequest, UnmaskShares
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.heterosag import plan as heterosag_plan
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.round import SurvivingSet
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.multi_round.round import Numbers, Parameters, check_choice, check_survivors, round_session
+from secagg_spec.protocols.multi_round.runs import Outcome, Turn, run_session
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import UnmaskRequest, UnmaskShares
+from secagg_spec.protocols.steps import SERVER, Network
 from secagg_spec.selection import batches
 from tests.protocols.chosen import (
     ADDS,
@@ -122,8 +126,8 @@ def test_a_session_is_taken_exactly_when_its_round_is_of_its_users() -> None:
         (secagg.Parameters(97, 8, 1, 1, 3, 4, 2), "round.k = 4: must be K - 1 = 7, of the complete graph"),
         (secagg.Parameters(97, 8, 1, 3, 5, 7, 2), r"T = 4: must be at least c \+ 2 = 5"),
         (secagg.Parameters(97, 9, 1, 1, 3, 8, 2), "round.N = 9: must be K = 8"),
-        (lightsecagg_active.PRESETS["tiny"], "round = 'Parameters of .*_active': must be "),
-        (heterosag_plan.PRESETS["tiny"], "round = 'Parameters of .*heterosag_plan': must be "),
+        (lightsecagg_active.PRESETS["tiny"], "round = 'Parameters of .*lightsecagg\\.active': must be "),
+        (heterosag_plan.PRESETS["tiny"], "round = 'Parameters of .*heterosag\\.plan': must be "),
         (None, "round = 'NoneType of builtins': must be parameters of SecAgg or of LightSecAgg"),
     ],
     ids=range(6),

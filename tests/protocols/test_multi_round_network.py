@@ -10,10 +10,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
-from secagg_spec.protocols import secagg
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.multi_round import Parameters
-from secagg_spec.protocols.shape import Network
+from secagg_spec.protocols.multi_round.round import Parameters
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Network
 from secagg_spec.selection import batches
 from tests.protocols import chosen
 from tests.protocols.misbehaving import Misbehaving

@@ -52,26 +52,19 @@ from secagg_spec.errors import (
     UnknownUser,
 )
 from secagg_spec.events import Event, Schedule
-from secagg_spec.protocols import (
-    agreement,
-    basa_buffers,
-    basecagg,
-    basecagg_active,
-    basecagg_rounds,
-    basecagg_store,
-    buffers,
-    codec,
-    fedbuff,
-    graph,
-    heterosag,
-    heterosag_costs,
-    lightsecagg,
-    lightsecagg_active,
-    secagg,
-    secagg_active,
-    shape,
-)
-from secagg_spec.protocols.lightsecagg import (
+from secagg_spec.protocols import agreement, buffers, codec
+from secagg_spec.protocols import steps as shape
+from secagg_spec.protocols.basa import buffers as basa_buffers
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
+from secagg_spec.protocols.basecagg import store as basecagg_store
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.round import (
     PRESETS,
     AggregatedShare,
     MaskedUpdate,
@@ -80,7 +73,10 @@ from secagg_spec.protocols.lightsecagg import (
     SurvivingSet,
     run_round,
 )
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import graph
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Network
 from secagg_spec.simulate.visits import visits
 from tests.protocols import (
     basa_calls,
@@ -147,14 +143,14 @@ def sealed() -> Mapping[int, sealing.SealedChannel]:
 def stamped() -> Mapping[int, sealing.SealedStampedChannel]:
     """The stamped channels of two users."""
     context = basecagg.sealing_context(basecagg.PRESETS["tiny"], SESSION)
-    return basecagg_rounds.sealed_channels(context, {0: KEY, 1: bytes(32)})
+    return basecagg_runs.sealed_channels(context, {0: KEY, 1: bytes(32)})
 
 
-def fresh_play() -> basecagg_rounds.Play:
+def fresh_play() -> basecagg_runs.Play:
     """A network of BASecAgg, and what its turns take from."""
-    supplies = basecagg_rounds.supplies(ASYNC, [vector([1, 1, 1])], SUPPLIES)
-    return basecagg_rounds.Play(
-        basecagg_rounds.open_session(ASYNC, session=bytes(16), round=0), supplies, basecagg.user_trained
+    supplies = basecagg_runs.supplies(ASYNC, [vector([1, 1, 1])], SUPPLIES)
+    return basecagg_runs.Play(
+        basecagg_runs.open_session(ASYNC, session=bytes(16), round=0), supplies, basecagg.user_trained
     )
 
 
@@ -304,8 +300,8 @@ FILLED = buffered_scene(ASYNC, 9)
 LEADING = basecagg_active.user_start(SIGNED_BUFFER, SESSION, 0, 0, PRIVATE[0], PUBLIC)
 TRAINING = buffered_scene(ASYNC, 3).network.states[0]
 STAMPED = {"stamp": 3, "sender": 0, "receiver": 1}
-TURNS: list[basecagg_rounds.Turn] = [basecagg_rounds.Start(0), basecagg_rounds.Upload(0)]
-SUPPLIES = basecagg_rounds.draw_randomness(ASYNC, SeededSource(b"seed", "turns"), TURNS)
+TURNS: list[basecagg_runs.Turn] = [basecagg_runs.Start(0), basecagg_runs.Upload(0)]
+SUPPLIES = basecagg_runs.draw_randomness(ASYNC, SeededSource(b"seed", "turns"), TURNS)
 
 EITHER = access_tree.any_of(b"A", b"B")
 AUTHORITY, MASTER = attribute_keys.setup(alpha=3, beta=5)
@@ -683,17 +679,17 @@ CALLS: dict[str, Call] = {
         roster=PUBLIC,
     ),
     "roster_of_users": Call(lightsecagg_active.roster_of_users, {"N": 5, "keys": PRIVATE}),
-    "open_session": Call(basecagg_rounds.open_session, START, {"parameters": ASYNC}),
+    "open_session": Call(basecagg_runs.open_session, START, {"parameters": ASYNC}),
     "open_session active": Call(
         basecagg_active.open_session, {"keys": PRIVATE, **START}, {"parameters": SIGNED_BUFFER}
     ),
     "channels_of": Call(
-        basecagg_rounds.channels_of,
+        basecagg_runs.channels_of,
         {"channels": dict.fromkeys(range(5), channels.PlainStampedChannel())},
         {"parameters": ASYNC},
     ),
     "run_schedule": Call(
-        basecagg_rounds.run_schedule,
+        basecagg_runs.run_schedule,
         {"updates": [vector([1, 1, 1])], "schedule": TURNS, "randomness": SUPPLIES, **START},
         {"parameters": ASYNC},
         ("mask", "noise", "masks", "noises", "roundings", "update", "party"),
@@ -705,13 +701,13 @@ CALLS: dict[str, Call] = {
         ("mask", "noise", "masks", "noises", "roundings", "update", "party"),
     ),
     "supplies": Call(
-        basecagg_rounds.supplies,
+        basecagg_runs.supplies,
         {"updates": [vector([1, 1, 1])], "randomness": SUPPLIES},
         {"parameters": ASYNC},
         ("masks", "noises", "roundings"),
     ),
     "run_turns": Call(
-        lambda schedule: basecagg_rounds.run_turns(fresh_play(), schedule), {"schedule": TURNS}, also=("party",)
+        lambda schedule: basecagg_runs.run_turns(fresh_play(), schedule), {"schedule": TURNS}, also=("party",)
     ),
     "scalar": Call(scalars.scalar, {"value": 3}, {"name": "value"}),
     "scalars_from_bytes": Call(scalars.scalars_from_bytes, {"data": bytes(64)}),
@@ -884,7 +880,7 @@ MODULES: tuple[ModuleType, ...] = (
     basecagg,
     buffers,
     basecagg_active,
-    basecagg_rounds,
+    basecagg_runs,
     basecagg_store,
     codec,
     fedbuff,

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.crypto.sealing import OVERHEAD, SealedLinks, sealed_links
 from secagg_spec.errors import DecryptionFailed, Replay
-from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.codec import vector_bytes
-from secagg_spec.protocols.lightsecagg import PRESETS, MaskShare, Parameters
-from secagg_spec.protocols.shape import SERVER, Role, RoundResult, run_synchronous, sizes
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.round import PRESETS, MaskShare, Parameters
+from secagg_spec.protocols.steps import SERVER, Role, RoundResult, run_synchronous, sizes
 from tests.protocols.test_lightsecagg import cost_table, evaluated
 
 TINY = PRESETS["tiny"]

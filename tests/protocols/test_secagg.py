@@ -36,10 +36,10 @@ from secagg_spec.errors import (
     WeakKey,
     WrongPhase,
 )
-from secagg_spec.protocols import secagg
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import (
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import (
     PHASES,
     PRESETS,
     TABLE,
@@ -54,7 +54,7 @@ from secagg_spec.protocols.secagg import (
     run_round,
     unmask,
 )
-from secagg_spec.protocols.shape import SERVER, Network, Randomness, Role, RoundResult, sizes
+from secagg_spec.protocols.steps import SERVER, Network, Randomness, Role, RoundResult, sizes
 from tests.strategies import arrays, fewer, integers_of, moduli, snapshot, vector
 
 TINY = PRESETS["tiny"]

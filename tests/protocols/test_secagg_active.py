@@ -31,11 +31,10 @@ from secagg_spec.errors import (
     TooFewSurvivors,
     WrongPhase,
 )
-from secagg_spec.protocols import secagg_active
 from secagg_spec.protocols.agreement import words
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import SecretShares, UnmaskRequest, draw_randomness
-from secagg_spec.protocols.secagg_active import (
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg.active import (
     PHASES,
     PRESETS,
     TABLE,
@@ -47,7 +46,8 @@ from secagg_spec.protocols.secagg_active import (
     open_round,
     run_round,
 )
-from secagg_spec.protocols.shape import SERVER, Network, Randomness, Role
+from secagg_spec.protocols.secagg.round import SecretShares, UnmaskRequest, draw_randomness
+from secagg_spec.protocols.steps import SERVER, Network, Randomness, Role
 from tests.protocols.test_secagg import section
 from tests.strategies import integers_of, snapshot
 

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import settings
 
-from secagg_spec.protocols import secagg, secagg_active
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import MaskedInput
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import MaskedInput
 from tests.protocols import test_secagg, test_secagg_active
 from tests.protocols.misbehaving import Misbehaving
 from tests.strategies import integers_of

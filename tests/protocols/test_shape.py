@@ -20,7 +20,7 @@ from secagg_spec.errors import (
     WrongPhase,
 )
 from secagg_spec.protocols.codec import Message, Opaque, encode
-from secagg_spec.protocols.shape import (
+from secagg_spec.protocols.steps import (
     SERVER,
     Inbox,
     Network,

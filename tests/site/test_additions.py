@@ -30,9 +30,10 @@ from tests.site.browser import Browser
 from tests.site.shell import ROOT
 from tests.site.writing import assert_written_large
 
-from secagg_spec import ledger
-from secagg_spec.protocols import multi_round, secagg
-from secagg_spec.protocols.shape import Table
+from secagg_spec.ledger import entries
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Table
 from secagg_spec.resources import PAGES, clauses
 
 MODULES = {
@@ -73,7 +74,7 @@ def steps(tables: Sequence[Table]) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", [*MODULES, "multi-round.md"])
 def test_each_step_of_a_protocol_stands_on_its_page(name: str) -> None:
-    modules = [importlib.import_module(f"secagg_spec.protocols.{module}") for module in MODULES.get(name, ())]
+    modules = [differences.module(module) for module in MODULES.get(name, ())]
     tables = [module.TABLE for module in modules] or [base.table for base in multi_round.BASES.values()]
     shown = {one for names in excerpts.places()[name].values() for one in names}
     assert set(steps(tables)) <= shown
@@ -108,7 +109,7 @@ def test_an_excerpt_differs_from_the_reference_in_its_docstring_alone(name: str)
 
 
 def test_the_docstring_of_an_excerpt_is_one_line() -> None:
-    shown = excerpts.source("protocols.lightsecagg:aggregate_shares")
+    shown = excerpts.source("protocols.lightsecagg.round:aggregate_shares")
     docstring = ast.get_docstring(ast.parse(shown).body[0])  # type: ignore[arg-type]
     assert docstring is not None
     assert "\n" not in docstring
@@ -116,7 +117,7 @@ def test_the_docstring_of_an_excerpt_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["protocols.lightsecagg:gone", "protocols.gone:user_share", "protocols.graph:Graph.gone"]
+    "name", ["protocols.lightsecagg.round:gone", "protocols.gone:user_share", "protocols.secagg.graph:Graph.gone"]
 )
 def test_a_name_that_the_reference_does_not_have_stops_the_build(name: str) -> None:
     with pytest.raises(SiteError, match=r"excerpts\.toml names .*gone"):
@@ -132,7 +133,7 @@ def test_a_place_that_the_text_does_not_have_once_stops_the_build(start: str, fo
 @pytest.mark.slow
 def test_a_place_that_is_gone_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copies.write_copies(tmp_path)
-    places = MappingProxyType({"lightsecagg.md": {"9. **no such step**": ["protocols.lightsecagg:user_share"]}})
+    places = MappingProxyType({"lightsecagg.md": {"9. **no such step**": ["protocols.lightsecagg.round:user_share"]}})
     monkeypatch.setattr(excerpts, "places", lambda: places)
     with pytest.raises(SiteError, match="no such step"):
         additions.write(tmp_path)
@@ -178,9 +179,9 @@ def test_a_protocol_may_be_a_package_whose_definitions_have_a_page() -> None:
     assert is_public(Path("protocols/secagg/__init__.py"))
     assert not is_public(Path("protocols/__init__.py"))
     assert not is_public(Path("conformance/checks/__init__.py"))
-    assert api_name(Path("protocols/secagg/__init__.py")) == "secagg_spec.protocols.secagg"
-    [where, *_] = excerpts.definition_lines("conformance.mutants:unbreakable", "spec/secagg.md")
-    assert where.startswith("    [`unbreakable`, in `conformance/mutants/__init__.py`]")
+    assert api_name(Path("protocols/secagg/__init__.py")) == "secagg_spec.protocols.secagg.round"
+    [where, *_] = excerpts.definition_lines("conformance.mutants.catalogue:unbreakable", "spec/secagg.md")
+    assert where.startswith("    [`unbreakable`, in `conformance/mutants/catalogue.py`]")
 
 
 # -------------------------------------------------------------------------------------------------- where it goes
@@ -237,8 +238,8 @@ def test_each_clause_has_what_decides_it(written: Path) -> None:
 
 
 def test_each_erratum_that_names_clauses_stands_in_their_sections(written: Path) -> None:
-    book = ledger.load()
-    claims = [one for paper in book.papers if paper != ledger.OURS for one in errata.wrong(book, paper) if one.clauses]
+    book = entries.load()
+    claims = [one for paper in book.papers if paper != entries.OURS for one in errata.wrong(book, paper) if one.clauses]
     assert claims
     for name in PAGES:
         for section in re.split(r"^## ", page_of(written, name), flags=re.MULTILINE)[1:]:
@@ -259,7 +260,7 @@ def test_what_a_claim_says_is_no_markup() -> None:
 
 @pytest.mark.parametrize("change", differences.changes(), ids=lambda change: f"{change.old}-{change.new}")
 def test_a_comparison_has_each_row_of_both_tables_once(change: differences.Change) -> None:
-    old, new = (importlib.import_module(f"secagg_spec.protocols.{name}") for name in (change.old, change.new))
+    old, new = (differences.module(name) for name in (change.old, change.new))
     for part, of in (("Phases", differences.phases), ("Messages", differences.messages)):
         rows = differences.tables(change)[part]
         before = [row.name.partition(" → ")[0] for row in rows if row.kind != "added"]
@@ -273,14 +274,16 @@ def test_a_comparison_has_each_row_of_both_tables_once(change: differences.Chang
 
 @pytest.mark.parametrize("change", differences.changes(), ids=lambda change: f"{change.old}-{change.new}")
 def test_each_parameter_of_a_comparison_has_a_meaning(change: differences.Change) -> None:
-    old, new = (importlib.import_module(f"secagg_spec.protocols.{name}") for name in (change.old, change.new))
+    old, new = (differences.module(name) for name in (change.old, change.new))
     rows = differences.tables(change)["Parameters"]
     for module, names in (
         (old, [row.name.partition(" → ")[0] for row in rows if row.kind != "added"]),
         (new, [row.name.rpartition(" → ")[2] for row in rows if row.kind != "removed"]),
     ):
         kept = (
-            importlib.import_module("secagg_spec.protocols.basa_cores") if module.__name__.endswith(".basa") else module
+            importlib.import_module("secagg_spec.protocols.basa.cores")
+            if module.__name__.endswith(".basa.round")
+            else module
         )
         assert sorted(names) == sorted(one.name for one in dataclasses.fields(kept.Parameters) if one.init)
     assert all(text for row in rows for side in (row.old, row.new) for text in side)

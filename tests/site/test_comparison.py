@@ -9,8 +9,9 @@ from docs.pages import comparison, comparison_runs
 from docs.pages.comparison_runs import COMMON, ENTRANTS, SMALL, Setting, counted, heterosag_lost
 from tests.site.browser import Browser
 
-from secagg_spec.protocols import heterosag_costs, secagg
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.heterosag import costs as heterosag_costs
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Role
 
 COUNTED = [key for key in ENTRANTS if key in comparison.formulas(COMMON)]
 EXACT = ("secagg", "lightsecagg", "basecagg", "heterosag")

@@ -20,11 +20,12 @@ from docs.pages.common import SiteError
 from tests.site.browser import Browser
 from tests.site.shell import ROOT
 
-from secagg_spec import ledger
-from secagg_spec.ledger import Claim, Ledger
+from secagg_spec.ledger import entries, errors
 from secagg_spec.ledger import papers as indices
+from secagg_spec.ledger import proofs as ledger_proofs
+from secagg_spec.ledger.entries import Claim, Ledger
 
-BOOK = ledger.load()
+BOOK = entries.load()
 SERIOUS = ["refuted", "conditional", "imprecise"]
 WRONG = [claim for claim in BOOK.claims.values() if claim.verdict in SERIOUS and not claim.new]
 MARKUP = '<script>alert(1)</script> </article> **a** _b_ [c](d) `e` $f$ &amp; {#g} | \\h <!-- i --> --8<-- "j"'
@@ -100,9 +101,9 @@ def test_each_claim_is_told_in_full_under_its_id(tmp_path: Path) -> None:
 def test_the_results_of_this_project_are_the_last_section(tmp_path: Path) -> None:
     page = written(claims.write_claims, tmp_path, common.CLAIMS)
     sections = re.findall(r"^## .* \{ #(\S+) \}$", page, re.MULTILINE)
-    assert sections[-1] == ledger.OURS
+    assert sections[-1] == entries.OURS
     assert set(sections) == set(BOOK.papers)
-    before, after = page.split(f"{{ #{ledger.OURS} }}")
+    before, after = page.split(f"{{ #{entries.OURS} }}")
     ours = {claim.id for claim in BOOK.claims.values() if claim.new}
     assert ours == set(Articles(after).found)
     assert ours.isdisjoint(Articles(before).found)
@@ -115,7 +116,7 @@ def test_the_summary_counts_the_claims(tmp_path: Path) -> None:
         anchor = f'#{paper or "summary"}"'
         row = next(line for line in page.splitlines() if line.startswith("<tr><th") and anchor in line)
         counts = [int(number) for number in re.findall(r"<td>(?:<a[^>]*>)?(\d+)", row)]
-        expected = [sum(claim.verdict == verdict for claim in mine) for verdict in ledger.VERDICTS]
+        expected = [sum(claim.verdict == verdict for claim in mine) for verdict in entries.VERDICTS]
         assert counts == [*expected, len(mine)]
 
 
@@ -181,9 +182,9 @@ def test_the_indices_show_each_item_with_its_claims_or_the_reason(tmp_path: Path
 @pytest.mark.slow
 def test_each_proof_has_a_page_with_its_statement_its_claims_and_its_source(tmp_path: Path) -> None:
     proofs.write_proofs(tmp_path)
-    for name in ledger.proof_names():
+    for name in entries.proof_names():
         page = (tmp_path / common.PROOFS / f"{name}.md").read_text(encoding="utf-8")
-        proof, source = ledger.load_proof(name), (ROOT / "proofs" / f"{name}.py").read_text(encoding="utf-8")
+        proof, source = ledger_proofs.load_proof(name), (ROOT / "proofs" / f"{name}.py").read_text(encoding="utf-8")
         assert page.endswith(f'```python title="proofs/{name}.py"\n{source}```\n')
         shown = re.sub(r"<[^>]+>", "", page.partition("## What it decides")[0])
         stated = " ".join(escape(proof.text.replace("`", ""), quote=False).split())
@@ -250,7 +251,7 @@ def test_addresses_are_those_of_the_site(target: str, page: str, href: str) -> N
 
 def broken(out: Path) -> None:
     """A writer that finds a fault of the ledger."""
-    raise ledger.DeadLink("basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99")
+    raise errors.DeadLink("basa.toml:7: BASA-EQ3: note: there is no claim BASA-EQ99")
 
 
 @pytest.mark.parametrize("writers", ["WRITERS", "ALONE"])
@@ -279,7 +280,7 @@ def test_a_proof_without_a_falsified_copy_stops_the_build(tmp_path: Path, monkey
 
 
 def test_a_verdict_without_a_meaning_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger, "VERDICTS", (*ledger.VERDICTS, "doubtful"))
+    monkeypatch.setattr(entries, "VERDICTS", (*entries.VERDICTS, "doubtful"))
     with pytest.raises(SiteError, match="does not say what doubtful means"):
         markup.meanings.__wrapped__()
 

@@ -19,11 +19,12 @@ from docs.pages import requirements, targets
 from docs.pages.common import SiteError
 from tests.site.shell import ROOT, run
 
-from secagg_spec import history, ledger
-from secagg_spec.conformance import mutants
+from secagg_spec import history
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.targets import results
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.reports import results
 from secagg_spec.conformance.vectors import store
+from secagg_spec.ledger import proofs
 from secagg_spec.resources import PAGES, clauses
 
 TUTORIAL = ROOT / "docs" / "tutorials" / "first-adapter.md"
@@ -304,7 +305,7 @@ def blocks(language: str, page: Path = TUTORIAL) -> list[str]:
 def test_the_page_on_asynchronous_rounds_shows_what_the_proof_says() -> None:
     shown = blocks("text", ROOT / "docs" / "explanation" / "why-secagg-fails-asynchronously.md")
     lines: list[str] = []
-    ledger.run(ledger.load_proof("asynchronous_secagg"), lines.append)
+    proofs.run(proofs.load_proof("asynchronous_secagg"), lines.append)
     numbers, streams, command = shown
     assert numbers + streams == "".join(f"{line}\n" for line in lines[:12])
     assert command == "secagg-spec claims UNI-ROUNDS --verify\n"

@@ -13,8 +13,8 @@ from docs.pages import additions, common, copies, katex, requirements, versions
 from docs.pages.common import REQUIREMENTS, VERSIONS, SiteError
 
 from secagg_spec import history, resources
-from secagg_spec.conformance import document
-from secagg_spec.conformance.runner import Settings
+from secagg_spec.conformance.reports import document
+from secagg_spec.conformance.running.runner import Settings
 from secagg_spec.conformance.sdk.secagg_adapter import PROTOCOL
 from secagg_spec.conformance.vectors import store
 from secagg_spec.history import History, State, Text, words

@@ -15,8 +15,8 @@ from tests.site.browser import Browser, served
 from tests.site.shell import ROOT
 from tests.site.writing import assert_written_large
 
+from secagg_spec.recording import PROTOCOLS
 from secagg_spec.resources import clauses
-from secagg_spec.simulate.recording import PROTOCOLS
 
 RUNS = [(protocol, run) for protocol, runs in PROTOCOLS.items() for run in runs]
 MINUS = "\N{MINUS SIGN}"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance.mutants import catalogue as mutants
 from tests.stories.catalogue import FORGETFUL, HOLES, WORLDS
 from tests.stories.engine import Tally, played, shortest
 from tests.stories.letters import Rules

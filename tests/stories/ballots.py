@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.agreement import Ballot, Proposal, check_signature, sign_proposal
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.steps import SERVER
 from tests.stories.rounds import private_key
 
 

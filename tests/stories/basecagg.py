@@ -17,12 +17,12 @@ from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols import basecagg_active
 from secagg_spec.protocols.agreement import Ballot
-from secagg_spec.protocols.basecagg import BufferedSet, ModelStamp, StampedShare
-from secagg_spec.protocols.basecagg_active import BufferQuorum
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys
-from secagg_spec.protocols.shape import SERVER, Role, Step
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg.active import BufferQuorum
+from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys
+from secagg_spec.protocols.steps import SERVER, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.lightsecagg import LightSecAggPlay

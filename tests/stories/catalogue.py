@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.privacy.lies import least_sum
-from secagg_spec.protocols import basecagg_active, lightsecagg, lightsecagg_active, secagg, secagg_active
-from secagg_spec.protocols.heterosag_plan import UNIT
-from secagg_spec.protocols.heterosag_plan import Parameters as Session
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.heterosag.plan import UNIT
+from secagg_spec.protocols.heterosag.plan import Parameters as Session
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
 from tests.stories import basecagg as in_basecagg
 from tests.stories import lies, logged, requests
 from tests.stories import lightsecagg as in_lightsecagg

@@ -14,12 +14,13 @@ from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import SealedChannel
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols import lightsecagg, lightsecagg_active
 from secagg_spec.protocols.agreement import Proposal
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys, PublicKeys, Quorum, SignedSet
-from secagg_spec.protocols.shape import SERVER, Outbox, Role, Step
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, Quorum, SignedSet
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
+from secagg_spec.protocols.steps import SERVER, Outbox, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key

@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.lightsecagg import MaskedUpdate, SurvivingSet
-from secagg_spec.protocols.multi_round import check_survivors, whole_inputs
-from secagg_spec.protocols.shape import Outbox
+from secagg_spec.protocols.lightsecagg.round import MaskedUpdate, SurvivingSet
+from secagg_spec.protocols.multi_round.round import check_survivors, whole_inputs
+from secagg_spec.protocols.steps import Outbox
 from secagg_spec.selection import batches
 from tests.stories.letters import Letter, Rules
 from tests.stories.lightsecagg import LightSecAggPlay

@@ -13,8 +13,8 @@ from itertools import product
 from random import Random
 
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.heterosag import check_cells, check_past
-from secagg_spec.protocols.heterosag_plan import Cell, Parameters
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters
+from secagg_spec.protocols.heterosag.round import check_cells, check_past
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import PRIME
 from tests.stories.view import Row, View, consequences

@@ -21,7 +21,7 @@ import numpy as np
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.begun import Begun
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import Outbox
+from secagg_spec.protocols.steps import Outbox
 from tests.stories.letters import Letter, Rules
 from tests.stories.view import Row, View, beyond, words
 

@@ -17,10 +17,12 @@ from secagg_spec.crypto import prg
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols import secagg, secagg_active
 from secagg_spec.protocols.agreement import Ballot, Proposal
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.secagg import (
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.active import SignedKeys, SignedNeighbourKeys, SignedSurvivors, SurvivorQuorum
+from secagg_spec.protocols.secagg.round import (
     AdvertisedKeys,
     MaskedInput,
     NeighbourKeys,
@@ -28,8 +30,7 @@ from secagg_spec.protocols.secagg import (
     UnmaskRequest,
     UnmaskShares,
 )
-from secagg_spec.protocols.secagg_active import SignedKeys, SignedNeighbourKeys, SignedSurvivors, SurvivorQuorum
-from secagg_spec.protocols.shape import SERVER, Outbox, Role, Step
+from secagg_spec.protocols.steps import SERVER, Outbox, Role, Step
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key

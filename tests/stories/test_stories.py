@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from secagg_spec.conformance import mutants
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.privacy.lies import answered_by_one, keeps_batches, least_sum, requests_needed
 from tests.quick import one_in
 from tests.stories.catalogue import (

@@ -15,16 +15,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from secagg_spec.conformance import expectations as expected
-from secagg_spec.conformance import options
-from secagg_spec.conformance import report as reporting
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
 from secagg_spec.conformance.checks import Check
-from secagg_spec.conformance.connection import Connection, DirectConnection, ProcessConnection
-from secagg_spec.conformance.expectations import ADAPTER, Expectation, Judged
-from secagg_spec.conformance.report import TargetReport
-from secagg_spec.conformance.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
-from secagg_spec.conformance.wire import AdapterUnusable, UsageError
+from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.conformance.reports.report import TargetReport
+from secagg_spec.conformance.running import defaults
+from secagg_spec.conformance.running import expectations as expected
+from secagg_spec.conformance.running.expectations import ADAPTER, Expectation, Judged
+from secagg_spec.conformance.running.runner import MOST_TIMEOUTS, Failure, Outcome, Settings, begin, judged, run
+from secagg_spec.errors import UsageError
 
 Adapter: TypeAlias = str | Sequence[str] | Callable[[Any], dict[str, Any]]
 """A command line as one word, its words, or a function from a request to its answer (`sdk.Adapter.answer`)."""
@@ -246,7 +247,7 @@ class AdapterTest:
         report, connection = TargetReport(ADAPTER, self.of.caps, [found]), self.of.connection
         if isinstance(connection, ProcessConnection):
             report.command = reporting.relative(connection.command)
-            report.options = options.waits(connection.timeout, connection.start_timeout)
+            report.options = defaults.waits(connection.timeout, connection.start_timeout)
         unwritten = self._write(report)
         block = reporting.failures(report, expected=False)
         return [line for line in (block, unwritten) if line]

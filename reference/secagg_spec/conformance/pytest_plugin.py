@@ -48,8 +48,9 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 def _tests(config: pytest.Config) -> list[AdapterTest]:
     """Return the tests of an adapter that has answered `hello`; one that cannot be used ends the run at once."""
     from secagg_spec.conformance import api  # noqa: PLC0415
-    from secagg_spec.conformance.plain import shown  # noqa: PLC0415
-    from secagg_spec.conformance.wire import AdapterUnusable, UsageError  # noqa: PLC0415
+    from secagg_spec.conformance.adapter.plain import shown  # noqa: PLC0415
+    from secagg_spec.conformance.adapter.wire import AdapterUnusable  # noqa: PLC0415
+    from secagg_spec.errors import UsageError  # noqa: PLC0415
 
     option = config.getoption
     try:

@@ -33,9 +33,10 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import ParameterError
 from secagg_spec.experiments.aggregates import PLAIN, Aggregate, Given
 from secagg_spec.experiments.aggregators_quantised import Quantised
-from secagg_spec.protocols import heterosag, secagg
-from secagg_spec.protocols.heterosag_averages import combine
-from secagg_spec.protocols.heterosag_plan import MATRICES, Cell, Parameters
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.averages import combine
+from secagg_spec.protocols.heterosag.plan import MATRICES, Cell, Parameters
+from secagg_spec.protocols.secagg import round as secagg
 
 T = 1
 FEWEST_LEVELS = 2

@@ -33,11 +33,13 @@ from secagg_spec.errors import ParameterError
 from secagg_spec.experiments.aggregates import Given
 from secagg_spec.experiments.aggregators_quantised import Quantised
 from secagg_spec.experiments.sums import parameters_of, secure_elements
-from secagg_spec.protocols import basa_cores, basecagg, lightsecagg
-from secagg_spec.protocols import basecagg_rounds as rounds
-from secagg_spec.protocols.basa_runs import Run
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa.runs import Run
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as rounds
 from secagg_spec.protocols.buffers import budget
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.steps import SERVER
 
 LEVEL = 2**16
 WEIGHTS = 64

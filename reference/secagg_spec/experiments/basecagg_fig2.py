@@ -33,7 +33,7 @@ from secagg_spec.experiments.basecagg_fig1 import WEIGHTINGS
 from secagg_spec.experiments.curves import band
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
 from secagg_spec.learning.streams import QUANTISER, stream
-from secagg_spec.protocols.fedbuff import EXACT
+from secagg_spec.protocols.fedbuff.round import EXACT
 
 FIELD = PrimeField(2**32 - 5)
 BITS = tuple(range(0, 36, 4))

@@ -28,7 +28,7 @@ from secagg_spec.experiments.convergence import Bound, Largest, Local, Theorem, 
 from secagg_spec.experiments.experiment import Context, Data
 from secagg_spec.learning.problems import Regression
 from secagg_spec.learning.streams import CHOICE, STALENESS, stream
-from secagg_spec.protocols import fedbuff
+from secagg_spec.protocols.fedbuff import round as fedbuff
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,14 @@ from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.errors import ParameterError
 from secagg_spec.learning.clock import Costs
-from secagg_spec.protocols import basa_cores, basa_runs, basecagg, basecagg_rounds, fedbuff, lightsecagg, secagg
-from secagg_spec.protocols.shape import Event, Network, Outbox, Randomness, Role, Step, run_synchronous
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa import runs as basa_runs
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Event, Network, Outbox, Randomness, Role, Step, run_synchronous
 
 Times: TypeAlias = dict[str, Any]
 _SESSION, _SEED = bytes(16), b"costs"
@@ -237,19 +243,19 @@ def _basecagg(setting: Setting) -> Times:
     a session, in which users have agreed on keys already.
     """
     p = buffered_parameters(setting.users, setting.buffer, setting.length)
-    links = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, _SESSION), _privates(p.N))
-    network = _timed(basecagg_rounds.open_session(p, session=_SESSION, channels=links, round=0))
-    turns: list[basecagg_rounds.Turn] = [
-        *map(basecagg_rounds.Start, range(p.K)),
-        *map(basecagg_rounds.Upload, range(p.K)),
-        basecagg_rounds.Recover(tuple(range(p.U))),
+    links = basecagg_runs.sealed_channels(basecagg.sealing_context(p, _SESSION), _privates(p.N))
+    network = _timed(basecagg_runs.open_session(p, session=_SESSION, channels=links, round=0))
+    turns: list[basecagg_runs.Turn] = [
+        *map(basecagg_runs.Start, range(p.K)),
+        *map(basecagg_runs.Upload, range(p.K)),
+        basecagg_runs.Recover(tuple(range(p.U))),
     ]
-    drawn = basecagg_rounds.draw_randomness(p, SeededSource(_SEED, "basecagg"), [*turns, *turns])
-    supplies = basecagg_rounds.supplies(p, [p.field.zeros(p.d)] * (2 * p.K), drawn)
-    play = basecagg_rounds.Play(network, supplies, basecagg.user_trained)
-    basecagg_rounds.run_turns(play, turns)
+    drawn = basecagg_runs.draw_randomness(p, SeededSource(_SEED, "basecagg"), [*turns, *turns])
+    supplies = basecagg_runs.supplies(p, [p.field.zeros(p.d)] * (2 * p.K), drawn)
+    play = basecagg_runs.Play(network, supplies, basecagg.user_trained)
+    basecagg_runs.run_turns(play, turns)
     already = len(network.spent)
-    basecagg_rounds.run_turns(play, turns)
+    basecagg_runs.run_turns(play, turns)
     return _of_buffer(network.spent[already:], p.K)
 
 

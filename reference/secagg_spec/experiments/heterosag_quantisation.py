@@ -28,8 +28,8 @@ from secagg_spec.arithmetic.levels import Range
 from secagg_spec.experiments import aggregators, runs
 from secagg_spec.experiments.curves import accuracies
 from secagg_spec.experiments.experiment import Context, Data, Experiment, Result, Statement, accuracy, by_seed
-from secagg_spec.protocols.heterosag_costs import masked_bits
-from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
+from secagg_spec.protocols.heterosag.costs import masked_bits
+from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
 
 LEVELS = (2, 6, 8, 10, 12)
 FLOAT = 2**32

@@ -28,8 +28,8 @@ from secagg_spec.experiments.aggregators_cells import HeteroSAg
 from secagg_spec.experiments.convergence import ALL, Bound, Largest, Local, Theorem, Users, Variant, Watch, preset
 from secagg_spec.experiments.experiment import Context, Data
 from secagg_spec.learning.problems import Regression
-from secagg_spec.protocols import fedbuff
-from secagg_spec.protocols.heterosag_costs import error_bound
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.heterosag.costs import error_bound
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from secagg_spec.experiments import aggregators, convergence, runs, selection
 from secagg_spec.experiments.convergence import Bound, Largest, Local, Theorem, Users, Variant, Watch, preset
 from secagg_spec.experiments.experiment import Context, Data
 from secagg_spec.learning.problems import Regression
-from secagg_spec.protocols import fedbuff
+from secagg_spec.protocols.fedbuff import round as fedbuff
 from secagg_spec.selection import metrics
 from secagg_spec.selection.batches import Parameters
 

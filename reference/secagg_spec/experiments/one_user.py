@@ -20,14 +20,15 @@ from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import SealedStampedChannel
 from secagg_spec.experiments.costs import Timed
-from secagg_spec.protocols import basa_cores, basecagg
-from secagg_spec.protocols.basa_authority import AuthorityState, authority_open
-from secagg_spec.protocols.basa_messages import EpochKeys, PositionKey, PositionOffer, digests
-from secagg_spec.protocols.basa_runs import draw_hidden, draw_signing_keys, open_session
-from secagg_spec.protocols.basa_user import UserState, user_trained
-from secagg_spec.protocols.basecagg import BufferedSet, ModelStamp, StampedShare
+from secagg_spec.protocols.basa import cores as basa_cores
+from secagg_spec.protocols.basa.authority import AuthorityState, authority_open
+from secagg_spec.protocols.basa.messages import EpochKeys, PositionKey, PositionOffer, digests
+from secagg_spec.protocols.basa.runs import draw_hidden, draw_signing_keys, open_session
+from secagg_spec.protocols.basa.user import UserState, user_trained
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
 from secagg_spec.protocols.codec import Message, vector_bytes
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Randomness, Role, Step, Table
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Randomness, Role, Step, Table
 
 _SESSION, _SEED = bytes(16), b"one user"
 

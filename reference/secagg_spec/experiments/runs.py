@@ -35,7 +35,7 @@ from secagg_spec.arithmetic.validate import RealArray
 from secagg_spec.errors import OutOfRange
 from secagg_spec.experiments.experiment import Context, Data
 from secagg_spec.learning.streams import BATCHES, CHOICE, MODEL, PARTITION, STALENESS, WEIGHTS, stream
-from secagg_spec.protocols import fedbuff
+from secagg_spec.protocols.fedbuff import round as fedbuff
 
 if TYPE_CHECKING:
     from secagg_spec.experiments.aggregators import Aggregate, Aggregator

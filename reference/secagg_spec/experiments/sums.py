@@ -15,7 +15,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below
 from secagg_spec.errors import OutOfRange
 from secagg_spec.privacy.reconstruction import Integers
-from secagg_spec.protocols import secagg
+from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.selection.batches import Parameters
 from secagg_spec.selection.metrics import Log
 from secagg_spec.selection.strategies import choose, ranges

@@ -50,8 +50,8 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, user_token
-from secagg_spec.protocols import basa_cores as cores
-from secagg_spec.protocols.basa_cores import PRESETS, Masks
+from secagg_spec.protocols.basa import cores
+from secagg_spec.protocols.basa.cores import PRESETS, Masks
 
 Users: TypeAlias = tuple[int, ...]
 

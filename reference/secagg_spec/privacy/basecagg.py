@@ -46,9 +46,9 @@ from secagg_spec.privacy.lightsecagg import Users, columns, encoding
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View, join
-from secagg_spec.protocols import basecagg as protocol
-from secagg_spec.protocols.basecagg import BufferedSet, Entry, Held, Parameters, UserState
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.basecagg import round as protocol
+from secagg_spec.protocols.basecagg.round import BufferedSet, Entry, Held, Parameters, UserState
+from secagg_spec.protocols.steps import SERVER
 
 Stamped = tuple[int, int]
 """An update: its user and its stamp."""

@@ -18,11 +18,11 @@ from secagg_spec.errors import ProtocolError
 from secagg_spec.privacy.basecagg import Buffer, Column, Stamped, announcement, check_lie, decide_answers, holding
 from secagg_spec.privacy.lightsecagg import Users
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.protocols import basecagg_active as protocol
 from secagg_spec.protocols.agreement import sign_proposal
-from secagg_spec.protocols.basecagg_active import BufferQuorum, Parameters, SignedBuffer, UserState
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys, roster_of_users
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.basecagg import active as protocol
+from secagg_spec.protocols.basecagg.active import BufferQuorum, Parameters, SignedBuffer, UserState
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys, roster_of_users
+from secagg_spec.protocols.steps import SERVER
 
 Told = tuple[Buffer, ...]
 _SESSION = bytes(16)

@@ -46,8 +46,8 @@ from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.privacy.secagg import Element, Situation, Streams, Users, honest_answer
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View, decide_together, join
-from secagg_spec.protocols import heterosag as protocol
-from secagg_spec.protocols.heterosag_plan import Cell, Parameters
+from secagg_spec.protocols.heterosag import round as protocol
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters
 
 # ------------------------------------------------------------------------------------------- rules and situations
 

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.heterosag.plan import Parameters
 
 Users = tuple[int, ...]
 

@@ -45,8 +45,8 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Forms, Space, View, join
-from secagg_spec.protocols import lightsecagg as protocol
-from secagg_spec.protocols.lightsecagg import Parameters
+from secagg_spec.protocols.lightsecagg import round as protocol
+from secagg_spec.protocols.lightsecagg.round import Parameters
 
 Users = tuple[int, ...]
 

@@ -20,11 +20,11 @@ from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy.lightsecagg import Column, Situation, Users, columns
 from secagg_spec.privacy.lightsecagg import equivocation as semi_honest
 from secagg_spec.privacy.verdict import Verdict
-from secagg_spec.protocols import lightsecagg
-from secagg_spec.protocols import lightsecagg_active as protocol
 from secagg_spec.protocols.agreement import Proposal, sign_proposal
-from secagg_spec.protocols.lightsecagg_active import Parameters, PrivateKeys, Quorum, ServerState, SignedSet, UserState
-from secagg_spec.protocols.shape import SERVER, run_synchronous
+from secagg_spec.protocols.lightsecagg import active as protocol
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.active import Parameters, PrivateKeys, Quorum, ServerState, SignedSet, UserState
+from secagg_spec.protocols.steps import SERVER, run_synchronous
 
 _SESSION = bytes(16)
 

@@ -23,7 +23,7 @@ import numpy as np
 from secagg_spec.arithmetic.validate import BoolArray
 from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.privacy.multiround import Audit, audit
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.heterosag.plan import Parameters
 from secagg_spec.selection import metrics, weights
 from secagg_spec.selection.participation import MAX_ENTRIES, Log, Sums
 from secagg_spec.selection.weights import Bounds

@@ -48,10 +48,10 @@ from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.privacy.probe import AffineMap, probe
 from secagg_spec.privacy.verdict import Verdict
 from secagg_spec.privacy.views import Derivation, Forms, Rule, Space, Token, View, join, user_token
-from secagg_spec.protocols import secagg as protocol
-from secagg_spec.protocols.graph import Graph
-from secagg_spec.protocols.secagg import Parameters, UnmaskRequest, UnmaskShares, UserState
-from secagg_spec.protocols.shape import SERVER, run_synchronous
+from secagg_spec.protocols.secagg import round as protocol
+from secagg_spec.protocols.secagg.graph import Graph
+from secagg_spec.protocols.secagg.round import Parameters, UnmaskRequest, UnmaskShares, UserState
+from secagg_spec.protocols.steps import SERVER, run_synchronous
 
 Users = tuple[int, ...]
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 from math import comb
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.protocols.graph import check_degree
+from secagg_spec.protocols.secagg.graph import check_degree
 
 
 def tail(population: int, marked: int, drawn: int, least: int) -> Fraction:

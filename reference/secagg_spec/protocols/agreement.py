@@ -21,7 +21,7 @@ from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verify
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, TooFewSurvivors
-from secagg_spec.protocols.shape import SERVER, check_ascending
+from secagg_spec.protocols.steps import SERVER, check_ascending
 
 PURPOSE = "surviving-set"
 

@@ -18,10 +18,10 @@ from secagg_spec.crypto.boxes import KeyRing, PositionKeys
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding, draw_scalars
 from secagg_spec.errors import ParameterError, TooFewSurvivors
 from secagg_spec.events import Event, Schedule
-from secagg_spec.protocols.basa_buffers import Dispatcher, sessions
-from secagg_spec.protocols.basa_cores import SETTLE, TIMEOUTS, Parameters, encode_update
-from secagg_spec.protocols.basa_runs import Run
-from secagg_spec.protocols.basa_server import Recovered
+from secagg_spec.protocols.basa.buffers import Dispatcher, sessions
+from secagg_spec.protocols.basa.cores import SETTLE, TIMEOUTS, Parameters, encode_update
+from secagg_spec.protocols.basa.runs import Run
+from secagg_spec.protocols.basa.server import Recovered
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, traffic, users_in_words
 from secagg_spec.simulate.visits import ARRIVE, visits

@@ -16,10 +16,13 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import ParameterError
 from secagg_spec.events import DOWNLOAD, TIMEOUT, UPLOAD, Event, Schedule, from_csv, to_csv
-from secagg_spec.protocols import basecagg, basecagg_active, basecagg_rounds, fedbuff
-from secagg_spec.protocols.basecagg import Parameters
-from secagg_spec.protocols.basecagg_cores import CoreRun
-from secagg_spec.protocols.lightsecagg_active import PrivateKeys
+from secagg_spec.protocols.basecagg import active as basecagg_active
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
+from secagg_spec.protocols.basecagg.cores import CoreRun
+from secagg_spec.protocols.basecagg.round import Parameters
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys
 from secagg_spec.simulate.asynchronous import Training
 from secagg_spec.simulate.buffered import Arrival, ByCores, ByMessages, Engine, Report, Simulation
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
@@ -179,9 +182,9 @@ def _engine(p: Parameters, seed: bytes, by: str) -> Engine:
             source,
             p,
         )
-    channels = basecagg_rounds.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
+    channels = basecagg_runs.sealed_channels(basecagg.sealing_context(p, bytes(16)), privates)
     return ByMessages(
-        basecagg_rounds.open_session(p, channels=channels, session=bytes(16), round=0), basecagg.user_trained, source, p
+        basecagg_runs.open_session(p, channels=channels, session=bytes(16), round=0), basecagg.user_trained, source, p
     )
 
 

@@ -12,11 +12,13 @@ import numpy as np
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import Source, draw_elements, draw_rounding
 from secagg_spec.events import DOWNLOAD, TIMEOUT, UPLOAD, Agenda, Event, Schedule
-from secagg_spec.protocols import basecagg, basecagg_rounds, fedbuff
-from secagg_spec.protocols.basecagg import Parameters, Recovered
-from secagg_spec.protocols.basecagg_cores import CoreRun
-from secagg_spec.protocols.basecagg_rounds import Abandon, Play, Recover, Start, Supplies, Upload
-from secagg_spec.protocols.shape import SERVER, Network, sizes
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
+from secagg_spec.protocols.basecagg.cores import CoreRun
+from secagg_spec.protocols.basecagg.round import Parameters, Recovered
+from secagg_spec.protocols.basecagg.runs import Abandon, Play, Recover, Start, Supplies, Upload
+from secagg_spec.protocols.fedbuff import round as fedbuff
+from secagg_spec.protocols.steps import SERVER, Network, sizes
 from secagg_spec.simulate.asynchronous import Training
 
 
@@ -69,7 +71,7 @@ class ByMessages:
         recovered: Recovered = self.network.states[SERVER].recovered
         return recovered
 
-    def _take(self, turn: basecagg_rounds.Turn, **given: Any) -> None:
+    def _take(self, turn: basecagg_runs.Turn, **given: Any) -> None:
         lists = [iter(given.get(name, ())) for name in ("updates", "masks", "noises", "roundings")]
         Play(self.network, Supplies(*lists), self.trained).take(turn)
         for event in self.network.transcript:

@@ -12,10 +12,11 @@ from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import Malformed, ParameterError, TooFewSurvivors
 from secagg_spec.privacy.wording import numbers
-from secagg_spec.protocols import heterosag, secagg
-from secagg_spec.protocols.heterosag_averages import CellSum
-from secagg_spec.protocols.heterosag_plan import MATRICES, PRESETS, Parameters
-from secagg_spec.protocols.shape import SERVER, Network, check_dropouts, run_synchronous
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.averages import CellSum
+from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS, Parameters
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Network, check_dropouts, run_synchronous
 from secagg_spec.simulate import heterosag_told as told
 from secagg_spec.simulate.heterosag_inputs import ATTACKS, Inputs, byzantine_users, draw_inputs, plain_sums
 from secagg_spec.simulate.inputs import add_drop, read_dropouts, refuse_large, seed_bytes

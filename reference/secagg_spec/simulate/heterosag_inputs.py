@@ -12,8 +12,8 @@ import numpy as np
 from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
 from secagg_spec.crypto.entropy import SeededSource, draw_rounding
 from secagg_spec.learning import attacks
-from secagg_spec.protocols.heterosag_averages import CellSum, combine, quantize_update
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.protocols.heterosag.averages import CellSum, combine, quantize_update
+from secagg_spec.protocols.heterosag.plan import Parameters
 
 ATTACKS: Mapping[str, str] = MappingProxyType(
     {

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from secagg_spec.arithmetic import packing
 from secagg_spec.arithmetic.segments import decodable, inference_robustness
-from secagg_spec.protocols.heterosag_averages import CellSum
-from secagg_spec.protocols.heterosag_costs import secagg_bits, secagg_user_masks, segment_costs, sum_modulus, user_masks
-from secagg_spec.protocols.heterosag_plan import Cell, Parameters
+from secagg_spec.protocols.heterosag.averages import CellSum
+from secagg_spec.protocols.heterosag.costs import secagg_bits, secagg_user_masks, segment_costs, sum_modulus, user_masks
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters
 from secagg_spec.simulate.heterosag_inputs import ATTACKS, Aggregate, Inputs, aggregates
 from secagg_spec.simulate.inputs import told_dropouts
 from secagg_spec.simulate.matrices import Look, legend, number, table, things, witness

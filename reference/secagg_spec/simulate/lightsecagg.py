@@ -12,8 +12,9 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import sealed_links
 from secagg_spec.errors import ParameterError
-from secagg_spec.protocols import lightsecagg, lightsecagg_active
-from secagg_spec.protocols.shape import Network, check_dropouts
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.steps import Network, check_dropouts
 from secagg_spec.simulate.inputs import add_drop, draw_inputs, read_dropouts, refuse_large, seed_bytes, told_dropouts
 from secagg_spec.simulate.narration import play
 

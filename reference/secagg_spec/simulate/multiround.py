@@ -16,10 +16,12 @@ from secagg_spec.arithmetic.companions import companions
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME, Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 from secagg_spec.errors import InconsistentSets, ParameterError
-from secagg_spec.protocols import lightsecagg, multi_round, secagg
-from secagg_spec.protocols.multi_round import BASES, BaseParameters, Parameters
-from secagg_spec.protocols.multi_round_runs import Outcome, Turn, run_session
-from secagg_spec.protocols.shape import SERVER, Event, Network, Role
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.multi_round import round as multi_round
+from secagg_spec.protocols.multi_round.round import BASES, BaseParameters, Parameters
+from secagg_spec.protocols.multi_round.runs import Outcome, Turn, run_session
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import SERVER, Event, Network, Role
 from secagg_spec.selection import batches, strategies
 from secagg_spec.simulate.inputs import refuse_large, seed_bytes
 from secagg_spec.simulate.narration import counted, shown, users_in_words

@@ -12,7 +12,7 @@ import numpy as np
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Randomness, Role, run_synchronous, sizes
 
 _SKIPPED = {"parameters", "session", "round", "phase", "ballot", "roster", "signatures"}
 _NAMES = {"past": "remembered requests"}

@@ -11,9 +11,10 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import ParameterError
-from secagg_spec.protocols import secagg, secagg_active
-from secagg_spec.protocols.graph import draw_order
-from secagg_spec.protocols.shape import Network, check_dropouts
+from secagg_spec.protocols.secagg import active as secagg_active
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.graph import draw_order
+from secagg_spec.protocols.steps import Network, check_dropouts
 from secagg_spec.simulate.inputs import add_drop, draw_inputs, read_dropouts, refuse_large, seed_bytes, told_dropouts
 from secagg_spec.simulate.narration import play, users_in_words
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from secagg_spec.errors import ParameterError
 from secagg_spec.events import Agenda, Event, Schedule
-from secagg_spec.protocols.basa_buffers import Dispatcher
+from secagg_spec.protocols.basa.buffers import Dispatcher
 
 ARRIVE, LEAVE = "arrive", "leave"
 

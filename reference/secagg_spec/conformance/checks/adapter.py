@@ -6,9 +6,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import HELLO, Capabilities, shake_hands
-from secagg_spec.conformance.checks import arithmetic, basecagg, code, crypto, lightsecagg, quantizer
+from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, shake_hands
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import can_request
+from secagg_spec.conformance.cases.valid import VALID
+from secagg_spec.conformance.checks import arithmetic, basecagg, crypto, lightsecagg, mds, quantizer
 from secagg_spec.conformance.checks.base import (
     BAD_RANDOMNESS,
     MALFORMED,
@@ -17,10 +20,7 @@ from secagg_spec.conformance.checks.base import (
     Judge,
     check,
 )
-from secagg_spec.conformance.checks.requests import can_request
-from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, MAX_LINE, OPERATIONS
-from secagg_spec.conformance.wire import AdapterUnusable, Answer
 
 _MEBIBYTE = 2**20
 _MARGIN = 1024
@@ -111,7 +111,7 @@ _RIGHT: dict[str, Judge] = {
     "field.multiply": arithmetic.multiply,
     "field.inverse": arithmetic.inverse,
     "field.matmul": arithmetic.matmul,
-    "mds.encode": code.any_shares,
+    "mds.encode": mds.any_shares,
     "quantizer.quantize": quantizer.neighbours,
     "lightsecagg.mask": lightsecagg.mask,
     "lightsecagg.aggregate_shares": lightsecagg.aggregate,
@@ -194,12 +194,12 @@ def _drawing(caps: Capabilities) -> list[str]:
 def _outside_moduli(caps: Capabilities, operation: str) -> list[int]:
     """Return moduli that the operation does not declare: listed primes, large ones so that small N fit below them."""
     declared = caps.range(operation, "q")
-    return [q for q in cases.PRIMES if q not in declared and q > 2 * cases.LARGE]
+    return [q for q in strategies.PRIMES if q not in declared and q > 2 * strategies.LARGE]
 
 
 def _narrow(operation: str, needed: tuple[str, ...]) -> Any:
     def narrow(caps: Capabilities) -> bool:
-        return bool(_outside_moduli(caps, operation)) and cases.possible(_moved_outside(caps, operation), needed)
+        return bool(_outside_moduli(caps, operation)) and strategies.possible(_moved_outside(caps, operation), needed)
 
     return narrow
 
@@ -208,7 +208,7 @@ def _moved_outside(caps: Capabilities, operation: str) -> Capabilities:
     """Return capabilities whose moduli, for every operation, are those outside the range of one."""
     moved = _outside_moduli(caps, operation)
     for name in caps.operations:
-        caps = cases.narrowed(caps, name, moved)
+        caps = strategies.narrowed(caps, name, moved)
     return caps
 
 

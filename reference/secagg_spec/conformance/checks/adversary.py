@@ -1,8 +1,8 @@
 """Checks of one party each in rounds in which the network is the adversary (spec/conformance.md, section 4).
 
 The acts of a round are drawn one after the other by the same rules that the state machines of
-`conformance.adversary.machines` have. They are drawn here rather than by Hypothesis's own loop over rules, so that what
-a check drew is a list of plain data, which `secagg-spec replay` judges again without drawing.
+`conformance.cases.adversary_machines` have. They are drawn here rather than by Hypothesis's own loop over rules, so
+that what a check drew is a list of plain data, which `secagg-spec replay` judges again without drawing.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from secagg_spec.conformance import adversary, cases
-from secagg_spec.conformance.adversary import Act, Engine, Found, Stage
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import dealt, dealt_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases.requests import vandermonde
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
-from secagg_spec.conformance.checks.requests import vandermonde
-from secagg_spec.conformance.mixed import CODED
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.conformance.sessions import adversary as sessions_adversary
+from secagg_spec.conformance.sessions import adversary_rules
+from secagg_spec.conformance.sessions.adversary import Act, Engine, Found
+from secagg_spec.conformance.sessions.adversary_rules import Stage
+from secagg_spec.conformance.sessions.mixed import CODED
+from secagg_spec.protocols.steps import SERVER, Role
 
 MOST_ACTS = 60
 """The most acts of a round."""
@@ -45,14 +48,14 @@ CLAUSES: dict[str, tuple[str, ...]] = {
 
 def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) -> Engine:
     """Draw a round, let the adapter play one or two users or the server in it, and return it after its last act."""
-    deal = dealt_scenes.deal(draw, protocol)
-    played = [SERVER] if role is Role.SERVER else cases.subset(draw, deal.users, 1, 2)
+    deal = dealt_rounds.deal(draw, protocol)
+    played = [SERVER] if role is Role.SERVER else strategies.subset(draw, deal.users, 1, 2)
     acts: list[Act] = []
     try:
-        with adversary.opened(deal, dealt.player(call), played, call.connection) as engine:
+        with sessions_adversary.opened(deal, playing.player(call), played, call.connection) as engine:
             stage, acts = Stage(engine, tuple(played)), engine.acts
             while not engine.over and len(engine.acts) < MOST_ACTS:
-                engine.do(draw(adversary.acts(stage)))
+                engine.do(draw(adversary_rules.acts(stage)))
     except Found as found:
         wanted = {"acts": told(acts), **found.wanted}
         raise CheckFailed(found.difference.verdict, str(found), wanted, LAST) from None
@@ -61,7 +64,7 @@ def play(call: Caller, protocol: str, role: Role, draw: Callable[[Any], Any]) ->
 
 def told(acts: list[Act]) -> list[str]:
     """Return acts in words, as they stand beside a stored failure."""
-    return [f"{number}. {adversary.described(act)}" for number, act in enumerate(acts, 1)]
+    return [f"{number}. {sessions_adversary.described(act)}" for number, act in enumerate(acts, 1)]
 
 
 def _applies(party: str) -> Callable[[Capabilities], bool]:

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import MAX_MODULUS, PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.sampling import elements_from_bytes
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import MOST_SPOILED, OWN_CODE, Place, can_request, one_of, places, put
+from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_RANDOMNESS,
@@ -24,10 +27,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import MOST_SPOILED, OWN_CODE, Place, can_request, one_of, places, put
-from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
-from secagg_spec.conformance.wire import pack, unpack
 
 _PRIME_ONLY = tuple(
     name for name in VALID if name.startswith(("field.inverse", "mds.", "seal.", "lightsecagg", "basecagg"))
@@ -79,11 +79,11 @@ def multiply(draw: Any, call: Caller) -> None:
 @check("field.matmul/exact", "MOD-04", operations=("field.matmul",))
 def matmul(draw: Any, call: Caller) -> None:
     """A matrix product is exact, for long inner dimensions as well."""
-    q = cases.modulus(draw, call.caps, "field.matmul")
-    rows, columns = cases.length(draw, 1, 3), cases.length(draw, 1, 3)
+    q = strategies.modulus(draw, call.caps, "field.matmul")
+    rows, columns = strategies.length(draw, 1, 3), strategies.length(draw, 1, 3)
     inner = draw(st.sampled_from((1, 2, 3, 8, 64, 128, 300)))
-    a = cases.vector(draw, q, rows * inner)
-    b = cases.vector(draw, q, inner * columns)
+    a = strategies.vector(draw, q, rows * inner)
+    b = strategies.vector(draw, q, inner * columns)
     params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
     want = Ring(q).matmul(a.reshape(rows, inner), b.reshape(inner, columns)).reshape(-1)
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
@@ -92,9 +92,9 @@ def matmul(draw: Any, call: Caller) -> None:
 @check("field.matmul/empty", "MOD-08", operations=("field.matmul",), examples=20)
 def matmul_empty(draw: Any, call: Caller) -> None:
     """A matrix product with a dimension of 0 is zeros, or empty."""
-    q = cases.modulus(draw, call.caps, "field.matmul")
+    q = strategies.modulus(draw, call.caps, "field.matmul")
     rows, inner, columns = draw(st.sampled_from(((2, 0, 3), (1, 0, 1), (0, 2, 3), (2, 3, 0), (0, 0, 2), (0, 0, 0))))
-    a, b = cases.vector(draw, q, rows * inner), cases.vector(draw, q, inner * columns)
+    a, b = strategies.vector(draw, q, rows * inner), strategies.vector(draw, q, inner * columns)
     params = {"q": q, "rows": rows, "inner": inner, "columns": columns, "a": pack(a), "b": pack(b)}
     want = np.zeros(rows * columns, np.uint64)
     same("field.matmul", call.vector("field.matmul", params, "value", rows * columns), want)
@@ -112,14 +112,14 @@ def inverse(draw: Any, call: Caller) -> None:
 @check("field.inverse/zero", "MOD-05", operations=("field.inverse",), examples=10)
 def inverse_of_zero(draw: Any, call: Caller) -> None:
     """0 has no inverse."""
-    q = cases.modulus(draw, call.caps, "field.inverse", prime=True)
+    q = strategies.modulus(draw, call.caps, "field.inverse", prime=True)
     call.refused("field.inverse", {"q": q, "a": pack(np.zeros(1, np.uint64))}, BAD_PARAM, "0 has no inverse")
 
 
 @check("sample.field/exact", "RND-02", operations=("sample.field",))
 def sample(draw: Any, call: Caller) -> None:
     """Words from the last multiple of q on are skipped, the others are taken modulo q."""
-    q, n = cases.modulus(draw, call.caps, "sample.field"), cases.length(draw)
+    q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw)
     limit = 2**32 // q * q
     words = [draw(st.sampled_from(sorted({0, 1, q - 1, q % 2**32, limit - 1}))) for _ in range(n)]
     for at in sorted(draw(st.lists(st.integers(0, n), max_size=3)), reverse=True):
@@ -135,7 +135,7 @@ def sample(draw: Any, call: Caller) -> None:
 @check("sample.field/short", "RND-03", operations=("sample.field",), examples=10)
 def short(draw: Any, call: Caller) -> None:
     """Too few bytes are refused."""
-    q, n = cases.modulus(draw, call.caps, "sample.field"), cases.length(draw, 1)
+    q, n = strategies.modulus(draw, call.caps, "sample.field"), strategies.length(draw, 1)
     params = {"q": q, "n": n, "bytes": bytes(4 * n - 1).hex()}
     call.refused("sample.field", params, BAD_RANDOMNESS, f"{4 * n - 1} bytes cannot give {n} elements")
 
@@ -153,19 +153,19 @@ def _below_the_largest(operation: str) -> Any:
 
     def known(caps: Capabilities) -> bool:
         rest = can_request(operation, caps) and _small_moduli(operation, caps)
-        return bool(rest) and cases.possible(_with_rest(operation, caps), operation)
+        return bool(rest) and strategies.possible(_with_rest(operation, caps), operation)
 
     return known
 
 
 def _small_moduli(operation: str, caps: Capabilities) -> list[int]:
     """Return the declared moduli but 2**32, whose elements are all numbers of 32 bits."""
-    moduli = cases.moduli(caps.range(operation, "q"), prime=operation in _PRIME_ONLY)
+    moduli = strategies.moduli(caps.range(operation, "q"), prime=operation in _PRIME_ONLY)
     return [q for q in moduli if q < MAX_MODULUS]
 
 
 def _with_rest(operation: str, caps: Capabilities) -> Capabilities:
-    return cases.narrowed(caps, operation, _small_moduli(operation, caps))
+    return strategies.narrowed(caps, operation, _small_moduli(operation, caps))
 
 
 def _vectors(operation: str, params: dict[str, Any], rand: dict[str, Any] | None) -> list[Place]:
@@ -269,16 +269,16 @@ COMPOSITES = (
 
 def _composites(operation: str, caps: Capabilities) -> list[int]:
     """Return composites to try, those inside the declared range first."""
-    declared = [q for q in cases.moduli(caps.range(operation, "q"), prime=False) if not is_prime(q)]
+    declared = [q for q in strategies.moduli(caps.range(operation, "q"), prime=False) if not is_prime(q)]
     known = dict.fromkeys((*declared, *COMPOSITES))
     return sorted(known, key=lambda q: q not in caps.range(operation, "q"))
 
 
 def _below(operation: str, caps: Capabilities, q: int) -> Capabilities:
     """Return capabilities with a large prime below q for modulus, under which a request breaks no other rule for q."""
-    primes = [p for p in cases.moduli(caps.range(operation, "q"), prime=True) if p < q]
-    primes = primes[-3:] or [max((p for p in cases.PRIMES if p < q), default=2)]
-    return cases.narrowed(caps, operation, primes)
+    primes = [p for p in strategies.moduli(caps.range(operation, "q"), prime=True) if p < q]
+    primes = primes[-3:] or [max((p for p in strategies.PRIMES if p < q), default=2)]
+    return strategies.narrowed(caps, operation, primes)
 
 
 def _composite(operation: str) -> None:
@@ -287,7 +287,7 @@ def _composite(operation: str) -> None:
         """A composite modulus is refused where a field is needed, inside the declared range as well as outside."""
         q = draw(st.sampled_from(_composites(operation, call.caps)))
         caps = _below(operation, call.caps, q)
-        if not cases.possible(caps, operation):
+        if not strategies.possible(caps, operation):
             q, caps = _AMPLE, call.caps
         valid = VALID[operation](draw, caps)
         rand = call.randomness(operation, valid.rand)

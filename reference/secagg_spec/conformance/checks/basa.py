@@ -10,9 +10,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import basa_functions as scenes
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import one_of, place_of
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
@@ -30,14 +32,12 @@ from secagg_spec.conformance.checks.base import (
     same,
 )
 from secagg_spec.conformance.checks.crypto import WEAK_KEY, altered, low_order
-from secagg_spec.conformance.checks.requests import one_of, place_of
 from secagg_spec.conformance.checks.streams import standard
-from secagg_spec.conformance.positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
-from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, digest, epoch_of
 from secagg_spec.crypto import boxes
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
 from secagg_spec.errors import DecryptionFailed
-from secagg_spec.protocols.basa_cores import SETTLE, VOID, Parameters
+from secagg_spec.protocols.basa.cores import SETTLE, VOID, Parameters
 
 BAD_NUMBERS = BAD_PARAM | TOO_FEW
 UPDATE = LENGTH | NONCANONICAL | BAD_PARAM
@@ -451,7 +451,7 @@ def recover(draw: Any, call: Caller) -> None:
 def skips(draw: Any, call: Caller) -> None:
     """The masks to skipped and unused positions are taken away, in any order of their seeds."""
     chosen, params = scenes.recovery(draw, spare=1)
-    entries = [params["skipped"][at] for at in cases.shuffled(draw, range(len(params["skipped"])))]
+    entries = [params["skipped"][at] for at in strategies.shuffled(draw, range(len(params["skipped"])))]
     _recovered(call, chosen, {**params, "skipped": entries})
 
 

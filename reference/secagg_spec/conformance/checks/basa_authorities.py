@@ -7,9 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.basa_acts import Director, Moment, Part, positions
-from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.cases import basa_sessions, strategies
+from secagg_spec.conformance.cases.basa_parties import KEYS, PARTS, begun
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
     ELSEWHERE,
@@ -24,14 +25,13 @@ from secagg_spec.conformance.checks.basa_faults import (
     refusal,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import KEYS, PARTS, begun
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, Caller, check
-from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults
-from secagg_spec.conformance.scenes import call
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, positions
+from secagg_spec.conformance.sessions.scenes import call
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.steps import SERVER
 
 BAD_SIGNATURE = frozenset({"bad_signature"})
 
@@ -134,7 +134,7 @@ def reassigned(draw: Any, caller: Caller) -> None:
     asked = _step("issue", part.cast.key_request(other, moment.epoch, moment.position))
     longer = replace(part, steps=(*right[:at], first, *right[at:]))
     fault = Fault(at + 2, asked, NOT_NOW, f"the position was assigned to user {other} before, and is not now")
-    dealt.judge_script(caller, longer, fault)
+    playing.judge_script(caller, longer, fault)
 
 
 # ------------------------------------------------------------------------------------------------------------- keys
@@ -276,32 +276,32 @@ def _numbers(draw: Any, part: Part) -> Fault:
 
 def last_seat(draw: Any) -> Director:
     """Draw a session in which one position is left when T + 2 updates are accepted, and then K of them are not yet."""
-    chosen = basa_visits.numbers(draw, void=False, spares=(1, 2))
+    chosen = basa_sessions.numbers(draw, void=False, spares=(1, 2))
     chosen = {**chosen, "K": chosen["T"] + 3, "N": chosen["T"] + 4 + chosen["S"]}
-    chosen = {**chosen, **basa_visits.levels(draw, chosen["K"])}
-    drawn = basa_visits.plan(draw, chosen)
+    chosen = {**chosen, **basa_sessions.levels(draw, chosen["K"])}
+    drawn = basa_sessions.plan(draw, chosen)
     drawn.open()
     _visits(draw, drawn, chosen["T"] + 2, chosen["S"])
     drawn.visit(draw(st.sampled_from(("upload", "skip"))))
     drawn.end()
-    return basa_visits.directed(draw, drawn)
+    return basa_sessions.directed(draw, drawn)
 
 
-def _visits(draw: Any, drawn: basa_visits.Plan, accepted: int, skipped: int) -> None:
+def _visits(draw: Any, drawn: basa_sessions.Plan, accepted: int, skipped: int) -> None:
     """Draw so many visits of either end, in any order."""
-    for place in cases.shuffled(draw, range(accepted + skipped)):
+    for place in strategies.shuffled(draw, range(accepted + skipped)):
         drawn.visit("upload" if place < accepted else "skip")
 
 
 def drained(draw: Any) -> Director:
     """Draw a session that has no position left and too few accepted updates, and is given up."""
-    chosen = basa_visits.numbers(draw, void=False)
-    drawn = basa_visits.plan(draw, chosen)
+    chosen = basa_sessions.numbers(draw, void=False)
+    drawn = basa_sessions.plan(draw, chosen)
     drawn.open()
     few = draw(st.integers(0, chosen["T"] + 1))
     _visits(draw, drawn, few, positions(chosen) - few)
     drawn.end()
-    return basa_visits.directed(draw, drawn)
+    return basa_sessions.directed(draw, drawn)
 
 
 @refusal(KEYS, "close-assigned", "BAA-18", session=last_seat)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import basa_scenes as scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import basa_functions as scenes
+from secagg_spec.conformance.cases.basa_schedules import EPOCHS, Opened, Plan, Session, plan, session, valid
 from secagg_spec.conformance.checks.basa import ELSEWHERE, UPDATE
-from secagg_spec.conformance.checks.basa_plans import EPOCHS, Opened, Plan, Session, plan, session, valid
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_RANDOMNESS,
@@ -25,8 +26,7 @@ from secagg_spec.conformance.checks.base import (
     same,
 )
 from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.wire import pack, unpack
-from secagg_spec.protocols.basa_cores import SETTLE
+from secagg_spec.protocols.basa.cores import SETTLE
 
 NOT_NOW = AGAIN | MALFORMED
 STAMP = frozenset({"inconsistent_sets", "out_of_range", "wrong_phase"})

@@ -8,29 +8,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.basa_acts import Part
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import basa_visits, dealt
-from secagg_spec.conformance.checks.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import basa_sessions
+from secagg_spec.conformance.cases.basa_parties import KEYS, PARTIES, PARTS, SERVED, USER, begun
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import BAD_PARAM, Caller, check
 from secagg_spec.conformance.checks.crypto import EQUAL_KEYS, KEY_LENGTH
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.requests import one_of
-from secagg_spec.conformance.checks.rounds import exchanged
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE, SECOND, STRANGER, Fault, broken_bytes
-from secagg_spec.conformance.scenes import call
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.sessions.basa_acts import Part
+from secagg_spec.conformance.sessions.scenes import call
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.basa_messages import (
-    EpochKeys,
-    KeyRequest,
-    PositionOffer,
-    PositionRequest,
-    PositionUpload,
-)
+from secagg_spec.protocols.basa.messages import EpochKeys, KeyRequest, PositionOffer, PositionRequest, PositionUpload
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 NOT_NOW = frozenset({"wrong_phase", "replay", "malformed"})
 ELSEWHERE = frozenset({"wrong_phase", "malformed"})
@@ -65,7 +60,7 @@ def refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Bui
             part = PARTS[party](draw, **given)
             fault = build(draw, part)
             if fault is not None:
-                dealt.judge_script(caller, part, fault)
+                playing.judge_script(caller, part, fault)
 
         judge.__doc__ = build.__doc__
         check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
@@ -89,7 +84,7 @@ def all_parties(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 def right(party: str, *clauses: str) -> None:
     """Register the checks that a party's right steps are those of the text, whatever it refused between them."""
-    dealt.right_steps(party, PARTS[party], FAULTS[party], clauses, explicit(party), (40, 24, 12))
+    playing.right_steps(party, PARTS[party], FAULTS[party], clauses, explicit(party), (40, 24, 12))
 
 
 def replaced(part: Part, at: int, **changes: Any) -> Call:
@@ -202,7 +197,7 @@ def _requests(party: str) -> None:
     def parameters(draw: Any, caller: Caller) -> None:
         """Parameters that the text does not allow are refused."""
         params, rand = begun(draw, party)
-        wrong = basa_visits.wrong_numbers(params)
+        wrong = basa_sessions.wrong_numbers(params)
         name = draw(st.sampled_from(sorted(wrong)))
         codes = BAD_PARAM | {"below_threshold", "inconsistent_sets"}
         caller.refused(party, {**params, **wrong[name]}, codes, f"the parameters break a rule ({name})", rand)

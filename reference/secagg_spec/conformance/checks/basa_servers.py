@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights
-from secagg_spec.conformance import basa_stage, cases
-from secagg_spec.conformance.basa_acts import Director, Moment, Part, part_of, positions
-from secagg_spec.conformance.basa_cast import Cast
-from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.cases import basa_sessions, strategies
+from secagg_spec.conformance.cases.basa_parties import PARTS, SERVED
+from secagg_spec.conformance.cases.requests import one_of, too_large
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
@@ -25,18 +25,19 @@ from secagg_spec.conformance.checks.basa_faults import (
     replaced,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import PARTS, SERVED
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, Caller, check
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
-from secagg_spec.conformance.checks.requests import one_of, too_large
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import Fault
-from secagg_spec.conformance.mixed import Difference
-from secagg_spec.conformance.scenes import call
-from secagg_spec.conformance.stage import staleness_of
-from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.protocols.basa_messages import PositionUpload
+from secagg_spec.conformance.sessions import basa_stage
+from secagg_spec.conformance.sessions.basa_acts import Director, Moment, Part, part_of, positions
+from secagg_spec.conformance.sessions.basa_cast import Cast
+from secagg_spec.conformance.sessions.basecagg_stage import staleness_of
+from secagg_spec.conformance.sessions.mixed import Difference
+from secagg_spec.conformance.sessions.scenes import call
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.protocols.basa.messages import PositionUpload
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 
 right(SERVED, "BAA-35", "BAA-36", "BAA-40", "BAA-41", "BAA-45")
 
@@ -196,7 +197,7 @@ def _upload_out_of_turn(draw: Any, part: Part) -> Fault:
     return Fault(at, _step("take", upload), NOT_NOW, f"the server is {moment.phase}")
 
 
-@refusal(SERVED, "late-upload", "BAA-37", "BAA-22", session=basa_visits.belated)
+@refusal(SERVED, "late-upload", "BAA-37", "BAA-22", session=basa_sessions.belated)
 def _late_upload(draw: Any, part: Part) -> Fault | None:
     """An upload that comes after its offer expired is refused, in the same epoch and in the next one."""
     if not part.late:
@@ -305,7 +306,7 @@ def _outcome(draw: Any, part: Part) -> Fault:
 @check(f"{SERVED}/not-accepted", "BAA-35", "BAA-40", operations=(SERVED,), applies=explicit(SERVED), examples=12)
 def not_accepted(draw: Any, caller: Caller) -> None:
     """An upload that the server took, and the authority did not settle as accepted, is in no offer and in no sum."""
-    dealt.judge_script(caller, PARTS[SERVED](draw, session=basa_visits.denied))
+    playing.judge_script(caller, PARTS[SERVED](draw, session=basa_sessions.denied))
 
 
 @refusal(SERVED, "settle-another", "BAA-40")
@@ -367,7 +368,7 @@ def unopened(draw: Any, caller: Caller) -> None:
     steps = [*part.calls(), Call("close"), Call("abandon")]
     blamed = frozenset(user for _, user in moment.accepted if user in director.spoilt)
     fault = Fault(len(steps) - 1, _step("recover", release), BAD_CIPHERTEXT, "a box does not open", blamed)
-    dealt.judge_script(caller, replace(part, steps=tuple(steps)), fault)
+    playing.judge_script(caller, replace(part, steps=tuple(steps)), fault)
 
 
 class _Spoiling(Director):
@@ -376,7 +377,7 @@ class _Spoiling(Director):
     spoilt: set[int]
 
 
-def _empty(drawn: basa_visits.Plan) -> list[int]:
+def _empty(drawn: basa_sessions.Plan) -> list[int]:
     """Return the positions to whose boxes a key is released, and at which nobody opened them before."""
     kinds = [act.kind for act in drawn.acts if act.kind in ("upload", "skip", "late")]
     unused = range(len(kinds), positions(drawn.numbers))
@@ -385,14 +386,14 @@ def _empty(drawn: basa_visits.Plan) -> list[int]:
 
 def _spoilt(draw: Any) -> _Spoiling:
     """Draw an epoch that is ready to be closed, with boxes that do not open."""
-    drawn = basa_visits.plan(draw, basa_visits.numbers(draw, void=False))
+    drawn = basa_sessions.plan(draw, basa_sessions.numbers(draw, void=False))
     drawn.open()
     drawn.fill()
     if not drawn.ready:
         for kind in ("upload",) * (drawn.number("T") + 2 - len(drawn.accepted)):
             drawn.visit(kind)
-    director = _Spoiling(basa_stage.opened_stage(basa_visits.deal(draw, drawn)))
-    director.spoilt = set(cases.subset(draw, drawn.accepted, 1, 2))
+    director = _Spoiling(basa_stage.opened_stage(basa_sessions.deal(draw, drawn)))
+    director.spoilt = set(strategies.subset(draw, drawn.accepted, 1, 2))
     cast = Cast(director.stage.deal)
     bit, which, empty = draw(st.integers(0, 79)), draw(st.integers(0, 2)), _empty(drawn)
 
@@ -417,17 +418,17 @@ def _spoilt(draw: Any) -> _Spoiling:
     f"{NEW}/basa-mixed",
     *("BAA-08", "BAA-13", "BAA-20", "BAA-23", "BAA-26", "BAA-33", "BAA-34", "BAA-35", "BAA-41", "ADP-24"),
     operations=SESSIONS,
-    applies=lambda caps: bool(dealt.parties(caps, "basa")),
+    applies=lambda caps: bool(playing.parties(caps, "basa")),
     examples=24,
 )
 def mixed_session(draw: Any, caller: Caller) -> None:
     """In a session whose other parties are the reference's, with timeouts, each step is the right one."""
-    director = basa_visits.session(draw)
-    roles, stage = dealt.parties(caller.caps, "basa"), director.stage
+    director = basa_sessions.session(draw)
+    roles, stage = playing.parties(caller.caps, "basa"), director.stage
     chosen = [role for role in roles if draw(st.booleans())] or [one_of(draw, roles)]
-    users = cases.subset(draw, stage.deal.users, 1, 3) if Role.USER in chosen else []
+    users = strategies.subset(draw, stage.deal.users, 1, 3) if Role.USER in chosen else []
     others = [party for party, role in ((SERVER, Role.SERVER), (AUTHORITY, Role.AUTHORITY)) if role in chosen]
     try:
-        basa_stage.play(stage.deal, dict.fromkeys([*others, *users], dealt.player(caller)), stage.turns)
+        basa_stage.play(stage.deal, dict.fromkeys([*others, *users], playing.player(caller)), stage.turns)
     except Difference as difference:
-        raise dealt.failed(difference) from None
+        raise playing.failed(difference) from None

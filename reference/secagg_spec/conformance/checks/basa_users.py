@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.basa_acts import Part, budget
-from secagg_spec.conformance.basa_cast import BOX
-from secagg_spec.conformance.checks import basa_visits, dealt
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import basa_sessions, strategies
+from secagg_spec.conformance.cases.basa_parties import PARTS, USER, begun
+from secagg_spec.conformance.cases.requests import one_of, too_large
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
 from secagg_spec.conformance.checks.basa_faults import (
     BAD_FORM,
@@ -28,14 +29,14 @@ from secagg_spec.conformance.checks.basa_faults import (
     replaced,
     right,
 )
-from secagg_spec.conformance.checks.basa_parties import PARTS, USER, begun
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL, Caller, check
-from secagg_spec.conformance.checks.requests import one_of, too_large
-from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, take_prefix, taken
-from secagg_spec.conformance.scenes import call
-from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.wire import pack, unpack
-from secagg_spec.protocols.basa_messages import PositionKey, PositionOffer
+from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
+from secagg_spec.conformance.checks.scripts import Fault, ask, drop_faults, taken
+from secagg_spec.conformance.sessions.basa_acts import Part, budget
+from secagg_spec.conformance.sessions.basa_cast import BOX
+from secagg_spec.conformance.sessions.scenes import call
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.protocols.basa.messages import PositionKey, PositionOffer
 
 BEYOND = frozenset({"out_of_range"})
 
@@ -112,7 +113,7 @@ def _stale(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, UNFIT, why, THE_SERVER)
 
 
-@refusal(USER, "spent-epoch", "BAA-52", session=basa_visits.returning)
+@refusal(USER, "spent-epoch", "BAA-52", session=basa_sessions.returning)
 def _spent_epoch(draw: Any, part: Part) -> Fault:
     """An offer of the epoch in which the user uploaded last is refused, whatever it has in hand now."""
     at = part.when(lambda moment: moment.phase == "asked" and moment.used > 0)[0]
@@ -178,7 +179,7 @@ def _another_key(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, BAD_FORM, "the key is that of another position, or of none", THE_AUTHORITY)
 
 
-@refusal(USER, "hash", "BAA-31", "ADP-21", session=basa_visits.settled)
+@refusal(USER, "hash", "BAA-31", "ADP-21", session=basa_sessions.settled)
 def _hash(draw: Any, part: Part) -> Fault | None:
     """Boxes that have not the hashes that the authority names are refused, and the server is blamed."""
     found = _keyed(draw, part, 1)
@@ -192,7 +193,7 @@ def _hash(draw: Any, part: Part) -> Fault | None:
     return Fault(at, step, BAD_SIGNATURE, "a box does not have its hash", THE_SERVER)
 
 
-@refusal(USER, "number-of-boxes", "BAA-31", "ADP-21", session=basa_visits.settled)
+@refusal(USER, "number-of-boxes", "BAA-31", "ADP-21", session=basa_sessions.settled)
 def _number(draw: Any, part: Part) -> Fault | None:
     """An offer with more or fewer boxes than the authority names is refused, and the server is blamed."""
     found = _keyed(draw, part, 1)
@@ -203,7 +204,7 @@ def _number(draw: Any, part: Part) -> Fault | None:
     return Fault(at, replaced(part, at, **less), BAD_FORM, "there is a box more than the authority names", THE_SERVER)
 
 
-@refusal(USER, "key-form", "BAA-51", "ADP-21", session=basa_visits.settled)
+@refusal(USER, "key-form", "BAA-51", "ADP-21", session=basa_sessions.settled)
 def _key_form(draw: Any, part: Part) -> Fault | None:
     """Positions that do not ascend before the own one, senders outside the roster, and other lengths are refused."""
     found = _keyed(draw, part, 1)
@@ -231,7 +232,7 @@ def _key_form(draw: Any, part: Part) -> Fault | None:
 # -------------------------------------------------------------------------------------------------------------- boxes
 
 
-@refusal(USER, "sender-of-a-box", "BAA-32", "ADP-21", session=basa_visits.settled)
+@refusal(USER, "sender-of-a-box", "BAA-32", "ADP-21", session=basa_sessions.settled)
 def _sender_of_a_box(draw: Any, part: Part) -> Fault | None:
     """A box of another user than the one that is named does not open: its sender is in its binding."""
     found = _keyed(draw, part, 1)
@@ -289,26 +290,26 @@ def _beside(part: Part, source: int, target: int) -> tuple[int, int]:
 @check(f"{USER}/unopened", "BAA-32", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
 def unopened(draw: Any, caller: Caller) -> None:
     """With boxes that do not open nothing is uploaded, and the senders of all of these are blamed."""
-    part = PARTS[USER](draw, session=basa_visits.settled)
+    part = PARTS[USER](draw, session=basa_sessions.settled)
     found = _keyed(draw, part, 1)
     if found is None:
         return
     at, key = found
     before = _offer_before(part, at)
     [offer] = part.inbox(before)
-    places = cases.subset(draw, range(key.positions.size), 1)
+    places = strategies.subset(draw, range(key.positions.size), 1)
     boxes = b"".join(_other_boxes(draw, part, offer, key, places))
     named = replace(key, hashes=part.cast.hashes(boxes))
     longer, place, step = _detour(draw, part, replace(offer, boxes=boxes), before, named)
     blamed = frozenset(int(key.senders[place]) for place in places)
     fault = Fault(place, step, BAD_CIPHERTEXT, f"{len(places)} boxes do not open", blamed)
-    dealt.judge_script(caller, longer, fault)
+    playing.judge_script(caller, longer, fault)
 
 
 @check(f"{USER}/exchanged-boxes", "BAA-31", "ADP-21", operations=(USER,), applies=explicit(USER), examples=16)
 def exchanged_boxes(draw: Any, caller: Caller) -> None:
     """Boxes that the server exchanged for good ones of its own, or put into another order, are refused."""
-    part = PARTS[USER](draw, session=basa_visits.settled)
+    part = PARTS[USER](draw, session=basa_sessions.settled)
     found = _keyed(draw, part, 1)
     if found is None:
         return
@@ -324,7 +325,7 @@ def exchanged_boxes(draw: Any, caller: Caller) -> None:
     longer, place, step = _detour(draw, part, replace(offer, boxes=b"".join(chosen)), before, key)
     codes = BAD_SIGNATURE if len(chosen) == len(boxes) else BAD_FORM
     fault = Fault(place, step, codes, "the boxes are not those that the authority names", THE_SERVER)
-    dealt.judge_script(caller, longer, fault)
+    playing.judge_script(caller, longer, fault)
 
 
 # ----------------------------------------------------------------------------------------------------- whole requests

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance import generators
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.cases import decimal, possible
-from secagg_spec.conformance.connection import Connection
-from secagg_spec.conformance.plain import differing
+from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.connection import Connection
+from secagg_spec.conformance.adapter.plain import differing
+from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, RawLine, Request, unpack
+from secagg_spec.conformance.cases.strategies import decimal, possible
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
-from secagg_spec.conformance.wire import AdapterBroken, Answer, RawLine, Request, unpack
 
 BAD_PARAM = frozenset({"bad_param", "out_of_range"})
 NONCANONICAL = frozenset({"noncanonical", "out_of_range"})

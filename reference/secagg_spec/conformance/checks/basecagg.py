@@ -13,10 +13,20 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.buffers import Buffer, Recovery, half, weighted
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import buffered_scenes as scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
+from secagg_spec.conformance.cases import basecagg_functions as scenes
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.basecagg_functions import COMBINE, ENCODE, MASK, RECOVER, Levels
+from secagg_spec.conformance.cases.requests import (
+    exchanged_element,
+    inserted,
+    one_of,
+    place_of,
+    shares_length,
+    too_large,
+    vandermonde,
+)
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
@@ -32,18 +42,8 @@ from secagg_spec.conformance.checks.base import (
     fail,
     same,
 )
-from secagg_spec.conformance.checks.buffered_scenes import COMBINE, ENCODE, MASK, RECOVER, Levels
 from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
-from secagg_spec.conformance.checks.requests import (
-    exchanged_element,
-    inserted,
-    one_of,
-    place_of,
-    shares_length,
-    too_large,
-    vandermonde,
-)
-from secagg_spec.conformance.wire import pack, pack_reals, unpack
+from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Recovery, half, weighted
 
 WRONG_BUFFER = frozenset({"inconsistent_sets", "out_of_range"})
 ANOTHER_COUNT = frozenset({"inconsistent_sets", "below_threshold", "length_mismatch", "malformed"})
@@ -64,7 +64,7 @@ def _stochastic(caps: Capabilities) -> bool:
 def encode(draw: Any, call: Caller) -> None:
     """An update of real numbers is what the quantiser gives at c_l with the total weight K c_g."""
     chosen, x = _reals(draw, call)
-    draws = cases.rounding(draw, x.size)
+    draws = strategies.rounding(draw, x.size)
     weight = chosen.K * chosen.c_g
     want = quantize(x, level=chosen.c_l, ring=Ring(chosen.q), weight=weight, rounding=draws)
     same("quantised update", _encoded(call, chosen, x, draws), want)
@@ -74,7 +74,7 @@ def encode(draw: Any, call: Caller) -> None:
 def neighbours(draw: Any, call: Caller) -> None:
     """Each element is one of the two integers beside c_l x, the nearest one where that is the declared policy."""
     chosen, x = _reals(draw, call)
-    got = Ring(chosen.q).decode_signed(_encoded(call, chosen, x, cases.rounding(draw, x.size)))
+    got = Ring(chosen.q).decode_signed(_encoded(call, chosen, x, strategies.rounding(draw, x.size)))
     nearest = call.caps.policy("quantizer.rounding") == "nearest"
     for at, (value, y) in enumerate(zip(got.tolist(), (x * chosen.c_l).tolist(), strict=True)):
         allowed = {math.floor(y), math.ceil(y)}
@@ -89,7 +89,7 @@ def encode_budget(draw: Any, call: Caller) -> None:
     """A number that K c_g times could not be carried is refused."""
     chosen = scenes.levels(draw, call.caps, ENCODE)
     beyond = chosen.budget + draw(st.sampled_from((1, 2, chosen.budget + 1, chosen.q)))
-    x = np.zeros(cases.length(draw, 1, 3))
+    x = np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((1, -1))) * (beyond + 0.75) / chosen.c_l
     why = f"{beyond} is above the budget B = {chosen.budget}"
     _not_encoded(call, chosen, x, NOT_FINITE, why)
@@ -98,7 +98,7 @@ def encode_budget(draw: Any, call: Caller) -> None:
 @check("basecagg.encode/not-finite", "QNT-01", operations=(ENCODE,), examples=10)
 def not_finite(draw: Any, call: Caller) -> None:
     """NaN and infinities are refused."""
-    chosen, x = scenes.levels(draw, call.caps, ENCODE), np.zeros(cases.length(draw, 1, 3))
+    chosen, x = scenes.levels(draw, call.caps, ENCODE), np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((math.nan, math.inf, -math.inf)))
     _not_encoded(call, chosen, x, NOT_FINITE, "a number is not finite")
 
@@ -122,7 +122,7 @@ def encode_levels(draw: Any, call: Caller) -> None:
     chosen = scenes.levels(draw, call.caps, ENCODE)
     fine = {"c_l": draw(st.sampled_from((0, -1, -chosen.c_l, 2**32 + 1, 2**64 + chosen.c_l)))}
     changed = draw(st.sampled_from((fine, *_too_coarse(chosen))))
-    x = np.zeros(cases.length(draw, 1, 3))
+    x = np.zeros(strategies.length(draw, 1, 3))
     _not_encoded(call, chosen, x, BAD_PARAM, f"{changed} breaks BSA-02", **changed)
 
 
@@ -141,7 +141,7 @@ def _reals(draw: Any, call: Caller) -> tuple[Levels, RealArray]:
     quarters = st.integers(-grid, grid)
     if chosen.c_l & (chosen.c_l - 1) == 0:
         quarters = quarters | st.sampled_from((4 * B, -4 * B))
-    values = [draw(quarters) for _ in range(cases.length(draw, 1))]
+    values = [draw(quarters) for _ in range(strategies.length(draw, 1))]
     return chosen, np.array(values, dtype=np.float64) / 4 / chosen.c_l
 
 
@@ -249,7 +249,7 @@ def fewer(draw: Any, call: Caller) -> None:
 
 
 def _has_room(caps: Capabilities) -> bool:
-    return cases.possible(caps, COMBINE, outsiders=1)
+    return strategies.possible(caps, COMBINE, outsiders=1)
 
 
 @check("basecagg.combine/more", "BSA-21", operations=(COMBINE,), applies=_has_room, examples=15)
@@ -345,7 +345,7 @@ def weight(draw: Any, call: Caller) -> None:
 def zero_weights(draw: Any, call: Caller) -> None:
     """A buffer of K entries in which at most T + 1 have a weight other than 0 is refused."""
     buffer = scenes.offered(draw, call.caps)
-    kept = cases.subset(draw, range(buffer.K), 0, buffer.T + 1)
+    kept = strategies.subset(draw, range(buffer.K), 0, buffer.T + 1)
     for at in range(buffer.K):
         buffer = buffer if at in kept else buffer.with_entry(at, weight=0)
     why = f"{len(kept)} entries have a weight other than 0, and T + 2 = {buffer.T + 2}"
@@ -446,22 +446,22 @@ def _refused(call: Caller, buffer: Buffer, codes: frozenset[str], why: str) -> N
 @check("basecagg.recover/exact", "BSA-29", "BSA-33", operations=(RECOVER,), applies=vandermonde)
 def recover(draw: Any, call: Caller) -> None:
     """Any U or more answers give the weighted sum and the average."""
-    _recovered(call, scenes.recovery(draw, cases.session(draw, call.caps, RECOVER)))
+    _recovered(call, scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER)))
 
 
 def _chain(caps: Capabilities) -> bool:
-    return cases.possible(caps, _CHAIN)
+    return strategies.possible(caps, _CHAIN)
 
 
 @check("basecagg/own-shares", "BSA-27", "BSA-29", "BSA-33", operations=_CHAIN, applies=_chain)
 def own_shares(draw: Any, call: Caller) -> None:
     """Shares of the own code, each times its weight, give the weighted sum of the updates back."""
-    numbers = cases.session(draw, call.caps, _CHAIN)
+    numbers = strategies.session(draw, call.caps, _CHAIN)
     buffer = scenes.buffer(draw, numbers)
     q, d, field = numbers["q"], numbers["d"], PrimeField(numbers["q"])
-    updates, masks = cases.matrix(draw, q, buffer.K, d), cases.matrix(draw, q, buffer.K, d)
-    noises = [cases.vector(draw, q, numbers["T"] * shares_length(numbers, d)) for _ in masks]
-    users = cases.subset(draw, range(numbers["N"]), numbers["U"])
+    updates, masks = strategies.matrix(draw, q, buffer.K, d), strategies.matrix(draw, q, buffer.K, d)
+    noises = [strategies.vector(draw, q, numbers["T"] * shares_length(numbers, d)) for _ in masks]
+    users = strategies.subset(draw, range(numbers["N"]), numbers["U"])
     factors = [entry.weight for entry in buffer.entries]
     c_l = scenes.level(draw, sum(factors))
     shared = [_own_shares(call, numbers, mask, noise) for mask, noise in zip(masks, noises, strict=True)]
@@ -503,20 +503,20 @@ def _recovered(call: Caller, chosen: Recovery) -> None:
 @check("basecagg.recover/too-few", "BSA-30", operations=(RECOVER,), applies=vandermonde, examples=25)
 def recover_too_few(draw: Any, call: Caller) -> None:
     """Fewer than U answers end in too few survivors."""
-    numbers = cases.session(draw, call.caps, RECOVER)
+    numbers = strategies.session(draw, call.caps, RECOVER)
     answers = draw(st.integers(0, numbers["U"] - 1))
     chosen = scenes.recovery(draw, numbers, answers)
     call.refused(RECOVER, chosen.params(), TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
 def _can_spare(caps: Capabilities) -> bool:
-    return vandermonde(caps) and cases.possible(caps, RECOVER, 1)
+    return vandermonde(caps) and strategies.possible(caps, RECOVER, 1)
 
 
 @check("basecagg.recover/bad-share", "BSA-31", operations=(RECOVER,), applies=_can_spare, examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered one is noticed."""
-    numbers = cases.session(draw, call.caps, RECOVER, 1)
+    numbers = strategies.session(draw, call.caps, RECOVER, 1)
     chosen = scenes.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     user = chosen.users[place_of(draw, chosen.users)]
     chosen.shares[user] = exchanged_element(draw, chosen.shares[user], numbers["q"])
@@ -526,7 +526,7 @@ def recover_bad_share(draw: Any, call: Caller) -> None:
 @check("basecagg.recover/no-weight", "BSA-32", operations=(RECOVER,), applies=vandermonde, examples=10)
 def no_weight(draw: Any, call: Caller) -> None:
     """Weights whose sum is 0 are refused."""
-    numbers = cases.session(draw, call.caps, RECOVER)
+    numbers = strategies.session(draw, call.caps, RECOVER)
     chosen = scenes.recovery(draw, numbers, chosen=[0] * draw(st.integers(1, 6)))
     call.refused(RECOVER, chosen.params(), BAD_PARAM, "all weights are 0")
 
@@ -534,7 +534,7 @@ def no_weight(draw: Any, call: Caller) -> None:
 @check("basecagg.recover/twice", "MDS-08", operations=(RECOVER,), applies=vandermonde, examples=15)
 def recover_twice(draw: Any, call: Caller) -> None:
     """A user that answers twice is refused."""
-    numbers = cases.session(draw, call.caps, RECOVER)
+    numbers = strategies.session(draw, call.caps, RECOVER)
     chosen = scenes.recovery(draw, numbers, numbers["U"] - 1)
     again = draw(st.sampled_from(chosen.users))
     users = inserted(draw, chosen.users, again)
@@ -544,7 +544,7 @@ def recover_twice(draw: Any, call: Caller) -> None:
 @check("basecagg.recover/outside", "MDS-08", operations=(RECOVER,), applies=vandermonde, examples=15)
 def recover_outside(draw: Any, call: Caller) -> None:
     """An answer of a user outside the roster is refused."""
-    chosen = scenes.recovery(draw, cases.session(draw, call.caps, RECOVER))
+    chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     users = list(chosen.users)
     stranger = draw(st.sampled_from((chosen.numbers["N"], 2**31 - 1, -1)))
     users[draw(st.integers(0, len(users) - 1))] = stranger
@@ -554,7 +554,7 @@ def recover_outside(draw: Any, call: Caller) -> None:
 @check("basecagg.recover/parameters", "BSA-01", operations=(RECOVER,), applies=vandermonde, examples=20)
 def recover_parameters(draw: Any, call: Caller) -> None:
     """Numbers that break BSA-01, as far as they are given, are refused."""
-    chosen = scenes.recovery(draw, cases.session(draw, call.caps, RECOVER))
+    chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     N, U, q = (chosen.numbers[name] for name in ("N", "U", "q"))
     large = {"N": q} if q < 2**31 else {"T": -1}
     changed = draw(st.sampled_from(({"T": 0}, {"T": U}, {"U": N + 1}, {"N": U - 1}, {"d": 0}, large)))
@@ -565,6 +565,6 @@ def recover_parameters(draw: Any, call: Caller) -> None:
 @check("basecagg.recover/level", "BSA-02", operations=(RECOVER,), applies=vandermonde, examples=10)
 def recover_level(draw: Any, call: Caller) -> None:
     """A level c_l that is not positive is refused."""
-    chosen = scenes.recovery(draw, cases.session(draw, call.caps, RECOVER))
+    chosen = scenes.recovery(draw, strategies.session(draw, call.caps, RECOVER))
     c_l = draw(st.sampled_from((0, -1, -chosen.c_l)))
     call.refused(RECOVER, chosen.params(c_l=str(c_l)), BAD_PARAM, f"c_l is {c_l}")

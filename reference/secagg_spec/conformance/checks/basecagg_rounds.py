@@ -9,9 +9,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import admissible_weights, realised_weight
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import basecagg_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases.basecagg_schedules import ROUNDS, Buffer, Plan, Session, plan, session, valid
+from secagg_spec.conformance.cases.requests import too_large
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_RANDOMNESS,
@@ -27,12 +29,9 @@ from secagg_spec.conformance.checks.base import (
     fail,
     same,
 )
-from secagg_spec.conformance.checks.basecagg_plans import ROUNDS, Buffer, Plan, Session, plan, session, valid
 from secagg_spec.conformance.checks.crypto import AGAIN
-from secagg_spec.conformance.checks.requests import too_large
 from secagg_spec.conformance.checks.scripts import NOTHING_CAME
-from secagg_spec.conformance.stage import staleness_of, weighted_sum
-from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.conformance.sessions.basecagg_stage import staleness_of, weighted_sum
 
 NOT_NOW = AGAIN | NOTHING_CAME
 NOBODY = OUTSIDE | BAD_PARAM | NOT_NOW
@@ -192,7 +191,7 @@ def _early(draw: Any, drawn: Plan) -> Wrong | None:
 def _few(draw: Any, drawn: Plan) -> Wrong:
     """With fewer than U answers the buffer is not recovered."""
     drawn.fill()
-    users = cases.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
+    users = strategies.subset(draw, drawn.users, 0, drawn.numbers["U"] - 1)
     return {"event": "recover", "users": users}, TOO_FEW, f"{len(users)} users answer, and U is {drawn.numbers['U']}"
 
 
@@ -200,7 +199,7 @@ def _few(draw: Any, drawn: Plan) -> Wrong:
 def _twice(draw: Any, drawn: Plan) -> Wrong:
     """A user that is named twice does not answer twice."""
     drawn.fill()
-    users = cases.subset(draw, drawn.users, drawn.numbers["U"])
+    users = strategies.subset(draw, drawn.users, drawn.numbers["U"])
     return {"event": "recover", "users": [*users, users[0]]}, TWICE | NOT_NOW, f"user {users[0]} is named twice"
 
 
@@ -248,7 +247,7 @@ def events(draw: Any, call: Caller) -> None:
 def budget(draw: Any, call: Caller) -> None:
     """An update with an element that a buffer does not carry is refused."""
     made = valid(draw, call.caps, 1)
-    q, B = int(made.params["q"]), basecagg_scenes.budget(made.params)
+    q, B = int(made.params["q"]), basecagg_sessions.budget(made.params)
     if (q - 1) // 2 < B + 1:
         return
     rows = [row.copy() for row in made.updates]
@@ -295,7 +294,7 @@ def too_little(draw: Any, call: Caller) -> None:
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text does not allow are refused."""
     made = valid(draw, call.caps, 1)
-    wrong = basecagg_scenes.wrong_numbers(made.params)
+    wrong = basecagg_sessions.wrong_numbers(made.params)
     name = draw(st.sampled_from(sorted(wrong)))
     why = f"the parameters break a rule ({name})"
     rand = call.randomness(ROUNDS, made.rand)

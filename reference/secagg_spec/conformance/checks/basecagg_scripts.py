@@ -9,9 +9,23 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases, stage
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import basecagg_parties, basecagg_scenes, dealt
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import basecagg_parties, basecagg_sessions, strategies
+from secagg_spec.conformance.cases.basecagg_parties import (
+    SCENES,
+    SERVED,
+    USER,
+    allowed,
+    announced,
+    begun,
+    entries_of,
+    share,
+    user_scene,
+)
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
+from secagg_spec.conformance.cases.requests import exchanged_element, one_of, too_large
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
@@ -23,22 +37,10 @@ from secagg_spec.conformance.checks.base import (
     check,
 )
 from secagg_spec.conformance.checks.basecagg import ANOTHER_COUNT, NOT_ASCENDING, WRONG_BUFFER
-from secagg_spec.conformance.checks.basecagg_parties import (
-    SCENES,
-    SERVED,
-    USER,
-    allowed,
-    announced,
-    begun,
-    entries_of,
-    share,
-    user_scene,
-)
 from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, altered
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS
+from secagg_spec.conformance.checks.lightsecagg_scripts import take_prefix
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.requests import exchanged_element, one_of, too_large
-from secagg_spec.conformance.checks.rounds import exchanged
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
     ELSEWHERE,
@@ -51,18 +53,17 @@ from secagg_spec.conformance.checks.scripts import (
     ask,
     broken_bytes,
     drop_faults,
-    take_prefix,
     taken,
 )
-from secagg_spec.conformance.mixed import Difference
-from secagg_spec.conformance.scenes import Scene, call
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.wire import pack, unpack
+from secagg_spec.conformance.sessions import basecagg_stage
+from secagg_spec.conformance.sessions.mixed import Difference
+from secagg_spec.conformance.sessions.scenes import Scene, call
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.basecagg import BufferedSet, ModelRequest, StampedShare, StampedUpdate
+from secagg_spec.protocols.basecagg.round import BufferedSet, ModelRequest, StampedShare, StampedUpdate
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.steps import SERVER, Role
 
 REPLAY = frozenset({"replay"})
 LATE = frozenset({"wrong_phase"})
@@ -92,7 +93,7 @@ def _refusal(party: str, name: str, *clauses: str, **given: Any) -> Callable[[Bu
             scene = SCENES[party](draw, **given)
             fault = build(draw, scene)
             if fault is not None:
-                dealt.judge_script(caller, scene, fault)
+                playing.judge_script(caller, scene, fault)
 
         judge.__doc__ = build.__doc__
         check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=12)(judge)
@@ -114,7 +115,7 @@ def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
 
 
 def _right(party: str, *clauses: str) -> None:
-    dealt.right_steps(party, SCENES[party], _FAULTS[party], clauses, explicit(party), (50, 30, 16))
+    playing.right_steps(party, SCENES[party], _FAULTS[party], clauses, explicit(party), (50, 30, 16))
 
 
 _right(USER, "BSA-04", "BSA-08", "BSA-10", "BSA-27")
@@ -124,7 +125,7 @@ _right(SERVED, "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-29", "BSA-34")
 @check(f"{USER}/sealed", "BSA-03", "SEA-01", "KEY-02", operations=(USER,), applies=explicit(USER), examples=30)
 def sealed(draw: Any, caller: Caller) -> None:
     """Over the sealed channel payloads are sealed with the stamp as round, and all numbers in the binding."""
-    dealt.judge_script(caller, user_scene(draw, channel="sealed"))
+    playing.judge_script(caller, user_scene(draw, channel="sealed"))
 
 
 # ------------------------------------------------------------------------------------------------ faults of both
@@ -356,7 +357,7 @@ def _entries(draw: Any, scene: Scene) -> Fault:
     held = _before(scene, at).held
     outside = [user for user in held if user not in message.users and held[user].stamp <= message.round]
     more = [(user, held[user].stamp, allowed(scene.deal, message.round, held[user].stamp)[-1]) for user in outside]
-    places = cases.subset(draw, range(len(entries)), 0, len(entries) - 1)
+    places = strategies.subset(draw, range(len(entries)), 0, len(entries) - 1)
     fewer = [entry for place, entry in enumerate(entries) if place in places] if draw(st.booleans()) else entries[:-1]
     wrong = sorted([*entries, more[0]]) if more and draw(st.booleans()) else fewer
     why = f"the buffer has {len(wrong)} entries, and K is {len(entries)}"
@@ -441,7 +442,7 @@ def _weight(draw: Any, scene: Scene) -> Fault:
 def _zero_weights(draw: Any, scene: Scene) -> Fault:
     """A buffer in which fewer than T + 2 entries weigh anything is refused, and with weights of 0 any is."""
     at, message, entries = _buffer(draw, scene)
-    zeros = cases.subset(draw, range(len(entries)), 1)
+    zeros = strategies.subset(draw, range(len(entries)), 1)
     changed = [(user, stamp, 0 if place in zeros else w) for place, (user, stamp, w) in enumerate(entries)]
     codes = WRONG_BUFFER | TOO_FEW
     return Fault(at, _shown(scene, message.round, changed), codes, f"{len(zeros)} entries weigh nothing", THE_SERVER)
@@ -472,7 +473,7 @@ def replaced_share(draw: Any, caller: Caller) -> None:
     old = newer.round - 1
     entries = [(user, old, allowed(scene.deal, message.round, old)[0]) for user in message.users]
     why = f"the share of user {newer.sender} under {old} was replaced"
-    dealt.judge_script(caller, scene, Fault(at, _shown(scene, message.round, entries), NOT_HELD, why))
+    playing.judge_script(caller, scene, Fault(at, _shown(scene, message.round, entries), NOT_HELD, why))
 
 
 @_refusal(USER, "early-buffer", "BSA-25")
@@ -736,7 +737,7 @@ def _second_update(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, step, REPLAY | (LATE if old else frozenset()), why, frozenset({user}))
 
 
-@_refusal(SERVED, "stale-update", "BSA-16", "ADP-21", session=basecagg_scenes.late)
+@_refusal(SERVED, "stale-update", "BSA-16", "ADP-21", session=basecagg_sessions.late)
 def _stale_update(draw: Any, scene: Scene) -> Fault | None:
     """A masked update that is older than tau_max is refused, naming its sender."""
     moments = _moments(scene, lambda state: _room(scene, state) and bool(_waiting(scene, state, fresh=False)))
@@ -750,7 +751,7 @@ def _stale_update(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why, frozenset({user}))
 
 
-@_refusal(SERVED, "full-buffer", "BSA-17", session=basecagg_scenes.crowded)
+@_refusal(SERVED, "full-buffer", "BSA-17", session=basecagg_sessions.crowded)
 def _full(draw: Any, scene: Scene) -> Fault | None:
     """A masked update that the buffer has no room for, or that comes while it is recovered, is refused."""
     moments = _moments(scene, lambda state: not _room(scene, state) and bool(_waiting(scene, state, fresh=True)))
@@ -763,7 +764,7 @@ def _full(draw: Any, scene: Scene) -> Fault | None:
     return Fault(at, _uploads(scene, user, state.records[user].stamp), LATE, why)
 
 
-@_refusal(SERVED, "too-many-at-once", "BSA-17", session=basecagg_scenes.crowded)
+@_refusal(SERVED, "too-many-at-once", "BSA-17", session=basecagg_sessions.crowded)
 def _too_many(draw: Any, scene: Scene) -> Fault | None:
     """Masked updates that come together and are more than there is room for are refused together."""
     K = scene.deal.numbers["K"]
@@ -847,7 +848,7 @@ def _requests(party: str) -> None:
     def parameters(draw: Any, caller: Caller) -> None:
         """Parameters that the text does not allow are refused."""
         params, rand = begun(draw, party)
-        wrong = basecagg_scenes.wrong_numbers(params)
+        wrong = basecagg_sessions.wrong_numbers(params)
         name = draw(st.sampled_from(sorted(wrong)))
         caller.refused(party, {**params, **wrong[name]}, BAD_PARAM, f"the parameters break a rule ({name})", rand)
 
@@ -924,7 +925,7 @@ def budget(draw: Any, caller: Caller) -> None:
     """An update with an element that a buffer does not carry is not uploaded, and the user can still abandon it."""
     scene = user_scene(draw)
     numbers = scene.deal.numbers
-    q, B = int(numbers["q"]), basecagg_scenes.budget(numbers)
+    q, B = int(numbers["q"]), basecagg_sessions.budget(numbers)
     if (q - 1) // 2 < B + 1:
         return
     beyond = draw(st.sampled_from((B + 1, q - B - 1)))
@@ -964,17 +965,17 @@ def nothing_left(draw: Any, caller: Caller) -> None:
     f"{NEW}/basecagg-mixed",
     *("BSA-04", "BSA-11", "BSA-13", "BSA-18", "BSA-19", "BSA-23", "BSA-27", "BSA-29", "BSA-34", "ADP-24"),
     operations=SESSIONS,
-    applies=lambda caps: caps.policy("mds.code") == "vandermonde" and bool(dealt.parties(caps, "basecagg")),
+    applies=lambda caps: caps.policy("mds.code") == "vandermonde" and bool(playing.parties(caps, "basecagg")),
     examples=24,
 )
 def mixed_session(draw: Any, caller: Caller) -> None:
     """In a session whose other parties are the reference's, with late updates, each step is the right one."""
-    played = basecagg_scenes.played(draw)
-    roles = dealt.parties(caller.caps, "basecagg")
-    users = cases.subset(draw, played.deal.users, 1, 3) if Role.USER in roles else []
+    played = basecagg_sessions.played(draw)
+    roles = playing.parties(caller.caps, "basecagg")
+    users = strategies.subset(draw, played.deal.users, 1, 3) if Role.USER in roles else []
     server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
-    dealt_out = basecagg_scenes.trimmed(draw, played)
+    dealt_out = basecagg_sessions.trimmed(draw, played)
     try:
-        stage.play(dealt_out, dict.fromkeys([*server, *users], dealt.player(caller)), played.turns)
+        basecagg_stage.play(dealt_out, dict.fromkeys([*server, *users], playing.player(caller)), played.turns)
     except Difference as difference:
-        raise dealt.failed(difference) from None
+        raise playing.failed(difference) from None

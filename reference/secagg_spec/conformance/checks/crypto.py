@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import pairs, rounds
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.valid import VALID, channel, key
+from secagg_spec.conformance.checks import pairs
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, Caller, check, fail, same
 from secagg_spec.conformance.checks.streams import standard, stream
-from secagg_spec.conformance.checks.valid import VALID, channel, key
 from secagg_spec.crypto import keys, prg, sealing
 from secagg_spec.crypto.sealing import SealedChannel
 
@@ -84,7 +84,9 @@ def any_stream(draw: Any, call: Caller) -> None:
 
 
 def _has_default(caps: Capabilities) -> bool:
-    return caps.offers(_EXPAND) and standard(caps) and _PRIME in cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+    return (
+        caps.offers(_EXPAND) and standard(caps) and _PRIME in strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
+    )
 
 
 @check("prg.expand/rejection", "PRG-01", "RND-02", operations=(_EXPAND,), applies=_has_default, examples=1)
@@ -106,7 +108,9 @@ def searched_key(word: int) -> bytes:
 def _edges(caps: Capabilities) -> list[tuple[int, int]]:
     """Return the declared moduli of whose limit a word beside it was searched, each with this word."""
     allowed = caps.range(_EXPAND, "q")
-    known = {q for word in SEARCHED for q in (word, 2**31 - 1, 2**32 - 1, 3)} | set(cases.moduli(allowed, prime=False))
+    known = {q for word in SEARCHED for q in (word, 2**31 - 1, 2**32 - 1, 3)} | set(
+        strategies.moduli(allowed, prime=False)
+    )
     words = [(q, word) for q in sorted(known) if q in allowed for word in (limit(q), limit(q) - 1)]
     return [(q, word) for q, word in words if word in SEARCHED]
 
@@ -133,7 +137,7 @@ def _expanded(call: Caller, params: dict[str, Any]) -> None:
 
 def _wasteful(draw: Any, caps: Capabilities) -> int:
     """Draw a modulus, in most cases one of the two for which most words are rejected."""
-    allowed = cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+    allowed = strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
     by_rejections = sorted(allowed, key=lambda q: 2**32 // q * q)
     return int(draw(st.sampled_from(by_rejections[:2]) | st.sampled_from(allowed)))
 
@@ -165,7 +169,7 @@ LONG = 2**18 + 40
 @check("prg.expand/long", "PRG-01", operations=(_EXPAND,), examples=1)
 def expand_long(draw: Any, call: Caller) -> None:
     """Beyond 2**16 blocks a stream goes on; that of another generator does not come again."""
-    q, n = max(cases.moduli(call.caps.range(_EXPAND, "q"), prime=False)), LONG
+    q, n = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False)), LONG
     params = {"q": q, "key": bytes(range(32)).hex(), "n": n}
     if standard(call.caps):
         _expanded(call, params)
@@ -183,7 +187,7 @@ def expand_long(draw: Any, call: Caller) -> None:
 def agree(draw: Any, call: Caller) -> None:
     """Two key pairs agree on the shared secret of X25519, from both sides."""
     privates = key(draw), draw(st.sampled_from((bytes([7]) * 32, bytes(range(1, 33)))))
-    publics = rounds.public_keys(list(privates))
+    publics = lightsecagg_parties.public_keys(list(privates))
     want = keys.agree(privates[0], publics[1]).hex()
     for own, other in ((0, 1), (1, 0)):
         got = call.result("key.agree", {"private": privates[own].hex(), "public": publics[other].hex()}).get("secret")
@@ -254,7 +258,7 @@ def close(draw: Any, call: Caller) -> None:
 def _ends(params: dict[str, Any], sender: int, own: int) -> tuple[dict[str, Any], SealedChannel]:
     """Return the members of a request of the user `own`, with keys that are known, and the channel of the sender."""
     privates = [user.to_bytes(2, "little") * 16 for user in range(1, params["N"] + 1)]
-    changed = {**params, "roster": [public.hex() for public in rounds.public_keys(privates)]}
+    changed = {**params, "roster": [public.hex() for public in lightsecagg_parties.public_keys(privates)]}
     return {**changed, "private": privates[own].hex()}, channel(changed, privates[sender])
 
 
@@ -359,7 +363,7 @@ def open_elsewhere(draw: Any, call: Caller) -> None:
     params = VALID[_OPEN](draw, call.caps).params
     kind = draw(st.sampled_from(_KINDS))
     number, step = draw(st.sampled_from(("q", "N", "D", "U", "T", "d"))), draw(st.sampled_from((1, -1)))
-    protocol, prime = draw(st.sampled_from(_PROTOCOLS)), draw(st.sampled_from(cases.PRIMES))
+    protocol, prime = draw(st.sampled_from(_PROTOCOLS)), draw(st.sampled_from(strategies.PRIMES))
     changed = prime if number == "q" else params[number] + (step if params[number] else 1)
     context = replace(channel(params, bytes(32)).context, protocol=protocol)
     payloads = {
@@ -474,7 +478,7 @@ def _rosters(operation: str) -> None:
     def equal_keys(draw: Any, call: Caller) -> None:
         """A roster in which two users have one public key is refused."""
         params = VALID[operation](draw, call.caps).params
-        one, other = cases.subset(draw, range(params["N"]), 2, 2)
+        one, other = strategies.subset(draw, range(params["N"]), 2, 2)
         roster = _with_key(params["roster"], one, params["roster"][other])
         call.refused(operation, {**params, "roster": roster}, EQUAL_KEYS, f"users {one} and {other} have one key")
 

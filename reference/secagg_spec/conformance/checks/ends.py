@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.quantizer import MAX_LEVEL
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities, ranged
+from secagg_spec.conformance.adapter.capabilities import Capabilities, ranged
+from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks.base import REGISTRY, Caller, Check, check
 
 _RIGHT = ("exact", "neighbours", "signed", "quotient", "any-shares", "sum", "outside")
@@ -37,7 +37,7 @@ def _ends(caps: Capabilities, operations: Sequence[str], name: str) -> list[int]
 def _ends_of(caps: Capabilities, operation: str, name: str) -> list[int]:
     allowed = caps.range(operation, name)
     if name in ("q", "R"):
-        known = sorted(cases.moduli(allowed, prime=False) + cases.moduli(allowed, prime=True))
+        known = sorted(strategies.moduli(allowed, prime=False) + strategies.moduli(allowed, prime=True))
         return [*known[:2], *known[-4:]]
     declared = allowed.values if allowed.values is not None else (allowed.low, allowed.high)
     usual = () if name == "N" and operation.startswith(_SLOW) else _ENDS.get(name, ())

@@ -9,8 +9,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.cases import decimal
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases.requests import MOST_SPOILED, Place, can_request, one_of, places, put
+from secagg_spec.conformance.cases.strategies import decimal
+from secagg_spec.conformance.cases.valid import VALID
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_SHARE,
@@ -20,8 +22,6 @@ from secagg_spec.conformance.checks.base import (
     CheckFailed,
     check,
 )
-from secagg_spec.conformance.checks.requests import MOST_SPOILED, Place, can_request, one_of, places, put
-from secagg_spec.conformance.checks.valid import VALID
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS, form
 
 DECIMAL = MALFORMED | {"bad_param"}

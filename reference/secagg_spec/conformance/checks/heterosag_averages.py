@@ -9,7 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.checks import heterosag_oracles as oracles
+from secagg_spec.conformance.adapter.wire import unpack
+from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.cases.heterosag_functions import AVERAGE, Row, row
+from secagg_spec.conformance.cases.heterosag_sessions import bits, wrong_ranges
+from secagg_spec.conformance.cases.requests import place_of
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
@@ -21,11 +25,7 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
-from secagg_spec.conformance.checks.heterosag_cases import AVERAGE, Row, row
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
-from secagg_spec.conformance.checks.heterosag_scenes import bits, wrong_ranges
-from secagg_spec.conformance.checks.requests import place_of
-from secagg_spec.conformance.wire import unpack
 
 BAD_ROW = BAD_PARAM | MALFORMED | LENGTH
 TOO_LARGE = MALFORMED | NONCANONICAL | BAD_SHARE

@@ -10,11 +10,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import heterosag_scenes
+from secagg_spec.conformance.cases import heterosag_sessions, strategies
+from secagg_spec.conformance.cases.heterosag_masking import arrival, masked, sender, sent
+from secagg_spec.conformance.cases.requests import one_of
 from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.crypto import KEY_LENGTH
-from secagg_spec.conformance.checks.heterosag_masking import arrival, masked, sender, sent
 from secagg_spec.conformance.checks.heterosag_steps import (
     BAD_NUMBERS,
     ELSEWHERE,
@@ -23,13 +23,12 @@ from secagg_spec.conformance.checks.heterosag_steps import (
     broken_segments,
     broken_update,
 )
-from secagg_spec.conformance.checks.requests import one_of
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
 from secagg_spec.conformance.checks.streams import standard
-from secagg_spec.conformance.heterosag_cells import MASK, UNMASK, Masked
+from secagg_spec.conformance.sessions.heterosag_cells import MASK, UNMASK, Masked
 from secagg_spec.errors import ParameterError
-from secagg_spec.protocols.heterosag import pack_segments, unpack_segments
-from secagg_spec.protocols.heterosag_plan import Cell, cells_of
+from secagg_spec.protocols.heterosag.plan import Cell, cells_of
+from secagg_spec.protocols.heterosag.round import pack_segments, unpack_segments
 
 _WRONG_ROUND = (str(2**32), "-1")
 
@@ -75,7 +74,7 @@ def bound(draw: Any, call: Caller) -> None:
     p, user = chosen.parameters, int(draw(st.integers(0, chosen.parameters.N - 1)))
     others = {
         name: other
-        for name, other in heterosag_scenes.others(p).items()
+        for name, other in heterosag_sessions.others(p).items()
         if (other.parts, other.N, other.d) == (p.parts, p.N, p.d)
     }
     name = draw(st.sampled_from(("session", "round", *sorted(others))))
@@ -163,7 +162,7 @@ def _wrong_keys(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def mask_parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text does not allow are refused."""
     chosen = masked(draw)
-    wrong = heterosag_scenes.wrong_numbers(chosen.parameters)
+    wrong = heterosag_sessions.wrong_numbers(chosen.parameters)
     name = draw(st.sampled_from(sorted(wrong)))
     call.refused(MASK, chosen.mask_params(*sender(draw, chosen), **wrong[name]), BAD_NUMBERS, f"there is {name}")
 
@@ -171,7 +170,7 @@ def mask_parameters(draw: Any, call: Caller) -> None:
 @check(f"{MASK}/no-construction", "HSA-06", operations=(MASK,), examples=5)
 def mask_construction(draw: Any, call: Caller) -> None:
     """The matrix perfect is refused for a number of subgroups for which the text has no construction."""
-    chosen, wrong = masked(draw), heterosag_scenes.without_construction(draw)
+    chosen, wrong = masked(draw), heterosag_sessions.without_construction(draw)
     key = chosen.seeds[0].hex()
     given = {"keys": [key] * wrong["N"], "secrets": [], "update": "00000000" * wrong["d"]}
     params = {**chosen.mask_params(0, []), **wrong, **given}
@@ -188,7 +187,7 @@ def unmask(draw: Any, call: Caller) -> None:
     survivors, dropped = arrival(draw, chosen)
     segments = sent(chosen, survivors, dropped)
     shuffled = chosen.unmask_params(survivors, dropped, segments)
-    order = cases.shuffled(draw, range(len(shuffled["secrets"])))
+    order = strategies.shuffled(draw, range(len(shuffled["secrets"])))
     shuffled["secrets"] = [shuffled["secrets"][at] for at in order]
     _judge_sums(call, chosen, survivors, shuffled)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance.checks import heterosag_oracles as oracles
-from secagg_spec.conformance.checks import heterosag_scenes as scenes
+from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.cases import heterosag_sessions as scenes
+from secagg_spec.conformance.cases.heterosag_functions import PLAN
 from secagg_spec.conformance.checks.base import Caller, check, fail
-from secagg_spec.conformance.checks.heterosag_cases import PLAN
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
-from secagg_spec.conformance.heterosag_numbers import members
-from secagg_spec.protocols.heterosag_plan import Parameters
+from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.protocols.heterosag.plan import Parameters
 
 _MANY_SUBGROUPS = (6, 7, 8, 9, 10, 12, 15, 16, 25, 26, 27, 28, 32, 33, 37, 57)
 """Numbers of subgroups of each kind: prime, odd and even, and one for each line of the table of factors."""

@@ -7,13 +7,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
+from secagg_spec.conformance.adapter.wire import Answer
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.heterosag_functions import REQUEST, Asked, asked, few_of
+from secagg_spec.conformance.cases.heterosag_oracles import members
+from secagg_spec.conformance.cases.heterosag_sessions import wrong_numbers
 from secagg_spec.conformance.checks.base import TOO_FEW, Caller, CheckFailed, check
-from secagg_spec.conformance.checks.heterosag_cases import REQUEST, Asked, asked, few_of
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE
-from secagg_spec.conformance.checks.heterosag_oracles import members
-from secagg_spec.conformance.checks.heterosag_scenes import wrong_numbers
-from secagg_spec.conformance.wire import Answer
 
 
 @check("heterosag.request/answered", "HSA-18", "HSA-27", operations=(REQUEST,), examples=25)
@@ -89,7 +89,7 @@ def both_ways(draw: Any, call: Caller) -> None:
     T = draw(st.integers(1, 2))
     leave, come = draw(st.integers(1, T + 2)), draw(st.integers(1, T + 1))
     scene = asked(draw, sizes=_ordered(draw, [T + 2 + leave + come, T + 2]), T=T)
-    users = cases.shuffled(draw, max(members(scene.parameters), key=len))
+    users = strategies.shuffled(draw, max(members(scene.parameters), key=len))
     _judge(call, scene.then(*_ordered(draw, [users[:come], users[come : come + leave]])))
 
 
@@ -100,7 +100,7 @@ def _blocks(draw: Any, count: int) -> tuple[Asked, list[list[int]]]:
     others = draw(st.sampled_from((1, T + 1, 1, 0, size)))
     scene = asked(draw, sizes=_ordered(draw, [count * size + others, size]), T=T)
     large = max(members(scene.parameters), key=len)
-    users = cases.shuffled(draw, large)
+    users = strategies.shuffled(draw, large)
     return scene, [users[at * size : (at + 1) * size] for at in range(count)]
 
 

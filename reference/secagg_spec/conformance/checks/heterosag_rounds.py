@@ -12,9 +12,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import heterosag_deals, heterosag_scenes
-from secagg_spec.conformance.checks import heterosag_oracles as oracles
+from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.cases import heterosag_rounds, heterosag_sessions, strategies
+from secagg_spec.conformance.cases.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     LENGTH,
@@ -28,12 +29,10 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
-from secagg_spec.conformance.checks.heterosag_masking import Reals, dropping, reals
 from secagg_spec.conformance.checks.heterosag_masks import judge_sums
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS
-from secagg_spec.conformance.heterosag_cells import ROUND
 from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
-from secagg_spec.conformance.wire import pack_reals, unpack
+from secagg_spec.conformance.sessions.heterosag_cells import ROUND
 
 _BEFORE = ROUND_PHASES[:-1]
 
@@ -49,10 +48,10 @@ def dropouts(draw: Any, call: Caller) -> None:
     """Users that drop out, and whole subgroups, do not stop a round that has enough others."""
     scene = reals(draw)
     p = scene.parameters
-    gone = heterosag_deals.lost(draw, p)
+    gone = heterosag_rounds.lost(draw, p)
     drop = dropping(draw, p, gone, _BEFORE)
     survivors = [user for user in range(p.N) if user not in gone]
-    drop["unmasking"] = cases.subset(draw, survivors, 0, len(survivors) - p.t)
+    drop["unmasking"] = strategies.subset(draw, survivors, 0, len(survivors) - p.t)
     _judge(call, _trimmed(draw, replace(scene, drop=drop)))
 
 
@@ -136,7 +135,7 @@ def few_answers(draw: Any, call: Caller) -> None:
     """A round in which fewer than t users answer ends, and says so."""
     scene = reals(draw)
     p, left = scene.parameters, draw(st.integers(0, scene.parameters.t - 1))
-    drop = dropping(draw, p, cases.shuffled(draw, range(p.N))[left:], ("unmasking",))
+    drop = dropping(draw, p, strategies.shuffled(draw, range(p.N))[left:], ("unmasking",))
     _refused(call, replace(scene, drop=drop), TOO_FEW, f"{left} users answer and t = {p.t} are needed")
 
 
@@ -229,6 +228,6 @@ def lengths(draw: Any, call: Caller) -> None:
 def parameters(draw: Any, call: Caller) -> None:
     """Parameters that the text does not allow are refused."""
     scene = reals(draw)
-    wrong: dict[str, dict[str, Any]] = heterosag_scenes.wrong_numbers(scene.parameters)
+    wrong: dict[str, dict[str, Any]] = heterosag_sessions.wrong_numbers(scene.parameters)
     name = draw(st.sampled_from(sorted(wrong)))
     _refused(call, scene, BAD_NUMBERS, f"there is {name}", **wrong[name])

@@ -11,9 +11,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.packing import bits_of, packed_bytes
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import dealt, heterosag_deals, heterosag_parties, heterosag_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import heterosag_parties, heterosag_rounds, heterosag_sessions, strategies
+from secagg_spec.conformance.cases.heterosag_parties import ROLES, SERVED, USER, numbers
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     LENGTH,
@@ -26,19 +29,16 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved
-from secagg_spec.conformance.checks.heterosag_parties import ROLES, SERVED, USER, numbers
-from secagg_spec.conformance.checks.requests import one_of
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS, moved
 from secagg_spec.conformance.checks.scripts import Fault
 from secagg_spec.conformance.checks.secagg import ROUND_CLAUSES, ROUND_FAULTS
-from secagg_spec.conformance.scenes import Scene, call
-from secagg_spec.conformance.targets.reference_heterosag import read_parameters
-from secagg_spec.conformance.wire import pack, unpack
-from secagg_spec.protocols import heterosag
+from secagg_spec.conformance.sessions.scenes import Scene, call
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.heterosag import MaskedSegments
-from secagg_spec.protocols.heterosag_plan import Cell, Parameters, cells_of
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
+from secagg_spec.protocols.heterosag.round import MaskedSegments
+from secagg_spec.protocols.steps import SERVER, Role
 
 BAD_NUMBERS = BAD_PARAM | LENGTH | TOO_FEW
 UNPACKED = MALFORMED | LENGTH | NONCANONICAL
@@ -83,7 +83,7 @@ def _refusal(party: str, name: str, *clauses: str, spare: int = 0, examples: int
             scene = heterosag_parties.scene(draw, ROLES[party], spare=spare)
             fault = build(draw, scene)
             if fault is not None:
-                dealt.judge_script(caller, scene, fault)
+                playing.judge_script(caller, scene, fault)
 
         judge.__doc__ = build.__doc__
         check(f"{party}/{name}", *clauses, operations=(party,), applies=explicit(party), examples=examples)(judge)
@@ -103,7 +103,7 @@ def _right(party: str, *clauses: str) -> None:
     def scene(draw: Any) -> Scene:
         return heterosag_parties.scene(draw, ROLES[party])
 
-    dealt.right_steps(party, scene, FAULTS[party], clauses, explicit(party), (20, 24, 12))
+    playing.right_steps(party, scene, FAULTS[party], clauses, explicit(party), (20, 24, 12))
 
 
 # ---------------------------------------------------------------------------------------------------- a user's request
@@ -126,7 +126,7 @@ def _thinned(draw: Any, p: Parameters, survivors: Sequence[int], keep: int = SER
     found = [set(users) & set(survivors) for users in p.members]
     drawn = sorted(draw(st.sampled_from([sorted(users) for users in found if users])))
     first = [user for user in drawn if user == keep]
-    others = [user for user in cases.shuffled(draw, drawn) if user != keep]
+    others = [user for user in strategies.shuffled(draw, drawn) if user != keep]
     kept = [*first, *others][: draw(st.sampled_from((p.T + 1, 1, *range(1, p.T + 1))))]
     left = sorted((set(survivors) - set(drawn)) | set(kept))
     return left if _enough(p, left) else None
@@ -147,8 +147,8 @@ def _one_less(draw: Any, scene: Scene, survivors: Sequence[int]) -> list[int] | 
     p, past = numbers(scene), scene.deal.setups[scene.party]["past"]
     spared = [users for users in (set(m) & set(survivors) for m in p.members) if len(users) > p.T + 2]
     candidates = [sorted(set(survivors) - {user}) for users in spared for user in sorted(users) if user != scene.party]
-    wrong = [left for left in candidates if _enough(p, left) and not heterosag_deals.allowed(p, past, left)]
-    hidden = [left for left in wrong if heterosag_deals.allowed(p, past[-1:], left)]
+    wrong = [left for left in candidates if _enough(p, left) and not heterosag_rounds.allowed(p, past, left)]
+    hidden = [left for left in wrong if heterosag_rounds.allowed(p, past[-1:], left)]
     return one_of(draw, hidden or wrong) if wrong else None
 
 
@@ -240,7 +240,7 @@ def impossible_sum(draw: Any, caller: Caller) -> None:
     calls = scene.calls()
     calls[2] = moved(calls[2], place, _beyond(draw, scene, cell, inbox[place]))
     why = f"{len(present)} users cannot have the sum of segment {cell.segment}"
-    dealt.judge_script(caller, scene, Fault(3, calls[3], IMPOSSIBLE, why, frozenset(present)), calls=calls[:3])
+    playing.judge_script(caller, scene, Fault(3, calls[3], IMPOSSIBLE, why, frozenset(present)), calls=calls[:3])
 
 
 def _beyond(draw: Any, scene: Scene, cell: Cell, message: MaskedSegments) -> MaskedSegments:
@@ -263,16 +263,16 @@ def _openings(party: str) -> None:
     def parameters(draw: Any, caller: Caller) -> None:
         """Parameters that the text does not allow are refused, in scripts."""
         params, rand = heterosag_parties.begun(draw, party)
-        wrong = heterosag_scenes.wrong_numbers(read_parameters(**_own(params)))
+        wrong = heterosag_sessions.wrong_numbers(read_parameters(**_own(params)))
         name = draw(st.sampled_from(sorted(wrong)))
         caller.refused(party, {**params, **wrong[name]}, BAD_NUMBERS, f"there is {name}", _rand(caller, party, rand))
 
     @check(f"{NEW}/{party}-parameters", *(f"HSA-0{n}" for n in range(1, 6)), operations=SESSIONS,
-           applies=dealt.plays(party), examples=30)  # fmt: skip
+           applies=playing.plays(party), examples=30)  # fmt: skip
     def session(draw: Any, caller: Caller) -> None:
         """Parameters that the text does not allow are refused, in sessions."""
-        deal, seat = heterosag_deals.deal(draw), 0 if party == USER else SERVER
-        wrong = heterosag_scenes.wrong_numbers(read_parameters(**deal.numbers))
+        deal, seat = heterosag_rounds.deal(draw), 0 if party == USER else SERVER
+        wrong = heterosag_sessions.wrong_numbers(read_parameters(**deal.numbers))
         name = draw(st.sampled_from(sorted(wrong)))
         params = {"handle": "h", **deal.opening(seat), "numbers": {**deal.numbers, **wrong[name]}}
         caller.refused(NEW, params, BAD_NUMBERS, f"there is {name}", deal.rand(seat))

@@ -9,19 +9,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import mixed
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import dealt, dealt_scenes, heterosag_deals
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import Answer
+from secagg_spec.conformance.cases import dealt_rounds, heterosag_rounds
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import LAST, LENGTH, Caller, CheckFailed, check
-from secagg_spec.conformance.checks.dealt import AGAIN, SESSIONS
+from secagg_spec.conformance.checks.playing import AGAIN, SESSIONS
 from secagg_spec.conformance.checks.sessions import played
-from secagg_spec.conformance.deals import Deal, Dropouts, called
-from secagg_spec.conformance.mixed import Difference, Remote
-from secagg_spec.conformance.targets.reference_heterosag import read_parameters
-from secagg_spec.conformance.wire import Answer
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.deals import Deal, Dropouts, called
+from secagg_spec.conformance.sessions.mixed import Difference, Remote
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols.secagg import UnmaskRequest
-from secagg_spec.protocols.shape import SERVER, Network, Role
+from secagg_spec.protocols.secagg.round import UnmaskRequest
+from secagg_spec.protocols.steps import SERVER, Network, Role
 
 NOT_ABOVE = frozenset({"bad_param", "out_of_range", "replay"})
 """The codes for a round that was begun: the table of spec/adapter.md, section 5."""
@@ -116,13 +117,13 @@ class Visitor(Remote):
 
 def _visits(draw: Any, protocol: str, party: int | None) -> tuple[int, list[Visit]]:
     """Draw a party, the server or a user where none is named, and two or three rounds of its session."""
-    first = dealt_scenes.deal(draw, protocol)
+    first = dealt_rounds.deal(draw, protocol)
     who = int(draw(st.sampled_from(first.users))) if party is None else party
     start, most = draw(st.sampled_from(_STARTS))
     deals = [replace(first, round=start)]
     for _ in range(draw(st.integers(2, 3))):
         gap = draw(st.integers(1, most)) if start < 2**32 - 4 else 1
-        deals.append(dealt_scenes.next_round(draw, deals[-1], deals[-1].round + gap))
+        deals.append(dealt_rounds.next_round(draw, deals[-1], deals[-1].round + gap))
     return who, [_visit(draw, who, deals[: at + 2]) for at in range(len(deals) - 1)]
 
 
@@ -133,7 +134,7 @@ def _visit(draw: Any, party: int, deals: Sequence[Deal]) -> Visit:
     asked = draw(st.lists(st.integers(0, steps - 1), max_size=2, unique=True))
     return Visit(
         deal,
-        dealt_scenes.dropouts(draw, deal, draw(st.sampled_from((0, 1, 2, len(deal.users))))),
+        dealt_rounds.dropouts(draw, deal, draw(st.sampled_from((0, 1, 2, len(deal.users))))),
         {at: _wrong(draw, party, deals) for at in sorted(asked)},
         draw(st.none() | st.integers(0, steps - 1)),
         _wrong(draw, party, deals),
@@ -170,7 +171,7 @@ def _with_old_key(coming: Deal, before: Deal, party: int) -> Deal:
 def _rounds(call: Caller, party: int, visits: Sequence[Visit]) -> None:
     """Open a session for the party, and lead it through its rounds."""
     pasts = {one: list(setup.get("past", ())) for one, setup in visits[0].deal.setups.items()}
-    player = dealt.player(call)
+    player = playing.player(call)
     with mixed.opened(player, visits[0].deal, party) as remote:
         for at, drawn in enumerate(visits):
             forgetful = drawn.forgetful and player.exact(drawn.deal, party)
@@ -207,7 +208,7 @@ def _spared(deal: Deal, past: Sequence[Sequence[int]], gone: Dropouts, forgetful
     if deal.protocol != "heterosag" or forgetful or not past:
         return gone
     parameters, left = read_parameters(**deal.numbers), {user for users in gone.values() for user in users}
-    if heterosag_deals.allowed(parameters, past, sorted(set(deal.users) - left)):
+    if heterosag_rounds.allowed(parameters, past, sorted(set(deal.users) - left)):
         return gone
     return {"share_keys": sorted(set(deal.users) - set(past[-1]))}
 
@@ -226,7 +227,7 @@ def _again(protocol: str, *clauses: str) -> None:
         try:
             _rounds(call, party, visits)
         except Difference as difference:
-            raise dealt.failed(difference) from None
+            raise playing.failed(difference) from None
 
 
 _again("lightsecagg", "ERR-01", "LSA-03")

@@ -9,9 +9,18 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import requests
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import requests, strategies
+from secagg_spec.conformance.cases.requests import (
+    VALID,
+    Valid,
+    exchanged_element,
+    inserted,
+    place_of,
+    too_large,
+    vandermonde,
+)
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
@@ -26,16 +35,6 @@ from secagg_spec.conformance.checks.base import (
     check,
     same,
 )
-from secagg_spec.conformance.checks.requests import (
-    VALID,
-    Valid,
-    exchanged_element,
-    inserted,
-    place_of,
-    too_large,
-    vandermonde,
-)
-from secagg_spec.conformance.wire import pack, unpack
 
 NO_ELEMENTS = BAD_PARAM | LENGTH
 """The codes that an empty vector accepts: the table of spec/adapter.md, section 5."""
@@ -94,7 +93,7 @@ def small_set(draw: Any, call: Caller) -> None:
     """A surviving set of fewer than T + 2 users is refused by the user."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     T = valid.params["T"]
-    surviving = sorted(cases.subset(draw, range(valid.params["N"]), 0, T + 1))
+    surviving = sorted(strategies.subset(draw, range(valid.params["N"]), 0, T + 1))
     why = f"{len(surviving)} contributors are fewer than T + 2 = {T + 2}"
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TOO_FEW, why)
 
@@ -104,7 +103,7 @@ def set_twice(draw: Any, call: Caller) -> None:
     """A surviving set that names a user twice is refused."""
     valid = VALID[_AGGREGATE](draw, call.caps)
     again = draw(st.sampled_from(valid.params["surviving"]))
-    surviving = inserted(draw, cases.shuffled(draw, valid.params["surviving"]), again)
+    surviving = inserted(draw, strategies.shuffled(draw, valid.params["surviving"]), again)
     call.refused(_AGGREGATE, {**valid.params, "surviving": surviving}, TWICE, "the set names a user twice")
 
 
@@ -160,7 +159,7 @@ def held_users(draw: Any, call: Caller) -> None:
 @check("lightsecagg.recover/exact", "LSA-13", operations=(_RECOVER,), applies=vandermonde)
 def recover(draw: Any, call: Caller) -> None:
     """Any U or more answers give the sum of the updates."""
-    numbers = cases.session(draw, call.caps, _RECOVER)
+    numbers = strategies.session(draw, call.caps, _RECOVER)
     valid, want = requests.recovery(draw, numbers)
     same("aggregate", call.vector(_RECOVER, valid.params, "aggregate", numbers["d"]), want)
 
@@ -168,20 +167,20 @@ def recover(draw: Any, call: Caller) -> None:
 @check("lightsecagg.recover/too-few", "LSA-14", operations=(_RECOVER,), applies=vandermonde, examples=25)
 def recover_too_few(draw: Any, call: Caller) -> None:
     """Fewer than U answers end the round."""
-    numbers = cases.session(draw, call.caps, _RECOVER)
+    numbers = strategies.session(draw, call.caps, _RECOVER)
     answers = draw(st.integers(0, numbers["U"] - 1))
     valid, _ = requests.recovery(draw, numbers, answers)
     call.refused(_RECOVER, valid.params, TOO_FEW, f"{answers} answers are fewer than U = {numbers['U']}")
 
 
 def _can_spare(caps: Capabilities) -> bool:
-    return vandermonde(caps) and cases.possible(caps, _RECOVER, 1)
+    return vandermonde(caps) and strategies.possible(caps, _RECOVER, 1)
 
 
 @check("lightsecagg.recover/bad-share", "LSA-15", operations=(_RECOVER,), applies=_can_spare, examples=25)
 def recover_bad_share(draw: Any, call: Caller) -> None:
     """With more than U answers, an altered one is noticed."""
-    numbers = cases.session(draw, call.caps, _RECOVER, 1)
+    numbers = strategies.session(draw, call.caps, _RECOVER, 1)
     valid, _ = requests.recovery(draw, numbers, draw(st.integers(numbers["U"] + 1, numbers["N"])))
     shares = list(valid.params["shares"])
     altered = place_of(draw, shares)
@@ -190,13 +189,13 @@ def recover_bad_share(draw: Any, call: Caller) -> None:
 
 
 def _has_outsiders(caps: Capabilities) -> bool:
-    return vandermonde(caps) and cases.possible(caps, _RECOVER, outsiders=1)
+    return vandermonde(caps) and strategies.possible(caps, _RECOVER, outsiders=1)
 
 
 @check("lightsecagg.recover/outsider", "LSA-16", operations=(_RECOVER,), applies=_has_outsiders, examples=15)
 def recover_outsider(draw: Any, call: Caller) -> None:
     """An answer from a user outside the surviving set is refused, in place of another one or besides enough of them."""
-    numbers = cases.session(draw, call.caps, _RECOVER, outsiders=1)
+    numbers = strategies.session(draw, call.caps, _RECOVER, outsiders=1)
     valid, _ = requests.recovery(draw, numbers, outsiders=1)
     users, shares = valid.params["users"], valid.params["shares"]
     outsider = draw(st.sampled_from([u for u in range(numbers["N"]) if u not in valid.params["surviving"]]))
@@ -211,7 +210,7 @@ def recover_outsider(draw: Any, call: Caller) -> None:
 @check("lightsecagg.recover/few-contributors", "LSA-07", operations=(_RECOVER,), applies=vandermonde, examples=15)
 def few_contributors(draw: Any, call: Caller) -> None:
     """A surviving set below max(U, T + 2) ends the round."""
-    numbers = cases.session(draw, call.caps, _RECOVER)
+    numbers = strategies.session(draw, call.caps, _RECOVER)
     valid, _ = requests.recovery(draw, numbers, numbers["U"])
     fewer = max(numbers["U"], numbers["T"] + 2) - 1
     users = valid.params["surviving"][:fewer]
@@ -233,13 +232,13 @@ def whole_round(draw: Any, call: Caller) -> None:
 
 
 def _spares_one(caps: Capabilities) -> bool:
-    return cases.possible(caps, _ROUND, 1)
+    return strategies.possible(caps, _ROUND, 1)
 
 
 @check("lightsecagg.round/absent-user", "LSA-13", "LSA-06", "LSA-17", operations=(_ROUND,), applies=_spares_one)
 def absent_user(draw: Any, call: Caller) -> None:
     """Whichever single user is absent, from the first phase or from a later one, the others' sum comes out."""
-    numbers = cases.session(draw, call.caps, _ROUND, 1)
+    numbers = strategies.session(draw, call.caps, _ROUND, 1)
     phase, user = draw(st.sampled_from(("share", "upload", "recover"))), draw(st.integers(0, numbers["N"] - 1))
     if numbers["N"] - 1 < numbers["T"] + 2:
         phase = "recover"
@@ -248,7 +247,7 @@ def absent_user(draw: Any, call: Caller) -> None:
 
 def everybody(draw: Any, call: Caller) -> None:
     """A round in which nobody drops out gives the sum over all."""
-    _sum(draw, call, cases.session(draw, call.caps, _ROUND), {"share": [], "upload": [], "recover": []})
+    _sum(draw, call, strategies.session(draw, call.caps, _ROUND), {"share": [], "upload": [], "recover": []})
 
 
 def _sum(draw: Any, call: Caller, numbers: dict[str, int], drop: dict[str, list[int]]) -> None:
@@ -293,7 +292,7 @@ def round_parameters(draw: Any, call: Caller) -> None:
 
 def _small_field(draw: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Draw a prime modulus that is not above N, with updates that are elements of its field."""
-    primes = [q for q in cases.PRIMES if q <= params["N"]]
+    primes = [q for q in strategies.PRIMES if q <= params["N"]]
     return {"q": draw(st.sampled_from(primes)), "updates": _zeros(params["updates"])}
 
 
@@ -353,9 +352,9 @@ def _altered(draw: Any, valid: Valid) -> list[str]:
 
 def _schedule(draw: Any, caps: Capabilities, *, enough: bool) -> tuple[dict[str, int], dict[str, list[int]]]:
     """Draw parameters and dropouts: as many as the round bears, or more."""
-    numbers = cases.session(draw, caps, _ROUND)
+    numbers = strategies.session(draw, caps, _ROUND)
     N, needed = numbers["N"], max(numbers["U"], numbers["T"] + 2)
-    users = cases.shuffled(draw, range(N))
+    users = strategies.shuffled(draw, range(N))
     kept = needed if enough else numbers["U"] - 1
     early = draw(st.integers(0, N - needed)) if enough else draw(st.integers(0, N - kept))
     left = N - early

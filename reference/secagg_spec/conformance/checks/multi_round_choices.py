@@ -9,9 +9,21 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import multi_round_oracles as oracles
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import multi_round_oracles as oracles
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.multi_round_functions import (
+    BATCH,
+    Choice,
+    choice,
+    few_sets,
+    numbers,
+    per_round,
+    strategy_numbers,
+    with_draws,
+    wrong_numbers,
+)
+from secagg_spec.conformance.cases.multi_round_oracles import SEPARATE, STRATEGIES
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     LENGTH,
@@ -24,18 +36,6 @@ from secagg_spec.conformance.checks.base import (
     fail,
 )
 from secagg_spec.conformance.checks.counting import demand_shares
-from secagg_spec.conformance.checks.multi_round_cases import (
-    BATCH,
-    Choice,
-    choice,
-    few_sets,
-    numbers,
-    per_round,
-    strategy_numbers,
-    with_draws,
-    wrong_numbers,
-)
-from secagg_spec.conformance.checks.multi_round_oracles import SEPARATE, STRATEGIES
 
 NUMBERS = BAD_PARAM | MALFORMED
 DRAWS = FREQUENCIES = BAD_PARAM | LENGTH
@@ -108,10 +108,10 @@ def just_enough(draw: Any, call: Caller) -> None:
     """When just as many batches are complete as make a round, these are chosen."""
     made = choice(draw)
     p = made.numbers
-    kept = p.users(cases.subset(draw, p.complete(made.available), p.per_round, p.per_round))
+    kept = p.users(strategies.subset(draw, p.complete(made.available), p.per_round, p.per_round))
     others = [user for user in made.available if user not in kept]
     partial = [user for user in others if p.T > 1 and user % p.T]
-    here = tuple(cases.shuffled(draw, [*kept, *partial]))
+    here = tuple(strategies.shuffled(draw, [*kept, *partial]))
     just = with_draws(draw, Choice(p, made.strategy, made.frequencies, here))
     got = _chosen(call, just)
     if got != kept:

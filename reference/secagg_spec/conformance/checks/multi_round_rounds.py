@@ -6,19 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import multi_round_oracles as oracles
-from secagg_spec.conformance.checks.base import (
-    BAD_PARAM,
-    LENGTH,
-    OUTSIDE,
-    TOO_FEW,
-    TWICE,
-    Caller,
-    check,
-    fail,
-)
-from secagg_spec.conformance.checks.multi_round_cases import (
+from secagg_spec.conformance.cases import multi_round_oracles as oracles
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
+from secagg_spec.conformance.cases.multi_round_functions import (
     COMPLETE,
     FAMILY,
     REQUEST,
@@ -32,10 +23,19 @@ from secagg_spec.conformance.checks.multi_round_cases import (
     wrong_colluders,
     wrong_numbers,
 )
+from secagg_spec.conformance.cases.multi_round_oracles import LISTED, Numbers
+from secagg_spec.conformance.cases.requests import inserted
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    LENGTH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+    fail,
+)
 from secagg_spec.conformance.checks.multi_round_choices import NUMBERS, USERS
-from secagg_spec.conformance.checks.multi_round_oracles import LISTED, Numbers
-from secagg_spec.conformance.checks.requests import inserted
-from secagg_spec.conformance.checks.rounds import ROUNDS, session_id
 
 CHOICE = BAD_PARAM | OUTSIDE | TWICE | TOO_FEW
 HEADER = BAD_PARAM | LENGTH
@@ -278,10 +278,10 @@ def _parted(draw: Any, scene: Asked, place: int) -> tuple[str, list[int]]:
     lost = draw(st.sampled_from([user for user in range(p.K) if user != place]))
     if p.per_round > 1:
         wrong["all but one"] = [user for user in range(p.K) if user != lost]
-        others = cases.subset(draw, [user for user in range(p.K) if user not in own], p.T - 1, p.T - 1)
+        others = strategies.subset(draw, [user for user in range(p.K) if user not in own], p.T - 1, p.T - 1)
         wrong["one of the user's batch alone"] = sorted([place, *others])
     if outside:
-        some = cases.subset(draw, outside, 1, p.T - 1)
+        some = strategies.subset(draw, outside, 1, p.T - 1)
         wrong["a part of another batch"] = sorted([*scene.survivors, *some])
         left = [user for user in own if user != (own[0] if own[0] != place else own[1])]
         wrong["a user of another batch for one of its own"] = sorted([*left, outside[0]])

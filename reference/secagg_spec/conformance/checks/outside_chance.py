@@ -19,17 +19,17 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.lightsecagg_parties import Session, UserScene
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
-from secagg_spec.conformance.checks.rounds import Session, UserScene
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.checks.streams import other
 from secagg_spec.conformance.outside import chance, seeds, spread
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.wire import pack, pack_reals
+from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.lightsecagg import MaskedUpdate
+from secagg_spec.protocols.lightsecagg.round import MaskedUpdate
 
 _ENCODE, _SHARE, _QUANTIZE, _EXPAND = "mds.encode", "shamir.share", "quantizer.quantize", "prg.expand"
 _AGREE, _SEAL, _BATCH = "pair.agree", "pair.seal", "select.batch"
@@ -163,7 +163,7 @@ def smallest_code(caps: Capabilities) -> dict[str, int]:
 
 def _smallest(caps: Capabilities, operation: str) -> dict[str, int]:
     """Return the simplest numbers of users that an operation declares."""
-    space = cases.Space(caps, (operation,))
+    space = strategies.Space(caps, (operation,))
     sets = space.sets()
     chosen = dict(sets[0]) if sets else {}
     if not chosen:
@@ -176,7 +176,7 @@ def _smallest(caps: Capabilities, operation: str) -> dict[str, int]:
 
 
 def _moduli(caps: Capabilities, operation: str, above: int) -> Sequence[int]:
-    return cases.Space(caps, (operation,)).moduli(prime=True, above=above)
+    return strategies.Space(caps, (operation,)).moduli(prime=True, above=above)
 
 
 def _length(q: int) -> int:
@@ -212,8 +212,8 @@ distinct(
 
 def _sharer(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     """Share one secret; a share has the entropy of the secret at least, 256 bits, since it hides it (SHM-12)."""
-    space = cases.Space(call.caps, (_SHARE,))
-    n = cases.holders(space)[0]
+    space = strategies.Space(call.caps, (_SHARE,))
+    n = strategies.holders(space)[0]
     params = {"t": space.options("t", 2, n)[0], "n": n, "secret": seeds.numbered("secret", 0).hex()}
 
     def text(rand: Mapping[str, Any] | None) -> str:
@@ -242,9 +242,9 @@ def _rounds(caps: Capabilities) -> bool:
 
 def roundable(caps: Capabilities) -> list[dict[str, int]]:
     """Return numbers with which 0 and 1 are carried; a level that is a power of two first."""
-    space = cases.Space(caps, (_QUANTIZE,))
-    moduli, weight = space.moduli(prime=False), cases.weights(caps)
-    levels = sorted(cases.levels(caps, _QUANTIZE), key=lambda level: level & level - 1 != 0)
+    space = strategies.Space(caps, (_QUANTIZE,))
+    moduli, weight = space.moduli(prime=False), strategies.weights(caps)
+    levels = sorted(strategies.levels(caps, _QUANTIZE), key=lambda level: level & level - 1 != 0)
     found = [{"q": q, "level": c, "weight": weight[0]} for q in moduli for c in levels[:1] if q > 2 * weight[0]]
     return found[:1]
 
@@ -272,7 +272,7 @@ distinct(
 
 def _stream(call: Caller) -> Callable[[Mapping[str, Any] | None], str]:
     """Expand the seed as a key."""
-    q = max(cases.moduli(call.caps.range(_EXPAND, "q"), prime=False))
+    q = max(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))
     n = _length(q)
 
     def text(rand: Mapping[str, Any] | None) -> str:
@@ -446,7 +446,7 @@ def demand_spread(
 
 def some_modulus(draw: Any, caps: Capabilities, operation: str, above: int, *, prime: bool = True) -> int:
     """Draw a modulus, in half of the cases the smallest one."""
-    found = cases.Space(caps, (operation,)).moduli(prime=prime, above=above)
+    found = strategies.Space(caps, (operation,)).moduli(prime=prime, above=above)
     return int(draw(st.just(min(found)) | st.sampled_from(found)))
 
 
@@ -462,10 +462,10 @@ def numbered_seeds(draw: Any, call: Caller, operation: str) -> Callable[[int], d
 )
 def noise_elements(draw: Any, call: Caller) -> None:
     """The shares that T users get of one vector go everywhere, each element and each combination of them."""
-    code = cases.code(draw, call.caps, _ENCODE)
+    code = strategies.code(draw, call.caps, _ENCODE)
     q = code["q"] = some_modulus(draw, call.caps, _ENCODE, code["N"])
     L = draw(st.integers(1, 4) | st.just(max(4, _WIDEST // code["T"])))
-    users = cases.subset(draw, range(code["N"]), code["T"], code["T"])
+    users = strategies.subset(draw, range(code["N"]), code["T"], code["T"])
     params = {**code, "mask": pack(np.zeros(L * (code["U"] - code["T"]), dtype=np.uint64))}
     rand, cases_of_run = numbered_seeds(draw, call, _ENCODE), draw(st.just(call.cases))
 
@@ -573,7 +573,7 @@ def noise_residues(draw: Any, call: Caller) -> None:
 
 
 def _small_streams(caps: Capabilities) -> list[int]:
-    declared = cases.moduli(caps.range(_EXPAND, "q"), prime=False)
+    declared = strategies.moduli(caps.range(_EXPAND, "q"), prime=False)
     return small_moduli([*declared, *_where_declared(caps, _EXPAND, 1, LARGEST_MODULUS)])
 
 

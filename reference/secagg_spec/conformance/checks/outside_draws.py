@@ -14,22 +14,23 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.conformance import basa_fixed, cases, mixed
-from secagg_spec.conformance.basa_acts import Act, Director, part_of
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import dealt_scenes, heterosag_deals, outside_chance
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import dealt_rounds, heterosag_rounds, strategies
+from secagg_spec.conformance.cases.requests import own_field
+from secagg_spec.conformance.checks import outside_chance
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, Through, failed
 from secagg_spec.conformance.checks.outside_noise import demand_uniform
-from secagg_spec.conformance.checks.requests import own_field
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS, Through, failed
 from secagg_spec.conformance.checks.scripts import ask, taken
-from secagg_spec.conformance.deals import Deal
 from secagg_spec.conformance.outside import seeds
-from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.sessions import basa_fixed, mixed
+from secagg_spec.conformance.sessions.basa_acts import Act, Director, part_of
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.shape import AUTHORITY
+from secagg_spec.protocols.steps import AUTHORITY
 
 _QUANTIZE, _SHARE = "quantizer.quantize", "shamir.share"
 _COINS = 3000
@@ -96,9 +97,9 @@ def _own_polynomials(caps: Capabilities) -> bool:
 def coefficients(draw: Any, call: Caller) -> None:
     """The coefficients that an implementation draws fill the field, each alone and with any other one."""
     call.by_relation = True
-    space = cases.Space(call.caps, (_SHARE,))
-    few = [(t, n) for n in cases.holders(space)[:20] for t in space.options("t", 2, min(n, 4))]
-    t, n = max(few or [(space.options("t", 2, n)[0], n) for n in cases.holders(space)[:1]], key=lambda one: one[0])
+    space = strategies.Space(call.caps, (_SHARE,))
+    few = [(t, n) for n in strategies.holders(space)[:20] for t in space.options("t", 2, min(n, 4))]
+    t, n = max(few or [(space.options("t", 2, n)[0], n) for n in strategies.holders(space)[:1]], key=lambda one: one[0])
     dealt = []
     for at in range(_DEALS):
         params = {"t": t, "n": n, "secret": seeds.numbered("coefficients", at).hex()}
@@ -163,11 +164,11 @@ def _secrets(protocol: str, deal_of: Callable[[Any], Deal]) -> None:
 
 
 def _simple(draw: Any) -> Deal:
-    return dealt_scenes.secagg_round(draw, {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1})
+    return dealt_rounds.secagg_round(draw, {"R": "8", "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 1})
 
 
 _secrets("secagg", _simple)
-_secrets("heterosag", lambda draw: heterosag_deals.deal(draw, heterosag_deals.parameters(draw, spare=1), []))
+_secrets("heterosag", lambda draw: heterosag_rounds.deal(draw, heterosag_rounds.parameters(draw, spare=1), []))
 
 
 # ------------------------------------------------------------------------------------------------------------ BASA

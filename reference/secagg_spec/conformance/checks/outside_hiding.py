@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import own_field, shares_length
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Exchange, check
 from secagg_spec.conformance.checks.outside_chance import light_user, own_draws, smallest_code
 from secagg_spec.conformance.checks.privacy import encoding, not_given
-from secagg_spec.conformance.checks.requests import own_field, shares_length
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.checks.shamir import not_exact
 from secagg_spec.conformance.outside import contrast, seeds
-from secagg_spec.conformance.targets.reference_messages import parse
+from secagg_spec.conformance.targets.reference.messages import parse
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols.lightsecagg import MaskedUpdate, MaskShare
+from secagg_spec.protocols.lightsecagg.round import MaskedUpdate, MaskShare
 
 _SEAL, _SHARE, _ENCODE, _LIGHT = "pair.seal", "shamir.share", "mds.encode", "lightsecagg.user"
 _EACH = 128
@@ -213,10 +213,10 @@ _contrast(
 
 def _sharing(draw: Any, call: Caller) -> Iterator[Hidden]:
     """Share among few holders, of whom two see their shares together where so few are declared."""
-    space = cases.Space(call.caps, (_SHARE,))
-    pairs = [(n, t) for n in cases.holders(space)[:3] for t in space.options("t", 2, n)]
+    space = strategies.Space(call.caps, (_SHARE,))
+    pairs = [(n, t) for n in strategies.holders(space)[:3] for t in space.options("t", 2, n)]
     n, t = min(pairs, key=lambda pair: (pair[1] < 3, pair[1], pair[0]))
-    users = cases.subset(draw, range(n), t - 1, t - 1)
+    users = strategies.subset(draw, range(n), t - 1, t - 1)
 
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         sampled = draw_coefficients(SeededSource(seed.to_bytes(32, "little"), "contrast"), t - 1)
@@ -255,7 +255,7 @@ def _read(text: bytes) -> list[int]:
 def _code(draw: Any, call: Caller) -> Iterator[Hidden]:
     code = {name: number for name, number in smallest_code(call.caps).items() if name != "D"}
     q, N, d = code["q"], code["N"], 2 * (code["U"] - code["T"])
-    users = cases.subset(draw, range(N), code["T"], code["T"])
+    users = strategies.subset(draw, range(N), code["T"], code["T"])
 
     def seen(coins: Sequence[bool], seed: int) -> list[bytes]:
         shares = encoding(call, code, _elements(coins, q), range(N), seed)

@@ -17,17 +17,17 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.checks import basa, basa_scenes, heterosag_deals
+from secagg_spec.conformance.cases import basa_functions, heterosag_rounds, strategies
+from secagg_spec.conformance.cases.heterosag_masking import masked
+from secagg_spec.conformance.checks import basa
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
-from secagg_spec.conformance.checks.heterosag_masking import masked
 from secagg_spec.conformance.checks.heterosag_masks import segments_of, unpacked
 from secagg_spec.conformance.checks.streams import standard
-from secagg_spec.conformance.heterosag_cells import MASK as SEGMENTS
 from secagg_spec.conformance.outside import chance, leaks, spread
-from secagg_spec.conformance.positions import MASK as POSITION
-from secagg_spec.conformance.positions import Buffer
-from secagg_spec.protocols.heterosag_plan import cells_of
+from secagg_spec.conformance.sessions.basa_positions import MASK as POSITION
+from secagg_spec.conformance.sessions.basa_positions import Buffer
+from secagg_spec.conformance.sessions.heterosag_cells import MASK as SEGMENTS
+from secagg_spec.protocols.heterosag.plan import cells_of
 
 _BLOCKS = (20, 33, 70)
 """Lengths beyond the blocks of a generator."""
@@ -99,11 +99,11 @@ def position(draw: Any, call: Caller) -> None:
 
 def _buffer(draw: Any) -> Buffer:
     """Draw uploads, a third of them with the smallest modulus, and half of those that can with the last position."""
-    p, d = basa_scenes.parameters(draw), draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
+    p, d = basa_functions.parameters(draw), draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
     if draw(st.integers(0, 2)) == 0:
         p = replace(p, N=3 + p.S, K=3, T=1, R=7, c_l=1, c_g=1, tau_max=0, staleness=Staleness.constant())
     last = (*range(p.K - 1), p.positions - 1) if p.settle and draw(st.booleans()) else ()
-    return basa_scenes.buffer(draw, replace(p, d=d), accepted=last)
+    return basa_functions.buffer(draw, replace(p, d=d), accepted=last)
 
 
 def _end_or_any(draw: Any, users: Sequence[int]) -> int:
@@ -115,7 +115,7 @@ def _picked(draw: Any, call: Caller, others: Sequence[int], most: int) -> tuple[
     """Draw whose seeds are drawn again, the own one (None) or those of others, and the bits of a false alarm."""
     bits = chance.shared_bits(draw(st.just(call.cases)) * _STREAMS)
     own = draw(st.sampled_from([[None], []]))
-    return [*own, *cases.subset(draw, others, most - 1, most - 1), *([] if own else [None])], bits
+    return [*own, *strategies.subset(draw, others, most - 1, most - 1), *([] if own else [None])], bits
 
 
 Part: TypeAlias = tuple[int, slice, str]
@@ -202,7 +202,7 @@ def _other(seed: bytes, number: int) -> bytes:
 @check("privacy/heterosag.mask", "HSA-14", operations=(SEGMENTS,), examples=8, grows=True)
 def segments(draw: Any, call: Caller) -> None:
     """Each element of a masked segment, and each combination, moves with the own seed and with those of its cell."""
-    p = heterosag_deals.parameters(draw)
+    p = heterosag_rounds.parameters(draw)
     length = draw(st.integers(1, 8) | st.sampled_from(_BLOCKS))
     p = replace(p, d=length * p.count, levels=p.levels if draw(st.booleans()) else (2,) * len(p.levels))
     chosen, user = masked(draw, p), _end_or_any(draw, range(p.N))

@@ -24,27 +24,27 @@ import numpy as np
 from secagg_spec.arithmetic.mds import MaskCode
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import capabilities, cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import active_scenes, rounds
+from secagg_spec.conformance.adapter import capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import lightsecagg_active_parties, lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.requests import vandermonde
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check
 from secagg_spec.conformance.checks.counting import demand_shares, visible
-from secagg_spec.conformance.checks.dealt import FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.checks.outside_chance import own_draws
-from secagg_spec.conformance.checks.requests import vandermonde
+from secagg_spec.conformance.checks.playing import FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.checks.scripts import ask, taken
 from secagg_spec.conformance.outside import seeds
-from secagg_spec.conformance.scenes import call as step_of
-from secagg_spec.conformance.scenes import written
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.wire import pack
+from secagg_spec.conformance.sessions.scenes import call as step_of
+from secagg_spec.conformance.sessions.scenes import written
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.sealing import SealedChannel
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols.basecagg import ModelStamp
+from secagg_spec.protocols.basecagg.round import ModelStamp
 from secagg_spec.protocols.codec import Message, vector_from_bytes
-from secagg_spec.protocols.lightsecagg import MaskShare
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.lightsecagg.round import MaskShare
+from secagg_spec.protocols.steps import SERVER
 
 _ENCODE = "mds.encode"
 _REQUESTS, _COLUMNS = 4, 4096
@@ -124,7 +124,7 @@ def _demand(call: Caller, what: str, numbers: Mapping[str, int], moduli: Sequenc
 
 def _numbers(caps: Capabilities, operation: str) -> dict[str, int]:
     """Return the smallest declared numbers of users, with two colluders or more where some have so many."""
-    space = cases.Space(caps, (operation,))
+    space = strategies.Space(caps, (operation,))
     sets = space.sets()
     every = sets or (
         {"N": N, "T": T, "D": space.tolerated(N, T)[0]} for N in space.rosters() for T in space.colluders(N)
@@ -138,7 +138,7 @@ def _numbers(caps: Capabilities, operation: str) -> dict[str, int]:
 
 def _moduli(caps: Capabilities, operation: str, above: int) -> list[int]:
     """Return a modulus in the window, or else the one next to it, and the largest one that is declared."""
-    declared = cases.Space(caps, (operation,)).moduli(prime=True, above=above)
+    declared = strategies.Space(caps, (operation,)).moduli(prime=True, above=above)
     near = min(declared, key=lambda q: (max(_WINDOW[0] - q, q - _WINDOW[-1], 0), q))
     return sorted({near, max(declared)})
 
@@ -240,12 +240,14 @@ class Dealer:
     @property
     def keys(self) -> tuple[bytes, ...]:
         """A private key for each user."""
-        return tuple(rounds.key_of(user, 1) for user in range(self.code["N"]))
+        return tuple(lightsecagg_parties.key_of(user, 1) for user in range(self.code["N"]))
 
     @property
-    def _signing(self) -> active_scenes.Signing:
+    def _signing(self) -> lightsecagg_active_parties.Signing:
         numbers = {**self.numbers, "q": self.code["q"]}
-        return active_scenes.Signing(rounds.Session(numbers, _SESSION, 0), self.keys, self.keys)
+        return lightsecagg_active_parties.Signing(
+            lightsecagg_parties.Session(numbers, _SESSION, 0), self.keys, self.keys
+        )
 
     @property
     def _active(self) -> bool:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic import shamir
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import buffered_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import basecagg_functions, strategies
+from secagg_spec.conformance.cases.basecagg_functions import MASK as BUFFERED_MASK
+from secagg_spec.conformance.cases.requests import own_field, shares_length
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
-from secagg_spec.conformance.checks.buffered_scenes import MASK as BUFFERED_MASK
-from secagg_spec.conformance.checks.requests import own_field, shares_length
 from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.leaks import EVERYBODY, Entry, Leak
 from secagg_spec.conformance.outside.probing import (
@@ -35,7 +35,6 @@ from secagg_spec.conformance.outside.probing import (
     points,
     probe,
 )
-from secagg_spec.conformance.wire import pack
 from secagg_spec.privacy.verdict import decide
 
 _ENCODE, _SHARE, _MASK, _ROUND = "mds.encode", "shamir.share", "lightsecagg.mask", "lightsecagg.round"
@@ -143,7 +142,7 @@ def say_sampled(call: Caller, users: Sequence[int], seen: Sequence[Entry], most:
 
 def _whole_matrix(caps: Capabilities) -> bool:
     """Return whether a code is declared whose noise is given and whose whole matrix can be asked."""
-    return explicit(_ENCODE)(caps) and cases.Space(caps, (_ENCODE,), whole=True).possible()
+    return explicit(_ENCODE)(caps) and strategies.Space(caps, (_ENCODE,), whole=True).possible()
 
 
 @check(
@@ -157,14 +156,14 @@ def _whole_matrix(caps: Capabilities) -> bool:
 )
 def encode(draw: Any, call: Caller) -> None:
     """No T users learn anything of a vector from their shares, and any U users all of it; decided by its matrix."""
-    code = cases.code(draw, call.caps, _ENCODE, whole=True)
+    code = strategies.code(draw, call.caps, _ENCODE, whole=True)
     _judge_code(call, code, draw(st.integers(1, _COLUMNS * (code["U"] - code["T"]))), sweep_seed(draw))
 
 
 @check("privacy/mds.encode/edges", "MDS-10", "MDS-05", operations=(_ENCODE,), applies=_whole_matrix, examples=1)
 def encode_edges(draw: Any, call: Caller) -> None:
     """The same with the smallest q, N = q - 1, the largest T, the most coalitions; three columns, once up to 100."""
-    seed, edges = sweep_seed(draw), cases.edges(call.caps, _ENCODE)
+    seed, edges = sweep_seed(draw), strategies.edges(call.caps, _ENCODE)
     fewest = min(edges, key=lambda code: code["U"])
     long = max(3, min(LONG, _SYMBOLS // fewest["U"], 20_000 // (fewest["N"] * fewest["U"])))
     for code, columns in [*((code, 3) for code in edges), (fewest, long)]:
@@ -214,7 +213,7 @@ def _own_shares(caps: Capabilities) -> bool:
 @check("privacy/shamir.share", "SHM-12", "SHM-04", operations=(_SHARE,), applies=_own_shares, examples=4, grows=True)
 def share(draw: Any, call: Caller) -> None:
     """No t - 1 users learn anything of a secret from their shares; decided by the matrix over the field."""
-    numbers, seed = cases.sharing(draw, call.caps, _SHARE), sweep_seed(draw)
+    numbers, seed = strategies.sharing(draw, call.caps, _SHARE), sweep_seed(draw)
     t, n, p = numbers["t"], numbers["n"], shamir.PRIME
 
     def core(point: Sequence[int]) -> list[int]:
@@ -247,14 +246,14 @@ def _element(user: int, text: Any) -> int:
 @check("privacy/lightsecagg.mask", "LSA-02", operations=(_MASK,), examples=6, grows=True)
 def mask(draw: Any, call: Caller) -> None:
     """A masked update tells nothing of the update when the mask is uniform; decided by its matrix."""
-    q, d = cases.modulus(draw, call.caps, _MASK, prime=True), _masked_length(draw)
+    q, d = strategies.modulus(draw, call.caps, _MASK, prime=True), _masked_length(draw)
     _judge_mask(call, _MASK, {"q": q}, d, everything(q), sweep_seed(draw))
 
 
 @check("privacy/basecagg.mask", "BSA-04", operations=(BUFFERED_MASK,), examples=6, grows=True)
 def buffered_mask(draw: Any, call: Caller) -> None:
     """A masked update of a buffer tells nothing of the update when the mask is uniform; decided by its matrix."""
-    chosen, d = buffered_scenes.levels(draw, call.caps, BUFFERED_MASK), _masked_length(draw)
+    chosen, d = basecagg_functions.levels(draw, call.caps, BUFFERED_MASK), _masked_length(draw)
     span = (-chosen.budget, chosen.budget)
     _judge_mask(call, BUFFERED_MASK, chosen.params("q", "K", "c_g"), d, span, sweep_seed(draw))
 
@@ -292,16 +291,16 @@ def few_users(caps: Capabilities, operation: str, most: int = _FEW_USERS) -> Cap
 
 
 def _few(caps: Capabilities) -> bool:
-    return explicit(_ROUND)(caps) and cases.possible(few_users(caps, _ROUND), _ROUND)
+    return explicit(_ROUND)(caps) and strategies.possible(few_users(caps, _ROUND), _ROUND)
 
 
 @check("privacy/lightsecagg.round", "LSA-13", operations=(_ROUND,), applies=_few, examples=4, grows=True)
 def whole_round(draw: Any, call: Caller) -> None:
     """The aggregate of a round tells the sum over the contributors, and nothing else; decided by its matrix."""
-    numbers = cases.session(draw, few_users(call.caps, _ROUND), _ROUND)
+    numbers = strategies.session(draw, few_users(call.caps, _ROUND), _ROUND)
     N, d = numbers["N"], min(numbers["d"], 3)
     numbers["d"] = d
-    drop = cases.dropouts(draw, N, min(numbers["D"], N - max(numbers["U"], numbers["T"] + 2)))
+    drop = strategies.dropouts(draw, N, min(numbers["D"], N - max(numbers["U"], numbers["T"] + 2)))
     seed, rows = sweep_seed(draw), numbers["T"] * shares_length(numbers, d)
 
     def core(point: Sequence[int]) -> list[int]:

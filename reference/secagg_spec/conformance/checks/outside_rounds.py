@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases, neighbours, scenes
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import dealt, dealt_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import dealt_rounds, neighbours, strategies
+from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, Session, UserScene, user_scene
+from secagg_spec.conformance.cases.neighbour_rounds import unmasking
+from secagg_spec.conformance.cases.neighbours import UNMASKING
+from secagg_spec.conformance.cases.requests import shares_length, vandermonde
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
-from secagg_spec.conformance.checks.dealt import SESSIONS
-from secagg_spec.conformance.checks.neighbour_scenes import unmasking
 from secagg_spec.conformance.checks.outside_chance import demand_spread, numbered_seeds, own_draws, some_modulus
 from secagg_spec.conformance.checks.outside_masks import demand_hidden
 from secagg_spec.conformance.checks.outside_probes import (
@@ -35,25 +38,23 @@ from secagg_spec.conformance.checks.outside_probes import (
     sweep_seed,
     vector,
 )
-from secagg_spec.conformance.checks.requests import shares_length, vandermonde
-from secagg_spec.conformance.checks.rounds import ROUNDS, Session, UserScene, user_scene
+from secagg_spec.conformance.checks.playing import SESSIONS
 from secagg_spec.conformance.checks.scripts import ask, taken
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.mixed import Difference
-from secagg_spec.conformance.neighbours import UNMASKING
 from secagg_spec.conformance.outside import leaks
 from secagg_spec.conformance.outside.probing import everything
 from secagg_spec.conformance.outside.views import LightRound
-from secagg_spec.conformance.scenes import Scene
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call
-from secagg_spec.conformance.wire import pack
+from secagg_spec.conformance.sessions import scenes
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.mixed import Difference
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.prg import expand
 from secagg_spec.errors import ProtocolError
 from secagg_spec.protocols.codec import Message, encode, vector_from_bytes
-from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare
-from secagg_spec.protocols.secagg import MaskedInput, UnmaskRequest, UnmaskShares
-from secagg_spec.protocols.shape import Role
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare
+from secagg_spec.protocols.secagg.round import MaskedInput, UnmaskRequest, UnmaskShares
+from secagg_spec.protocols.steps import Role
 
 _LIGHT, _SECAGG = "lightsecagg.user", "secagg.user"
 _WIDE, _LONG = 2**32, 5
@@ -89,11 +90,11 @@ def sized(operation: str, values: UintArray, size: int, q: int, what: str) -> li
 
 
 def _light(caps: Capabilities) -> bool:
-    return vandermonde(caps) and explicit(_LIGHT)(caps) and cases.possible(few_users(caps, _LIGHT), _LIGHT)
+    return vandermonde(caps) and explicit(_LIGHT)(caps) and strategies.possible(few_users(caps, _LIGHT), _LIGHT)
 
 
 def _fewest(caps: Capabilities) -> bool:
-    return _light(caps) and cases.possible(few_users(caps, _LIGHT, _FEWEST), _LIGHT)
+    return _light(caps) and strategies.possible(few_users(caps, _LIGHT, _FEWEST), _LIGHT)
 
 
 @check(
@@ -124,7 +125,7 @@ def light_user(draw: Any, call: Caller) -> None:
 def light_edges(draw: Any, call: Caller) -> None:
     """The same with the smallest q, with N = q - 1, with the largest T and with the most coalitions; three columns."""
     caps, seed, number = few_users(call.caps, _LIGHT, _FEWEST), sweep_seed(draw), draw(st.sampled_from(ROUNDS))
-    for code in cases.edges(caps, _LIGHT):
+    for code in strategies.edges(caps, _LIGHT):
         call.transcript.clear()
         session = Session({**code, "d": 3 * (code["U"] - code["T"])}, bytes(16), number)
         zeros = np.zeros(0, np.uint64)
@@ -221,13 +222,13 @@ def _demand_only_the_sum(played: LightRound) -> None:
 )
 def light_elements(draw: Any, call: Caller) -> None:
     """A mask that a user draws and the shares that T users get of it go everywhere, each combination of elements."""
-    numbers = cases.session(draw, call.caps, _LIGHT)
+    numbers = strategies.session(draw, call.caps, _LIGHT)
     numbers["d"], T = draw(st.integers(1, 6) | st.sampled_from((20, 70))), numbers["T"]
     q = numbers["q"] = some_modulus(draw, call.caps, _LIGHT, numbers["N"])
     d, L = numbers["d"], shares_length(numbers, numbers["d"])
     user = draw(st.integers(0, numbers["N"] - 1))
     others = [other for other in range(numbers["N"]) if other != user]
-    users = sorted(cases.subset(draw, others, T, T))
+    users = sorted(strategies.subset(draw, others, T, T))
     nothing = np.zeros(0, np.uint64)
     share = np.zeros(L, np.uint64)
     session = Session(numbers, bytes(16), 0)
@@ -297,7 +298,7 @@ def _answer(entry: Mapping[str, Any]) -> UintArray | None:
     "MSK-01",
     "MSK-02",
     operations=SESSIONS,
-    applies=dealt.plays(_SECAGG),
+    applies=playing.plays(_SECAGG),
     examples=12,
     grows=True,
 )
@@ -306,9 +307,9 @@ def masks(draw: Any, call: Caller) -> None:
     scene = _wide(draw)
     before = scene.calls()[:3]
     try:
-        entries = dealt.asked(call, scene.deal, scene.party, before)
+        entries = playing.asked(call, scene.deal, scene.party, before)
     except Difference as difference:
-        raise dealt.failed(difference) from None
+        raise playing.failed(difference) from None
     message = only(_SECAGG, sent(_SECAGG, entries[2], "masked_input"), MaskedInput, "what masked_input sends")
     streams = _streams(scene)
     masked = np.array(sized(_SECAGG, message.masked, _LONG, _WIDE, "the masked input"), dtype=np.uint64)
@@ -324,7 +325,7 @@ def masks(draw: Any, call: Caller) -> None:
 
 def _wide(draw: Any) -> Scene:
     """Draw a user of a round whose modulus and length tell streams apart."""
-    scene = dealt_scenes.scene(draw, Role.USER, sparse=False)
+    scene = dealt_rounds.scene(draw, Role.USER, sparse=False)
     old = scene.deal
     setups = {
         party: {**setup, **({"update": pack(vector(range(_LONG)))} if "update" in setup else {})}
@@ -374,20 +375,20 @@ def _signs(mask: UintArray, streams: Mapping[str, UintArray]) -> dict[str, int] 
     "SAG-20",
     "SAG-25",
     operations=SESSIONS,
-    applies=dealt.plays(_SECAGG),
+    applies=playing.plays(_SECAGG),
     examples=16,
     grows=True,
 )
 def secagg_once(draw: Any, call: Caller) -> None:
     """Whatever a server asks, a user does not release its shares of both secrets of one user."""
-    scene = dealt_scenes.scene(draw, Role.USER, sparse=False, spare=1)
+    scene = dealt_rounds.scene(draw, Role.USER, sparse=False, spare=1)
     [request] = scene.inbox(3)
     asked = _two_requests(draw, request.survivors, request.dropped, scene.party)
     steps = [*scene.calls()[:3], *(_unmask_call(request, *sets) for sets in asked)]
     try:
-        entries = dealt.asked(call, scene.deal, scene.party, steps)
+        entries = playing.asked(call, scene.deal, scene.party, steps)
     except Difference as difference:
-        raise dealt.failed(difference) from None
+        raise playing.failed(difference) from None
     answers = [_owners(entry) for entry in entries[3:]]
     _demand_one_secret(_SECAGG, scene.party, scene.deal.numbers["t"], asked, answers)
 

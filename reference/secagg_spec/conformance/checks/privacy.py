@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import shares_length, vandermonde
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, check, fail
-from secagg_spec.conformance.checks.requests import shares_length, vandermonde
 from secagg_spec.conformance.outside import leaks
-from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
 from secagg_spec.privacy.echelon import rank
 
@@ -48,9 +48,9 @@ def not_given(caps: Capabilities) -> bool:
 @check("mds.encode/hides", "MDS-10", operations=(_ENCODE,), applies=not_given, examples=8)
 def hides(draw: Any, call: Caller) -> None:
     """The shares of T users vary with the noise in every direction, and have values that another mask gives as well."""
-    code, d = cases.code(draw, call.caps, _ENCODE), cases.length(draw, 1, 3)
-    masks = [cases.vector(draw, code["q"], d) for _ in range(2)]
-    users = cases.subset(draw, range(code["N"]), code["T"], code["T"])
+    code, d = strategies.code(draw, call.caps, _ENCODE), strategies.length(draw, 1, 3)
+    masks = [strategies.vector(draw, code["q"], d) for _ in range(2)]
+    users = strategies.subset(draw, range(code["N"]), code["T"], code["T"])
     seed = draw(st.integers(0, 2**32))
     call.by_relation = True
     held = [_held(call, code, mask, users, seed + at * 2**40) for at, mask in enumerate(masks)]
@@ -63,7 +63,7 @@ def hides(draw: Any, call: Caller) -> None:
 def coalitions(draw: Any, call: Caller) -> None:
     """With few users, and with many, the shares of any T users vary in every direction from column to column."""
     call.by_relation = True
-    space = cases.Space(call.caps, (_ENCODE,))
+    space = strategies.Space(call.caps, (_ENCODE,))
     for code in _codes(space):
         q, N, T = (code[name] for name in ("q", "N", "T"))
         zeros = np.zeros((_SAMPLES + T) * (code["U"] - T), dtype=np.uint64)
@@ -74,7 +74,7 @@ def coalitions(draw: Any, call: Caller) -> None:
         call.transcript.clear()
 
 
-def _codes(space: cases.Space) -> Iterator[dict[str, int]]:
+def _codes(space: strategies.Space) -> Iterator[dict[str, int]]:
     """Yield declared numbers: each N up to 8 and the largest, each with its few smallest T."""
     rosters = space.rosters()
     sets = space.sets() or [

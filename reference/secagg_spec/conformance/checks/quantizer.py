@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import dequantize, quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import EVERYTHING, Capabilities
+from secagg_spec.conformance.adapter.capabilities import EVERYTHING, Capabilities
+from secagg_spec.conformance.adapter.wire import pack, pack_reals, unpack
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import VALID
 from secagg_spec.conformance.checks.base import BAD_PARAM, NOT_FINITE, Caller, check, fail, same
-from secagg_spec.conformance.checks.requests import VALID
-from secagg_spec.conformance.wire import pack, pack_reals, unpack
 
 _QUANTIZE, _DEQUANTIZE = "quantizer.quantize", "quantizer.dequantize"
 
@@ -33,7 +33,7 @@ def _nearest(caps: Capabilities) -> bool:
 def exact(draw: Any, call: Caller) -> None:
     """A number is rounded up exactly when the draw is below its fractional part."""
     numbers, x = _inputs(draw, call)
-    draws = cases.rounding(draw, x.size)
+    draws = strategies.rounding(draw, x.size)
     want = quantize(x, level=numbers["level"], ring=Ring(numbers["q"]), weight=numbers["weight"], rounding=draws)
     same("quantised values", _quantize(call, numbers, x, draws), want)
 
@@ -42,7 +42,7 @@ def exact(draw: Any, call: Caller) -> None:
 def neighbours(draw: Any, call: Caller) -> None:
     """The result is one of the two integers beside c x, the nearest one where that is the declared policy."""
     numbers, x = _inputs(draw, call)
-    draws = cases.rounding(draw, x.size)
+    draws = strategies.rounding(draw, x.size)
     got = Ring(numbers["q"]).decode_signed(_quantize(call, numbers, x, draws))
     for at, (value, y) in enumerate(zip(got.tolist(), (x * numbers["level"]).tolist(), strict=True)):
         allowed = {math.floor(y), math.floor(y) + 1} if y != math.floor(y) else {int(y)}
@@ -63,9 +63,9 @@ def signed(draw: Any, call: Caller) -> None:
     """An integer multiple of 1/c is carried as its residue, negative ones included."""
     numbers, level = _numbers(draw, call), draw(st.sampled_from(_powers(call.caps)))
     bound = _bound(numbers)
-    values = [draw(st.integers(-bound, bound)) for _ in range(cases.length(draw, 1))]
+    values = [draw(st.integers(-bound, bound)) for _ in range(strategies.length(draw, 1))]
     x = np.array(values, dtype=np.float64) / level
-    draws = cases.rounding(draw, x.size)
+    draws = strategies.rounding(draw, x.size)
     want = Ring(numbers["q"]).encode_signed(np.array(values, dtype=np.int64))
     same("residues", _quantize(call, {**numbers, "level": level}, x, draws), want)
 
@@ -76,7 +76,7 @@ def not_finite(draw: Any, call: Caller) -> None:
     numbers = _numbers(draw, call)
     bad = [math.nan, math.inf, -math.inf]
     bad += [1.7e308] if numbers["level"] > 1 else []
-    x = np.zeros(cases.length(draw, 1, 3))
+    x = np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from(bad))
     _refused(call, numbers, x, NOT_FINITE, "a number is not finite, or not once it is scaled")
 
@@ -87,7 +87,7 @@ def too_large(draw: Any, call: Caller) -> None:
     numbers = _numbers(draw, call)
     bound = _bound(numbers)
     beyond = draw(st.sampled_from((bound + 1, bound + 2, 2 * bound + 2, numbers["q"], 10**12)))
-    x = np.zeros(cases.length(draw, 1, 3))
+    x = np.zeros(strategies.length(draw, 1, 3))
     x[draw(st.integers(0, x.size - 1))] = draw(st.sampled_from((1, -1))) * (beyond + 0.75) / numbers["level"]
     why = f"{beyond} times W = {numbers['weight']} is beyond (q - 1) / 2"
     _refused(call, numbers, x, NOT_FINITE, why)
@@ -102,8 +102,8 @@ def too_large(draw: Any, call: Caller) -> None:
 )
 def bound(draw: Any, call: Caller) -> None:
     """The largest integers that a total weight allows are carried, of both signs, and those beyond are refused."""
-    moduli = sorted(cases.moduli(call.caps.range(_QUANTIZE, "q"), prime=False))
-    weights, level = cases.weights(call.caps), _powers(call.caps)[0]
+    moduli = sorted(strategies.moduli(call.caps.range(_QUANTIZE, "q"), prime=False))
+    weights, level = strategies.weights(call.caps), _powers(call.caps)[0]
     for q in dict.fromkeys((*moduli[:3], *moduli[-4:])):
         for weight in dict.fromkeys((*weights[:3], weights[-1])):
             numbers = {"q": q, "level": level, "weight": weight}
@@ -152,13 +152,18 @@ def bad_level(draw: Any, call: Caller) -> None:
 @check("quantizer.dequantize/signed", "QNT-06", operations=(_DEQUANTIZE,))
 def decoder(draw: Any, call: Caller) -> None:
     """Elements up to (q - 1) // 2 are positive, the others negative; the middle one as the policy says."""
-    q = cases.modulus(draw, call.caps, _DEQUANTIZE)
-    level = cases.level(draw, call.caps, _DEQUANTIZE)
+    q = strategies.modulus(draw, call.caps, _DEQUANTIZE)
+    level = strategies.level(draw, call.caps, _DEQUANTIZE)
     middle = (q - 1) // 2
     edges = sorted({0, 1, middle - 1, middle, middle + 1, q - 1} & set(range(q)) if q < 10 else _edges(q))
-    value = np.array([draw(st.sampled_from(edges)) for _ in range(cases.length(draw, 1))], dtype=np.uint64)
+    value = np.array([draw(st.sampled_from(edges)) for _ in range(strategies.length(draw, 1))], dtype=np.uint64)
     want = _decoded(call.caps, value, q, level)
-    params = {"q": q, "level": level, "format": draw(st.sampled_from(cases.formats(call.caps))), "value": pack(value)}
+    params = {
+        "q": q,
+        "level": level,
+        "format": draw(st.sampled_from(strategies.formats(call.caps))),
+        "value": pack(value),
+    }
     got = call.reals(_DEQUANTIZE, params, "x", "<f8" if params["format"] == "binary64" else "<f4")
     if got.size != value.size:
         fail(f"x has {got.size} entries; it must have {value.size}")
@@ -171,10 +176,10 @@ def decoder(draw: Any, call: Caller) -> None:
 @check("quantizer.dequantize/quotient", "QNT-07", operations=(_DEQUANTIZE,))
 def quotient(draw: Any, call: Caller) -> None:
     """The decoded integer is divided by c and rounded once."""
-    q = cases.modulus(draw, call.caps, _DEQUANTIZE)
-    level = cases.level(draw, call.caps, _DEQUANTIZE)
-    value = cases.vector(draw, q, cases.length(draw))
-    format = draw(st.sampled_from(cases.formats(call.caps)))
+    q = strategies.modulus(draw, call.caps, _DEQUANTIZE)
+    level = strategies.level(draw, call.caps, _DEQUANTIZE)
+    value = strategies.vector(draw, q, strategies.length(draw))
+    format = draw(st.sampled_from(strategies.formats(call.caps)))
     params = {"q": q, "level": level, "format": format, "value": pack(value)}
     got = call.reals(_DEQUANTIZE, params, "x", "<f8" if format == "binary64" else "<f4").astype(np.float64)
     want = _decoded(call.caps, value, q, level, format)
@@ -236,8 +241,8 @@ def _decoded(caps: Capabilities, value: UintArray, q: int, level: int, format: A
 
 
 def _numbers(draw: Any, call: Caller) -> dict[str, int]:
-    q, level = cases.modulus(draw, call.caps, _QUANTIZE), cases.level(draw, call.caps, _QUANTIZE)
-    return {"q": q, "level": level, "weight": cases.weight(draw, call.caps)}
+    q, level = strategies.modulus(draw, call.caps, _QUANTIZE), strategies.level(draw, call.caps, _QUANTIZE)
+    return {"q": q, "level": level, "weight": strategies.weight(draw, call.caps)}
 
 
 def _bound(numbers: dict[str, int]) -> int:
@@ -249,7 +254,7 @@ def _inputs(draw: Any, call: Caller) -> tuple[dict[str, int], RealArray]:
     numbers = _numbers(draw, call)
     bound = _bound(numbers)
     grid = max(0, 4 * (bound - 1))
-    quarters = [draw(st.integers(-grid, grid)) for _ in range(cases.length(draw, 1))]
+    quarters = [draw(st.integers(-grid, grid)) for _ in range(strategies.length(draw, 1))]
     x = np.array(quarters, dtype=np.float64) / 4 / numbers["level"]
     if bound and draw(st.booleans()):
         x[0] = draw(st.sampled_from((1.75, -1.75))) * 2.0**-53 / numbers["level"]

@@ -20,16 +20,15 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import MAX_TAU
 from secagg_spec.arithmetic.validate import RealArray
-from secagg_spec.conformance import cases, neighbours
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import buffered_scenes, heterosag_deals, staleness_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.cases import basecagg_functions, heterosag_rounds, neighbours, staleness, strategies
+from secagg_spec.conformance.cases.heterosag_masking import reals
+from secagg_spec.conformance.cases.neighbour_rounds import Average
 from secagg_spec.conformance.checks.base import Caller, check, fail
 from secagg_spec.conformance.checks.counting import ALARM_BITS, demand_shares
-from secagg_spec.conformance.checks.heterosag_masking import reals
 from secagg_spec.conformance.checks.heterosag_rounds import between
-from secagg_spec.conformance.checks.neighbour_scenes import Average
 from secagg_spec.conformance.checks.outside_chance import own_draws, roundable
-from secagg_spec.conformance.wire import pack_reals, unpack
 
 _QUANTIZE, _ENCODE, _WEIGHT, _ROUND = "quantizer.quantize", "basecagg.encode", "staleness.weight", "heterosag.round"
 _AVERAGE = neighbours.AVERAGE
@@ -120,8 +119,8 @@ def _packed(call: Caller, operation: str, params: dict[str, Any], wanted: list[F
 @_rate(_QUANTIZE, "QNT-11", applies=lambda caps: _stochastic(caps) and bool(roundable(caps)))
 def quantised(draw: Any, call: Caller) -> Asker:
     """Of many equal numbers, the part that is rounded up is their fractional part."""
-    level, weight = cases.level(draw, call.caps, _QUANTIZE), cases.weight(draw, call.caps)
-    scale = {"q": cases.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
+    level, weight = strategies.level(draw, call.caps, _QUANTIZE), strategies.weight(draw, call.caps)
+    scale = {"q": strategies.modulus(draw, call.caps, _QUANTIZE), "level": level, "weight": weight}
     scale = scale if scale["q"] > 2 * weight else roundable(call.caps)[0]
     x, wanted = _numbers(draw, (scale["q"] - 1) // 2 // scale["weight"], scale["level"])
     return _packed(call, _QUANTIZE, {**scale, "x": pack_reals(x)}, wanted)
@@ -130,7 +129,7 @@ def quantised(draw: Any, call: Caller) -> Asker:
 @_rate(_ENCODE, "QNT-11", "BSA-36", applies=_stochastic)
 def encoded(draw: Any, call: Caller) -> Asker:
     """Of many equal numbers of an update, the part that is rounded up is their fractional part."""
-    chosen = replace(buffered_scenes.levels(draw, call.caps, _ENCODE), c_g=1)
+    chosen = replace(basecagg_functions.levels(draw, call.caps, _ENCODE), c_g=1)
     x, wanted = _numbers(draw, chosen.budget, chosen.c_l)
     return _packed(call, _ENCODE, chosen.params("q", "K", "c_l", "c_g", x=pack_reals(x)), wanted)
 
@@ -138,7 +137,7 @@ def encoded(draw: Any, call: Caller) -> Asker:
 @_rate(_WEIGHT, "QNT-11", "STL-04", applies=lambda caps: True, examples=2)
 def weighed(draw: Any, call: Caller) -> Asker:
     """Of many equal weights, the part that is rounded up is the fractional part of c_g s(tau)."""
-    levels = staleness_scenes.levels(call.caps)
+    levels = staleness.levels(call.caps)
     level = levels[draw(st.integers(0, len(levels) - 1))]
     latenesses = [tau for tau in (1, 2, 3, 4, 6, 7, 2 * level - 1) if 1 / 5 < level / (tau + 1) % 1 < 4 / 5]
     tau = min(latenesses[draw(st.integers(0, len(latenesses) - 1))], MAX_TAU)
@@ -197,7 +196,7 @@ def averaged(draw: Any, call: Caller) -> Asker:
 @_rate(_ROUND, "QNT-11", "HSA-08", applies=lambda caps: True)
 def summed(draw: Any, call: Caller) -> Asker:
     """In many rounds with the same inputs, the sums of the cells are on average those of the numbers themselves."""
-    p = replace(heterosag_deals.parameters(draw), d=_EACH // 4)
+    p = replace(heterosag_rounds.parameters(draw), d=_EACH // 4)
     scene = reals(draw, p, Fraction(draw(st.sampled_from(_PARTS))))
     least, most = scene.sums(0), scene.sums(1)
     part = scene.steps[0][0] - math.floor(scene.steps[0][0])

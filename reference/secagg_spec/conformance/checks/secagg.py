@@ -10,8 +10,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES
-from secagg_spec.conformance import cases, scenes
-from secagg_spec.conformance.checks import dealt, dealt_scenes
+from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, key_of, without
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
@@ -26,10 +28,8 @@ from secagg_spec.conformance.checks.base import (
     check,
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, WEAK_KEY, altered, low_order
-from secagg_spec.conformance.checks.dealt import NEW, SESSIONS, moved, with_more
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.requests import one_of
-from secagg_spec.conformance.checks.rounds import exchanged, key_of, without
+from secagg_spec.conformance.checks.playing import NEW, SESSIONS, moved, with_more
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
     NOT_ALLOWED,
@@ -43,15 +43,16 @@ from secagg_spec.conformance.checks.scripts import (
     too_early,
     twice,
 )
-from secagg_spec.conformance.scenes import Scene
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.sessions import scenes
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.sealing import Lane
 from secagg_spec.errors import ProtocolError
-from secagg_spec.protocols import secagg
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.secagg import (
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import (
     AdvertisedKeys,
     MaskedInput,
     SecretShares,
@@ -59,7 +60,7 @@ from secagg_spec.protocols.secagg import (
     UnmaskRequest,
     UnmaskShares,
 )
-from secagg_spec.protocols.shape import SERVER, Role
+from secagg_spec.protocols.steps import SERVER, Role
 
 USER, SERVED = "secagg.user", "secagg.server"
 ORDER = frozenset({"bad_param", "out_of_range", "duplicate_id", "unknown_peer", "length_mismatch"})
@@ -87,13 +88,13 @@ def _refusal(
 
     def register(build: Build) -> Build:
         def judge(draw: Any, call: Caller) -> None:
-            scene = dealt_scenes.scene(draw, _ROLES[party], sparse=sparse, spare=spare)
+            scene = dealt_rounds.scene(draw, _ROLES[party], sparse=sparse, spare=spare)
             fault = build(draw, scene)
             if fault is not None:
-                dealt.judge(call, scene, fault)
+                playing.judge(call, scene, fault)
 
         judge.__doc__ = build.__doc__
-        check(f"{party}/{name}", *clauses, operations=SESSIONS, applies=dealt.plays(party), examples=16)(judge)
+        check(f"{party}/{name}", *clauses, operations=SESSIONS, applies=playing.plays(party), examples=16)(judge)
         if sparse is None and not spare:
             _FAULTS[party][name] = build
         if shared and not sparse:
@@ -272,7 +273,7 @@ def _equal_keys(draw: Any, scene: Scene) -> Fault:
 def _few_keys(draw: Any, scene: Scene) -> Fault:
     """With the keys of fewer than t - 1 neighbours nothing is shared."""
     keys, t = _keys(scene), scene.deal.numbers["t"]
-    chosen = sorted(cases.subset(draw, sorted(keys), 0, t - 2))
+    chosen = sorted(strategies.subset(draw, sorted(keys), 0, t - 2))
     chosen = sorted(keys)[: t - 2] if draw(st.booleans()) else chosen
     return Fault(1, _sent_keys(scene, [(user, keys[user]) for user in chosen]), TOO_FEW, f"{len(chosen)} keys came")
 
@@ -434,7 +435,7 @@ def _few_survivors(draw: Any, scene: Scene) -> Fault:
     holders = scene.state(0).round.graph.holders(scene.party)
     others = [user for user in request.survivors if user != scene.party]
     near_first = draw(st.booleans())
-    leaving = sorted(cases.shuffled(draw, others), key=lambda user: near_first and user not in holders)
+    leaving = sorted(strategies.shuffled(draw, others), key=lambda user: near_first and user not in holders)
     survivors, gone = list(request.survivors), list(request.dropped)
     while _still_enough(scene, survivors):
         gone.append(leaving.pop(0))
@@ -551,24 +552,24 @@ def _other_neighbours(draw: Any, scene: Scene) -> Fault:
     return Fault(2, moved(scene.calls()[2], place, wrong), NOT_THESE, why, frozenset({message.sender}))
 
 
-@check(f"{SERVED}/graph", "SAG-03", "SAG-05", "SAG-18", operations=SESSIONS, applies=dealt.plays(SERVED), examples=60)
+@check(f"{SERVED}/graph", "SAG-03", "SAG-05", "SAG-18", operations=SESSIONS, applies=playing.plays(SERVED), examples=60)
 def graph(draw: Any, call: Caller) -> None:
     """Whoever advertised keys and has enough holders that did is sent the keys of its neighbours among them."""
-    deal = dealt_scenes.bare(draw)
-    drawn = cases.subset(draw, deal.users, max(0, len(deal.users) - 3))
+    deal = dealt_rounds.bare(draw)
+    drawn = strategies.subset(draw, deal.users, max(0, len(deal.users) - 3))
     header = (deal.session, deal.round)
     inbox = [AdvertisedKeys(*header, user, SERVER, key_of(user, 1), key_of(user, 2)) for user in drawn]
     step, scene = scenes.call("advertise_keys", inbox), Scene(deal, SERVER, deal.network())
     if "reject" in scene.entries([step])[0]:
-        dealt.judge(call, scene, Fault(0, step, TOO_FEW, "too few users are left"), calls=())
+        playing.judge(call, scene, Fault(0, step, TOO_FEW, "too few users are left"), calls=())
     else:
-        dealt.judge(call, scene, calls=[step])
+        playing.judge(call, scene, calls=[step])
 
 
-@check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=dealt.plays(SERVED), examples=24)
+@check(f"{SERVED}/partial", "SAG-11", "SAG-05", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
 def partial(draw: Any, call: Caller) -> None:
     """A user whose commitment, or one of whose shares, is missing is no sharer: nothing of it is relayed."""
-    scene = dealt_scenes.scene(draw, Role.SERVER, spare=1)
+    scene = dealt_rounds.scene(draw, Role.SERVER, spare=1)
     first, second, *_ = scene.calls()
     user = draw(st.sampled_from(scene.deal.users))
     places = [place for place, message in enumerate(scene.inbox(1)) if message.sender == user]
@@ -578,7 +579,7 @@ def partial(draw: Any, call: Caller) -> None:
         return
     calls = [first, without(second, draw(st.sampled_from(chosen)))]
     if "reject" not in scene.entries(calls)[1]:
-        dealt.judge(call, scene, calls=calls)
+        playing.judge(call, scene, calls=calls)
 
 
 @_refusal(SERVED, "few-users", "SAG-18")
@@ -587,7 +588,7 @@ def _few_users(draw: Any, scene: Scene) -> Fault:
     at = draw(st.integers(0, 2))
     senders = sorted({message.sender for message in scene.inbox(at)})
     fewer = scene.enough - 1 if draw(st.booleans()) else draw(st.integers(0, scene.enough - 1))
-    kept = cases.subset(draw, senders, fewer, fewer)
+    kept = strategies.subset(draw, senders, fewer, fewer)
     return _only(scene, at, kept, f"{fewer} users are left")
 
 
@@ -604,7 +605,7 @@ def _few_holders(draw: Any, scene: Scene) -> Fault | None:
     owner = draw(st.sampled_from(state.sharers))
     holders = sorted(state.round.graph.holders(owner))
     senders = {message.sender for message in scene.inbox(2)}
-    leaving = [user for user in cases.shuffled(draw, holders) if user in senders]
+    leaving = [user for user in strategies.shuffled(draw, holders) if user in senders]
     kept = senders - set(leaving[t - 1 :])
     if len(kept) < scene.enough:
         return None
@@ -618,7 +619,7 @@ def _few_answers(draw: Any, scene: Scene) -> Fault:
     owner = draw(st.sampled_from(state.sharers))
     holders = state.round.graph.holders(owner)
     senders = [message.sender for message in scene.inbox(3)]
-    near = [user for user in cases.shuffled(draw, senders) if user in holders]
+    near = [user for user in strategies.shuffled(draw, senders) if user in holders]
     kept = [user for user in senders if user not in near[t - 1 :]]
     return _only(scene, 3, kept, f"{t - 1} holders of user {owner} answer")
 
@@ -711,7 +712,7 @@ def _wrong_lists(draw: Any, scene: Scene, message: UnmaskShares) -> dict[str, An
 def _altered_share(draw: Any, scene: Scene) -> Fault:
     """A secret that is not the one of its owner is refused, and the owner and all whose shares were used are blamed."""
     t = scene.deal.numbers["t"]
-    inbox = [scene.inbox(3)[at] for at in cases.subset(draw, range(len(scene.inbox(3))), t, t)]
+    inbox = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
     place = draw(st.integers(0, t - 1))
     message = inbox[place]
     dropped = bool(message.dropped) and bool(draw(st.booleans()))
@@ -724,10 +725,10 @@ def _altered_share(draw: Any, scene: Scene) -> Fault:
     return Fault(3, scenes.call("unmasking", inbox), BAD_SHARE, "a share is not the right one", blamed)
 
 
-@check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=dealt.plays(SERVED), examples=24)
+@check(f"{SERVED}/uncommitted", "SAG-28", "ADP-29", operations=SESSIONS, applies=playing.plays(SERVED), examples=24)
 def uncommitted(draw: Any, call: Caller) -> None:
     """A seed that its owner did not commit to, or a key that it did not advertise, is refused with whom to blame."""
-    scene = dealt_scenes.scene(draw, Role.SERVER, sparse=False, spare=1)
+    scene = dealt_rounds.scene(draw, Role.SERVER, sparse=False, spare=1)
     calls, state = scene.calls(), scene.state(2)
     at, users, name = (0, state.dropped, "masking") if state.dropped else (1, state.survivors, "commitment")
     inbox = scene.inbox(at)
@@ -736,21 +737,21 @@ def uncommitted(draw: Any, call: Caller) -> None:
     message, data = inbox[place], getattr(inbox[place], name)
     calls[at] = moved(calls[at], place, replace(message, **{name: bytes([data[0] ^ 1]) + data[1:]}))
     t = scene.deal.numbers["t"]
-    answers = [scene.inbox(3)[at] for at in cases.subset(draw, range(len(scene.inbox(3))), t, t)]
+    answers = [scene.inbox(3)[at] for at in strategies.subset(draw, range(len(scene.inbox(3))), t, t)]
     blamed = frozenset({message.sender, *(answer.sender for answer in answers)})
     why = f"user {message.sender} has another {name} than its secret has"
     fault = Fault(3, scenes.call("unmasking", answers), BAD_SHARE, why, blamed)
-    dealt.judge(call, scene, fault, calls=calls[:3])
+    playing.judge(call, scene, fault, calls=calls[:3])
 
 
 # ------------------------------------------------------------------------------------------------ whole requests
 
 
 def _parameters(party: str) -> None:
-    @check(f"{party}/parameters", "SAG-01", "SAG-02", operations=SESSIONS, applies=dealt.plays(party), examples=40)
+    @check(f"{party}/parameters", "SAG-01", "SAG-02", operations=SESSIONS, applies=playing.plays(party), examples=40)
     def parameters(draw: Any, call: Caller) -> None:
         """Parameters that the text does not allow are refused."""
-        deal = dealt_scenes.secagg(draw)
+        deal = dealt_rounds.secagg(draw)
         numbers = dict(deal.numbers)
         wrong = _wrong_numbers(numbers)
         name = draw(st.sampled_from(sorted(wrong)))
@@ -758,10 +759,10 @@ def _parameters(party: str) -> None:
         params = {"handle": "h", **deal.opening(_any(party)), "numbers": numbers}
         call.refused(NEW, params, BAD_PARAM, f"the parameters break a rule ({name})", deal.rand(_any(party)))
 
-    @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=dealt.plays(party), examples=16)
+    @check(f"{party}/order", "SAG-04", operations=SESSIONS, applies=playing.plays(party), examples=16)
     def order(draw: Any, call: Caller) -> None:
         """An order that is not a permutation of the roster is refused."""
-        deal = dealt_scenes.secagg(draw)
+        deal = dealt_rounds.secagg(draw)
         params = {"handle": "h", **deal.opening(_any(party))}
         right = params["setup"]["order"]
         wrong: tuple[list[int], ...] = (
@@ -774,13 +775,13 @@ def _parameters(party: str) -> None:
         params["setup"]["order"] = draw(st.sampled_from(wrong))
         call.refused(NEW, params, ORDER, "the order is no permutation", deal.rand(_any(party)))
 
-    @check(f"{party}/refused-step", "ERR-01", operations=SESSIONS, applies=dealt.plays(party), examples=30)
+    @check(f"{party}/refused-step", "ERR-01", operations=SESSIONS, applies=playing.plays(party), examples=30)
     def unharmed(draw: Any, call: Caller) -> None:
         """Whatever the party refused before, the right steps come out as if it had never been asked."""
-        scene = dealt_scenes.scene(draw, _ROLES[party])
-        names = cases.subset(draw, range(len(_FAULTS[party])), 1, 3)
+        scene = dealt_rounds.scene(draw, _ROLES[party])
+        names = strategies.subset(draw, range(len(_FAULTS[party])), 1, 3)
         faults = [_FAULTS[party][sorted(_FAULTS[party])[name]](draw, scene) for name in names]
-        dealt.judge(call, scene, *(fault for fault in faults if fault is not None))
+        playing.judge(call, scene, *(fault for fault in faults if fault is not None))
 
 
 def _any(party: str) -> int:
@@ -810,10 +811,10 @@ def _wrong_numbers(numbers: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return wrong
 
 
-@check(f"{USER}/update", "SAG-14", operations=SESSIONS, applies=dealt.plays(USER), examples=16)
+@check(f"{USER}/update", "SAG-14", operations=SESSIONS, applies=playing.plays(USER), examples=16)
 def update(draw: Any, call: Caller) -> None:
     """An input of another length, or with a number that is not below R, is refused."""
-    deal = dealt_scenes.secagg(draw)
+    deal = dealt_rounds.secagg(draw)
     params, R = {"handle": "h", **deal.opening(0)}, int(deal.numbers["R"])
     text = params["setup"]["update"]
     large = min(R, 2**32 - 1).to_bytes(4, "little").hex()
@@ -823,10 +824,10 @@ def update(draw: Any, call: Caller) -> None:
     call.refused(NEW, params, codes, "the update is not one", deal.rand(0))
 
 
-@check(f"{USER}/user", "SAG-03", operations=SESSIONS, applies=dealt.plays(USER), examples=6)
+@check(f"{USER}/user", "SAG-03", operations=SESSIONS, applies=playing.plays(USER), examples=6)
 def user(draw: Any, call: Caller) -> None:
     """A user outside the roster is refused."""
-    deal = dealt_scenes.secagg(draw)
+    deal = dealt_rounds.secagg(draw)
     params = {"handle": "h", **deal.opening(0)}
     params["setup"]["user"] = draw(st.sampled_from((deal.numbers["N"], 2**31 - 1)))
     call.refused(NEW, params, BAD_PARAM | OUTSIDE | MALFORMED, "the user is not on the roster", deal.rand(0))
@@ -853,10 +854,10 @@ def _script(party: str) -> None:
     )
     def script(draw: Any, call: Caller) -> None:
         """The entries of a script are those of the text, and steps that were refused leave no trace in it."""
-        scene = dealt_scenes.scene(draw, _ROLES[party])
+        scene = dealt_rounds.scene(draw, _ROLES[party])
         name = draw(st.sampled_from(sorted(_FAULTS[party])))
         fault = _FAULTS[party][name](draw, scene)
-        dealt.judge_script(call, scene, *([] if fault is None else [fault]))
+        playing.judge_script(call, scene, *([] if fault is None else [fault]))
 
 
 for _name in (USER, SERVED):

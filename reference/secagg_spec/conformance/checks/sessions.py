@@ -7,9 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from secagg_spec.conformance import cases, mixed
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import dealt, dealt_scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import dealt_rounds, strategies
+from secagg_spec.conformance.cases.requests import vandermonde
+from secagg_spec.conformance.checks import playing
 from secagg_spec.conformance.checks.base import (
     BAD_RANDOMNESS,
     LAST,
@@ -20,13 +21,13 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
-from secagg_spec.conformance.checks.dealt import AGAIN, FREE, NEW, SESSIONS, STEP
-from secagg_spec.conformance.checks.requests import vandermonde
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.mixed import Difference
+from secagg_spec.conformance.checks.playing import AGAIN, FREE, NEW, SESSIONS, STEP
 from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, REMEMBERED, WITHOUT_ROUNDS
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols.shape import AUTHORITY, SERVER, Role
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Role
 
 IN_USE = frozenset({"duplicate_id", "bad_param"})
 NO_SESSION = frozenset({"bad_param", "unknown_peer"})
@@ -43,7 +44,7 @@ _PROTOCOLS = tuple(NUMBERS)
 def played(caps: Capabilities, protocol: str) -> list[Role]:
     """Return the roles that an adapter can play beside the reference's parties."""
     own_code = protocol.startswith("lightsecagg") and not vandermonde(caps)
-    return [] if own_code else dealt.parties(caps, protocol)
+    return [] if own_code else playing.parties(caps, protocol)
 
 
 def _mixed(protocol: str, *clauses: str) -> None:
@@ -53,20 +54,20 @@ def _mixed(protocol: str, *clauses: str) -> None:
     @check(f"{NEW}/{protocol}-mixed", *clauses, operations=SESSIONS, applies=plays, examples=40)
     def whole_round(draw: Any, call: Caller) -> None:
         """In a round whose other parties are the reference's, with dropouts, each step is the right one."""
-        deal = dealt_scenes.deal(draw, protocol)
-        gone = dealt_scenes.dropouts(draw, deal, draw(st.integers(0, 2)))
+        deal = dealt_rounds.deal(draw, protocol)
+        gone = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
         parties = _drawn_parties(draw, deal, played(call.caps, protocol))
         try:
-            mixed.play(deal, dict.fromkeys(parties, dealt.player(call)), gone)
+            mixed.play(deal, dict.fromkeys(parties, playing.player(call)), gone)
         except TooFewSurvivors:
             return
         except Difference as difference:
-            raise dealt.failed(difference) from None
+            raise playing.failed(difference) from None
 
 
 def _drawn_parties(draw: Any, deal: Deal, roles: list[Role]) -> list[int]:
     """Draw who is played: the server, some users, or both."""
-    users = cases.subset(draw, deal.users, 1, 3) if Role.USER in roles else []
+    users = strategies.subset(draw, deal.users, 1, 3) if Role.USER in roles else []
     server = [SERVER] if Role.SERVER in roles and (not users or draw(st.booleans())) else []
     return [*server, *users]
 
@@ -105,7 +106,7 @@ def _opening(
 ) -> tuple[Deal, int, dict[str, Any], dict[str, Any]]:
     """Draw a party that the adapter plays: its round, itself, and the two parts of the request that opens it."""
     protocol, _, role = draw(st.sampled_from(choices(call.caps))).partition(".")
-    deal = dealt_scenes.deal(draw, protocol)
+    deal = dealt_rounds.deal(draw, protocol)
     party = _seat(Role(role), int(draw(st.sampled_from(deal.users))))
     return deal, party, deal.opening(party), deal.rand(party)
 
@@ -160,11 +161,11 @@ def no_session(draw: Any, call: Caller) -> None:
         call.refused(STEP, {"handle": handle, **_first(deal)}, NO_SESSION, f"no session has this handle ({how})")
 
 
-@check(f"{NEW}/independent", "ADP-24", operations=SESSIONS, applies=dealt.plays("secagg.user"), examples=12)
+@check(f"{NEW}/independent", "ADP-24", operations=SESSIONS, applies=playing.plays("secagg.user"), examples=12)
 def independent(draw: Any, call: Caller) -> None:
     """Two users whose steps alternate answer as each does alone."""
-    deal = dealt_scenes.secagg(draw)
-    first, second = cases.subset(draw, deal.users, 2, 2)
+    deal = dealt_rounds.secagg(draw)
+    first, second = strategies.subset(draw, deal.users, 2, 2)
     outboxes = []
     for users in ([first], [first, second]):
         for user in users:
@@ -265,7 +266,7 @@ def unknown(draw: Any, call: Caller) -> None:
 def undeclared(draw: Any, call: Caller) -> None:
     """A party that is not declared is unsupported."""
     protocol, _, role = draw(st.sampled_from(sorted(set(PARTIES) - set(call.caps.parties)))).partition(".")
-    deal = dealt_scenes.deal(draw, protocol)
+    deal = dealt_rounds.deal(draw, protocol)
     party = _seat(Role(role), 0)
     answer = call.ask(NEW, {"handle": "h", **deal.opening(party)}, deal.rand(party))
     if answer.kind != "unsupported":
@@ -304,7 +305,7 @@ def _later(draw: Any, call: Caller) -> tuple[dict[str, Any], dict[str, Any], dic
     deal, party, params, rand = _opening(draw, call, _going_on)
     number = draw(st.integers(0, 2**31))
     params["round"] = str(number)
-    later = dealt_scenes.next_round(draw, deal, number + draw(st.integers(1, 300)))
+    later = dealt_rounds.next_round(draw, deal, number + draw(st.integers(1, 300)))
     return params, rand, later.going_on(party), later.rand(party)
 
 

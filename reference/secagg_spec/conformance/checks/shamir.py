@@ -11,8 +11,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic import shamir
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import inserted, own_field, place_of
+from secagg_spec.conformance.cases.valid import VALID, coefficients, random_coefficients, secret
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_RANDOMNESS,
@@ -27,8 +29,6 @@ from secagg_spec.conformance.checks.base import (
     check,
     fail,
 )
-from secagg_spec.conformance.checks.requests import inserted, own_field, place_of
-from secagg_spec.conformance.checks.valid import VALID, coefficients, random_coefficients, secret
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 
 _SHARE, _BACK = "shamir.share", "shamir.reconstruct"
@@ -50,14 +50,14 @@ def _exact(caps: Capabilities) -> bool:
 
 def _common(caps: Capabilities, spare: int = 0) -> bool:
     """Return whether both operations are declared, for some numbers in common."""
-    return caps.offers(*_BOTH) and cases.possible(caps, _BOTH, spare)
+    return caps.offers(*_BOTH) and strategies.possible(caps, _BOTH, spare)
 
 
 def _has_shares(spare: int = 0) -> Any:
     """Return the condition that shares can be had: the kit makes those of the text's field, the adapter others."""
 
     def applies(caps: Capabilities) -> bool:
-        return cases.possible(caps, _BACK, spare) if own_field(caps) else _common(caps, spare)
+        return strategies.possible(caps, _BACK, spare) if own_field(caps) else _common(caps, spare)
 
     return applies
 
@@ -77,7 +77,7 @@ class Sharing:
 
 def _shared(draw: Any, call: Caller, spare: int = 0) -> Sharing:
     """Draw a sharing: the kit's own in the field of the text, or else the adapter's."""
-    numbers = cases.sharing(draw, call.caps, _BACK if own_field(call.caps) else _BOTH, spare)
+    numbers = strategies.sharing(draw, call.caps, _BACK if own_field(call.caps) else _BOTH, spare)
     given = secret(draw)
     if not own_field(call.caps):
         return _by_adapter(call, numbers, given, random_coefficients(draw, numbers["t"] - 1))
@@ -147,9 +147,9 @@ def reconstruct_exact(draw: Any, call: Caller) -> None:
 @check("shamir/any-shares", "SHM-08", operations=_BOTH, applies=_common)
 def any_shares(draw: Any, call: Caller) -> None:
     """The shares of any t users or more, in any order, give the secret, those of one set as those of another."""
-    numbers = cases.sharing(draw, call.caps, _BOTH)
+    numbers = strategies.sharing(draw, call.caps, _BOTH)
     given, sampled = secret(draw), coefficients(draw, numbers["t"] - 1)
-    sets = [cases.subset(draw, range(numbers["n"]), numbers["t"], high) for high in (numbers["t"], None)]
+    sets = [strategies.subset(draw, range(numbers["n"]), numbers["t"], high) for high in (numbers["t"], None)]
     sharing = _by_adapter(call, numbers, given, sampled)
     for users in sets:
         _recovered(call, sharing.params(users), given, f"the shares of users {users}")
@@ -186,7 +186,7 @@ def reconstruct_numbers(draw: Any, call: Caller) -> None:
 def too_few(draw: Any, call: Caller) -> None:
     """Fewer than t shares are refused."""
     sharing = _shared(draw, call)
-    users = cases.subset(draw, range(len(sharing.shares)), 0, sharing.t - 1)
+    users = strategies.subset(draw, range(len(sharing.shares)), 0, sharing.t - 1)
     call.refused(_BACK, sharing.params(users), TOO_FEW, f"{len(users)} shares are fewer than t = {sharing.t}")
 
 
@@ -195,7 +195,7 @@ def twice(draw: Any, call: Caller) -> None:
     """A user that appears twice is refused, beside enough others and in place of one."""
     sharing = _shared(draw, call)
     size = draw(st.sampled_from((sharing.t - 1, sharing.t)))
-    distinct = cases.subset(draw, range(len(sharing.shares)), size, size)
+    distinct = strategies.subset(draw, range(len(sharing.shares)), size, size)
     user = draw(st.sampled_from(distinct))
     call.refused(_BACK, sharing.params(inserted(draw, distinct, user)), TWICE, f"user {user} appears twice")
 
@@ -204,7 +204,7 @@ def twice(draw: Any, call: Caller) -> None:
 def outside(draw: Any, call: Caller) -> None:
     """A user below 0 is refused; the point of user -1 would be that of the secret."""
     sharing = _shared(draw, call)
-    users = cases.subset(draw, range(len(sharing.shares)), sharing.t)
+    users = strategies.subset(draw, range(len(sharing.shares)), sharing.t)
     params = sharing.params(users)
     at = place_of(draw, users)
     params["users"][at] = draw(st.sampled_from((-1, -2)))
@@ -218,7 +218,7 @@ def extra(draw: Any, call: Caller) -> None:
     """With more than t shares, one that belongs to another secret is noticed."""
     sharing = _shared(draw, call, spare=1)
     n = len(sharing.shares)
-    users = cases.subset(draw, range(n), sharing.t + 1)
+    users = strategies.subset(draw, range(n), sharing.t + 1)
     params, at = sharing.params(users), place_of(draw, users)
     added, other = draw(st.integers(1, shamir.PRIME - 1)), bytes(draw(st.binary(min_size=32, max_size=32)))
     byte, bit = draw(st.integers(0, 2**16)), draw(st.sampled_from((None, *range(8))))
@@ -322,7 +322,7 @@ def not_exact(caps: Capabilities) -> bool:
 @check("shamir.share/hides", "SHM-07", "SHM-12", operations=(_SHARE,), applies=not_exact, examples=3)
 def hides(draw: Any, call: Caller) -> None:
     """No share holds the secret, all of them change from one sharing to the next, and they fill the field."""
-    numbers = cases.sharing(draw, call.caps, _SHARE)
+    numbers = strategies.sharing(draw, call.caps, _SHARE)
     given = sha256(draw(st.binary(max_size=4))).digest()
     seed = draw(st.integers(0, 2**32))
     call.by_relation = True
@@ -346,14 +346,14 @@ def _demand_fresh(call: Caller, user: int, texts: Sequence[str], given: bytes) -
 
 def _one_fewer(caps: Capabilities) -> bool:
     """Return whether t - 1 shares can be put together as if t - 1 sufficed."""
-    space = cases.Space(caps, _BOTH)
+    space = strategies.Space(caps, _BOTH)
     return not_exact(caps) and _common(caps) and any(t - 1 in space.range("t") for t in _thresholds(caps))
 
 
 def _thresholds(caps: Capabilities) -> list[int]:
     """Return thresholds from 3 on for which t - 1 is declared as well."""
-    space = cases.Space(caps, _BOTH)
-    most = max(cases.holders(space), default=0)
+    space = strategies.Space(caps, _BOTH)
+    most = max(strategies.holders(space), default=0)
     return [t for t in space.options("t", 3, most) if t - 1 in space.range("t")]
 
 
@@ -361,10 +361,10 @@ def _thresholds(caps: Capabilities) -> list[int]:
 def one_fewer(draw: Any, call: Caller) -> None:
     """The shares of t - 1 users, put together as if they were enough, do not give the secret."""
     t = int(draw(st.sampled_from(_thresholds(call.caps)[:8])))
-    n = next(n for n in cases.holders(cases.Space(call.caps, _BOTH)) if n >= t)
+    n = next(n for n in strategies.holders(strategies.Space(call.caps, _BOTH)) if n >= t)
     given = sha256(draw(st.binary(max_size=4))).digest()
     sampled = random_coefficients(draw, t - 1)
-    users = cases.subset(draw, range(n), t - 1, t - 1)
+    users = strategies.subset(draw, range(n), t - 1, t - 1)
     sharing = _by_adapter(call, {"t": t, "n": n}, given, sampled)
     call.by_relation = True
     answer = call.ask(_BACK, {**sharing.params(users), "t": t - 1})

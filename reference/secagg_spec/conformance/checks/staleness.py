@@ -11,11 +11,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.staleness import MAX_TAU, admissible_weights, realised_weight
-from secagg_spec.conformance.capabilities import Capabilities
-from secagg_spec.conformance.checks import staleness_scenes as scenes
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack_reals
+from secagg_spec.conformance.cases import staleness as scenes
+from secagg_spec.conformance.cases.staleness import DRAWS, WEIGHT, Late
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE, Caller, CheckFailed, check, fail
-from secagg_spec.conformance.checks.staleness_scenes import DRAWS, WEIGHT, Late
-from secagg_spec.conformance.wire import pack_reals
 
 
 def _explicit(caps: Capabilities) -> bool:

@@ -11,11 +11,11 @@ import numpy as np
 from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance import cases
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.valid import VALID, key
 from secagg_spec.conformance.checks.base import LENGTH, Caller, CheckFailed, check, fail, same
 from secagg_spec.conformance.checks.counting import demand_shares
-from secagg_spec.conformance.checks.valid import VALID, key
 
 _EXPAND = "prg.expand"
 _SMALL = 64
@@ -69,7 +69,7 @@ def again(draw: Any, call: Caller) -> None:
 @check("prg.expand/distinct", "PRG-05", operations=(_EXPAND,), examples=60)
 def distinct(draw: Any, call: Caller) -> None:
     """Another key gives another stream, however alike the two keys are."""
-    q = draw(st.sampled_from(sorted(cases.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
+    q = draw(st.sampled_from(sorted(strategies.moduli(call.caps.range(_EXPAND, "q"), prime=False))[-3:]))
     first, second, how = _alike(draw)
     n = _telling(q)
     if np.array_equal(stream(call, q, first, n), stream(call, q, second, n)):
@@ -83,7 +83,7 @@ def _alike(draw: Any) -> tuple[bytes, bytes, str]:
     if kind == "order":
         second = words[list(draw(st.permutations(range(8))))].tobytes()
     elif kind == "two words":
-        places, added = cases.subset(draw, range(8), 2, 2), draw(st.integers(1, 2**32 - 1))
+        places, added = strategies.subset(draw, range(8), 2, 2), draw(st.integers(1, 2**32 - 1))
         second = np.bitwise_xor(words, np.isin(np.arange(8), places) * np.uint32(added)).astype("<u4").tobytes()
     else:
         second = _random_key(draw) if kind == "fresh" else first
@@ -122,13 +122,13 @@ def other_length(draw: Any, call: Caller) -> None:
 
 
 def _few(caps: Capabilities) -> list[int]:
-    return sorted(q for q in cases.moduli(caps.range(_EXPAND, "q"), prime=False) if q <= _SMALL)
+    return sorted(q for q in strategies.moduli(caps.range(_EXPAND, "q"), prime=False) if q <= _SMALL)
 
 
 def _many(caps: Capabilities) -> list[int]:
     allowed = caps.range(_EXPAND, "q")
     biased = [_BIASED] if _BIASED in allowed else []
-    return biased + [q for q in cases.moduli(allowed, prime=False) if q > _SMALL]
+    return biased + [q for q in strategies.moduli(allowed, prime=False) if q > _SMALL]
 
 
 @check("prg.expand/residues", "PRG-04", operations=(_EXPAND,), applies=lambda caps: bool(_few(caps)), examples=20)

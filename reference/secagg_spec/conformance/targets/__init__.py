@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from secagg_spec.conformance.connection import ProcessConnection
+from secagg_spec.conformance.adapter.connection import ProcessConnection
 from secagg_spec.conformance.targets import environments
 
 _HERE = Path(__file__).parent

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secagg_spec.conformance.checks.active import BAD_SIGNATURE, NOT_64_EACH
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases.requests import shares_length
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
@@ -21,8 +22,8 @@ from secagg_spec.conformance.checks.base import (
     TWICE,
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, WEAK_KEY
+from secagg_spec.conformance.checks.lightsecagg_active import BAD_SIGNATURE, NOT_64_EACH
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.requests import shares_length
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
     ELSEWHERE,
@@ -32,7 +33,7 @@ from secagg_spec.conformance.checks.scripts import (
     SECOND,
     STRANGER,
 )
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
@@ -59,16 +60,15 @@ from secagg_spec.conformance.vectors.played import (
     taken,
     to,
 )
-from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import sign, signed_fields
-from secagg_spec.protocols import lightsecagg_active
 from secagg_spec.protocols.agreement import PURPOSE, Proposal
 from secagg_spec.protocols.codec import Message, vector_bytes, vector_from_bytes
-from secagg_spec.protocols.lightsecagg import MaskShare, SurvivingSet
-from secagg_spec.protocols.lightsecagg_active import PHASES, PrivateKeys, PublicKeys, SignedSet
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg.active import PHASES, PrivateKeys, PublicKeys, SignedSet
+from secagg_spec.protocols.lightsecagg.round import MaskShare, SurvivingSet
+from secagg_spec.protocols.steps import SERVER, Network
 
 _TINY: dict[str, int] = {"q": BYTE, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3, "W": 4}
 _FEW: dict[str, int] = {"q": LARGE[2], "N": 4, "D": 1, "U": 3, "T": 1, "d": 3, "W": 3}

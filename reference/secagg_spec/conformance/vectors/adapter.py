@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.checks.base import BAD_RANDOMNESS, MALFORMED, OUTSIDE, TWICE
 from secagg_spec.conformance.checks.forms import DECIMAL
 from secagg_spec.conformance.vectors.base import (
@@ -14,7 +15,6 @@ from secagg_spec.conformance.vectors.base import (
     drawn_bytes,
     drawn_rounding,
 )
-from secagg_spec.conformance.wire import pack, pack_reals
 
 
 def book() -> Book:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.checks.base import BAD_PARAM, BAD_RANDOMNESS, LENGTH, NONCANONICAL
 from secagg_spec.conformance.vectors.base import (
     BYTE,
@@ -18,7 +19,6 @@ from secagg_spec.conformance.vectors.base import (
     drawn,
     drawn_bytes,
 )
-from secagg_spec.conformance.wire import pack
 
 _ELEMENTWISE = ("add", "subtract", "multiply")
 _LENGTH = 8

@@ -11,13 +11,14 @@ import numpy as np
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases import basa_functions as scenes
+from secagg_spec.conformance.cases.basa_schedules import EPOCHS
 from secagg_spec.conformance.checks import basa as codes
 from secagg_spec.conformance.checks import basa_epochs as epochs
-from secagg_spec.conformance.checks import basa_scenes as scenes
-from secagg_spec.conformance.checks.basa_plans import EPOCHS
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_RANDOMNESS, MALFORMED, NOT_FINITE
 from secagg_spec.conformance.checks.crypto import WEAK_KEY
-from secagg_spec.conformance.positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, epoch_of, members
+from secagg_spec.conformance.sessions.basa_positions import MASK, OPEN, RECOVER, SEAL, Box, Buffer, epoch_of, members
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
@@ -27,9 +28,8 @@ from secagg_spec.conformance.vectors.base import (
     drawn_bytes,
     drawn_rounding,
 )
-from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.crypto.boxes import PAIR, SELF, Address
-from secagg_spec.protocols.basa_cores import VOID, Parameters
+from secagg_spec.protocols.basa.cores import VOID, Parameters
 
 _AES = {"prg.stream": "aes-ctr"}
 _SLOWLY = Staleness.polynomial(1)

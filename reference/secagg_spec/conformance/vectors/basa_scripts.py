@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from secagg_spec.conformance import basa_fixed
-from secagg_spec.conformance.basa_acts import Act, Director, Part, budget, part_of
-from secagg_spec.conformance.basa_cast import BOX
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.checks.basa_authorities import BAD_SIGNATURE
 from secagg_spec.conformance.checks.basa_faults import BAD_FORM, ELSEWHERE, FEW, HELD, NOT_NOW, OUTSIDER, UNFIT
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, LENGTH, NONCANONICAL
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.rounds import exchanged
 from secagg_spec.conformance.checks.scripts import STRANGER
-from secagg_spec.conformance.deals import called
-from secagg_spec.conformance.scenes import call
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.sessions import basa_fixed
+from secagg_spec.conformance.sessions.basa_acts import Act, Director, Part, budget, part_of
+from secagg_spec.conformance.sessions.basa_cast import BOX
+from secagg_spec.conformance.sessions.deals import called
+from secagg_spec.conformance.sessions.scenes import call
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import Book, begun, drawn_bytes
 from secagg_spec.conformance.vectors.entries import Refusal
-from secagg_spec.conformance.wire import pack
-from secagg_spec.protocols.basa_messages import SKIPPED, PositionUpload
+from secagg_spec.protocols.basa.messages import SKIPPED, PositionUpload
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.shape import AUTHORITY, SERVER
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 _SHORT: Mapping[str, Any] = {**basa_fixed.NUMBERS, "N": 6, "d": 2, "K": 3}
 """Three updates in four positions."""

@@ -21,10 +21,10 @@ from typing import Any
 from secagg_spec import resources
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance import mutants
-from secagg_spec.conformance.cases import decimal
+from secagg_spec.conformance.cases.strategies import decimal
+from secagg_spec.conformance.mutants import catalogue as mutants
 from secagg_spec.conformance.sdk.secagg_adapter import Adapter
-from secagg_spec.conformance.targets import reference
+from secagg_spec.conformance.targets.reference import adapter as reference
 from secagg_spec.conformance.vectors.entries import MEMBERS, Refusal, demanded
 from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
 

@@ -11,7 +11,9 @@ import numpy as np
 from secagg_spec.arithmetic.modular import PrimeField, Ring
 from secagg_spec.arithmetic.staleness import Staleness
 from secagg_spec.arithmetic.validate import RealArray, UintArray
-from secagg_spec.conformance.buffers import Buffer, Entry, Recovery, half, weighted
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases.basecagg_functions import Levels
+from secagg_spec.conformance.cases.requests import encode, shares_length
 from secagg_spec.conformance.checks import basecagg as codes
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
@@ -23,9 +25,8 @@ from secagg_spec.conformance.checks.base import (
     TOO_FEW,
     TWICE,
 )
-from secagg_spec.conformance.checks.buffered_scenes import Levels
 from secagg_spec.conformance.checks.lightsecagg import NO_ELEMENTS
-from secagg_spec.conformance.checks.requests import encode, shares_length
+from secagg_spec.conformance.sessions.basecagg_buffers import Buffer, Entry, Recovery, half, weighted
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
@@ -35,7 +36,6 @@ from secagg_spec.conformance.vectors.base import (
     drawn_rounding,
 )
 from secagg_spec.conformance.vectors.code import VANDERMONDE
-from secagg_spec.conformance.wire import pack, pack_reals
 
 _ENCODE, _MASK, _COMBINE, _RECOVER = (f"basecagg.{name}" for name in ("encode", "mask", "combine", "recover"))
 _STOCHASTIC = {"quantizer.rounding": "stochastic"}

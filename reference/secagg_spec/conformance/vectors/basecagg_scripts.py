@@ -10,19 +10,20 @@ import numpy as np
 
 from secagg_spec.arithmetic.staleness import admissible_weights
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases.basecagg_parties import announced
+from secagg_spec.conformance.cases.basecagg_sessions import budget
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
 from secagg_spec.conformance.checks.base import BAD_CIPHERTEXT, BAD_PARAM, BAD_SHARE, MALFORMED, TOO_FEW
-from secagg_spec.conformance.checks.basecagg_parties import announced
-from secagg_spec.conformance.checks.basecagg_scenes import budget
 from secagg_spec.conformance.checks.basecagg_scripts import INCOMPLETE, LATE, NOT_HELD, NOT_NOW, REPLAY
 from secagg_spec.conformance.checks.crypto import AGAIN
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.rounds import exchanged
 from secagg_spec.conformance.checks.scripts import BAD_VECTOR, ELSEWHERE, OUT_OF_TURN, SECOND, STRANGER
-from secagg_spec.conformance.deals import Deal
-from secagg_spec.conformance.scenes import call, written
-from secagg_spec.conformance.stage import Key, Stage, Turn, opened_stage, staleness_of
-from secagg_spec.conformance.targets.reference_messages import parse
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, opened_stage, staleness_of
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.scenes import call, written
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     Book,
     begun,
@@ -32,11 +33,10 @@ from secagg_spec.conformance.vectors.base import (
 )
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
-from secagg_spec.conformance.wire import pack, pack_reals
 from secagg_spec.crypto.keys import public_key
-from secagg_spec.protocols.basecagg import ModelRequest, ModelStamp, StampedShare, StampedUpdate
+from secagg_spec.protocols.basecagg.round import ModelRequest, ModelStamp, StampedShare, StampedUpdate
 from secagg_spec.protocols.codec import encode, vector_bytes
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.steps import SERVER
 
 _Q = 2**31 + 11
 _SLOWLY: dict[str, Any] = {"kind": "polynomial", "numerator": 1, "denominator": 1, "start": "0"}

@@ -9,6 +9,8 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases.requests import encode, shares_length
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
@@ -18,7 +20,6 @@ from secagg_spec.conformance.checks.base import (
     TOO_FEW,
     TWICE,
 )
-from secagg_spec.conformance.checks.requests import encode, shares_length
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
@@ -27,7 +28,6 @@ from secagg_spec.conformance.vectors.base import (
     begun,
     drawn,
 )
-from secagg_spec.conformance.wire import pack
 
 VANDERMONDE = {"mds.code": "vandermonde"}
 Code = dict[str, int]

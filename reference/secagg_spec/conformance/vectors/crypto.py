@@ -32,7 +32,7 @@ from secagg_spec.conformance.vectors.base import (
     drawn_bytes,
 )
 from secagg_spec.crypto import keys, sealing
-from secagg_spec.protocols import lightsecagg
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
 
 _EXPAND, _AGREE, _DERIVE, _CLOSE, _OPEN = "prg.expand", "key.agree", "key.derive", "seal.close", "seal.open"
 _TINY: dict[str, Any] = {"q": SMALL, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}

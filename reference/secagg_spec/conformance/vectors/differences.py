@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from secagg_spec.conformance.plain import clip
-from secagg_spec.conformance.wire import unpack
+from secagg_spec.conformance.adapter.plain import clip
+from secagg_spec.conformance.adapter.wire import unpack
 
 _ELEMENTS = {"value", "masked", "share", "mask", "sum", "sums"}
 _REALS = {"average", "segment"}

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from secagg_spec.conformance import broken
+from secagg_spec.conformance.adapter.wire import Answer
 from secagg_spec.conformance.checks.base import Caller, CheckFailed
 from secagg_spec.conformance.checks.scripts import at_step, right_step
-from secagg_spec.conformance.wire import Answer
+from secagg_spec.conformance.sessions import broken
 
 SCRIPTS = (
     *("lightsecagg.user", "lightsecagg.server", "lightsecagg_active.user", "lightsecagg_active.server"),

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
+from secagg_spec.conformance.cases.heterosag_functions import AVERAGE, PLAN, QUANTIZE, REQUEST, Asked, Quantised, Row
+from secagg_spec.conformance.cases.heterosag_oracles import carried
+from secagg_spec.conformance.cases.heterosag_sessions import bits, wrong_numbers, wrong_ranges
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, TOO_FEW
 from secagg_spec.conformance.checks.heterosag_averages import BAD_ROW, TOO_LARGE
-from secagg_spec.conformance.checks.heterosag_cases import AVERAGE, PLAN, QUANTIZE, REQUEST, Asked, Quantised, Row
 from secagg_spec.conformance.checks.heterosag_levels import BAD_RANGE, OUTSIDE_RANGE
-from secagg_spec.conformance.checks.heterosag_oracles import carried
-from secagg_spec.conformance.checks.heterosag_scenes import bits, wrong_numbers, wrong_ranges
-from secagg_spec.conformance.heterosag_numbers import members
+from secagg_spec.conformance.sessions.heterosag_numbers import members
 from secagg_spec.conformance.vectors.base import (
     Book,
     begun,
@@ -23,7 +23,7 @@ from secagg_spec.conformance.vectors.base import (
     drawn_rounding,
 )
 from secagg_spec.conformance.vectors.entries import Refusal
-from secagg_spec.protocols.heterosag_plan import PRESETS, UNIT, Parameters
+from secagg_spec.protocols.heterosag.plan import PRESETS, UNIT, Parameters
 
 _NARROW, _SLOPED, _HUGE = Range(1.0, 1.0 + 2.0**-20), Range(-0.001, 12.5), Range(-9e307, 8e307)
 _RANGES = {"unit": UNIT, "sloped": _SLOPED, "narrow": _NARROW, "huge": _HUGE, "tiny": Range(1e-300, 3e-300)}

@@ -11,12 +11,13 @@ import numpy as np
 
 from secagg_spec.arithmetic.levels import Range
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.checks.base import BAD_PARAM, MALFORMED, NONCANONICAL, TOO_FEW
 from secagg_spec.conformance.checks.heterosag_steps import BAD_NUMBERS, ELSEWHERE, IMPOSSIBLE, UNPACKED
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
-from secagg_spec.conformance.heterosag_cells import MASK, ROUND, UNMASK, Masked
-from secagg_spec.conformance.heterosag_numbers import members
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.sessions.heterosag_cells import MASK, ROUND, UNMASK, Masked
+from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     Book,
     begun,
@@ -27,10 +28,9 @@ from secagg_spec.conformance.vectors.entries import Refusal
 from secagg_spec.conformance.vectors.played import Fault, altered, faulty, having, no_party, taken
 from secagg_spec.conformance.vectors.secagg import SecretsScene
 from secagg_spec.conformance.vectors.shamir import MERSENNE
-from secagg_spec.conformance.wire import pack, pack_reals
-from secagg_spec.protocols import heterosag
-from secagg_spec.protocols.heterosag_plan import Parameters, cells_of
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters, cells_of
+from secagg_spec.protocols.steps import SERVER, Network
 
 PHASES = heterosag.PHASES
 _UNIT = Range(-1.0, 1.0)

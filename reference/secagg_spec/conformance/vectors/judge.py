@@ -10,15 +10,15 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.sampling import Words
-from secagg_spec.conformance import generators
-from secagg_spec.conformance.capabilities import Capabilities
+from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.connection import Connection
+from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
-from secagg_spec.conformance.connection import Connection
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors import entries
 from secagg_spec.conformance.vectors.base import Vector
 from secagg_spec.conformance.vectors.differences import first_difference
-from secagg_spec.conformance.wire import unpack
 from secagg_spec.crypto import prg
 
 PRESUPPOSED = {"prg.expand": {"prg.stream": "aes-ctr"}}
@@ -105,7 +105,7 @@ def applies(caps: Capabilities, vector: Vector) -> bool:
 def _takes_streams(vector: Vector) -> bool:
     """Return whether the outcome of a vector depends on streams of the generator of the text (PRG-01)."""
     if vector.id not in _STREAMED:
-        from secagg_spec.conformance.targets import reference  # noqa: PLC0415 - only these adapters need it
+        from secagg_spec.conformance.targets.reference import adapter as reference  # noqa: PLC0415 - only these adapters need it
 
         taken: list[bytes] = []
 

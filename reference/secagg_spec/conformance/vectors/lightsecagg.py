@@ -13,6 +13,8 @@ import numpy as np
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases.requests import encode, shares_length
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
@@ -22,7 +24,6 @@ from secagg_spec.conformance.checks.base import (
     TOO_FEW,
     TWICE,
 )
-from secagg_spec.conformance.checks.requests import encode, shares_length
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
@@ -33,7 +34,6 @@ from secagg_spec.conformance.vectors.base import (
 )
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.steps import SESSION, steps_of_round
-from secagg_spec.conformance.wire import pack
 
 Numbers = dict[str, int]
 _MASK, _AGGREGATE = "lightsecagg.mask", "lightsecagg.aggregate_shares"

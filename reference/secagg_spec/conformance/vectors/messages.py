@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec.conformance.cases.valid import message_params
 from secagg_spec.conformance.checks.base import MALFORMED
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE, FIELDS
-from secagg_spec.conformance.checks.valid import message_params
 from secagg_spec.conformance.vectors.base import (
     Book,
     begun,
@@ -16,8 +16,8 @@ from secagg_spec.conformance.vectors.base import (
     drawn_bytes,
 )
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.lightsecagg import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
-from secagg_spec.protocols.shape import SERVER
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
+from secagg_spec.protocols.steps import SERVER
 
 _ENCODE, _DECODE = "message.encode", "message.decode"
 _HEADER = 30

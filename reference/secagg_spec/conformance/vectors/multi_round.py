@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from secagg_spec.conformance.checks import multi_round_oracles as oracles
-from secagg_spec.conformance.checks.multi_round_cases import (
+from secagg_spec.conformance.cases import multi_round_oracles as oracles
+from secagg_spec.conformance.cases.multi_round_functions import (
     BATCH,
     COMPLETE,
     FAMILY,
@@ -19,9 +19,9 @@ from secagg_spec.conformance.checks.multi_round_cases import (
     wrong_colluders,
     wrong_numbers,
 )
+from secagg_spec.conformance.cases.multi_round_logs import AUDIT
+from secagg_spec.conformance.cases.multi_round_oracles import Numbers
 from secagg_spec.conformance.checks.multi_round_choices import DRAWS, FREQUENCIES, NUMBERS, USERS
-from secagg_spec.conformance.checks.multi_round_logs import AUDIT
-from secagg_spec.conformance.checks.multi_round_oracles import Numbers
 from secagg_spec.conformance.checks.multi_round_rounds import CHOICE, HEADER
 from secagg_spec.conformance.vectors.base import (
     Book,

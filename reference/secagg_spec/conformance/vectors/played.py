@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from secagg_spec.arithmetic.validate import UintArray
-from secagg_spec.conformance.checks.requests import shares_length
-from secagg_spec.conformance.checks.rounds import exchanged
-from secagg_spec.conformance.scenes import written
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged
+from secagg_spec.conformance.cases.requests import shares_length
+from secagg_spec.conformance.sessions.scenes import written
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import Book, drawn, drawn_bytes
 from secagg_spec.conformance.vectors.code import VANDERMONDE
 from secagg_spec.conformance.vectors.entries import Refusal
-from secagg_spec.conformance.wire import pack
 from secagg_spec.protocols.codec import Message, encode
-from secagg_spec.protocols.shape import SERVER, Network, Role
+from secagg_spec.protocols.steps import SERVER, Network, Role
 
 Change = Callable[[Any], Any]
 """A change of a message, which gives another message or bytes."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NONCANONICAL, NOT_FINITE
 from secagg_spec.conformance.vectors.base import (
     BYTE,
@@ -19,7 +20,6 @@ from secagg_spec.conformance.vectors.base import (
     drawn,
     drawn_rounding,
 )
-from secagg_spec.conformance.wire import pack, pack_reals
 
 _STOCHASTIC = {"quantizer.rounding": "stochastic"}
 _POSITIVE = {"quantizer.middle": "positive"}

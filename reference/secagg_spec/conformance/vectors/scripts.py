@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases.requests import shares_length
 from secagg_spec.conformance.checks.base import (
     BAD_CIPHERTEXT,
     BAD_PARAM,
@@ -21,7 +23,6 @@ from secagg_spec.conformance.checks.base import (
 )
 from secagg_spec.conformance.checks.crypto import AGAIN, EQUAL_KEYS, KEY_LENGTH, WEAK_KEY
 from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
-from secagg_spec.conformance.checks.requests import shares_length
 from secagg_spec.conformance.checks.scripts import (
     BAD_VECTOR,
     ELSEWHERE,
@@ -31,7 +32,7 @@ from secagg_spec.conformance.checks.scripts import (
     SECOND,
     STRANGER,
 )
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     BYTE,
     LARGE,
@@ -57,12 +58,11 @@ from secagg_spec.conformance.vectors.played import (
     taken,
     to,
 )
-from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.keys import public_key
 from secagg_spec.crypto.sealing import sealed_links
-from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.codec import vector_bytes
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.steps import SERVER, Network
 
 _TINY: dict[str, int] = {"q": 7, "N": 5, "D": 1, "U": 3, "T": 1, "d": 3}
 _FEW: dict[str, int] = {"q": BYTE, "N": 4, "D": 1, "U": 3, "T": 1, "d": 3}

@@ -11,6 +11,7 @@ import numpy as np
 
 from secagg_spec.arithmetic.shamir import ELEMENT_BYTES, element_bytes
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
 from secagg_spec.conformance.checks.base import (
     BAD_PARAM,
     BAD_SHARE,
@@ -33,7 +34,7 @@ from secagg_spec.conformance.checks.scripts import (
     STRANGER,
 )
 from secagg_spec.conformance.checks.secagg import IN_ORDER, NOT_THESE, ORDER
-from secagg_spec.conformance.targets.reference_scripts import Call
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.conformance.vectors.base import (
     Book,
     begun,
@@ -59,13 +60,12 @@ from secagg_spec.conformance.vectors.played import (
     to,
 )
 from secagg_spec.conformance.vectors.shamir import MERSENNE
-from secagg_spec.conformance.wire import pack
 from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
 from secagg_spec.crypto.keys import public_key
-from secagg_spec.protocols import secagg
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.secagg import SecretShares, SeedCommitment
-from secagg_spec.protocols.shape import SERVER, Network
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import SecretShares, SeedCommitment
+from secagg_spec.protocols.steps import SERVER, Network
 
 _TINY: dict[str, int] = {"R": 8, "N": 5, "D": 1, "T": 1, "t": 3, "k": 4, "d": 9}
 _FEW: dict[str, int] = {"R": 1000003, "N": 4, "D": 1, "T": 1, "t": 3, "k": 3, "d": 2}

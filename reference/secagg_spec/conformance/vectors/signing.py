@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
-from secagg_spec.conformance.checks.active import BAD_SIGNATURE
+from secagg_spec.conformance.cases.valid import signed_bytes
 from secagg_spec.conformance.checks.crypto import KEY_LENGTH
+from secagg_spec.conformance.checks.lightsecagg_active import BAD_SIGNATURE
 from secagg_spec.conformance.checks.scripts import OUT_OF_RANGE
-from secagg_spec.conformance.checks.valid import signed_bytes
 from secagg_spec.conformance.vectors.base import (
     LARGE,
     SMALL,

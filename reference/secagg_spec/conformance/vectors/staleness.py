@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec.conformance.adapter.wire import pack_reals
 from secagg_spec.conformance.checks.base import BAD_PARAM, LENGTH, NOT_FINITE
 from secagg_spec.conformance.vectors.base import Book, begun, drawn_rounding
-from secagg_spec.conformance.wire import pack_reals
 
 _WEIGHT = "staleness.weight"
 _SMALLEST = 2.0**-53

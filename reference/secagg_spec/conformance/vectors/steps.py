@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import unpack
 from secagg_spec.conformance.checks.base import TOO_FEW
-from secagg_spec.conformance.wire import unpack
 from secagg_spec.errors import TooFewSurvivors
-from secagg_spec.protocols import lightsecagg
 from secagg_spec.protocols.codec import encode
-from secagg_spec.protocols.shape import SERVER, Event, Network, Randomness, Step, run_synchronous
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Step, run_synchronous
 
 SESSION = b"secagg-spec kit."
 """The session of the rounds in the vectors; its round number is 0."""

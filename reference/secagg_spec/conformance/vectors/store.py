@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from secagg_spec import resources, schemas
-from secagg_spec.conformance import files
-from secagg_spec.conformance.codes import ALL_CODES
+from secagg_spec.conformance.adapter import files
+from secagg_spec.conformance.adapter.codes import ALL_CODES
 from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
 from secagg_spec.conformance.vectors.base import RENEWED, Book, Flag, Vector, read_renewed, renewed, vector_of
 from secagg_spec.conformance.vectors.base import folder as _folder
-from secagg_spec.conformance.wire import UsageError
+from secagg_spec.errors import UsageError
 
 SCHEMA = "secagg-spec-vectors/1"
 LICENSE = "CC0-1.0"

@@ -1,0 +1,396 @@
+"""The command ``secagg-spec audit-participation``: whose model the sums of a real deployment tell, and since when."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.commands.options import writable_file
+from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.errors import ParameterError, UsageError
+from secagg_spec.privacy import participation, wording
+from secagg_spec.privacy.participation import Account, Combined, Found, Term, written
+from secagg_spec.protocols.heterosag.plan import MATRICES, PRESETS
+from secagg_spec.selection import logs, metrics
+from secagg_spec.selection.participation import Log, Roster, whole_number
+from secagg_spec.simulate.heterosag import read_parameters
+from secagg_spec.simulate.matrices import MOST
+
+_Read = TypeVar("_Read")
+_SHOWN = 10
+_LINE = 120
+_EPILOG = """The log is a table of comma-separated values with one of the headers
+
+  round,users            the users of a round, separated by spaces
+  round,user             one user of a round a line
+  round,segment,users    a cell of a segment of a round, of HeteroSAg
+
+or JSON by spec/participation.schema.json. The users of a round are the survivors that the server announced, also when
+the round then failed: it can show their sum in part or in full. A round in which no survivors were announced is a line
+without users; every round between the first and the last has to be there (spec/multi-round.md, section 7). What --json
+writes: spec/audit.schema.json.
+
+exit codes:
+  0  nobody is recoverable, and the strong privacy is at least --privacy
+  1  somebody is recoverable, or the strong privacy is below --privacy
+  2  wrong usage, or a file that is no log"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``audit-participation`` to the commands."""
+    parser = commands.add_parser(
+        "audit-participation",
+        help="say whose model the sums of many rounds tell, and since which round",
+        description="Read who survived in each round, and say exactly whose model can be worked out from the sums\n"
+        "together if models do not change, after which round, by which combination, and how many stay together.",
+        epilog=_EPILOG,
+    )
+    add = parser.add_argument
+    add("log", type=Path, metavar="LOG", help="the log, a table or JSON")
+    add("--users", metavar="N", help="the users are the numbers 0 to N - 1 (those that the log names)")
+    add("--roster", type=Path, metavar="FILE", help="the users are the lines of a file")
+    add("--user", metavar="NAME", help="tell the whole combination of one user, or why there is none")
+    add("--all", action="store_true", help=f"show all recoverable users, not the first {_SHOWN} alone")
+    add("--privacy", metavar="T", help="fail also when fewer than T users are in the same sums")
+    add("--json", type=Path, metavar="FILE", help="write all that is found, with exact fractions")
+    _add_plan(parser)
+    parser.set_defaults(run=main)
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group(
+        "a log of survivors of HeteroSAg", "who survived, with the plan of segments"
+    ).add_argument
+    add(
+        "--heterosag", choices=list(PRESETS), metavar="PRESET", help=f"its numbers: {', '.join(PRESETS)}; as changed by"
+    )
+    add("--groups", type=int, metavar="G", help="groups, as equal as they can be")
+    add("--subgroups", metavar="L,L,…", help="subgroups of each group, or one number for all")
+    add("--matrix", choices=MATRICES, help="who masks with whom")
+    add("--colluders", type=int, metavar="T", help="users that may collude with the server")
+    parser.set_defaults(levels=None, dropouts=None, threshold=None, length=MOST)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when nobody is recoverable and enough users stay together, else 1."""
+    if options.json is not None:
+        writable_file("--json", options.json)
+    least = None if options.privacy is None else _number("--privacy", options.privacy, 1)
+    found = participation.account(_log(options))
+    user = None if options.user is None else _user(found.log.roster, options.user)
+    shown = list(found.found)[: None if options.all else _SHOWN] if user is None else []
+    print("\n".join(_told(found, least, shown, user)))
+    if options.json is not None:
+        _write(options.json, found, shown, user)
+        print(f"\nall of it is in {options.json}")
+    return int(bool(found.found) or (least is not None and found.strong < least))
+
+
+# -------------------------------------------------------------------------------------------------------- input
+
+
+def _number(option: str, text: str, low: int) -> int:
+    found = whole_number(text)
+    return validate.integer(option, text if found is None else found, low, validate.MAX_COUNT)
+
+
+def _user(roster: Roster, name: str) -> int:
+    try:
+        return roster.number(name)
+    except ParameterError as error:
+        raise ParameterError("--user", name, error.allowed) from None
+
+
+def _log(options: argparse.Namespace) -> Log:
+    """Return the log that is asked for, with the cells of a plan where there is one."""
+    if options.roster is not None and options.users is not None:
+        raise UsageError("--users and --roster: one of them alone says who the users are")
+    count = None if options.users is None else _number("--users", options.users, 1)
+    roster = None if count is None else Roster(count)
+    if options.roster is not None:
+        roster = _opened(options.roster, logs.read_roster, "--roster ")
+    if options.heterosag is None:
+        _refuse_plan(options)
+        return _read(options.log, roster)
+    options.preset, options.users = options.heterosag, count if roster is None else roster.count
+    plan = read_parameters(options, run=False)
+    return participation.expand(_read(options.log, roster or Roster(plan.N)), plan)
+
+
+def _refuse_plan(options: argparse.Namespace) -> None:
+    for name in ("groups", "subgroups", "matrix", "colluders"):
+        if getattr(options, name) is not None:
+            raise ParameterError(f"--{name}", getattr(options, name), f"with --heterosag, {' or '.join(PRESETS)}")
+
+
+def _read(path: Path, roster: Roster | None) -> Log:
+    return _opened(path, lambda path: logs.read(path, roster), "")
+
+
+def _opened(path: Path, read: Callable[[Path], _Read], option: str) -> _Read:
+    try:
+        return read(path)
+    except OSError as error:
+        raise UsageError(f"{option}{path}: {error.strerror}") from None
+
+
+# -------------------------------------------------------------------------------------------------- what is told
+
+
+def _told(found: Account, least: int | None, shown: Sequence[int], user: int | None) -> Iterator[str]:
+    yield _verdict(found)
+    yield from _below(found, least)
+    yield ""
+    yield from _about(found)
+    if user is not None:
+        yield ""
+        yield from _one(found, user)
+    elif shown:
+        yield ""
+        yield from _table(found, shown)
+
+
+def _verdict(found: Account) -> str:
+    roster = found.log.roster
+    if found.found:
+        first = next(iter(found.found.values()))
+        count = f"{len(found.found)} of {roster.count} users {'is' if len(found.found) == 1 else 'are'} recoverable"
+        which = "" if len(found.found) == 1 else f"; the first, {_who(roster, (first.user,))},"
+        return f"{count}{which} after round {found.log.number(first.at)}"
+    if found.smallest is None:
+        return "no user's model comes out: nobody is in a sum"
+    others = found.strong - 1
+    if not others:
+        alone = _who(roster, found.smallest.users)
+        return f"no user's model comes out, but nobody stays together with {alone} in all sums"
+    each = f"at least {others} other{'' if others == 1 else 's'}"
+    rest = " or in no sum" if found.absent or not roster.closed else ""
+    return f"no user's model comes out; each is always summed together with {each}{rest}"
+
+
+def _below(found: Account, least: int | None) -> Iterator[str]:
+    if least is not None and found.strong < least:
+        yield f"the strong privacy is {found.strong}, below --privacy {least}: {_fewest(found)}"
+
+
+def _fewest(found: Account) -> str:
+    """Return the smallest class in words."""
+    if found.smallest is None:
+        return "there is no sum with users"
+    return "such as " + _who(found.log.roster, found.smallest.users) + _where(found, found.smallest.segment)
+
+
+def _where(found: Account, segment: int) -> str:
+    return f", in segment {segment}" if found.log.cells else ""
+
+
+def _about(found: Account) -> Iterator[str]:
+    log = found.log
+    yield f"log: {_rounds(found)}; {log.roster.count} users" + (f", {len(log.segments)} segments" if log.cells else "")
+    if not log.roster.closed:
+        yield "users: those that the log names; who never took part is unknown (give --users or --roster)"
+    elif found.absent:
+        yield f"in no sum: {_who(log.roster, found.absent)}"
+    yield f"strong privacy: {found.strong}, fewest users that are in the same sums: {_fewest(found)}"
+    low, high = found.weak.low, found.weak.high
+    yield f"weak privacy: {low if low == high else f'between {low} and {high}'}, fewest users in a combination of sums"
+    taking = log.taking_part
+    gap, mean = metrics.fairness_gap(taking), metrics.cardinality(taking)
+    yield f"fairness gap: {_size(gap)}, cardinality: {_size(mean)}"
+
+
+def _rounds(found: Account) -> str:
+    log = found.log
+    if not log.rounds:
+        return "no rounds"
+    first, last = log.number(0), log.number(log.rounds - 1)
+    count = f"{log.rounds} rounds, {first} to {last}" if log.rounds > 1 else f"1 round, {first}"
+    if not found.empty:
+        return count
+    return f"{count}, {len(found.empty)} without survivors: {wording.runs([log.number(at) for at in found.empty])}"
+
+
+def _name(roster: Roster, user: int) -> str:
+    """Return the name of a user as a terminal may have it (CNF-70)."""
+    return shown(roster.name(user))
+
+
+def _who(roster: Roster, users: Sequence[int], most: int = 8) -> str:
+    """Return users in words."""
+    word = "user" if len(users) == 1 else "users"
+    if roster.names is None:
+        return f"{word} {wording.runs(users, most)}"
+    more = f", … ({len(users)} in all)" if len(users) > most else ""
+    return f"{word} {', '.join(_name(roster, user) for user in users[:most])}{more}"
+
+
+def _size(number: Fraction) -> str:
+    """Return a fraction, and about how much it is where that is not plain."""
+    exact = written(number)
+    if number.denominator == 1 and len(exact) < 12:
+        return exact
+    return f"{exact} (about {_rough(number)})" if len(exact) < 24 else f"about {_rough(number)}"
+
+
+def _rough(number: Fraction) -> str:
+    try:
+        return f"{float(number):.4g}"
+    except OverflowError:
+        return f"10^{len(written(Fraction(int(number)))) - 1}"
+
+
+def _table(found: Account, shown: Sequence[int]) -> Iterator[str]:
+    roster, log = found.log.roster, found.log
+    where = "s[t] the sum of round t" + (" over the users beside it" if log.cells else "")
+    yield f"x[i] is the model of user i, {where}; the error is for models that drift by at most 1:"
+    rows = [["user", "round", *(["segment"] if log.cells else []), "error", "how it comes out"]]
+    for one in found.combined(shown):
+        rows.append(
+            [
+                _name(roster, one.found.user),
+                str(log.number(one.found.at)),
+                *([str(one.found.segment)] if log.cells else []),
+                _rough(one.drift),
+                _formula(log, one),
+            ]
+        )
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]) - 1)]
+    for row in rows:
+        yield "  " + "  ".join([f"{text:>{width}}" for text, width in zip(row[:-1], widths, strict=True)] + row[-1:])
+    rest = len(found.found) - len(shown)
+    if rest:
+        yield f"  and {rest} more (--all shows them, --user NAME tells one in full)"
+
+
+def _formula(log: Log, one: Combined) -> str:
+    """Return a combination when it is short, else how long it is."""
+    if one.digits < 6 and len(one.terms) <= 20:
+        terms = " ".join(_term(log, term, at == 0) for at, term in enumerate(one.terms))
+        line = f"x[{_name(log.roster, one.found.user)}] = {terms}"
+        if len(line) <= _LINE - 30:
+            return line
+    return f"{len(one.terms)} sums, factors of up to {one.digits} digit{'' if one.digits == 1 else 's'}"
+
+
+def _term(log: Log, term: Term, first: bool) -> str:
+    size = written(abs(term.factor))
+    sign = ("-" if term.factor < 0 else "") if first else ("- " if term.factor < 0 else "+ ")
+    return f"{sign}{'' if size == '1' else size + ' '}{_sum(log, term)}"
+
+
+def _sum(log: Log, term: Term) -> str:
+    name = f"s[{log.number(term.at)}]"
+    if not log.cells:
+        return name
+    members = (
+        ", ".join(_name(log.roster, user) for user in term.users) if log.roster.names else wording.runs(term.users, 4)
+    )
+    return f"{name}{{{members}}}"
+
+
+# ------------------------------------------------------------------------------------------------------- one user
+
+
+def _one(found: Account, user: int) -> Iterator[str]:
+    """Tell all of one user: the combination, or what shows that there is none."""
+    log, name = found.log, _name(found.log.roster, user)
+    if user in found.found:
+        [one] = found.combined([user])
+        yield f"user {name} is recoverable after round {log.number(one.found.at)}{_where(found, one.found.segment)}:"
+        yield f"x[{name}] ="
+        for at, term in enumerate(one.terms):
+            yield f"  {_term(log, term, at == 0)}"
+        yield f"off by at most {_size(one.drift)} times as much as models drift"
+        if one.found.at:
+            yield "it is not before that round:"
+            yield from _unseen(found, user, one.found.segment, f"up to round {log.number(one.found.at - 1)}")
+        return
+    yield f"user {name} is not recoverable:"
+    for segment in range(len(log.segments)):
+        yield from _unseen(found, user, segment, "of the log" + _where(found, segment))
+
+
+def _unseen(found: Account, user: int, segment: int, which: str) -> Iterator[str]:
+    roster = found.log.roster
+    changes = found.unseen(user, segment)
+    if list(changes) == [user]:
+        yield f"  no sum {which} has it"
+        return
+    own = changes.pop(user)
+    told = [
+        f"x[{_name(roster, user)}] by {own:+d}"
+        if len(str(own)) < 12
+        else f"x[{_name(roster, user)}] by {_rough(Fraction(own))}"
+    ]
+    told += [f"x[{_name(roster, other)}] by {_change(change)}" for other, change in list(changes.items())[:_SHOWN]]
+    more = len(changes) - _SHOWN
+    rest = f", and {more} others (all are in --json)" if more > 0 else ""
+    yield f"  no sum {which} changes when at once these change: {', '.join(told)}{rest}"
+
+
+def _change(change: int) -> str:
+    return f"{change:+d}" if change.bit_length() < 40 else f"about {_rough(Fraction(change))}"
+
+
+# ----------------------------------------------------------------------------------------------------------- JSON
+
+
+def _write(path: Path, found: Account, shown: Sequence[int], user: int | None) -> None:
+    try:
+        path.write_text(json.dumps(_document(found, shown, user), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}") from None
+
+
+def _document(found: Account, shown: Sequence[int], user: int | None) -> dict[str, Any]:
+    log, name = found.log, found.log.roster.name
+    told = set(shown) | ({user} & set(found.found) if user is not None else set())
+    document: dict[str, Any] = {
+        "verdict": _verdict(found),
+        "first_round": log.first,
+        "rounds": log.rounds,
+        "users": log.roster.count,
+        "roster_given": log.roster.closed,
+        "without_sum": [log.number(at) for at in found.empty],
+        "in_no_sum": [name(user) for user in found.absent],
+        "strong_privacy": found.strong,
+        "smallest_class": [name(user) for user in found.smallest.users] if found.smallest else [],
+        "smallest_class_segment": found.smallest.segment if found.smallest and log.cells else None,
+        "weak_privacy": [found.weak.low, found.weak.high],
+        "fairness_gap": written(metrics.fairness_gap(log.taking_part)),
+        "cardinality": written(metrics.cardinality(log.taking_part)),
+        "recoverable": [_entry(found, one, one.user in told) for one in found.found.values()],
+    }
+    if user is not None:
+        document["unseen"] = [_shift(found, user, segment) for segment in range(len(log.segments))]
+    return document
+
+
+def _entry(found: Account, one: Found, told: bool) -> dict[str, Any]:
+    log = found.log
+    entry: dict[str, Any] = {"user": log.roster.name(one.user), "after_round": log.number(one.at)}
+    if log.cells:
+        entry["segment"] = one.segment
+    if told:
+        [combined] = found.combined([one.user])
+        entry["drift"] = written(combined.drift)
+        entry["combination"] = [_part(log, term) for term in combined.terms]
+    return entry
+
+
+def _part(log: Log, term: Term) -> dict[str, Any]:
+    users = {"users": [log.roster.name(user) for user in term.users]} if log.cells else {}
+    return {"round": log.number(term.at), **users, "factor": written(term.factor)}
+
+
+def _shift(found: Account, user: int, segment: int) -> dict[str, Any]:
+    changes = found.unseen(user, segment)
+    return {
+        "segment": segment,
+        "changes": {found.log.roster.name(other): written(Fraction(change)) for other, change in changes.items()},
+    }

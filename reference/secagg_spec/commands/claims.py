@@ -1,0 +1,367 @@
+"""The command ``secagg-spec claims``: what the papers claim, with the verdict on each, and the proofs behind them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.ledger import entries, papers, proofs
+from secagg_spec.ledger.entries import Claim, Ledger
+from secagg_spec.ledger.errors import LedgerError, ProofFailed
+from secagg_spec.ledger.papers import Index
+from secagg_spec.ledger.proofs import Finding, Outcome
+
+_WIDTH = 110
+_EPILOG = """verdicts:
+  confirmed    it holds as it stands
+  conditional  it fails as it stands, and holds under a condition that the
+               paper does not state
+  refuted      it fails as it stands: there is a counterexample, and a repair
+  imprecise    what is written has no single meaning, or not the one that holds,
+               which the repair gives
+  unconfirmed  experiments did not confirm all of it at the scale at which they
+               were run
+  open         not decided
+
+exit codes:
+  0  done; with --verify: every proof finds what the ledger says, where there is
+     one; with --texts: no difference
+  1  a proof fails, or finds something else, or a text has other items than the
+     index
+  2  wrong usage, or a ledger or proof that cannot be used"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``claims`` to the commands."""
+    parser = commands.add_parser(
+        "claims",
+        help="list what the papers claim, and run the proofs behind the verdicts",
+        description="Without an ID, print a summary of the ledger; with one, that claim in full.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("id", nargs="?", metavar="ID", help="a claim, such as BAS-EQ6")
+    parser.add_argument(
+        "--verify", action="store_true", help="run the proof behind the claim, or behind all chosen ones"
+    )
+    parser.add_argument("--all", action="store_true", help="print a table of all claims")
+    parser.add_argument(
+        "--paper", metavar="NAME", help="only the claims of one paper, or of `derived`: our own results"
+    )
+    parser.add_argument(
+        "--verdict", choices=entries.VERDICTS, metavar="VERDICT", help="only the claims with this verdict"
+    )
+    parser.add_argument(
+        "--errata", action="store_true", help="only the claims of papers that do not hold as they stand"
+    )
+    parser.add_argument("--single", action="store_true", help="only the claims that rest on one method")
+    parser.add_argument(
+        "--list", action="store_true", help="id, verdict, proof, method and second methods, for scripts"
+    )
+    parser.add_argument(
+        "--index", action="store_true", help="which numbered items of each paper, or of --paper, have claims"
+    )
+    parser.add_argument("--texts", metavar="DIR", help="with --index: compare it with the papers' texts in this folder")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when done, 1 when a proof or a text disagrees, 2 when something cannot be used."""
+    try:
+        _check(options)
+        return _run(options)
+    except LedgerError as error:
+        print(f"secagg-spec claims: {error}", file=sys.stderr)
+        return 2
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    narrowing = [f"--{name}" for name in ("all", "paper", "verdict", "errata", "single") if getattr(options, name)]
+    if options.texts is not None and not options.index:
+        raise LedgerError("--texts is for --index")
+    if options.index and (options.id or options.verify or options.list or set(narrowing) - {"--paper"}):
+        raise LedgerError("--index takes no other options than --paper and --texts, and no ID")
+    if options.errata and options.verdict:
+        raise LedgerError(f"--errata and --verdict do not go together: errata are {', '.join(entries.ERRATA)}")
+    if options.list and options.verify:
+        raise LedgerError("--list and --verify do not go together")
+    if options.id is not None and (options.list or set(narrowing) - {"--paper"}):
+        refused = "--list" if options.list else next(name for name in narrowing if name != "--paper")
+        raise LedgerError(f"{refused} takes no ID")
+
+
+def _run(options: argparse.Namespace) -> int:
+    book = entries.load()
+    if options.index:
+        return _index(book, options.paper, options.texts)
+    chosen = _chosen(book, options)
+    if options.id is not None:
+        claim = _claim(book, options.id)
+        if claim not in chosen:
+            raise LedgerError(f"{claim.id} is a claim of {claim.paper}, not of {options.paper}")
+        return _verify_one(book, claim) if options.verify else _print(_in_full(book, claim))
+    if options.verify:
+        return _verify_all(chosen)
+    if options.list:
+        return _print(_script_lines(chosen))
+    narrowed = options.all or options.paper or options.verdict or options.errata or options.single
+    return _print(_table(book, chosen) if narrowed else _summary(book))
+
+
+def _claim(book: Ledger, name: str) -> Claim:
+    if name.upper() in resources.clauses():
+        raise LedgerError(f"{name} is a clause of the text, and no claim: secagg-spec explain {name.upper()}")
+    return book.claim(name)
+
+
+def _chosen(book: Ledger, options: argparse.Namespace) -> tuple[Claim, ...]:
+    claims = tuple(book.claims.values()) if options.paper is None else book.of(options.paper)
+    if options.verdict is not None:
+        claims = tuple(claim for claim in claims if claim.verdict == options.verdict)
+    if options.errata:
+        wrong = book.errata()
+        claims = tuple(claim for claim in claims if claim in wrong)
+    if options.single:
+        claims = tuple(claim for claim in claims if claim.proof and not claim.second)
+    return claims
+
+
+def _print(lines: Iterator[str]) -> int:
+    for line in lines:
+        print(line)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------------ showing
+
+
+def _summary(book: Ledger) -> Iterator[str]:
+    """Count the claims by paper and verdict, and say what they rest on."""
+    yield "What the papers claim, and the verdicts that programs reach (spec/ledger.md).\n"
+    yield from _matrix(book)
+    claims = tuple(book.claims.values())
+    proved = [claim for claim in claims if claim.proof]
+    single = sum(not claim.second for claim in proved)
+    programs = len({claim.proof for claim in proved})
+    yield f"\n{len(claims)} claims; {len(proved)} are decided by the {programs} programs of proofs/"
+    yield f"{len(proved) - single} are decided by a second method as well, {single} rest on one method (--single)"
+    yield f"{len(book.of(entries.OURS))} are results of this project, which no paper has (--paper {entries.OURS})"
+    yield f"\nthe {len(book.errata())} that do not hold as they stand: secagg-spec claims --errata"
+    yield "all claims, or those of one paper: secagg-spec claims --all, secagg-spec claims --paper basecagg"
+    yield "one in full: secagg-spec claims BAS-EQ6; its proof, run now: secagg-spec claims BAS-EQ6 --verify"
+    yield "what each paper numbers: secagg-spec claims --index"
+
+
+def _matrix(book: Ledger) -> Iterator[str]:
+    names = [*(paper for paper in book.papers if paper != entries.OURS), entries.OURS]
+    width = max(map(len, names))
+    yield " " * (width + 2) + "".join(f"{verdict:>13}" for verdict in entries.VERDICTS) + f"{'all':>7}"
+    for name in names:
+        yield f"  {name:<{width}}" + _counts(book.of(name))
+    yield f"  {'all':<{width}}" + _counts(tuple(book.claims.values()))
+
+
+def _counts(claims: Sequence[Claim]) -> str:
+    counts = [sum(claim.verdict == verdict for claim in claims) for verdict in entries.VERDICTS]
+    return "".join(f"{count or '·':>13}" for count in counts) + f"{len(claims):>7}"
+
+
+def _script_lines(claims: Sequence[Claim]) -> Iterator[str]:
+    for claim in claims:
+        yield "\t".join(
+            (claim.id, claim.verdict, claim.proof or "-", claim.method or "-", ",".join(claim.second) or "-")
+        )
+
+
+def _table(book: Ledger, claims: Sequence[Claim]) -> Iterator[str]:
+    width = max((len(claim.id) for claim in claims), default=0)
+    for paper in dict.fromkeys(claim.paper for claim in claims):
+        yield f"{paper}: {book.papers[paper]}"
+        for claim in (claim for claim in claims if claim.paper == paper):
+            start = f"  {claim.id:<{width}}  {claim.verdict:<11}  "
+            yield start + textwrap.shorten(claim.statement, _WIDTH - len(start), placeholder=" …")
+        yield ""
+    counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in entries.VERDICTS}
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    yield f"{len(claims)} claims: {told}" if claims else "no claim is as asked"
+    yield "one in full: secagg-spec claims ID; its proof: secagg-spec claims ID --verify"
+
+
+def _in_full(book: Ledger, claim: Claim) -> Iterator[str]:
+    yield f"{claim.id}  {claim.verdict}"
+    fields = {
+        "paper": book.papers[claim.paper],
+        "place": claim.place,
+        "kind": claim.kind,
+        "claim": claim.statement,
+        "condition": claim.condition,
+        "fails for": _data(claim.counterexample),
+        "repair": claim.repair,
+        "matters": claim.matters,
+        "new": claim.new,
+        "numbers": _data(claim.numbers),
+        "note": claim.note,
+        "evidence": f"proofs/{claim.proof}.py" if claim.proof else f"none: {claim.no_proof}",
+        "method": _methods(claim),
+        "scope": claim.scope,
+        "clauses": ", ".join(claim.clauses) or "none",
+    }
+    for name, text in fields.items():
+        if text:
+            yield from _wrapped(text, f"  {name:<10} ", " " * 13)
+
+
+def _wrapped(text: str, first: str, rest: str) -> Iterator[str]:
+    """Yield the lines of a text; an id is never cut at its hyphen."""
+    yield from textwrap.wrap(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+
+
+def _methods(claim: Claim) -> str:
+    """Say how a claim is decided, and whether in a second way."""
+    if not claim.method:
+        return ""
+    first = f"{claim.method}: {proofs.METHODS[claim.method]}"
+    others = "; ".join(f"{method}: {proofs.METHODS[method]}" for method in claim.second)
+    return f"{first}; checked by {others}" if others else f"{first}; by this method only"
+
+
+def _data(data: Mapping[str, Any] | None) -> str:
+    return "; ".join(f"{name} = {_value(value)}" for name, value in (data or {}).items())
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------------------------------------- the index
+
+
+def _index(book: Ledger, paper: str | None, texts: str | None) -> int:
+    """Show the index of each paper, or of one, and what the texts have otherwise; 1 where they do."""
+    indices = _indices(book, paper)
+    differences = None if texts is None else _differences(indices, _folder(texts))
+    for index in indices:
+        print(f"{index.paper}: {book.papers[index.paper]}")
+        _print(_kinds(index))
+        print()
+    count = sum(len(index.numbered) for index in indices)
+    print(f"{count} numbered items, each with the claims that judge it or the reason why there is none")
+    if differences is None:
+        print("compared with the papers' texts: secagg-spec claims --index --texts DIR")
+        return 0
+    for line in differences:
+        print(f"DIFFERS: {line}")
+    print(f"compared with the texts: {len(differences) or 'no'} difference{'' if len(differences) == 1 else 's'}")
+    return int(bool(differences))
+
+
+def _indices(book: Ledger, paper: str | None) -> Sequence[Index]:
+    indices = papers.load(book)
+    if paper is None:
+        return tuple(indices.values())
+    if paper not in indices:
+        raise LedgerError(f"--index: {paper} is no paper; those with an index are {', '.join(indices)}")
+    return (indices[paper],)
+
+
+def _differences(indices: Sequence[Index], folder: Path) -> Sequence[str]:
+    return [line for index in indices for line in index.differences(_text(folder, index))]
+
+
+def _kinds(index: Index) -> Iterator[str]:
+    for kind in dict.fromkeys(item.kind for item in index.items):
+        items = [item for item in index.items if item.kind == kind]
+        judged = sum(bool(item.claims) for item in items)
+        rest = f", {len(items) - judged} with a reason" if judged < len(items) else ""
+        yield f"  {kind:<12} {len(items):>3}, {judged} with claims{rest}"
+        for item in items:
+            told = ", ".join(item.claims) or f"none: {item.reason}"
+            yield from _wrapped(told, f"    {item.name.partition(' ')[2]:>6}  ", " " * 12)
+
+
+def _folder(texts: str) -> Path:
+    folder = Path(texts)
+    if not folder.is_dir():
+        raise LedgerError(f"--texts {texts}: there is no such folder")
+    return folder
+
+
+def _text(folder: Path, index: Index) -> str:
+    try:
+        return (folder / index.text).read_text(encoding="utf-8")
+    except OSError as error:
+        raise LedgerError(f"--texts {folder}: {index.text} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise LedgerError(f"--texts {folder}: {index.text} is no text in UTF-8") from None
+
+
+# ---------------------------------------------------------------------------------------------------- verifying
+
+
+def _verify_one(book: Ledger, claim: Claim) -> int:
+    _print(_in_full(book, claim))
+    if not claim.proof:
+        print("\nthere is no proof to run")
+        return 0
+    print(f"\n{proofs.load_proof(claim.proof).text}\n")
+    try:
+        outcome = proofs.verify(claim, say=lambda line: print(f"  {line}"))
+    except ProofFailed as error:
+        print(f"\nthe proof FAILS: {error}")
+        return 1
+    return _print_outcome(outcome)
+
+
+def _print_outcome(outcome: Outcome) -> int:
+    finding = outcome.finding
+    print()
+    _print(_wrapped(finding.found, "found: ", "  "))
+    second = f"; checked by {', '.join(finding.second)}" if finding.second else ""
+    print(f"method: {finding.method}{second}")
+    for name, data in (("fails for", finding.counterexample), ("numbers", finding.numbers)):
+        if data:
+            _print(_wrapped(_data(data), f"{name}: ", "  "))
+    agrees = not outcome.differences
+    print(f"verdict reached: {finding.verdict}{', as in the ledger' if agrees else ''}")
+    for difference in outcome.differences:
+        print(f"DISAGREES with the ledger: {difference}")
+    return int(not agrees)
+
+
+def _verify_all(claims: Sequence[Claim]) -> int:
+    """Run each proof once; a line for each claim."""
+    findings: dict[str, dict[str, Finding] | str] = {}
+    for name in dict.fromkeys(claim.proof for claim in claims if claim.proof):
+        try:
+            findings[name] = proofs.run(proofs.load_proof(name))
+        except ProofFailed as error:
+            findings[name] = f"the proof FAILS: {error}"
+    wrong = 0
+    width = max((len(claim.id) for claim in claims), default=0)
+    for claim in claims:
+        said, bad = _judged(claim, findings)
+        wrong += bad
+        print(f"{claim.id:<{width}}  {claim.verdict:<11}  {said}")
+    decided = sum(bool(claim.proof) for claim in claims)
+    rest = f"; {len(claims) - decided} without a proof" if decided < len(claims) else ""
+    print(f"{decided - wrong} of {decided} verdicts stand{rest}")
+    return int(wrong > 0)
+
+
+def _judged(claim: Claim, findings: Mapping[str, dict[str, Finding] | str]) -> tuple[str, bool]:
+    """Say what became of a claim, and whether that is bad."""
+    if not claim.proof:
+        return f"no proof: {claim.no_proof}", False
+    found = findings[claim.proof]
+    if isinstance(found, str):
+        return found, True
+    if claim.id not in found:
+        return f"proofs/{claim.proof}.py does not decide it", True
+    differences = Outcome(claim, found[claim.id]).differences
+    return ("; ".join(differences) if differences else f"proofs/{claim.proof}.py agrees"), bool(differences)

@@ -1,0 +1,310 @@
+"""The command ``secagg-spec conform``."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.commands import opening, options
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.plain import MESSAGE, clip, for_encoding, shown
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.mutation import coverage
+from secagg_spec.conformance.reports import document, junit, page, summaries
+from secagg_spec.conformance.reports import report as reporting
+from secagg_spec.conformance.reports.report import TargetReport
+from secagg_spec.conformance.running import defaults, parallel
+from secagg_spec.conformance.running import expectations as expected
+from secagg_spec.conformance.running.runner import Outcome, Settings, begin, judged, outcomes
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.disk import replaceable, write_whole
+from secagg_spec.errors import UsageError
+
+_REPRO = Path("repro")
+_CASES = 100
+_FILES = ("json", "html", "markdown", "badge", "junit")
+"""The options that name a file to write."""
+_USAGE = """secagg-spec conform [options] --target NAME [--target NAME …]
+       secagg-spec conform [options] -- ./adapter [arguments]"""
+_EXIT_CODES = """exit codes:
+  0  all that was asked passed, or failed as expected
+  1  a check failed, or an expectation is stale
+  2  wrong usage, or a file that cannot be used or written
+  3  an adapter could not be used; or a check was not run, and none failed
+  4  nothing ran"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``conform`` to the commands."""
+    parser = commands.add_parser(
+        "conform",
+        help="judge an implementation, clause by clause",
+        description="Judge implementations against the text, through their adapters (spec/adapter.md).",
+        usage=_USAGE,
+        epilog=_EXIT_CODES,
+    )
+    parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
+    parser.add_argument("--list-targets", action="store_true", help="list the known implementations, and end")
+    parser.add_argument("--list-checks", action="store_true", help="list the checks, and end")
+    options.add_pattern(parser)
+    parser.add_argument("--no-vectors", action="store_true", help="only the checks that draw cases, no test vectors")
+    parser.add_argument("--fuzz", type=options.count, default=_CASES, metavar="N", help=f"cases per check ({_CASES})")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the cases (0)")
+    options.add_timeouts(parser)
+    parser.add_argument(
+        "--budget", type=options.seconds, metavar="S", help="seconds for the whole run; checks left then are not run"
+    )
+    parser.add_argument("--jobs", type=options.jobs, default=1, metavar="N", help="processes that judge at once (1)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the whole report as JSON")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the report as one HTML page")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="add a summary in Markdown to a file")
+    parser.add_argument("--badge", type=Path, metavar="FILE", help="write the data of a badge (shields.io endpoint)")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results as JUnit XML")
+    parser.add_argument("--expect", type=Path, metavar="FILE", help="expected failures (TOML); target name: adapter")
+    parser.add_argument("--repro", type=Path, default=_REPRO, metavar="DIR", help="where failing cases go (repro)")
+    parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
+    parser.set_defaults(run=main)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    if given.list_targets:
+        print("\n".join(f"{target.name:<10} {target.about}" for target in TARGETS.values()))
+        return 0
+    settings = _settings(given)
+    if given.list_checks:
+        print("\n".join(f"{check.id:<46} {', '.join(check.clauses):<24} {check.text}" for check in settings.chosen()))
+        return 0
+    for pattern in settings.idle():
+        raise UsageError(f"-k {pattern}: no check or vector has such an id or clause (see --list-checks)")
+    _refuse_unwritable(given)
+    _point_out_options(given.adapter)
+    defaults.leave_the_folder_alone()
+    named = opening.connections(given.target, given.adapter, given.timeout, given.start_timeout)
+    entries = {name: expected.known(name, given.expect) for name, _ in named}
+    reports, files = list[TargetReport](), _Files(settings, given)
+    if not files.begin():
+        return 2
+    try:
+        _judge_all(reports, named, entries, settings, given)
+    except KeyboardInterrupt:
+        files.end(reports, complete=False)
+        raise
+    written = files.end(reports)
+    _print(reports, settings)
+    return reporting.exit_code(reports) if written else 2
+
+
+def _settings(given: argparse.Namespace) -> Settings:
+    return Settings(
+        cases=given.fuzz,
+        seed=given.seed,
+        pattern=options.pattern(given),
+        progress=_Progress(),
+        budget=given.budget,
+        deadline=time.monotonic() + given.budget if given.budget else math.inf,
+        vectors=not given.no_vectors,
+    )
+
+
+def _refuse_unwritable(given: argparse.Namespace) -> None:
+    for option in _FILES:
+        path = getattr(given, option)
+        if path:
+            options.writable_file(f"--{option}", path)
+    options.writable_folder("--repro", given.repro)
+
+
+def _point_out_options(adapter: Sequence[str]) -> None:
+    """Say so when an option that this command has stands behind ``--``, where it is the adapter's."""
+    known = {f"--{option}" for option in (*_FILES, "expect", "repro", "fuzz", "seed", "jobs")}
+    theirs = [word for word in adapter if word.partition("=")[0] in known]
+    if theirs:
+        print(f"note: what stands after -- is given to the adapter: {shown(shlex.join(theirs))}", file=sys.stderr)
+
+
+# ------------------------------------------------------------------------------------------------------- judging
+
+
+def _judge_all(
+    reports: list[TargetReport],
+    named: Sequence[tuple[str, ProcessConnection | str]],
+    entries: Mapping[str, Sequence[expected.Expectation]],
+    settings: Settings,
+    given: argparse.Namespace,
+) -> None:
+    """Judge one implementation after another; what is found goes into `reports` at once, also when the run is ended."""
+    with parallel.workers(given.jobs) if given.jobs > 1 else nullcontext() as workers:
+        for name, connection in named:
+            reports.append(TargetReport(name, options=defaults.waits(given.timeout, given.start_timeout)))
+            if isinstance(connection, str):
+                reports[-1].absent = connection
+            else:
+                try:
+                    _judge(reports[-1], connection, entries[name], settings, workers)
+                finally:
+                    _write_repros(reports[-1], given.repro)
+
+
+def _judge(
+    report: TargetReport,
+    connection: ProcessConnection,
+    entries: Sequence[expected.Expectation],
+    settings: Settings,
+    workers: parallel.Workers | None,
+) -> None:
+    """Judge one implementation, and write what is found into its report."""
+    assert isinstance(settings.progress, _Progress)
+    report.command = reporting.relative(connection.command)
+    settings.progress.begin(report.name)
+    done = "ended"
+    try:
+        caps = report.caps = begin(connection)
+        for outcome in _outcomes(connection, caps, settings, workers):
+            report.judged += expected.judge(report.name, [outcome], entries)
+        done = "done"
+    except AdapterUnusable as unusable:
+        command = shlex.join(connection.command)
+        said = clip(str(unusable), MESSAGE)
+        report.unusable = said if command in said else f"{command}: {said}"
+    finally:
+        settings.progress.end(done)
+        connection.close()
+    report.power = _power(report)
+    report.stale = expected.stale(report.name, [judged.outcome for judged in report.judged], entries)
+
+
+def _power(report: TargetReport) -> coverage.Reach | None:
+    """Return what the checks that ran would notice; nothing when none ran, or when it is less than they found."""
+    verdicts = {judged.outcome.check.id: judged.outcome.verdict for judged in report.judged}
+    ran = {check for check, verdict in verdicts.items() if verdict not in ("unsupported", "not_run")}
+    found = coverage.could_have_caught(report.caps, ran, could_run=verdicts) if report.caps and ran else None
+    failed = any(judged.outcome.failure for judged in report.judged)
+    return None if found and not found.n and failed else found
+
+
+def _outcomes(
+    connection: ProcessConnection, caps: Capabilities, settings: Settings, workers: parallel.Workers | None
+) -> Iterator[Outcome]:
+    """Yield what each check finds, in this process or in several."""
+    checks = settings.chosen()
+    if workers is not None:
+        connection.close()
+        return workers.outcomes(connection, caps, checks, settings)
+    return outcomes(caps, checks, settings, lambda check: judged(connection, caps, check, settings))
+
+
+def _write_repros(report: TargetReport, folder: Path) -> None:
+    """Write the smallest case of each failure; cases of checks that were not run stay as they are."""
+    judged = {judged.outcome.check.id for judged in report.judged if judged.outcome.verdict != "not_run"}
+    try:
+        reporting.renew_repros(report, folder, judged)
+    except OSError as error:
+        print(f"--repro {folder}: {error.strerror}", file=sys.stderr)
+
+
+def _print(reports: Sequence[TargetReport], settings: Settings) -> None:
+    text = "\n".join(_pieces(reports, settings))
+    print(for_encoding(text, sys.stdout.encoding or "utf-8"))
+
+
+def _pieces(reports: Sequence[TargetReport], settings: Settings) -> Iterator[str]:
+    judged = any(report.caps for report in reports)
+    if judged:
+        yield reporting.table(reports, resources.clauses())
+    for is_expected in (True, False):
+        blocks = [reporting.failures(report, expected=is_expected) for report in reports]
+        for report, block in zip(reports, blocks, strict=True):
+            if block:
+                kind = "failures that are expected" if is_expected else "FAILURES"
+                yield f"\n{report.name}: {kind}\n{block}"
+    for report in reports:
+        if by_chance := reporting.chances(report):
+            yield f"\n{report.name}: passes that rest on chance\n{by_chance}"
+    yield ""
+    for report in reports:
+        yield from (f"STALE    {line}" for line in report.stale)
+        yield reporting.summary(report)
+        if settings.cases != _CASES and (few := reporting.fewer(report, settings.cases)):
+            yield few
+    counts = " (the table counts clauses, the lines above count checks)" if judged else ""
+    yield f"\n{reporting.conclusion(reports)}{counts}"
+
+
+class _Files:
+    """The files that were asked for: from the start on they say that the run is not complete (CNF-68)."""
+
+    def __init__(self, settings: Settings, given: argparse.Namespace) -> None:
+        self._settings = settings
+        self._paths: dict[str, Path] = {option: path for option in _FILES if (path := getattr(given, option))}
+        self._summary = ""
+
+    def begin(self) -> bool:
+        """Write them before anything is judged, in place of those of earlier runs; return whether that is possible."""
+        return self._write([], {o: path for o, path in self._paths.items() if replaceable(path)}, complete=False)
+
+    def end(self, reports: Sequence[TargetReport], *, complete: bool = True) -> bool:
+        """Write them; return whether all could be written. A report that is not complete has no footer (CNF-09)."""
+        return self._write(reports, self._paths, complete=complete)
+
+    def _write(self, reports: Sequence[TargetReport], paths: Mapping[str, Path], *, complete: bool) -> bool:
+        body = document.document(reports, self._settings, complete=complete)
+        texts: dict[str, Callable[[], str]] = {
+            "json": lambda: document.as_text(body),
+            "html": lambda: page.html(body),
+            "markdown": lambda: summaries.markdown(body),
+            "badge": lambda: document.as_text(summaries.badge(body)),
+            "junit": lambda: junit.document(reports, complete=complete),
+        }
+        written = [self._written(option, path, texts[option]()) for option, path in paths.items()]
+        return all(written)
+
+    def _written(self, option: str, path: Path, text: str) -> bool:
+        try:
+            write_whole(path, self._added(path, text) if option == "markdown" else text)
+        except OSError as error:
+            print(f"secagg-spec conform: --{option} {path}: {error.strerror}", file=sys.stderr)
+            return False
+        return True
+
+    def _added(self, path: Path, text: str) -> str:
+        """Return what stands in a file with this summary behind it, or in the place of this run's earlier one."""
+        there = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else ""
+        head, found, tail = there.rpartition(self._summary) if self._summary else ("", "", there)
+        self._summary = text
+        return f"{head}{text}{tail}" if found else f"{tail}{text}"
+
+
+class _Progress:
+    """Says on standard error which implementation is judged; on a terminal also which check runs."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+        self._name = ""
+        self._start = 0.0
+
+    def begin(self, name: str) -> None:
+        self._name, self._start = name, time.monotonic()
+        print(f"{name}: judging ...", file=sys.stderr, flush=True)
+
+    def __call__(self, check: Check, done: int, total: int) -> None:
+        if self._terminal:
+            line = f"{self._name}  {done + 1}/{total}  {self._seconds()}  {check.id}"
+            print(f"\r\x1b[2K{line[:100]}", end="", file=sys.stderr, flush=True)
+
+    def end(self, done: str) -> None:
+        clear = "\r\x1b[2K" if self._terminal else ""
+        print(f"{clear}{self._name}: {done} after {self._seconds()}", file=sys.stderr, flush=True)
+
+    def _seconds(self) -> str:
+        return f"{time.monotonic() - self._start:.0f} s"

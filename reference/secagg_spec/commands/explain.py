@@ -1,0 +1,415 @@
+"""The command ``secagg-spec explain``: what an id of the text, the kit or the ledger means, and why it matters."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import history, resources
+from secagg_spec.conformance.adapter.codes import ALL_CODES, REJECT_CODES
+from secagg_spec.conformance.adapter.plain import for_encoding
+from secagg_spec.conformance.checks import REGISTRY, Check
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants import engine, kinds
+from secagg_spec.conformance.mutants.catalogue import Mutant
+from secagg_spec.conformance.mutation import kills
+from secagg_spec.conformance.running.suite import PREFIX
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.vectors.base import Book, Flag, Vector
+from secagg_spec.errors import UsageError
+from secagg_spec.ledger import entries
+
+_WIDTH, _HEAD, _LISTED, _NEAR = 100, 15, 12, 6
+_EPILOG = """An ID is a clause (LSA-09), a check (lightsecagg.mask/exact), a test vector, a flag of vectors, a mutant
+(the reference with one known bug), an operation, a reject code, a verdict, or a claim of the papers (BAS-EQ6).
+
+exit codes:
+  0  found
+  2  there is no such id; the nearest ones are named"""
+_CLAUSE = re.compile(r"^- \[([A-Z]+-\d\d)\]", re.MULTILINE)
+_FEW = 3
+"""So many effects of mutants say why a clause matters."""
+_HEADING = re.compile(r"^#{2,4} (.+)$", re.MULTILINE)
+_NOT_JUDGED = "not judged: no check and no vector of the kit decides it, so no report says anything about it"
+Lines = Iterator[tuple[str, str]]
+"""What is known of an id: a word, and what stands beside it."""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``explain`` to the commands."""
+    parser = commands.add_parser(
+        "explain",
+        help="say what a clause, a check, a vector, a mutant or a verdict is, and why it matters",
+        description="Say what an id means, where it stands, what decides it, and which mutants break it.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("id", metavar="ID", help="what stands in a report, a table or the text")
+    parser.set_defaults(run=main)
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    name = _known(given.id)
+    found = [(kind, lines) for kind, known in KINDS.items() if (lines := known(name)) is not None]
+    text = "\n\n".join("\n".join(_block(kind, name, lines)) for kind, lines in found)
+    print(for_encoding(text, sys.stdout.encoding or "utf-8"))
+    return 0
+
+
+def _known(id: str) -> str:
+    """Return an id as it is written here; case does not matter where only one has the letters.
+
+    Raises
+    ------
+    UsageError
+        There is none.
+    """
+    ids = names()
+    if id in ids:
+        return id
+    alike = [name for name in ids if name.lower() == id.lower()]
+    if len(alike) == 1:
+        return alike[0]
+    raise UsageError(f"there is no {id!r}; {nearest(id, ids)}")
+
+
+def nearest(id: str, ids: Iterable[str]) -> str:
+    """Return which ids are nearest to one that there is not, in words."""
+    lower = {name.lower(): name for name in ids}
+    close = difflib.get_close_matches(id.lower(), lower, n=_NEAR, cutoff=0.6)
+    within = [name for name in lower if len(id) > 2 and id.lower() in name and name not in close]
+    near = [lower[name] for name in [*close, *sorted(within, key=len)]][:_NEAR]
+    return f"the nearest are {', '.join(near)}" if near else "see secagg-spec explain --help for what there is"
+
+
+def names() -> tuple[str, ...]:
+    """Return all ids that can be explained."""
+    flags = [name for book in _books() for name in book.flags]
+    vectors = list(_vectors())
+    return tuple(
+        dict.fromkeys(
+            [
+                *(*resources.clauses(), *history.load().withdrawn(), *REGISTRY),
+                *(*vectors, *(PREFIX + id for id in vectors), *flags),
+                *(*mutants.load(), *OPERATIONS, *sorted(ALL_CODES), *_verdicts(), *_ledger().claims),
+            ]
+        )
+    )
+
+
+def _block(kind: str, name: str, lines: Lines) -> Iterator[str]:
+    yield f"{name}   {kind}"
+    for word, said in lines:
+        if said:
+            head, rest = f"  {word:<{_HEAD - 2}}", " " * _HEAD
+            if "\n" in said:
+                yield f"{head}{said.splitlines()[0]}"
+                yield from (f"{rest}{line}" for line in said.splitlines()[1:])
+                continue
+            yield from textwrap.wrap(
+                said,
+                _WIDTH,
+                initial_indent=head,
+                subsequent_indent=rest,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+
+
+# ------------------------------------------------------------------------------------------------------------- kinds
+
+
+def _clause(name: str) -> Lines | None:
+    return _about_clause(name) if name in resources.clauses() else None
+
+
+def _about_clause(name: str) -> Lines:
+    yield "says", resources.clauses()[name]
+    yield "stands in", place(name)
+    yield "since", _since(name)
+    bugs = _bugs_of(name)
+    yield "matters", "; ".join(dict.fromkeys([bug.effect for bug in bugs][:_FEW]))
+    checks = [check for check in REGISTRY.values() if name in check.clauses]
+    vectors = [vector for vector in _vectors().values() if name in vector.clauses]
+    yield "checks", _listed(check.id for check in checks)
+    yield "vectors", _listed(vector.id for vector in vectors)
+    yield "tests", _listed(tests_of(name)) if in_checkout() else "(of the reference: in a checkout)"
+    yield "broken by", _listed(bug.name for bug in bugs)
+    yield "not broken", mutants.unbreakable().get(name, "")
+    needed = [*(op for check in checks for op in check.operations), *(vector.operation for vector in vectors)]
+    yield "declare", _listed(dict.fromkeys(needed))
+    yield "claims", _listed(claim.id for claim in _ledger().claims.values() if name in claim.clauses)
+    yield "judge it", f"secagg-spec conform -k {name} -- ./adapter" if checks or vectors else _NOT_JUDGED
+
+
+def _since(clause: str) -> str:
+    """Say since which version of the text a clause is there, and in which its words changed."""
+    book = history.load()
+    if clause not in book.clauses:
+        return ""
+    changed = book.changed(clause)
+    return book.clauses[clause][0].since + (f"; changed in {', '.join(changed)}" if changed else "")
+
+
+def _withdrawn(name: str) -> Lines | None:
+    end = history.load().withdrawn().get(name)
+    if end is None:
+        return None
+    stood = {"stood in": f"spec/{end.page}", "since": _since(name)}
+    gone = {"until": f"version {end.since}", "because": end.withdrawn, "instead": ", ".join(end.instead) or "nothing"}
+    return iter({**stood, **gone}.items())
+
+
+def _check(name: str) -> Lines | None:
+    return _about_check(REGISTRY[name]) if name in REGISTRY else None
+
+
+def _about_check(check: Check) -> Lines:
+    yield "sees that", check.text
+    yield from _decided(check.clauses)
+    yield "declare", _listed(check.operations) or "nothing: it runs on every adapter"
+    most = f"at most {check.examples}{', and of more than 100 as large a part' * check.grows}"
+    yield "cases", most if check.examples else "as many as --fuzz says"
+    yield "matters", "; ".join(dict.fromkeys(bug.effect for clause in check.clauses for bug in _bugs_of(clause)[:2]))
+    yield "judge it", f"secagg-spec conform -k {check.id} -- ./adapter"
+
+
+def _vector(name: str) -> Lines | None:
+    id = name.removeprefix(PREFIX)
+    return _about_vector(_vectors()[id]) if id in _vectors() else None
+
+
+def _about_vector(vector: Vector) -> Lines:
+    yield "is", vector.comment
+    yield "asks", vector.operation
+    yield "outcome", f"reject with {' or '.join(vector.reject)}" if vector.reject else "one right result"
+    yield from _decided(vector.clauses)
+    [book] = [book for book in _books() if vector in book.vectors]
+    for flag in vector.flags:
+        known = book.flags[flag]
+        yield "suggests", f"{flag} ({known.bug_type}): {known.description} ({known.effect})"
+    yield "kills", _listed(name for flag in vector.flags for name in book.flags[flag].mutants)
+    yield "presupposes", ", ".join(f"{policy} = {choice}" for policy, choice in vector.policy.items())
+    yield "stands in", f"spec/vectors/{book.name}.json"
+    yield "judge it", f"secagg-spec conform -k {PREFIX}{vector.id} -- ./adapter"
+
+
+def _flag(name: str) -> Lines | None:
+    found = [(book, book.flags[name]) for book in _books() if name in book.flags]
+    return _about_flag(name, found) if found else None
+
+
+def _about_flag(name: str, found: Sequence[tuple[Book, Flag]]) -> Lines:
+    for book, flag in found:
+        yield f"{book.name}", f"{flag.bug_type}: {flag.description}"
+        yield "matters", flag.effect
+        yield "breaks", f"{flag.clause}: {resources.clauses()[flag.clause]}"
+        yield "vectors", _listed(vector.id for vector in book.vectors if name in vector.flags)
+        yield "kills", _listed(flag.mutants)
+
+
+def _bug(name: str) -> Lines | None:
+    known = mutants.load()
+    return _about_bug(known[name]) if name in known else None
+
+
+def _about_bug(bug: Mutant) -> Lines:
+    yield "matters", bug.effect
+    yield "kind", f"{bug.kind}: {kinds.KINDS[bug.kind]}"
+    yield "idea", f"{bug.source} ({kinds.SOURCES[kinds.parted(bug.source)[0]]})"
+    yield "two mutants", " and ".join(bug.parts)
+    yield "the edit", engine.diff(bug.all_edits)
+    yield from _decided(bug.clauses, "breaks")
+    yield "flags", _listed(name for book in _books() for name, flag in book.flags.items() if bug.name in flag.mutants)
+    yield from _killed(bug, kills.load().get(bug.name))
+    yield "try again", f"secagg-spec power --search -k {bug.name}"
+
+
+def _killed(bug: Mutant, row: kills.Bug | None) -> Lines:
+    """Yield what kills a mutant, and what an adapter has to declare so that a run would notice it."""
+    if row is None:
+        yield "killed by", f"not stored yet: secagg-spec power --regenerate -k {bug.name}"
+        return
+    checks = dict.fromkeys(case.check for case in row.cases)
+    yield "killed by", f"test vectors: {_listed(row.vectors)}" if row.vectors else ""
+    yield "killed by", f"drawn cases of checks: {_listed(checks)}" if checks else ""
+    yield "killed by", f"the test {row.test}; no operation shows it" if row.test else ""
+    asked = [_vectors()[id].operation for id in row.vectors if id in _vectors()]
+    yield "declare", _listed(dict.fromkeys([*asked, *(need.op for case in row.cases for need in case.needs)]))
+
+
+def _operation(name: str) -> Lines | None:
+    if name not in OPERATIONS:
+        return None
+    params, rand = OPERATIONS[name]
+    checks = [check for check in REGISTRY.values() if name in check.operations]
+    vectors = [vector for vector in _vectors().values() if vector.operation == name]
+    decided = [check.clauses for check in checks] + [vector.clauses for vector in vectors]
+    clauses = dict.fromkeys(clause for some in decided for clause in some)
+    return iter(
+        [
+            ("takes", ", ".join(params)),
+            ("draws", ", ".join(rand)),
+            ("decides", _listed(clauses)),
+            ("checks", _listed(check.id for check in checks)),
+            ("vectors", _listed(vector.id for vector in vectors)),
+            ("stands in", "spec/adapter.md, section 4"),
+        ]
+    )
+
+
+def _code(name: str) -> Lines | None:
+    if name not in ALL_CODES:
+        return None
+    errors = [error for error, code in REJECT_CODES.items() if code == name]
+    rules = [row[0] for row in rows("adapter.md", "rule broken") if f"`{name}`" in row[1]]
+    about = " ".join((errors[0].__doc__ or "").split()) if errors else "any reason; reported as reason not checked"
+    return iter([("says", about), ("accepted for", "; ".join(rules)), ("stands in", "spec/adapter.md, section 5")])
+
+
+def _verdict(name: str) -> Lines | None:
+    if name not in _verdicts():
+        return None
+    return iter([("when", _verdicts()[name]), ("stands in", "spec/adapter.md, section 6")])
+
+
+def _claim(name: str) -> Lines | None:
+    claims = _ledger().claims
+    if name not in claims:
+        return None
+    claim = claims[name]
+    shown = {"says": claim.statement, "verdict": claim.verdict, "condition": claim.condition, "repair": claim.repair}
+    place = {"stands in": f"{_ledger().papers[claim.paper]}, {claim.place}", "clauses": _listed(claim.clauses)}
+    more = {"in full": f"secagg-spec claims {name}", "proof": claim.proof and f"secagg-spec claims {name} --verify"}
+    return iter([*shown.items(), ("matters", claim.matters), *place.items(), *more.items()])
+
+
+KINDS: Mapping[str, Callable[[str], Lines | None]] = {
+    "clause": _clause,
+    "withdrawn clause": _withdrawn,
+    "check": _check,
+    "test vector": _vector,
+    "flag of test vectors": _flag,
+    "mutant": _bug,
+    "operation": _operation,
+    "reject code": _code,
+    "verdict": _verdict,
+    "claim": _claim,
+}
+"""The kinds of ids, each with what tells about one; nothing for an id of another kind."""
+
+
+# ----------------------------------------------------------------------------------------------------------- sources
+
+
+@cache
+def _page(name: str) -> str:
+    return (resources.root("spec") / name).read_text(encoding="utf-8")
+
+
+def place(clause: str) -> str:
+    """Return where a clause stands: the page with the heading's anchor, and the heading."""
+    for page in resources.PAGES:
+        text = _page(page)
+        found = next((match for match in _CLAUSE.finditer(text) if match[1] == clause), None)
+        if found:
+            headings = _HEADING.findall(text[: found.start()])
+            if not headings:
+                return f"spec/{page}"
+            anchor = re.sub(r"[^\w -]", "", headings[-1].lower()).strip().replace(" ", "-")
+            return f"spec/{page}#{anchor} ({headings[-1]})"
+    raise KeyError(clause)
+
+
+def rows(page: str, header: str) -> list[list[str]]:
+    """Return the cells of the table of a page whose first header is this one."""
+    table = _page(page).partition(f"| {header} |")[2].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+@cache
+def _verdicts() -> Mapping[str, str]:
+    """Return when each verdict is given, by the table of the text."""
+    found: dict[str, str] = {}
+    for names, when in rows("adapter.md", "verdict"):
+        words = re.findall(r"`([^`]+)`", names) or [names.partition(",")[0]]
+        for word in words:
+            found[word] = f"{found[word]}; {names}: {when}" if word in found else f"{names.replace('`', '')}: {when}"
+    return found
+
+
+def tests_of(clause: str) -> list[str]:
+    """Return the tests of a checkout that are marked with a clause."""
+    return _marked().get(clause, [])
+
+
+def in_checkout() -> bool:
+    """Return whether the tests are there."""
+    return _tests().is_dir()
+
+
+def _tests() -> Path:
+    return resources.root("spec").parent / "tests"
+
+
+@cache
+def _marked() -> Mapping[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for path in sorted(_tests().rglob("test_*.py")):
+        source = path.read_text(encoding="utf-8")
+        if "mark.requirement(" not in source:
+            continue
+        for node in ast.parse(source).body:
+            for clause in _marks(node) if isinstance(node, ast.FunctionDef) else ():
+                found.setdefault(clause, []).append(f"{path.relative_to(_tests().parent)}::{node.name}")  # type: ignore[attr-defined]
+    return found
+
+
+def _marks(function: ast.FunctionDef) -> Iterator[str]:
+    for mark in function.decorator_list:
+        if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.requirement":
+            yield from (str(ast.literal_eval(argument)) for argument in mark.args)
+
+
+def _decided(clauses: Iterable[str], word: str = "decides") -> Lines:
+    for clause in clauses:
+        yield word, f"{clause}: {resources.clauses()[clause]}"
+
+
+def _bugs_of(clause: str) -> list[Mutant]:
+    return [bug for bug in mutants.load().values() if clause in bug.clauses]
+
+
+def _flags_of(clause: str) -> list[Flag]:
+    return [flag for book in _books() for flag in book.flags.values() if flag.clause == clause]
+
+
+@cache
+def _ledger() -> entries.Ledger:
+    return entries.load()
+
+
+@cache
+def _books() -> tuple[Book, ...]:
+    return tuple(store.load_all())
+
+
+@cache
+def _vectors() -> Mapping[str, Vector]:
+    return {vector.id: vector for book in _books() for vector in book.vectors}
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return names in a row, the first of them when there are many."""
+    all_names = list(names)
+    more = f" … and {len(all_names) - _LISTED} more" if len(all_names) > _LISTED else ""
+    return ", ".join(all_names[:_LISTED]) + more

@@ -1,0 +1,109 @@
+"""Options that several commands take, and the conditions on them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from secagg_spec.conformance.adapter.connection import START_SECONDS
+from secagg_spec.conformance.running.defaults import SECONDS
+from secagg_spec.errors import UsageError
+
+
+def add_timeouts(parser: argparse.ArgumentParser, answer: float = SECONDS, start: float = START_SECONDS) -> None:
+    """Add ``--timeout`` and ``--start-timeout`` with these defaults."""
+    parser.add_argument(
+        "--timeout", type=seconds, default=answer, metavar="S", help=f"seconds for one answer ({answer:g})"
+    )
+    add_start_timeout(parser, start)
+
+
+def add_start_timeout(parser: argparse.ArgumentParser, start: float = START_SECONDS) -> None:
+    """Add ``--start-timeout`` with this default."""
+    parser.add_argument(
+        "--start-timeout",
+        type=seconds,
+        default=start,
+        metavar="S",
+        help=f"seconds for the answer to hello, in which libraries are loaded ({start:g})",
+    )
+
+
+def add_pattern(parser: argparse.ArgumentParser) -> None:
+    """Add ``-k``, which may be given several times."""
+    about = "only checks with such an id or clause, or the one with this whole id; may be given several times"
+    parser.add_argument("-k", dest="patterns", action="append", default=[], metavar="PATTERN", help=about)
+
+
+def pattern(given: argparse.Namespace) -> str | None:
+    """Return the patterns that were given as one; nothing when none was."""
+    return ",".join(given.patterns) or None
+
+
+def count(text: str, what: str = "cases") -> int:
+    """Return a number of cases, or of something else.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is not a whole number of at least 1.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of {what}, at least 1")
+    return int(text)
+
+
+def jobs(text: str) -> int:
+    """Return a number of jobs, as `count` does one of cases."""
+    return count(text, "jobs")
+
+
+def seconds(text: str) -> float:
+    """Return a number of seconds.
+
+    Raises
+    ------
+    argparse.ArgumentTypeError
+        It is not a number above 0 and below a million.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def writable_file(option: str, path: Path) -> None:
+    """Refuse a file that cannot be written, before anything has run.
+
+    Raises
+    ------
+    UsageError
+        It is a folder, its folder is absent, or the rights are missing.
+    """
+    if path.is_dir():
+        raise UsageError(f"{option} {path}: this is a folder, not a file")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{option} {path}: it cannot be written")
+
+
+def writable_folder(option: str, path: Path) -> None:
+    """Refuse a folder that neither is there nor can be made, or that cannot be written.
+
+    Raises
+    ------
+    UsageError
+        A file stands in its place or above it, or the rights are missing.
+    """
+    there = path
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise UsageError(f"{option} {path}: {there} is not a folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(f"{option} {path}: {there} cannot be written")

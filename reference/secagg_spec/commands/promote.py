@@ -1,0 +1,196 @@
+"""The command ``secagg-spec promote``: turns a stored failure into a permanent vector."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import disk, resources
+from secagg_spec.conformance.running import repros
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.vectors.base import Book, Flag, Vector, ask
+from secagg_spec.conformance.vectors.entries import MEMBERS, SCRIPTS, Refusal
+from secagg_spec.conformance.vectors.entries import demanded as demanded_entries
+from secagg_spec.errors import UsageError
+from secagg_spec.schemas import shown
+
+_USAGE = """secagg-spec promote REPRO --id NAME --clause CLAUSE [--clause …]
+                           [--comment TEXT] [--into FILE]"""
+_EPILOG = """The outcome is what the reference answers. The vector goes into spec/vectors/findings.json, or into FILE.
+The steps of one session become the script of its party."""
+_PRESUPPOSED: Mapping[str, Mapping[str, str]] = {
+    "mds.encode": {"mds.code": "vandermonde"},
+    "mds.decode": {"mds.code": "vandermonde"},
+    "lightsecagg.recover": {"mds.code": "vandermonde"},
+    **{name: {"mds.code": "vandermonde"} for name in SCRIPTS},
+    "quantizer.quantize": {"quantizer.rounding": "stochastic"},
+    "quantizer.dequantize": {"quantizer.middle": "positive"},
+}
+_NEW, _STEP, _FREE, _AGAIN = "session.new", "session.step", "session.free", "session.again"
+_COVERS = "Cases in which implementations failed, found by the kit and kept."
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``promote`` to the commands."""
+    parser = commands.add_parser(
+        "promote",
+        help="turn a stored failure into a test vector",
+        description="Turn a stored failure into a permanent test vector.",
+        usage=_USAGE,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("repro", type=Path, help="the .jsonl file of the failure, or the .expected.json beside it")
+    parser.add_argument("--id", required=True, metavar="NAME", help="the id: lowercase words joined by hyphens")
+    parser.add_argument("--clause", action="append", required=True, metavar="CLAUSE", help="a clause that decides it")
+    parser.add_argument("--comment", metavar="TEXT", help="what the case is (the finding, when left out)")
+    parser.add_argument("--into", type=Path, metavar="FILE", help="the file of vectors (spec/vectors/findings.json)")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    _check_names(options.id, options.clause)
+    stored = repros.load(options.repro)
+    vector = decided(stored, _request(options.repro), options.id, tuple(dict.fromkeys(options.clause)), options.comment)
+    path = options.into or store.folder() / f"{store.FINDINGS}.json"
+    existing = store.load_all()
+    book = store.load(path) if path.exists() else Book(path.stem, _COVERS)
+    _refuse_known(vector, [*existing, book])
+    _add(book, vector)
+    _write(book, path)
+    outcome = f"reject with {' or '.join(vector.reject)}" if vector.reject else json.dumps(dict(vector.result or {}))
+    print(f"{path}: added {vector.id} ({vector.operation}); the outcome is {outcome}")
+    return 0
+
+
+def decided(
+    stored: Mapping[str, Any], request: Mapping[str, Any], id: str, clauses: tuple[str, ...], comment: str | None
+) -> Vector:
+    """Return the vector of a stored failure, with the outcome that the reference gives.
+
+    Raises
+    ------
+    UsageError
+        The reference cannot decide the case.
+    """
+    operation, params, rand = request["op"], request["params"], request.get("rand") or {}
+    if operation not in OPERATIONS:
+        raise UsageError(f"{operation!r} is no operation of this kit")
+    if OPERATIONS[operation][1] and set(rand) <= {"seed"}:
+        raise UsageError(f"{operation} was asked without explicit randomness: its result is the implementation's own")
+    answer, expected = ask(operation, params, rand), stored.get("expected_of_the_last_answer")
+    text = comment or stored["message"]
+    described = (id, clauses, (f"Found-{clauses[0]}",), text, operation, params, rand)
+    policy = _PRESUPPOSED.get(operation, {})
+    demanded = set(expected["reject"]) if isinstance(expected, dict) and "reject" in expected else None
+    if "result" in answer and operation in MEMBERS:
+        return Vector(*described, _entries(answer["result"], MEMBERS[operation], demanded or set()), policy=policy)
+    if "result" in answer and demanded is None:
+        return Vector(*described, answer["result"], policy=policy)
+    code = answer.get("reject", {}).get("code")
+    if code is None or (demanded is not None and code not in demanded):
+        raise UsageError(f"the reference answers {shown(answer)}, and the check expects {expected}")
+    return Vector(*described, reject=tuple(sorted(demanded or {code})))
+
+
+def _entries(result: Mapping[str, Any], name: str, codes: set[str]) -> dict[str, Any]:
+    """Return the result of a script: a refused entry has the codes that the check demands, where they fit it."""
+    found = {at: entry["reject"]["code"] for at, entry in enumerate(result[name]) if "reject" in entry}
+    refused = {at: Refusal(codes if code in codes else {code}) for at, code in found.items()}
+    return {name: demanded_entries(result[name], refused)}
+
+
+def _check_names(id: str, clauses: list[str]) -> None:
+    if not re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", id):
+        raise UsageError(f"--id {id}: an id is made of lowercase letters and digits, in words joined by hyphens")
+    unknown = [clause for clause in clauses if clause not in resources.clauses()]
+    if unknown:
+        raise UsageError(f"--clause {unknown[0]}: there is no such clause in the text")
+
+
+def _request(repro: Path) -> dict[str, Any]:
+    """Return the one request of a failure."""
+    path = repro.with_suffix("").with_suffix(".jsonl") if repro.suffix == ".json" else repro
+    try:
+        lines = [
+            json.loads(line) for line in disk.regular(path).read_text(encoding="utf-8").splitlines() if line.strip()
+        ]
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except ValueError:
+        raise UsageError(f"{path}: a line is not JSON") from None
+    requests = [line for line in lines if isinstance(line, dict) and line.get("op") != "hello"]
+    if not requests or not all(isinstance(request.get("params"), dict) for request in requests):
+        raise UsageError(f"{path}: it holds no request, or one without params")
+    if requests[0].get("op") == _NEW:
+        return script(requests)
+    if len(requests) != 1:
+        raise UsageError(f"{path}: {len(requests)} requests, which may hold earlier answers; a vector has one request")
+    return requests[0]
+
+
+def script(requests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the steps of one session as the one request of the script of that party, which a vector can hold.
+
+    Raises
+    ------
+    UsageError
+        The requests are of several sessions, or more than the opening of one, its steps and its end; or the text has no
+        script for this party.
+    """
+    opening, *rest = requests
+    handle = opening["params"].get("handle")
+    if any(request["op"] == _AGAIN for request in rest):
+        raise UsageError("the session has several rounds: a script has one, and a vector has one request")
+    if any(request["op"] not in (_STEP, _FREE) or request["params"].get("handle") != handle for request in rest):
+        raise UsageError("the requests are of several sessions, or of more than one: a vector has one party's steps")
+    if any(request["op"] == _FREE for request in rest[:-1]):
+        raise UsageError("a session is asked for more after its end: that is no script, and a vector has one request")
+    given = opening["params"]
+    name = f"{given.get('protocol')}.{given.get('role')}"
+    operation = name.replace("-", "_")
+    steps = [{"phase": r["params"].get("phase"), "inbox": r["params"].get("inbox")} for r in rest if r["op"] == _STEP]
+    params = {"session": given.get("session"), "round": given.get("round"), "steps": steps}
+    params.update({**_object(given, "numbers"), **_object(given, "setup")})
+    if operation not in OPERATIONS or set(params) != set(OPERATIONS[operation][0]):
+        raise UsageError(
+            f"sessions of {name} have no script (spec/adapter.md, section 4), and a vector has one request"
+        )
+    return {"op": operation, "params": params, "rand": opening.get("rand") or {}}
+
+
+def _object(params: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = params.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _refuse_known(vector: Vector, books: list[Book]) -> None:
+    if vector.id in store.read_index(store.folder()):
+        raise UsageError(f"--id {vector.id}: the id is in use, or was")
+    for other in (known for book in books for known in book.vectors):
+        if vector.id == other.id:
+            raise UsageError(f"--id {vector.id}: the id is in use")
+        if (vector.operation, vector.params, vector.rand) == (other.operation, other.params, other.rand):
+            raise UsageError(f"the vector {other.id!r} asks the same")
+
+
+def _add(book: Book, vector: Vector) -> None:
+    [name] = vector.flags
+    description, effect = "An implementation failed in this case.", "what the comment says"
+    book.flags.setdefault(name, Flag("FOUND", description, effect, vector.clauses[0], ()))
+    book.vectors.append(vector)
+
+
+def _write(book: Book, path: Path) -> None:
+    try:
+        path.write_text(store.text_of(book), encoding="utf-8")
+        if path.resolve().parent == store.folder().resolve():
+            index = store.read_index(path.parent)
+            (path.parent / store.INDEX).write_text(store.index_text(book.vectors, index), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None

@@ -1,0 +1,353 @@
+"""The command ``secagg-spec reproduce``: run the papers' experiments, and say whether they confirm what is claimed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.commands.options import count, jobs, writable_folder
+from secagg_spec.errors import UsageError
+from secagg_spec.experiments import catalogue, figures, pictures, results, sweeps
+from secagg_spec.experiments.experiment import PRESETS, Context, Data, Experiment, Statement
+from secagg_spec.experiments.progress import Progress
+from secagg_spec.experiments.results import Run
+from secagg_spec.experiments.statistics import FEWEST, VERDICTS
+from secagg_spec.experiments.sweeps import Failure, Sweep, Swept
+from secagg_spec.extras import install
+
+_PACKAGES = ("joblib", "tqdm", "scipy", "threadpoolctl", "torch", "sklearn", "simpy", "PIL")
+"""What an experiment imports, of one extra."""
+_WIDTH = 110
+_MOST_SEEDS = 1000
+_MOST_ERRORS = 8
+_EPILOG = """Each finished cell is kept at once in DIR/NAME/cells. A run that was ended goes on from there when it is
+started again.
+
+verdicts, on the mean over seeds and its 95 % interval (spec/experiments.md, section 6):
+  confirmed                   the whole interval is on the side of the bound
+                              that the paper claims
+  refuted                     none of it is
+  not confirmed at this scale everything else, and too few seeds
+
+exit codes:
+  0    done, whatever the verdicts are
+  1    a cell ended with an error; the others are kept
+  2    wrong usage, data or a package that is missing, or a file that cannot be
+       written
+  130  interrupted; 143 terminated: what was finished is kept"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``reproduce`` to the commands."""
+    parser = commands.add_parser(
+        "reproduce",
+        help="run the papers' experiments, and say whether they confirm what is claimed",
+        description="Run experiments of the papers, and write their numbers and pictures. Statements with their\n"
+        "bounds are said before anything is run.",
+        epilog=_EPILOG,
+    )
+    add = parser.add_argument
+    add("name", nargs="*", metavar="NAME", help="experiments, such as basecagg-fig1; or all that have the preset")
+    add(
+        "--list",
+        action="store_true",
+        help="show every figure and table, and each theorem that is run, and what stands for it",
+    )
+    add("--preset", default="default", metavar="NAME", help=f"settings: {', '.join(PRESETS)}; some have more (default)")
+    add("--data-dir", type=Path, metavar="DIR", help="a folder with data sets (the variable SECAGG_SPEC_DATA)")
+    add("--out", type=Path, default=Path("reproduced"), metavar="DIR", help="write results there (reproduced)")
+    add("--seeds", type=_seeds, metavar="N", help="run so many seeds (as many as the experiment asks for)")
+    add("--jobs", type=jobs, metavar="N", help="processes at once (one for each core)")
+    add("--scheduler", metavar="ADDRESS", help="run on a Dask cluster, such as tcp://127.0.0.1:8786")
+    add("--device", choices=("cpu", "cuda"), default="cpu", help="what trains (cpu)")
+    add("--anew", action="store_true", help="run cells again that are kept")
+    parser.set_defaults(run=main)
+
+
+def _seeds(text: str) -> int:
+    if count(text, "seeds") > _MOST_SEEDS:
+        raise argparse.ArgumentTypeError(f"{text} seeds are more than {_MOST_SEEDS}")
+    return int(text)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when done, 1 when a cell ended with an error."""
+    if options.list:
+        if options.name:
+            raise UsageError("--list shows all figures: it takes no name")
+        print("\n".join(_listed()))
+        return 0
+    planned = _planned(options)
+    for plan in planned:
+        _make(plan.sweep.folder)
+    codes = [_reproduce(plan, options) for plan in planned]
+    if len(planned) > 1:
+        print("\n".join(_summed(planned, codes)), flush=True)
+    return max(codes)
+
+
+# ---------------------------------------------------------------------------------------------------- before a run
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A run of an experiment, the cells that it has, and the folder of its files."""
+
+    run: Run
+    cells: Sequence[Data]
+    sweep: Sweep
+    folder: Path
+
+
+def _planned(options: argparse.Namespace) -> tuple[_Plan, ...]:
+    """Return what is asked for; whatever cannot be run is refused before anything is."""
+    names = _names(options.name)
+    _refuse(options)
+    named = [catalogue.load(name) for name in names]
+    chosen = [one for one in named if options.name != ["all"] or options.preset in one.presets]
+    plans = tuple(_plan(one, options) for one in chosen or named)
+    left_out = [one.name for one in named if one not in chosen]
+    if left_out:
+        print(f"without a preset {options.preset}, and left out: {', '.join(left_out)}", flush=True)
+    return plans
+
+
+def _names(given: Sequence[str]) -> tuple[str, ...]:
+    if not given:
+        raise UsageError("name an experiment, or all; secagg-spec reproduce --list shows them")
+    if "all" in given:
+        if len(given) > 1:
+            raise UsageError("all stands for every experiment: name no other one beside it")
+        return tuple(catalogue.MODULES)
+    for name in given:
+        _refuse_name(name)
+    return tuple(dict.fromkeys(given))
+
+
+def _refuse_name(name: str) -> None:
+    """Refuse what is no experiment; of a figure that has none of its own, say what stands for it (EXP-29)."""
+    known = ("all", *catalogue.MODULES)
+    others = {figure.short: figure for figure in figures.load() if figure.short not in known}
+    if name in others:
+        raise UsageError(f"{name} is no experiment; {others[name].name} -> {others[name].stands}")
+    validate.one_of("experiment", name, known)
+
+
+def _refuse(options: argparse.Namespace) -> None:
+    for package in _PACKAGES:
+        if find_spec(package) is None:
+            raise UsageError(f"{package} is not installed: {install(package, _PACKAGES)}")
+    if options.jobs is not None and options.scheduler is not None:
+        raise UsageError("--jobs is about processes of this machine, --scheduler about a cluster: give one of them")
+    if options.data_dir is not None and not options.data_dir.is_dir():
+        raise UsageError(f"--data-dir {options.data_dir}: there is no such folder")
+    pictures.library()
+    writable_folder("--out", options.out)
+    if options.device != "cpu":
+        _refuse_device(options.device)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--out {folder}: {error.strerror}") from None
+
+
+def _refuse_device(device: str) -> None:
+    import torch  # noqa: PLC0415
+
+    if not torch.cuda.is_available():
+        raise UsageError(f"--device {device}: PyTorch finds none on this machine")
+
+
+def _plan(experiment: Experiment, options: argparse.Namespace) -> _Plan:
+    preset = catalogue.settings(experiment, options.preset)
+    settings = dict(preset) if options.seeds is None else {**preset, "seeds": options.seeds}
+    cells = tuple(experiment.cells(settings))
+    data = _data(options)
+    run = Run(experiment, options.preset, settings, preset["seeds"], _hashes(settings, cells, data), options.device)
+    folder = options.out / experiment.name
+    context = Context(None if data is None else data.resolve(), options.device)
+    module = catalogue.MODULES[experiment.name]
+    return _Plan(run, cells, Sweep(module, experiment.name, cells, run.hashes, context, folder / "cells"), folder)
+
+
+def _data(options: argparse.Namespace) -> Path | None:
+    named = os.environ.get("SECAGG_SPEC_DATA")
+    return options.data_dir or (Path(named) if named else None)
+
+
+def _hashes(settings: Data, cells: Sequence[Data], folder: Path | None) -> Mapping[str, Mapping[str, str]]:
+    """Return the hashes of the files of each data set that the cells use, which are looked at meanwhile (EXP-01)."""
+    used = dict.fromkeys(cell.get("data", settings["data"]) for cell in cells)
+    return {name: sweeps.hashes(name, folder) for name in used if name != "none"}
+
+
+# ------------------------------------------------------------------------------------------------------------ a run
+
+
+def _reproduce(plan: _Plan, options: argparse.Namespace) -> int:
+    print("\n".join(_announced(plan)), flush=True)
+    progress = Progress(plan.run.experiment.name)
+    try:
+        swept = sweeps.run(
+            plan.sweep, progress, jobs=options.jobs or -1, scheduler=options.scheduler, anew=options.anew
+        )
+    except KeyboardInterrupt:
+        progress.end()
+        print(_to_go_on(plan, progress), file=sys.stderr)
+        raise
+    finally:
+        progress.end()
+    if swept.failures:
+        print("\n".join(_failed(plan, swept)), file=sys.stderr)
+        return 1
+    content = results.document(plan.run, swept)
+    files = results.write(plan.run, content, plan.folder)
+    print("\n".join(_told(content, files)), flush=True)
+    return 0
+
+
+def _announced(plan: _Plan) -> Iterator[str]:
+    """Say what is run, on which settings, and what will be decided how, before anything is run (EXP-21)."""
+    run = plan.run
+    yield f"{run.experiment.name}: {run.experiment.title} ({'; '.join(run.experiment.figures)})"
+    yield from _wrapped(run.experiment.about, "  ")
+    yield from _wrapped(f"preset {run.preset}: {_settings(run.settings)}", "  ", 4)
+    for name, files in run.hashes.items():
+        yield f"  data {name}: {len(files)} {'file' if len(files) == 1 else 'files'}, with the hashes expected"
+    if run.settings["seeds"] < max(run.asked, FEWEST):
+        yield f"  nothing can be decided: seeds = {run.settings['seeds']}, and {max(run.asked, FEWEST)} are needed"
+    yield "statements, each decided by the mean over the seeds and its 95 % interval:"
+    for statement in run.experiment.statements(run.settings):
+        yield from _stated(statement)
+    if (plan.folder / "results.json").exists():
+        yield f"the results in {plan.folder} will be replaced"
+
+
+def _settings(settings: Data) -> str:
+    return ", ".join(f"{name} = {_shown(value)}" for name, value in settings.items())
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name} {_shown(one)}" for name, one in value.items()) + "}"
+    if isinstance(value, tuple | list):
+        return "(" + ", ".join(map(_shown, value)) + ")"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _stated(statement: Statement) -> Iterator[str]:
+    yield from _wrapped(f"{statement.claim}, {statement.name}: {statement.text}", "  ", 4)
+    yield from _wrapped(f"{statement.measure} {statement.relation} {statement.bound:g}", "      ", 8)
+
+
+def _wrapped(text: str, indent: str, further: int | None = None) -> list[str]:
+    after = indent if further is None else " " * further
+    return textwrap.wrap(
+        " ".join(text.split()), _WIDTH, initial_indent=indent, subsequent_indent=after, break_on_hyphens=False
+    )
+
+
+def _to_go_on(plan: _Plan, progress: Progress) -> str:
+    kept = f"{progress.done} of {len(plan.cells)} cells are kept in {plan.sweep.folder}"
+    return f"{plan.run.experiment.name}: {kept}; the same command goes on from there"
+
+
+# -------------------------------------------------------------------------------------------------------- after it
+
+
+def _failed(plan: _Plan, swept: Swept) -> Iterator[str]:
+    name, cells = plan.run.experiment.name, len(plan.cells)
+    yield f"{name}: {len(swept.failures)} of {cells} cells ended with an error, so nothing is decided:"
+    for failure in swept.failures[:_MOST_ERRORS]:
+        yield from _wrapped(_blamed(failure), "  ", 4)
+    if len(swept.failures) > _MOST_ERRORS:
+        yield f"  and {len(swept.failures) - _MOST_ERRORS} more"
+    yield f"{name}: {len(swept.results)} cells are kept in {plan.sweep.folder}; the same command runs the others again"
+
+
+def _blamed(failure: Failure) -> str:
+    return f"{failure.error}, in the cell {_settings(failure.cell)}"
+
+
+def _told(content: Data, files: Sequence[Path]) -> Iterator[str]:
+    yield ""
+    for statement in content["statements"]:
+        yield from _verdict(statement)
+    yield f"  {_times(content['seconds'])}"
+    for one in content["aggregators"]:
+        if one["protocol"] + one["shortcut"]:
+            yield f"  {_rounds(one)}"
+    yield from _exceptions(content["results"])
+    yield "  written:"
+    yield from (f"    {file}" for file in files)
+    yield ""
+
+
+def _exceptions(cells: Sequence[Data]) -> Iterator[str]:
+    """Say how many cells diverged (EXP-09), and how many samples no user holds (EXP-03)."""
+    diverged = [one["found"] for one in cells if one["found"].get("diverged")]
+    if diverged:
+        said = f"{len(diverged)} of {len(cells)} cells diverged, and count with the accuracy that they had before"
+        yield from _wrapped(f"{said}; the first in round {diverged[0]['diverged']}: {diverged[0].get('why')}", "  ", 4)
+    left_out = max((one["found"].get("left_out", 0) for one in cells), default=0)
+    if left_out:
+        yield f"  {left_out:,} training samples are held by no user"
+
+
+def _times(seconds: Data) -> str:
+    parts = f"training took {seconds['training']:.1f} s and aggregation {seconds['aggregation']:.1f} s of the processor"
+    return f"{parts}; the cells, one by one, {seconds['cells']:.1f} s of the clock"
+
+
+def _rounds(one: Data) -> str:
+    moved = f"; {one['moved']:,} numbers moved to a bound" if one["moved"] else ""
+    shortcut = f"{one['shortcut']:,} by the sum of quantised updates"
+    return f"{one['name']}: {one['protocol']:,} rounds by the whole protocol, {shortcut}{moved}"
+
+
+def _verdict(statement: Data) -> Iterator[str]:
+    found = statement["interval"]
+    yield from _wrapped(
+        f"{statement['verdict'].upper()}: {statement['claim']}, {statement['name']}: {statement['text']}", "  ", 4
+    )
+    numbers = ", ".join(f"{number:.4g}" for number in statement["numbers"])
+    yield from _wrapped(f"{statement['measure']}: {numbers}", "      ", 8)
+    interval = f"mean {found['mean']:.4g}, interval [{found['low']:.4g}, {found['high']:.4g}]"
+    yield f"      {interval}; claimed {statement['relation']} {statement['bound']:g}"
+
+
+def _summed(planned: Sequence[_Plan], codes: Sequence[int]) -> Iterator[str]:
+    """Say how many statements of each experiment have which verdict."""
+    width = max(len(plan.run.experiment.name) for plan in planned)
+    yield f"{'':{width}}  {'  '.join(VERDICTS)}"
+    for plan, code in zip(planned, codes, strict=True):
+        yield f"{plan.run.experiment.name:{width}}  {_counts(plan) if code == 0 else 'a cell ended with an error'}"
+
+
+def _counts(plan: _Plan) -> str:
+    found = [one["verdict"] for one in results.read(plan.folder / "results.json")["statements"]]
+    return "  ".join(f"{found.count(verdict) or '-':>{len(verdict)}}" for verdict in VERDICTS)
+
+
+def _listed() -> Iterator[str]:
+    """Show all figures and tables by paper."""
+    known = figures.load()
+    for paper, title in figures.PAPERS.items():
+        yield title
+        for figure in known:
+            if figure.paper == paper:
+                yield from _wrapped(figure.shows, f"  {figure.number:<12}", 14)
+                yield from _wrapped(f"-> {figure.stands}", " " * 14, 17)
+        yield ""
+    yield "presets: " + ", ".join(PRESETS) + "; secagg-spec reproduce all runs every experiment"

@@ -1,0 +1,439 @@
+"""The command ``secagg-spec round``: whole rounds whose parties are played by different implementations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec import __version__, disk
+from secagg_spec.commands import options
+from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities, greet
+from secagg_spec.conformance.adapter.connection import Connection, ProcessConnection
+from secagg_spec.conformance.adapter.plain import clip, fit_for_json, for_encoding, shown
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
+from secagg_spec.conformance.cases import basa_sessions, basecagg_sessions, dealt_rounds
+from secagg_spec.conformance.checks import Check, playing
+from secagg_spec.conformance.checks.base import Caller, Exchange
+from secagg_spec.conformance.running.runner import Failure, Settings, run_check
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS
+from secagg_spec.conformance.sessions import basa_stage, basecagg_stage, mixed
+from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts, called
+from secagg_spec.conformance.sessions.mixed import Difference, Player
+from secagg_spec.conformance.targets import TARGETS, TargetAbsent
+from secagg_spec.errors import TooFewSurvivors, UsageError
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
+
+REFERENCE = "reference"
+PROTOCOLS = tuple(NUMBERS)
+"""The protocols that have sessions."""
+SCHEMA = "secagg-spec-round/1"
+_USAGE = """secagg-spec round [options] --server IMPL [--server IMPL …]
+                         --user IMPL [--user IMPL …]
+       secagg-spec round [options] --server -- ./a [arguments]
+                         --user -- ./b [arguments]"""
+_EPILOG = f"""IMPL is `{REFERENCE}`, the name of a target, or a command line as one word: --user './b --fast'. In
+the second form a command line stands behind `--` as it is, and ends where the next `--server --` or `--user --`
+begins; options come before. Each server plays with each of the users, and with all of them in turn where there
+are several. A role that is not named is played by the reference; the authority is one of BASA alone. Protocols:
+{", ".join(PROTOCOLS)}. Of the two that are asynchronous a round is a session
+of one or two buffers or epochs, with late updates and timeouts; of the others a round has dropouts.
+
+exit codes:
+  0  every round went as the text demands
+  1  one did not
+  2  wrong usage: a party that an implementation does not declare, too
+  3  an implementation could not be used
+  4  nothing was played"""
+_SIDES = ("--server", "--user", "--authority")
+_VALUE = 200
+_WITH_AUTHORITY = "basa"
+Act = Callable[[Mapping[int, Player]], object]
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``round`` to the commands."""
+    parser = commands.add_parser(
+        "round",
+        help="let implementations play whole rounds with one another, and find the first fault",
+        description="Play rounds with drawn inputs and dropouts between implementations (spec/adapter.md, sessions).",
+        usage=_USAGE,
+        epilog=_EPILOG,
+    )
+    parser.add_argument("--server", action="append", default=[], metavar="IMPL", help="who plays the server")
+    parser.add_argument("--user", action="append", default=[], metavar="IMPL", help="who plays the users")
+    parser.add_argument("--authority", default=REFERENCE, metavar="IMPL", help="who plays the authority (reference)")
+    parser.add_argument(
+        *("--protocol", "-p"), action="append", default=[], metavar="NAME", help="a protocol (all that are declared)"
+    )
+    parser.add_argument("--rounds", type=rounds, default=20, metavar="N", help="rounds for each pair (20)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and dropouts (0)")
+    options.add_timeouts(parser)
+    parser.add_argument(
+        "--repro", type=Path, default=Path("repro"), metavar="DIR", help="where the requests of a fault go (repro)"
+    )
+    parser.set_defaults(run=main)
+
+
+def rounds(text: str) -> int:
+    """Return a number of rounds, as `options.count` does one of cases."""
+    return options.count(text, "rounds")
+
+
+def joined(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of the command line with each ``--server -- A x`` of ``round`` as ``--server 'A x'``."""
+    if list(arguments[:1]) != ["round"]:
+        return list(arguments)
+    begins = [at for at in range(len(arguments) - 1) if arguments[at] in _SIDES and arguments[at + 1] == "--"]
+    if not begins:
+        return list(arguments)
+    result = list(arguments[: begins[0]])
+    for begin, end in zip(begins, [*begins[1:], len(arguments)], strict=True):
+        result += [arguments[begin], shlex.join(arguments[begin + 2 : end])]
+    return result
+
+
+# ------------------------------------------------------------------------------------------------------------ playing
+
+
+@dataclass
+class Table:
+    """The adapters of a round as one connection: each request goes to the adapter whose party it concerns."""
+
+    connections: dict[str, Connection]
+    seats: dict[str, str] = field(default_factory=dict)
+    """Which adapter a session belongs to, by its handle."""
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer of the adapter whose session is named; all of them are greeted by a `hello`."""
+        if request.op == HELLO.op:
+            return [connection.ask(request) for connection in self.connections.values()][-1]
+        return self.connections[self.owner(request)].ask(request)
+
+    def owner(self, request: Request) -> str:
+        """Return the adapter that a request goes to."""
+        return self.seats[request.params["handle"]]
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Refuse: no line that is not a request is sent in a round."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Begin again with fresh adapters."""
+        for connection in self.connections.values():
+            connection.restart()
+
+    def close(self) -> None:
+        """End the adapters."""
+        for connection in self.connections.values():
+            connection.close()
+
+    def expect_hang(self, hanging: bool) -> None:
+        """Hand it on."""
+        for connection in self.connections.values():
+            connection.expect_hang(hanging)
+
+
+@dataclass(frozen=True)
+class _Through:
+    """The way of one adapter through a round, which keeps what was asked."""
+
+    table: Table
+    name: str
+    call: Caller
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer, and write it down; an adapter that breaks is left to the player."""
+        self.table.seats[request.params["handle"]] = self.name
+        self.call.asked += 1
+        try:
+            answer = self.table.ask(request)
+        except AdapterBroken:
+            self.call.transcript.append(Exchange(request, None))
+            raise
+        self.call.transcript.append(Exchange(request, answer))
+        return answer
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The first fault of a round: what differs, in which round, who sat where, and what was asked until then."""
+
+    difference: Difference
+    deal: Deal
+    gone: Dropouts
+    seating: Mapping[int, str]
+
+    @property
+    def adapter(self) -> str:
+        """Who plays the party at fault."""
+        return self.seating[self.difference.party]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fault as data: party, phase, message, field and element (CNF-40)."""
+        spot = self.difference.spot
+        where = {} if spot is None else {name: shown(str(value), _VALUE) for name, value in vars(spot).items()}
+        return {
+            "protocol": self.deal.protocol,
+            "numbers": dict(self.deal.numbers),
+            "dropouts": {phase: list(users) for phase, users in self.gone.items() if users},
+            "seating": {called(party): name for party, name in self.seating.items()},
+            "verdict": self.difference.verdict,
+            "party": called(self.difference.party),
+            "played_by": self.adapter,
+            "phase": self.difference.phase,
+            "where": where,
+            "message": clip(str(self.difference), 2000),
+        }
+
+
+@dataclass
+class Pair:
+    """A server and the users that it plays with, one protocol, and what came out."""
+
+    protocol: str
+    server: str
+    users: tuple[str, ...]
+    authority: str = REFERENCE
+    missing: str = ""
+    rounds: int = 0
+    fault: Fault | None = None
+    failure: Failure | None = None
+
+    @property
+    def names(self) -> set[str]:
+        """Who plays in it."""
+        return {self.server, *self.users, *([self.authority] if self.protocol == _WITH_AUTHORITY else [])}
+
+    def seating(self, deal: Deal) -> dict[int, str]:
+        """Return who plays each party: the users take turns."""
+        keys = {AUTHORITY: self.authority} if self.protocol == _WITH_AUTHORITY else {}
+        return {SERVER: self.server, **keys, **dict(zip(deal.users, cycle(self.users), strict=False))}
+
+
+def play(pair: Pair, table: Table, caps: Mapping[str, Capabilities], settings: Settings) -> None:
+    """Play rounds of one pair until the first fault, which is made smaller; what came out goes into the pair.
+
+    Raises
+    ------
+    AdapterUnusable
+        An adapter could not be started again.
+    """
+
+    def judge(draw: Any, call: Caller) -> None:
+        deal, gone, act = drawn_round(draw, pair.protocol)
+        seating = pair.seating(deal)
+        players = {
+            party: Player(_Through(table, name, call), caps[name])
+            for party, name in seating.items()
+            if name != REFERENCE
+        }
+        try:
+            act(players)
+        except TooFewSurvivors:
+            return
+        except Difference as difference:
+            pair.fault = Fault(difference, deal, gone, seating)
+            raise playing.failed(difference) from None
+
+    check = Check(f"round/{pair.protocol}", ("CNF-40",), (), judge, lambda caps: True, "")
+    anybody = next(iter(caps.values()))
+    outcome = run_check(table, anybody, check, settings)
+    pair.rounds, pair.failure = outcome.cases, outcome.failure
+
+
+def drawn_round(draw: Any, protocol: str) -> tuple[Deal, Dropouts, Act]:
+    """Draw a round of a protocol: its deal, who drops out, and the function that lets players play it."""
+    if protocol == "basecagg":
+        played = basecagg_sessions.played(draw)
+        trimmed = basecagg_sessions.trimmed(draw, played)
+        return trimmed, NOBODY, lambda players: basecagg_stage.play(trimmed, players, played.turns)
+    if protocol == _WITH_AUTHORITY:
+        visited = basa_sessions.session(draw).stage
+        return visited.deal, NOBODY, lambda players: basa_stage.play(visited.deal, players, visited.turns)
+    deal = dealt_rounds.deal(draw, protocol)
+    gone = dealt_rounds.dropouts(draw, deal, draw(st.integers(0, 2)))
+    return deal, gone, lambda players: mixed.play(deal, players, gone)
+
+
+def pairs(protocols: Sequence[str], servers: Sequence[str], users: Sequence[str], authority: str) -> list[Pair]:
+    """Return each server with each of the users, and with all of them in turn where there are several."""
+    groups = [(user,) for user in users] + ([tuple(users)] if len(users) > 1 else [])
+    return [
+        Pair(protocol, server, group, authority) for protocol in protocols for server in servers for group in groups
+    ]
+
+
+def missing(pair: Pair, caps: Mapping[str, Capabilities]) -> str:
+    """Return why a pair cannot be played; nothing when it can."""
+    needed = [(pair.server, f"{pair.protocol}.server"), *((user, f"{pair.protocol}.user") for user in pair.users)]
+    needed += [(pair.authority, f"{pair.protocol}.authority")] if pair.protocol == _WITH_AUTHORITY else []
+    for name, party in needed:
+        if name != REFERENCE and party not in caps[name].parties:
+            listed = ", ".join(caps[name].parties) or "none"
+            return f"{name} does not declare the party {party} (session.new, parties: {listed})"
+    own = [name for name in sorted(pair.names - {REFERENCE}) if _own_code(pair.protocol, caps[name])]
+    if own and len(pair.names) > 1:
+        return f"{own[0]} shares masks by a code of its own (policy mds.code), which others do not read"
+    own = [name for name in sorted(pair.names - {REFERENCE}) if generators.own(caps[name])]
+    if own and len(pair.names) > 1 and pair.protocol in generators.STREAMED:
+        return f"{own[0]} masks by a generator of its own (policy prg.stream), which others do not have"
+    return ""
+
+
+def _own_code(protocol: str, caps: Capabilities) -> bool:
+    return protocol.startswith(mixed.CODED) and caps.policy("mds.code") != "vandermonde"
+
+
+# ------------------------------------------------------------------------------------------------------------ command
+
+
+def main(given: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    protocols = _protocols(given.protocol)
+    servers, users = given.server or [REFERENCE], given.user or [REFERENCE]
+    names = [name for name in dict.fromkeys([*servers, *users, given.authority]) if name != REFERENCE]
+    if not names:
+        raise UsageError("name an implementation with --server or --user: the reference plays with itself in its tests")
+    options.writable_folder("--repro", given.repro)
+    connections = {name: _connection(name, given) for name in names}
+    table = Table({**connections})
+    try:
+        caps = {name: _greeted(name, connection) for name, connection in connections.items()}
+        sides = list(dict.fromkeys(servers)), list(dict.fromkeys(users))
+        played = pairs(protocols or PROTOCOLS, *sides, given.authority)
+        _refuse_missing(played, caps, chosen=bool(protocols))
+        for pair in played:
+            if not pair.missing and pair.names != {REFERENCE}:
+                play(pair, table, caps, Settings(cases=given.rounds, seed=given.seed))
+    except AdapterUnusable as unusable:
+        print(f"cannot be used: {shown(str(unusable))}")
+        return 3
+    finally:
+        table.close()
+    written = {number: _write(pair, table, given.repro, number) for number, pair in enumerate(played, 1)}
+    print(for_encoding("\n".join(_report(played, written)), sys.stdout.encoding or "utf-8"))
+    if any(pair.fault for pair in played):
+        return 1
+    return 0 if any(pair.rounds for pair in played) else 4
+
+
+def _protocols(named: Sequence[str]) -> list[str]:
+    unknown = [name for name in named if name not in PROTOCOLS]
+    if unknown:
+        raise UsageError(f"--protocol {unknown[0]}: the protocols whose rounds are played are {', '.join(PROTOCOLS)}")
+    return list(dict.fromkeys(named))
+
+
+def _connection(name: str, given: argparse.Namespace) -> ProcessConnection:
+    if name in TARGETS:
+        try:
+            connection = TARGETS[name].connect(given.timeout)
+        except TargetAbsent as absent:
+            raise UsageError(f"{name}: not on this machine: {absent}") from None
+        connection.start_timeout = given.start_timeout
+        return connection
+    try:
+        command = shlex.split(name)
+    except ValueError as error:
+        raise UsageError(f"{name!r} is not a command line: {error}") from None
+    if not command:
+        raise UsageError(f"{name!r} names nobody: `{REFERENCE}`, one of {', '.join(TARGETS)}, or a command line")
+    return ProcessConnection(command, given.timeout, given.start_timeout)
+
+
+def _greeted(name: str, connection: ProcessConnection) -> Capabilities:
+    try:
+        return greet(connection.ask)
+    except AdapterUnusable as unusable:
+        raise AdapterUnusable(f"{name}: {unusable}") from None
+
+
+def _refuse_missing(played: Sequence[Pair], caps: Mapping[str, Capabilities], *, chosen: bool) -> None:
+    """Note why pairs cannot be played; for a protocol that was asked for this is an error."""
+    for pair in played:
+        pair.missing = missing(pair, caps)
+        if pair.missing and chosen:
+            raise UsageError(f"--protocol {pair.protocol}: {shown(pair.missing)}")
+
+
+def _write(pair: Pair, table: Table, folder: Path, number: int) -> list[Path]:
+    """Write what each adapter at fault was asked, and the fault beside it; return the files of requests.
+
+    The files of an earlier run with the same name, and links in their place, are replaced (CNF-69).
+    """
+    if pair.fault is None or pair.failure is None:
+        return []
+    adapters = [pair.fault.adapter] if pair.fault.adapter != REFERENCE else list(table.connections)
+    paths = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for at, adapter in enumerate(adapters):
+            path = folder / f"round-{pair.protocol}-{number}{'abcdefgh'[at] if adapters[1:] else ''}.jsonl"
+            asked = [e for e in pair.failure.transcript if _owner(table, e.request) == adapter]
+            lines = [request.line(at) for at, request in enumerate([HELLO, *(e.request for e in asked)])]
+            disk.write_whole(path, "".join(lines), follow=False)
+            body = {"schema": SCHEMA, "kit": __version__, "adapter": adapter, **pair.fault.as_json()}
+            body["answers_seen"] = [e.answer.as_json() if e.answer else None for e in asked]
+            text = json.dumps(fit_for_json(body), indent=2, allow_nan=False) + "\n"
+            disk.write_whole(path.with_suffix(".round.json"), text, follow=False)
+            paths.append(path)
+    except OSError as error:
+        raise UsageError(f"--repro {folder}: {error.strerror}") from None
+    return paths
+
+
+def _owner(table: Table, request: Request) -> str:
+    return table.seats.get(str(request.params.get("handle")), "")
+
+
+def _report(played: Sequence[Pair], written: Mapping[int, Sequence[Path]]) -> Iterator[str]:
+    rows = [("protocol", "server", "users", "rounds", "result"), *map(_row, played)]
+    widths = [max(len(row[at]) for row in rows) for at in range(4)]
+    for row in rows:
+        yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]])
+    for number, pair in enumerate(played, 1):
+        if pair.fault is not None:
+            yield from ("", *_fault(pair, pair.fault, written[number]))
+    for reason in dict.fromkeys(pair.missing for pair in played if pair.missing):
+        yield f"not played: {shown(reason)}"
+    faults, total = sum(pair.fault is not None for pair in played), sum(pair.rounds for pair in played)
+    yield f"{total} rounds played, {faults} of {len(played)} pairs with a fault"
+
+
+def _row(pair: Pair) -> tuple[str, ...]:
+    result = "not declared" if pair.missing else "FAIL" if pair.fault else "ok" if pair.rounds else "not played"
+    users = " + ".join(shown(user, 40) for user in pair.users)
+    return pair.protocol, shown(pair.server, 40), users, str(pair.rounds), result
+
+
+def _fault(pair: Pair, fault: Fault, paths: Sequence[Path]) -> Iterator[str]:
+    """Yield the lines about a fault: party, phase, message, field, element (CNF-40)."""
+    difference, spot = fault.difference, fault.difference.spot
+    verdict = pair.failure.verdict if pair.failure else difference.verdict
+    users = shown(" + ".join(pair.users), 100)
+    yield f"FAIL     {pair.protocol}   server {shown(pair.server, 60)}, users {users}   {verdict}"
+    yield f"         party:    {called(difference.party)}, played by {shown(fault.adapter)}"
+    yield f"         phase:    {difference.phase}"
+    if spot is not None:
+        element = "" if spot.element is None else f", element {spot.element}"
+        yield f"         message:  {spot.number} ({spot.type}), field {spot.field}{element}"
+        yield f"         got:      {shown(str(spot.got), _VALUE)}"
+        yield f"         must be:  {shown(str(spot.wanted), _VALUE)}"
+    else:
+        yield f"         what:     {shown(pair.failure.message if pair.failure else str(difference), 400)}"
+    gone = "; ".join(f"{phase}: {', '.join(map(str, users))}" for phase, users in fault.gone.items() if users)
+    yield f"         round:    {len(fault.deal.users)} users, dropouts {gone or 'none'}"
+    if fault.adapter == REFERENCE:
+        yield "         this party is the reference's: the fault is in what another one sent to it"
+    command = "./adapter" if fault.adapter in (REFERENCE, *TARGETS) else shown(fault.adapter, _VALUE)
+    yield from (f"         replay:   {command} < {path}" for path in paths)

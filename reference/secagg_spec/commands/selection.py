@@ -1,0 +1,217 @@
+"""The command ``secagg-spec selection``: what each way to choose users of many rounds is worth, side by side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from secagg_spec.commands.options import writable_file
+from secagg_spec.errors import ParameterError, UsageError
+from secagg_spec.experiments import pictures, selection
+from secagg_spec.experiments.selection import Course, Settings
+from secagg_spec.privacy.wording import numbers
+
+_BAR = 24
+_WIDTH = 100
+_EPILOG = """Users get the rates of --dropout in random order and as equally as possible. All schemes see the same users
+drop out.
+
+privacy, strong: the fewest users who were always summed together. privacy, weak: the fewest users that a combination of
+rounds holds (the paper's figure 4a); a range where it is not known exactly, which it lies in for certain
+(spec/multi-round.md, section 4).
+
+exit codes:
+  0  done
+  2  wrong usage, or a file that cannot be written"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``selection`` to the commands."""
+    parser = commands.add_parser(
+        "selection",
+        help="run ways to choose users for many rounds side by side: privacy, fairness, cardinality",
+        description="Choose users round by round as Multi-RoundSecAgg does, and as its paper's other schemes do, and\n"
+        "show what the server can tell from all the sums, how fair the choice is, and how many users take part.",
+        epilog=_EPILOG,
+    )
+    add = parser.add_argument
+    add("--users", metavar="N", default="120", help="users on the roster (120)")
+    add("--per-round", metavar="K", default="12", help="users of one round (12)")
+    add("--privacy", metavar="T,T,…", default="6,4,3", help="users of a batch, for each scheme with batches (6,4,3)")
+    add("--rounds", metavar="J", default="200", help="how many rounds (200)")
+    add("--dropout", metavar="P,P,…", default="0.1,0.2,0.3,0.4,0.5", help="probabilities (0.1,0.2,0.3,0.4,0.5)")
+    add("--rule", choices=selection.RULES, help="how batches are chosen (fair, and uniform for one probability)")
+    add("--seed", metavar="S", default="0", help="what all draws come from (0)")
+    add("--out", type=Path, metavar="DIR", help="draw figures 3, 4 and 5 of the paper into a folder, as SVG and PNG")
+    add("--json", type=Path, metavar="FILE", help="write all numbers of all rounds to a file")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command; 0 when done."""
+    settings = _settings(options)
+    _refuse_unwritable(options)
+    bar = _Bar()
+    courses = selection.run(settings, bar)
+    bar.end()
+    print("\n".join(_told(settings, courses)))
+    if options.json is not None:
+        _write(options.json, json.dumps(as_json(settings, courses), indent=1) + "\n")
+        print(f"all numbers are in {options.json}")
+    if options.out is not None:
+        print(f"drawn: {', '.join(map(str, _drawn(courses, options.out)))}")
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        _whole("users", options.users),
+        _whole("per-round", options.per_round),
+        numbers("--privacy", options.privacy),
+        _whole("rounds", options.rounds),
+        tuple(_rate(part.strip()) for part in options.dropout.split(",")),
+        _whole("seed", options.seed),
+        options.rule,
+    )
+
+
+def _whole(name: str, text: str) -> int:
+    sound = text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= 20
+    if not sound:
+        raise ParameterError(name, text, "a whole number")
+    return int(text)
+
+
+def _rate(text: str) -> Fraction:
+    """Return a probability as it is written, exactly."""
+    if len(text) <= 20 and text.isascii() and not set("eE_") & set(text):
+        try:
+            return Fraction(text)
+        except (ValueError, ZeroDivisionError):
+            pass
+    raise ParameterError("dropout", text, "probabilities in [0, 1] with commas between, as in 0.1,0.2 or 1/3")
+
+
+def _refuse_unwritable(options: argparse.Namespace) -> None:
+    if options.json is not None:
+        writable_file("--json", options.json)
+    if options.out is not None:
+        pictures.library()
+        try:
+            options.out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {options.out}: {error.strerror}") from None
+        if not os.access(options.out, os.W_OK):
+            raise UsageError(f"--out {options.out}: it cannot be written")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--json {path}: {error.strerror}") from None
+
+
+def _drawn(courses: Sequence[Course], folder: Path) -> tuple[Path, ...]:
+    try:
+        return pictures.draw(courses, folder)
+    except OSError as error:
+        raise UsageError(f"--out {folder}: {error.strerror}") from None
+
+
+class _Bar:
+    """Shows on a terminal what is done and how much is left; elsewhere nothing."""
+
+    def __init__(self) -> None:
+        self._terminal = sys.stderr.isatty()
+
+    def __call__(self, what: str, share: float) -> None:
+        if self._terminal:
+            full = round(_BAR * share)
+            line = f"[{'#' * full}{'.' * (_BAR - full)}] {what}"
+            print(f"\r\x1b[2K{line[:79]}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._terminal:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+# ------------------------------------------------------------------------------------------------- what is told
+
+
+def _told(settings: Settings, courses: Sequence[Course]) -> Iterator[str]:
+    yield f"{settings.users} users, {settings.per_round} in each of {settings.rounds} rounds, seed {settings.seed}"
+    yield from _rates(settings)
+    yield ""
+    yield from _table(courses)
+    if all(course.scheme.name != "Partition" for course in courses):
+        yield f"no partition: {settings.per_round} does not divide {settings.users}"
+    if any(not course.strong for course in courses):
+        yield "privacy 0: no round took place, so there is no sum"
+    yield ""
+    yield "statements of the paper, in this run:"
+    for verdict in selection.verdicts(courses):
+        text = f"{'holds   ' if verdict.holds else 'FAILS   '}  {verdict.claim}  {verdict.statement} ({verdict.shown})"
+        yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent=" " * 12)
+
+
+def _rates(settings: Settings) -> Iterator[str]:
+    shown = ", ".join(f"{float(rate):g}" for rate in settings.rates)
+    if settings.equal:
+        yield f"each user drops out with the probability {float(settings.rates[0]):g}, in each round anew"
+        return
+    few, more = divmod(settings.users, len(settings.rates))
+    each = f"{few} or {few + 1}" if more else f"{few}"
+    yield f"each user drops out with its own probability, in each round anew: {shown},"
+    yield f"given to users in random order, each to {each} of them"
+
+
+def _table(courses: Sequence[Course]) -> Iterator[str]:
+    rows = [
+        ("", "", "privacy", "privacy", "fairness", "", "expected", "family"),
+        ("scheme", "T", "strong", "weak", "gap", "cardinality", "cardinality", "size"),
+        *map(_row, courses),
+    ]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(
+            [f"{row[0]:{widths[0]}}", *(f"{text:>{w}}" for text, w in zip(row[1:], widths[1:], strict=True))]
+        )
+
+
+def _row(course: Course) -> tuple[str, ...]:
+    ends = (course.gaps[-1], course.cardinalities[-1], course.expected)
+    gap, mean, expected = (f"{float(number):.3f}" for number in ends)
+    name, T = course.scheme.name, str(course.scheme.parameters.T)
+    return name, T, str(course.strong), str(course.weak[-1]), gap, mean, expected, _count(course.family)
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**9 else f"{number:.1e}" if number < 10**300 else f"10^{len(str(number)) - 1}"
+
+
+def as_json(settings: Settings, courses: Sequence[Course]) -> dict[str, Any]:
+    """Return all numbers as JSON holds them: fractions as strings, series with a member for each round."""
+    return {
+        "users": settings.users,
+        "per_round": settings.per_round,
+        "rounds": settings.rounds,
+        "seed": settings.seed,
+        "dropout": [str(rate) for rate in selection.rates_of_users(settings)],
+        "schemes": [{**selection.as_json(course), "log": _log(course)} for course in courses],
+        "statements": [
+            {"claim": one.claim, "statement": one.statement, "holds": one.holds, "shown": one.shown}
+            for one in selection.verdicts(courses)
+        ],
+    }
+
+
+def _log(course: Course) -> list[list[int]]:
+    return [[int(user) for user in row.nonzero()[0]] for row in course.log]

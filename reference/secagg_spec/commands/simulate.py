@@ -1,0 +1,58 @@
+"""The command ``secagg-spec simulate``: watch a protocol run, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from secagg_spec.simulate import basa, basecagg, heterosag, lightsecagg, multiround, secagg
+
+_PROTOCOLS = {
+    "lightsecagg": lightsecagg,
+    "secagg": secagg,
+    "basecagg": basecagg,
+    "basa": basa,
+    "heterosag": heterosag,
+    "multiround": multiround,
+}
+_DEFAULTS = {"users": "8", "length": "6"}
+_EXIT_CODES = """exit codes:
+  0  each sum was the right one, and each model
+  1  there was no sum, of several rounds in none: too few users were
+     left, or a timeout made the epoch void
+  2  wrong usage, or parameters that the text refuses"""
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``simulate`` to the commands, with the protocols as commands of its own."""
+    parser = commands.add_parser(
+        "simulate",
+        help="watch a protocol run, step by step",
+        description="Run the reference and show what the parties do, what the server sees, and that the sum is right.",
+        epilog=f"secagg-spec simulate PROTOCOL --help shows the options of a protocol\n\n{_EXIT_CODES}",
+    )
+    protocols = parser.add_subparsers(dest="protocol", metavar="PROTOCOL", required=True)
+    for name, protocol in _PROTOCOLS.items():
+        described = protocol.__doc__ or ""
+        one = protocols.add_parser(
+            name,
+            help=described.split(": ", 1)[1].rstrip("."),
+            epilog=_EXIT_CODES,
+        )
+        _add_common(one, {**_DEFAULTS, **getattr(protocol, "DEFAULTS", {})})
+        protocol.add_options(one)
+        one.set_defaults(run=protocol.main)
+
+
+def _add_common(parser: Any, defaults: Mapping[str, str]) -> None:
+    """Add the options of all protocols; the words are those for what holds without an option."""
+    parser.add_argument(
+        "--profile",
+        choices=["semi-honest", "active"],
+        default="semi-honest",
+        help="what is assumed of the server (semi-honest)",
+    )
+    users, length = defaults["users"], defaults["length"]
+    parser.add_argument("--users", type=int, default=8, metavar="N", help=f"users on the roster ({users})")
+    parser.add_argument("--length", type=int, default=6, metavar="d", help=f"elements of an update ({length})")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of inputs and sampled values (0)")

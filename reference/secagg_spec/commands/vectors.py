@@ -1,0 +1,182 @@
+"""The command ``secagg-spec vectors``: lists the test vectors, runs them against an adapter, writes their files."""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from secagg_spec.commands import opening
+from secagg_spec.commands import options as arguments
+from secagg_spec.conformance import vectors
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.plain import counted, shown
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.vectors import store
+from secagg_spec.conformance.vectors.base import Book, Vector, only
+from secagg_spec.conformance.vectors.judge import PASS, UNDECLARED, Outcome, run
+from secagg_spec.errors import UsageError
+
+_USAGE = """secagg-spec vectors [-k PATTERN] [--file FILE]
+       secagg-spec vectors [options] --target NAME [--target NAME …]
+       secagg-spec vectors [options] -- ./adapter [arguments]
+       secagg-spec vectors --regenerate [--renew]"""
+_EXIT_CODES = """exit codes:
+  0  all vectors that the adapter declares passed
+  1  a vector failed
+  2  wrong usage, or a file that cannot be used
+  3  an adapter could not be used
+  4  nothing ran"""
+_SHOWN = 300
+
+
+def add_parser(commands: Any) -> None:
+    """Add ``vectors`` to the commands."""
+    parser = commands.add_parser(
+        "vectors",
+        help="list the test vectors, or run them against an implementation",
+        description="List the test vectors in spec/vectors, or run those that an adapter declares.",
+        usage=_USAGE,
+        epilog=_EXIT_CODES,
+    )
+    parser.add_argument("--target", action="append", default=[], metavar="NAME", help="a known implementation")
+    parser.add_argument("-k", dest="pattern", metavar="PATTERN", help="only ids, clauses, flags, operations with this")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="another file of vectors")
+    arguments.add_timeouts(parser)
+    parser.add_argument("--regenerate", action="store_true", help="write all files of spec/vectors again, and end")
+    parser.add_argument("--renew", action="store_true", help="with --regenerate: a vector that changed gets a new id")
+    parser.add_argument("adapter", nargs="*", help="the command that starts your adapter, after --")
+    parser.set_defaults(run=main)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    if options.renew and not options.regenerate:
+        raise UsageError("--renew stands with --regenerate")
+    if options.regenerate:
+        return _regenerate(options)
+    books = _chosen(options)
+    if not options.target and not options.adapter:
+        _list(books)
+        return 0
+    named = opening.connections(options.target, options.adapter, options.timeout, options.start_timeout)
+    codes = [_judge(name, connection, books) for name, connection in named]
+    return next((code for code in (3, 1, 0) if code in codes), 4)
+
+
+def _regenerate(options: argparse.Namespace) -> int:
+    if options.target or options.adapter or options.file or options.pattern:
+        raise UsageError("--regenerate stands alone")
+    if not (store.folder().parents[1] / "pyproject.toml").is_file():
+        raise UsageError("--regenerate needs a checkout")
+    books = vectors.books()
+    if options.renew:
+        for old, new in store.renew(books, store.folder()).items():
+            print(f"{old} is now {new}")
+    for path in store.write(books, store.folder()):
+        print(path.relative_to(store.folder().parents[1]))
+    return 0
+
+
+def _chosen(options: argparse.Namespace) -> list[Book]:
+    books = [store.load(options.file)] if options.file else store.load_all()
+    kept = [replace(book, vectors=[v for v in book.vectors if _matches(v, options.pattern)]) for book in books]
+    if not any(book.vectors for book in kept):
+        raise UsageError(f"-k {options.pattern}: no vector has this in its id, clauses, flags or operation")
+    return [book for book in kept if book.vectors]
+
+
+def _matches(vector: Vector, pattern: str | None) -> bool:
+    names = (vector.id, *vector.clauses, *vector.flags, vector.operation)
+    return pattern is None or any(fnmatch.fnmatch(name.lower(), f"*{pattern.lower()}*") for name in names)
+
+
+def _list(books: Sequence[Book]) -> None:
+    for book in books:
+        valid = sum(vector.result is not None for vector in book.vectors)
+        print(f"{book.name + '.json':<21} {counted(len(book.vectors), 'vector')}: {valid} with a result, ", end="")
+        print(f"{len(book.vectors) - valid} to be refused   {book.covers}")
+    total = sum(len(book.vectors) for book in books)
+    clauses = {clause for book in books for vector in book.vectors for clause in vector.clauses}
+    print(f"{counted(total, 'vector')} for {len(clauses)} clauses")
+
+
+def _judge(name: str, connection: ProcessConnection | str, books: Sequence[Book]) -> int:
+    """Run the vectors against one implementation, print what was found, and return its exit code."""
+    if isinstance(connection, str):
+        print(f"{name}: not on this machine: {connection}")
+        return 4
+    try:
+        caps = greet(connection.ask)
+        found = {book.name: list(run(connection, caps, book.vectors)) for book in books}
+    except AdapterUnusable as unusable:
+        print(shown(f"{name}: the adapter could not be used: {unusable}"))
+        return 3
+    finally:
+        connection.close()
+    print(shown(f"{name}: {caps.name} {caps.version}"))
+    for book in books:
+        _print(book, found[book.name])
+    _print_untouched(books, found)
+    outcomes = [outcome for of_book in found.values() for outcome in of_book]
+    print(_counts(f"{name}: {counted(len(outcomes), 'vector')}", outcomes))
+    ran = any(outcome.verdict != UNDECLARED for outcome in outcomes)
+    return 1 if any(outcome.failed for outcome in outcomes) else 0 if ran else 4
+
+
+def _untouched(outcomes: Sequence[Outcome]) -> bool:
+    """Return whether nothing of a file was run."""
+    return all(outcome.verdict == UNDECLARED for outcome in outcomes)
+
+
+def _print_untouched(books: Sequence[Book], found: Mapping[str, Sequence[Outcome]]) -> None:
+    names = [book.name for book in books if _untouched(found[book.name])]
+    if names:
+        print(f"  of {counted(len(names), 'file')} nothing is declared: {', '.join(names)}")
+
+
+def _print(book: Book, outcomes: Sequence[Outcome]) -> None:
+    if _untouched(outcomes):
+        return
+    print(_counts(f"  {book.name + '.json':<21} {counted(len(outcomes), 'vector')}", outcomes))
+    for outcome in outcomes:
+        if outcome.failed:
+            print("\n".join(_failure(book, outcome)))
+
+
+def _counts(head: str, outcomes: Sequence[Outcome]) -> str:
+    kinds = Counter("FAIL" if outcome.failed else outcome.verdict for outcome in outcomes)
+    parts = [f"{kinds[PASS]} passed", f"{kinds['FAIL']} failed", f"{kinds[UNDECLARED]} not declared"]
+    unchecked = sum(outcome.reason_unchecked for outcome in outcomes)
+    parts += [f"{unchecked} for a reason that was not checked"] if unchecked else []
+    return f"{head}: {', '.join(parts)}"
+
+
+def _failure(book: Book, outcome: Outcome) -> list[str]:
+    vector = outcome.vector
+    lines = [f"FAIL     {vector.id}   {outcome.verdict}   [{', '.join(outcome.clauses or vector.clauses)}]"]
+    lines += [f"         {shown(outcome.message)}"]
+    lines += [f"         case:      {vector.comment}"]
+    suspected = {} if outcome.clauses else only({name: book.flags[name] for name in vector.flags})
+    for name, flag in suspected.items():
+        lines.append(f"         suggests:  {name} ({flag.bug_type}): {flag.description} ({flag.effect})")
+    lines.append(f"         answer:    {_short(outcome.answer) if outcome.answer else 'none'}")
+    lines.append(f"         expected:  {_expected(vector)}")
+    return [*lines, f"         again:     secagg-spec vectors -k {vector.id} -- ./adapter"]
+
+
+def _expected(vector: Vector) -> str:
+    if vector.result is not None:
+        return _short({"result": vector.result})
+    return f"reject with {' or '.join(vector.reject)}"
+
+
+def _short(body: Mapping[str, Any]) -> str:
+    text = json.dumps(body)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

@@ -1,0 +1,317 @@
+"""What an adapter declares in its `hello`: operations, ranges, grade of randomness, policies (spec/adapter.md, 2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from secagg_spec.conformance.adapter.codes import ALL_CODES
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request
+from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE, OPERATIONS, PARTIES, PROTOCOL
+
+Grade = Literal["explicit", "seeded", "none"]
+GRADES = ("explicit", "seeded", "none")
+POLICIES: Mapping[str, tuple[str, ...]] = {
+    "mds.code": ("vandermonde", "other"),
+    "quantizer.rounding": ("stochastic", "nearest"),
+    "quantizer.middle": ("positive", "negative"),
+    "prg.stream": ("aes-ctr", "other"),
+    "shamir.field": ("mersenne521", "other"),
+    "pair.sealing": ("chacha20-poly1305", "other"),
+    "average.weights": ("exact", "quantised"),
+}
+INTEGER_RANGES = ("N", "D", "U", "T", "weight", "t", "n", "k", "clip", "max_weight")
+DECIMAL_RANGES = ("q", "level", "R")
+SET_MEMBERS = ("N", "D", "U", "T", "t", "k")
+RANGED = (*INTEGER_RANGES, *DECIMAL_RANGES, "format")
+_LENGTHS = ("sample.field", "prg.expand")
+"""Operations whose n is the length of a vector, and not ranged."""
+
+HELLO = Request("hello", {"protocol": list(PROTOCOL), "max_line": MAX_LINE})
+UNRANGED = (
+    *("secagg.user", "secagg.server", "basecagg.user", "basecagg.server"),
+    *(name for name in OPERATIONS if name.startswith(("basa.", "heterosag.", "select.", "audit."))),
+    *("quantize.levels", "segment.plan"),
+)
+"""Operations that have no ranges and no parameter sets."""
+
+
+def ranged(operation: str) -> tuple[str, ...]:
+    """Return the parameters of an operation that may have a range."""
+    named = () if operation in UNRANGED else OPERATIONS[operation][0]
+    return tuple(name for name in RANGED if name in named and (name != "n" or operation not in _LENGTHS))
+
+
+@dataclass(frozen=True)
+class Range:
+    """The allowed values of one parameter: bounds, or a list."""
+
+    low: int | None = None
+    high: int | None = None
+    values: tuple[Any, ...] | None = None
+
+    def __contains__(self, value: Any) -> bool:
+        if self.values is not None:
+            return value in self.values
+        return (self.low is None or value >= self.low) and (self.high is None or value <= self.high)
+
+
+EVERYTHING = Range()
+MOST_VALUES = 1000
+"""How many values, or parameter sets, a declaration may list."""
+_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)", re.ASCII)
+_DIGITS = 40
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """A `hello` that was understood."""
+
+    name: str
+    version: str
+    language: str
+    operations: Mapping[str, Mapping[str, Any]]
+    randomness: Grade
+    policies: Mapping[str, str]
+    reject_map: Mapping[str, str]
+    hello: Mapping[str, Any] = field(default_factory=dict)
+    """The whole result, as the adapter gave it."""
+    _parsed: dict[tuple[str, str], Range] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def offers(self, *operations: str) -> bool:
+        """Return whether all these operations are declared."""
+        return all(operation in self.operations for operation in operations)
+
+    def grade(self, operation: str) -> Grade:
+        """Return the grade of randomness of an operation."""
+        owner = "session.new" if operation == "session.again" else operation
+        grade: Grade = self.operations.get(owner, {}).get("randomness", self.randomness)
+        return grade
+
+    def composed(self, operation: str) -> bool:
+        """Return whether the adapter makes the operation from several functions."""
+        return bool(self.operations.get(operation, {}).get("composed", False))
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """The parties that `session.new` opens; none when it is not declared."""
+        return tuple(self.operations.get("session.new", {}).get("parties", ()))
+
+    def policy(self, name: str) -> str:
+        """Return the declared choice, or the default, which is the first."""
+        return self.policies.get(name, POLICIES[name][0])
+
+    def range(self, operation: str, parameter: str) -> Range:
+        """Return the declared range of a parameter; everything when none is declared."""
+        declared = self.operations[operation].get("ranges", {}).get(parameter)
+        if declared is None:
+            return EVERYTHING
+        key = operation, parameter
+        if key not in self._parsed:
+            self._parsed[key] = _parse_range(parameter, declared)
+        return self._parsed[key]
+
+    def declares(self, operation: str, params: Mapping[str, Any]) -> bool:
+        """Return whether the ranged parameters of a request lie inside what the operation declares."""
+        for name in RANGED:
+            allowed = self.range(operation, name)
+            if name in params and allowed != EVERYTHING and not _inside(name, params[name], allowed):
+                return False
+        sets = self.parameter_sets(operation)
+        return not sets or any(all(params.get(name) == value for name, value in chosen.items()) for chosen in sets)
+
+    def parameter_sets(self, operation: str) -> tuple[Mapping[str, int], ...]:
+        """Return the declared sets of parameters that are tied together, or nothing."""
+        return tuple(self.operations[operation].get("parameter_sets", ()))
+
+
+def shake_hands(answer: Answer) -> Capabilities:
+    """Return what the answer to `hello` declares (ADP-07).
+
+    Raises
+    ------
+    AdapterUnusable
+        The answer lacks a member, or holds one that cannot be understood; the message names it.
+    """
+    if answer.kind != "result":
+        raise AdapterUnusable(f"hello was answered by {answer.kind}: {answer.message}")
+    body = answer.value
+    protocol = _member(body, "protocol", list)
+    if not protocol or type(protocol[0]) is not int or protocol[0] != PROTOCOL[0]:
+        raise AdapterUnusable(f"the adapter speaks protocol {protocol}; this kit speaks {PROTOCOL[0]}.x")
+    about = _member(body, "implementation", dict)
+    operations = _member(body, "operations", dict)
+    for name, declaration in operations.items():
+        _check_operation(name, declaration)
+    policies = _optional(body, "policy")
+    for name, choice in policies.items():
+        if not isinstance(choice, str) or choice not in POLICIES.get(name, ()):
+            raise AdapterUnusable(f"policy {name!r} = {choice!r}: policies are {_listed(POLICIES)}")
+    return Capabilities(
+        name=str(_member(about, "name", str)),
+        version=str(_member(about, "version", str)),
+        language=str(_member(about, "language", str)),
+        operations=operations,
+        randomness=_grade(body.get("randomness")),
+        policies=policies,
+        reject_map=_reject_map(_optional(body, "reject_map")),
+        hello=body,
+    )
+
+
+def greet(ask: Any) -> Capabilities:
+    """Say hello through `ask` and return what the adapter declares; every failure is `AdapterUnusable`."""
+    try:
+        return shake_hands(ask(HELLO))
+    except AdapterBroken as broken:
+        raise AdapterUnusable(f"no usable answer to hello ({broken.verdict}): {broken}") from None
+
+
+def _inside(name: str, value: Any, allowed: Range) -> bool:
+    """Return whether a member of a request has the right type and lies in a declared range."""
+    if name == "format":
+        return isinstance(value, str) and value in allowed
+    number = _decimal(value) if name in DECIMAL_RANGES else value
+    return type(number) is int and number in allowed
+
+
+def _decimal(value: Any) -> int | None:
+    """Return a modulus or a level, given as a decimal string or as an integer; nothing when it is neither."""
+    if type(value) is int:
+        return value
+    return int(value) if isinstance(value, str) and len(value) < _DIGITS and _DECIMAL.fullmatch(value) else None
+
+
+def _member(body: Mapping[str, Any], name: str, kind: type) -> Any:
+    if not isinstance(body.get(name), kind):
+        raise AdapterUnusable(f"hello: {name!r} is {body.get(name)!r}; it must be a JSON {kind.__name__}")
+    return body[name]
+
+
+def _optional(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = body.get(name, {})
+    if not isinstance(value, dict):
+        raise AdapterUnusable(f"hello: {name!r} is {value!r}; it must be a JSON object")
+    return value
+
+
+def _reject_map(declared: dict[str, Any]) -> dict[str, str]:
+    for text, code in declared.items():
+        if not isinstance(code, str) or code not in ALL_CODES:
+            raise AdapterUnusable(
+                f"hello: reject_map gives {text!r} the code {code!r}, which is not one of the protocol's"
+            )
+    return declared
+
+
+def _grade(value: Any) -> Grade:
+    if value not in GRADES:
+        raise AdapterUnusable(f"hello: randomness = {value!r}; it must be one of {', '.join(GRADES)}")
+    grade: Grade = value
+    return grade
+
+
+def _check_operation(name: str, declaration: Any) -> None:
+    if name not in OPERATIONS:
+        raise AdapterUnusable(f"hello declares {name!r}, which the adapter protocol does not have (ADP-07)")
+    if not isinstance(declaration, dict):
+        raise AdapterUnusable(f"hello: the declaration of {name!r} is not an object")
+    own = {"parties"} if name == "session.new" else set()
+    taken = {"ranges", "parameter_sets", "composed"} | own | (set() if name == "session.again" else {"randomness"})
+    unknown = set(declaration) - taken
+    if unknown:
+        raise AdapterUnusable(f"hello: {name!r} has the unknown member {sorted(unknown)[0]!r}")
+    if "randomness" in declaration:
+        _grade(declaration["randomness"])
+    if type(declaration.get("composed", False)) is not bool:
+        raise AdapterUnusable(f"hello: 'composed' of {name!r} is {declaration['composed']!r}; it must be true or false")
+    if own:
+        _check_parties(name, declaration.get("parties"))
+    _check_sets(name, declaration.get("parameter_sets"))
+    for parameter, declared in _optional(declaration, "ranges").items():
+        if parameter not in ranged(name):
+            raise AdapterUnusable(f"hello: {name!r} has no ranged parameter {parameter!r}")
+        _parse_range(parameter, declared)
+
+
+def _check_parties(name: str, parties: Any) -> None:
+    """Refuse parties that are no list of names of the protocol."""
+    known = isinstance(parties, list) and all(isinstance(party, str) and party in PARTIES for party in parties)
+    if not known or not parties:
+        raise AdapterUnusable(f"hello: parties of {name!r} is {parties!r}; it lists some of {', '.join(PARTIES)}")
+
+
+def _check_sets(name: str, sets: Any) -> None:
+    """Refuse parameter sets that are no list of objects with the operation's numbers, or that the text forbids."""
+    if sets is None:
+        return
+    if name in UNRANGED:
+        raise AdapterUnusable(f"hello: {name!r} has no parameter_sets")
+    wanted = {parameter for parameter in SET_MEMBERS if parameter in OPERATIONS[name][0] and "N" in OPERATIONS[name][0]}
+    if isinstance(sets, list) and len(sets) > MOST_VALUES:
+        raise AdapterUnusable(f"hello: parameter_sets of {name!r} has more than {MOST_VALUES} entries")
+    if not isinstance(sets, list) or not sets:
+        raise AdapterUnusable(f"hello: parameter_sets of {name!r} must be a list with at least one entry")
+    for entry in sets:
+        if not isinstance(entry, dict) or set(entry) != wanted or any(type(n) is not int for n in entry.values()):
+            raise AdapterUnusable(
+                f"hello: the parameter set {entry!r} of {name!r} must give {sorted(wanted)} as integers"
+            )
+        if not _allowed_set(name, entry):
+            raise AdapterUnusable(f"hello: the parameter set {entry!r} of {name!r} is not one that the text allows")
+
+
+def graph_allows(N: int, t: int, k: int) -> bool:
+    """Return whether SAG-01 and SAG-02 allow a threshold on a graph, with T = t - 2 if it is complete, else T = 1."""
+    if k == N - 1:
+        return 3 <= t <= N
+    return 2 <= k < N - 1 and k * N % 2 == 0 and 2 <= t <= k + 1
+
+
+def _allowed_set(name: str, entry: dict[str, int]) -> bool:
+    if set(entry) == {"N", "t", "k"}:
+        return graph_allows(**entry)
+    N, T, U, D = entry.get("N", 2), entry.get("T", 1), entry.get("U"), entry.get("D", 0)
+    enough = T + 2 if name.startswith(("seal.", "lightsecagg.", "lightsecagg_active.")) else T + 1
+    if name.startswith("basecagg."):
+        return T >= 1 and D >= 0 and T + 2 <= N and (U is None or T < U <= N - D)
+    agreed = not name.startswith("lightsecagg_active.") or 2 * (N - D) > N + T
+    return T >= 1 and D >= 0 and enough <= N - D and (U is None or T < U <= N - D) and agreed
+
+
+def _parse_range(parameter: str, declared: Any) -> Range:
+    if not isinstance(declared, dict) or not declared or set(declared) - {"min", "max", "values"}:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} needs min, max or values")
+    if "values" in declared and (not isinstance(declared["values"], list) or not declared["values"]):
+        raise AdapterUnusable(
+            f"hello: the values {declared['values']!r} of {parameter!r} must be a list with at least one entry"
+        )
+    if "values" in declared and len(declared["values"]) > MOST_VALUES:
+        raise AdapterUnusable(f"hello: the range of {parameter!r} lists more than {MOST_VALUES} values")
+    if "values" in declared and len(declared) > 1:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} has values beside min or max")
+    if parameter == "format" and set(declared) != {"values"}:
+        raise AdapterUnusable(f"hello: the range {declared!r} of 'format' must be a list of values")
+    values = tuple(_bound(parameter, declared, value) for value in declared["values"]) if "values" in declared else None
+    low, high = (_bound(parameter, declared, declared[end]) if end in declared else None for end in ("min", "max"))
+    if low is not None and high is not None and low > high:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} is empty")
+    return Range(low, high, values)
+
+
+def _bound(parameter: str, declared: Any, value: Any) -> Any:
+    """Return one bound or value of a declared range as ranges hold it."""
+    if parameter == "format":
+        if not isinstance(value, str):
+            raise AdapterUnusable(f"hello: the range {declared!r} of 'format' does not hold strings")
+        return value
+    number = _decimal(value) if parameter in DECIMAL_RANGES else value
+    if type(number) is not int:
+        raise AdapterUnusable(f"hello: the range {declared!r} of {parameter!r} does not hold numbers")
+    return number
+
+
+def _listed(policies: Mapping[str, tuple[str, ...]]) -> str:
+    return "; ".join(f"{name}: {', '.join(choices)}" for name, choices in policies.items())

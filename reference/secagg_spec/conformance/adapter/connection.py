@@ -1,0 +1,359 @@
+"""Connections to adapters: a process behind a pipe, or a Python object in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import shlex
+import signal
+import statistics
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, Protocol
+
+from secagg_spec.conformance.adapter import pipes
+from secagg_spec.conformance.adapter.capabilities import HELLO
+from secagg_spec.conformance.adapter.wire import (
+    AdapterBroken,
+    AdapterUnusable,
+    Answer,
+    BrokenVerdict,
+    Request,
+    is_json,
+    parse_answer,
+    quoted,
+)
+from secagg_spec.conformance.sdk.secagg_adapter import MAX_LINE
+from secagg_spec.crypto import prg
+
+START_SECONDS = 60.0
+_NOISE_LINES = 50
+_END_SECONDS = 0.5
+_KILLED_SECONDS = 5.0
+_TAIL_LINES = 4
+_TAIL_CHARACTERS = 300
+
+
+class Connection(Protocol):
+    """What the runner needs of an adapter."""
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer; raise `AdapterBroken` when there is none."""
+        ...
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line as it is, and return the answer, which carries this `id`; raise `AdapterBroken` without one."""
+        ...
+
+    def restart(self) -> None:
+        """Begin again with a fresh adapter."""
+        ...
+
+    def close(self) -> None:
+        """End the adapter."""
+        ...
+
+    def expect_hang(self, hanging: bool) -> None:
+        """Say whether a hang was seen and is being shrunk, so that time-outs may be short."""
+        ...
+
+
+class ProcessConnection:
+    """An adapter in a process of its own, started from a command line.
+
+    Parameters
+    ----------
+    command : sequence of str
+        The program and its arguments.
+    timeout : float
+        Seconds allowed for an answer; a microsecond for each byte of the request is added.
+    start_timeout : float
+        Seconds allowed for the answer to `hello`, in which libraries are loaded.
+    """
+
+    def __init__(self, command: Sequence[str], timeout: float = 10.0, start_timeout: float = START_SECONDS) -> None:
+        self.command = list(command)
+        self.timeout = timeout
+        self.start_timeout = start_timeout
+        self._times: deque[float] = deque(maxlen=50)
+        self._hanging = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._number = 0
+        self.declared = ""
+        """What the first process declared, as text; set it to hold this connection to what another one saw."""
+
+    def ask(self, request: Request) -> Answer:
+        """Send one request and wait for its answer (ADP-01); a process that was ended is started again, with `hello`.
+
+        Raises
+        ------
+        AdapterBroken
+            There is no answer; the process has ended unless it is sure to be in step.
+        AdapterUnusable
+            The adapter cannot be started, or does not answer `hello` when it is started again.
+        """
+        if self._process is None and request.op != HELLO.op:
+            self._greet()
+        try:
+            return self._exchange(request)
+        except AdapterBroken as broken:
+            if broken.out_of_step:
+                self.close()
+            raise
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line as it is, a line feed behind it, and return the answer with this `id` (ADP-10, ADP-11)."""
+        if self._process is None:
+            self._greet()
+        try:
+            return parse_answer(self._answered(line + b"\n"), id)
+        except AdapterBroken as broken:
+            if broken.out_of_step:
+                self.close()
+            raise
+
+    def restart(self) -> None:
+        """End the process; the next request starts another."""
+        self.close()
+
+    def close(self) -> None:
+        """End the process and whatever it started."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_END_SECONDS)
+        _kill(process)
+        self._join(process)
+
+    def finish(self, seconds: float) -> bool:
+        """Close the input, and return whether the process ends by itself within some seconds."""
+        process = self._process
+        if process is None:
+            return True
+        assert process.stdin is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=seconds)
+        ended = process.poll() is not None
+        self.close()
+        return ended
+
+    def expect_hang(self, hanging: bool) -> None:
+        """Shorten time-outs to twenty times the median answer, and at least 0.1 s, while a hang is being shrunk."""
+        self._hanging = hanging
+
+    def _greet(self) -> None:
+        try:
+            self._exchange(HELLO)
+        except AdapterBroken as broken:
+            self.close()
+            raise AdapterUnusable(f"no answer to hello ({broken.verdict}): {broken}") from None
+
+    def _exchange(self, request: Request) -> Answer:
+        if self._process is None:
+            self._process = self._start()
+            self._number = 0
+        self._number += 1
+        line = request.line(self._number).encode()
+        answer = parse_answer(self._answered(line, request.op == HELLO.op), self._number)
+        if request.op == HELLO.op and self._number == 1:
+            self._refuse_another(answer)
+        return answer
+
+    def _refuse_another(self, answer: Answer) -> None:
+        """Refuse a first `hello` that does not declare what that of an earlier process did."""
+        found = declaration(answer.value)
+        self.declared = self.declared or found
+        if found != self.declared:
+            self.close()
+            raise AdapterUnusable("its hello does not declare what that of an earlier process did")
+
+    def _answered(self, line: bytes, hello: bool = False) -> bytes:
+        """Send a line and return the one that answers it."""
+        assert self._process is not None
+        start = time.monotonic()
+        self._allowed = self.start_timeout if hello else self._allowance(len(line))
+        self._deadline = start + self._allowed
+        self._send(self._process, line)
+        text = self._after_noise() if hello else self._receive()
+        if not hello:
+            self._times.append(time.monotonic() - start)
+        return text
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        try:
+            process = subprocess.Popen(
+                self.command,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=os.name == "posix",
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise AdapterUnusable(f"cannot start {shlex.join(self.command)}: {reason}") from None
+        assert process.stdin is not None
+        pipes.prepare(process.stdin)
+        self._lines, self._stderr = pipes.Lines(process), pipes.Tail(process)
+        self._lines.start()
+        self._stderr.start()
+        return process
+
+    def _send(self, process: subprocess.Popen[bytes], line: bytes) -> None:
+        assert process.stdin is not None
+        watchdog = None if os.name == "posix" else threading.Timer(self._allowed, _kill, (process,))
+        try:
+            if watchdog:
+                watchdog.start()
+            taken = pipes.write(process.stdin, line, self._deadline)
+        except OSError:
+            raise self._ended(process) from None
+        finally:
+            if watchdog:
+                watchdog.cancel()
+        if not taken:
+            raise self._given_up("timeout", f"the request was not read within {self._allowed:.1f} s")
+
+    def _receive(self) -> bytes:
+        assert self._process is not None
+        try:
+            line = self._lines.get(self._deadline - time.monotonic())
+        except queue.Empty:
+            raise self._given_up("timeout", f"no answer within {self._allowed:.1f} s") from None
+        if line is None:
+            raise self._ended(self._process)
+        if line == pipes.TOO_LONG:
+            raise self._given_up("protocol", f"a line of the answer is longer than {MAX_LINE:,} bytes")
+        if not line.endswith(b"\n"):
+            raise self._ended(self._process, f"in the middle of a line, {quoted(line)}")
+        return line
+
+    def _after_noise(self) -> bytes:
+        """Return the first line that is JSON; libraries print banners when they load."""
+        noise = b""
+        for _ in range(_NOISE_LINES + 1):
+            try:
+                line = self._receive()
+            except AdapterBroken as broken:
+                said = f"{broken}; before, it wrote a line that is not JSON: {quoted(noise)}" if noise else str(broken)
+                raise AdapterBroken(broken.verdict, said) from None
+            if is_json(line):
+                return line
+            noise = line
+        said = f"more than {_NOISE_LINES} lines that are not JSON before the answer to hello, the last {quoted(noise)}"
+        raise self._given_up("protocol", said)
+
+    def _given_up(self, verdict: BrokenVerdict, message: str) -> AdapterBroken:
+        """Kill the process and return what to raise."""
+        assert self._process is not None
+        _kill(self._process)
+        self.close()
+        return AdapterBroken(verdict, message + self._said())
+
+    def _ended(self, process: subprocess.Popen[bytes], where: str = "without an answer") -> AdapterBroken:
+        """Return what to raise when nothing more will come."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_END_SECONDS)
+        status = process.returncode
+        if status is None:
+            _kill(process)
+        self.close()
+        verdict: BrokenVerdict = "protocol" if where.startswith("in") and not status else "crash"
+        if status is None:
+            return AdapterBroken(verdict, f"the adapter closed its input or output {where}, and ran on{self._said()}")
+        return AdapterBroken(verdict, f"the adapter ended {where} ({_status(status)}){self._said()}")
+
+    def _said(self) -> str:
+        """Return the last lines of standard error, for a message."""
+        lines = [line.strip() for line in self._stderr.text().splitlines() if line.strip()]
+        tail = " | ".join(lines[-_TAIL_LINES:])
+        return f"; its standard error ends: {tail[-_TAIL_CHARACTERS:]}" if tail else ""
+
+    def _allowance(self, size: int) -> float:
+        if self._hanging and self._times:
+            return max(0.1, 20 * statistics.median(self._times))
+        return self.timeout + 1e-6 * size
+
+    def _join(self, process: subprocess.Popen[bytes]) -> None:
+        self._lines.stop()
+        self._stderr.stop()
+        for thread, stream in ((self._lines, process.stdout), (self._stderr, process.stderr)):
+            thread.join(timeout=1.0)
+            if stream and not thread.is_alive():
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+class DirectConnection:
+    """An adapter that is a function from request to answer, in this process; JSON on both sides all the same.
+
+    It has the generator of the text, whichever the kit takes (`generators.borrowed`).
+    """
+
+    def __init__(self, answer: Callable[[Any], dict[str, Any]]) -> None:
+        self._answer = answer
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer."""
+        with prg.generator(None):
+            answer = json.dumps(self._answer(json.loads(request.line(1))))
+        return parse_answer(answer.encode() + b"\n", 1)
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Return the answer to a line; one that is not JSON is given to the function as ``None``."""
+        try:
+            value = json.loads(line.decode(), parse_constant=_no_constant)
+        except ValueError:
+            value = None
+        with prg.generator(None):
+            answer = json.dumps(self._answer(value))
+        return parse_answer(answer.encode() + b"\n", id)
+
+    def restart(self) -> None:
+        """Do nothing: there is no process."""
+
+    def close(self) -> None:
+        """Do nothing: there is no process."""
+
+    def expect_hang(self, hanging: bool) -> None:
+        """Do nothing: a function cannot be interrupted."""
+
+
+def declaration(hello: Mapping[str, Any]) -> str:
+    """Return what a `hello` declares, but for the names of the implementation, as text that can be compared."""
+    meant = ("protocol", "randomness", "operations", "policy", "reject_map")
+    return json.dumps({name: hello.get(name) for name in meant}, sort_keys=True)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, and on POSIX its group: what it started, unless that went its own way."""
+    with contextlib.suppress(OSError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_KILLED_SECONDS)
+
+
+def _status(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    with contextlib.suppress(ValueError):
+        return f"signal {-status}, {signal.Signals(-status).name}"
+    return f"signal {-status}"

@@ -1,0 +1,41 @@
+"""Files that a kit is given: whatever they hold, what cannot be used is told in one line (CNF-53)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import disk
+from secagg_spec.conformance.adapter.wire import DEEPEST, Limit, loads, too_deep
+from secagg_spec.errors import UsageError
+
+_DEEPEST = DEEPEST + 28
+"""Levels of a file, so that there is room for an answer in it."""
+
+
+def read_json(path: Path, otherwise: str = "this is not JSON") -> Any:
+    """Return the JSON value in a file.
+
+    Raises
+    ------
+    UsageError
+        The file is absent, is not JSON in UTF-8, or is beyond what this kit reads; the message is one line, in which
+        `otherwise` stands for all that is not JSON.
+    """
+    try:
+        value = loads(disk.regular(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except Limit as limit:
+        raise UsageError(f"{path}: it {limit}") from None
+    except ValueError:
+        raise UsageError(f"{path}: {otherwise}") from None
+    except RecursionError:
+        raise UsageError(_deep(path)) from None
+    if too_deep(value, _DEEPEST):
+        raise UsageError(_deep(path))
+    return value
+
+
+def _deep(path: Path) -> str:
+    return f"{path}: it is nested deeper than {_DEEPEST} levels"

@@ -1,0 +1,291 @@
+"""Requests, answers and encodings of the adapter protocol (spec/adapter.md, sections 1 and 3)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.adapter.codes import ALL_CODES
+
+Kind = Literal["result", "reject", "error", "unsupported"]
+BrokenVerdict = Literal["crash", "timeout", "protocol"]
+
+_KINDS = ("result", "reject", "error", "unsupported")
+DEEPEST = 100
+MOST_DIGITS = 4300
+_NOT_HEX = re.compile("[^0-9a-f]")
+
+
+class AdapterBroken(Exception):
+    """The fifth answer: none. `verdict` says whether the adapter crashed, hung, or wrote something else.
+
+    `out_of_step` says that the next line may not answer the next request, so that only a fresh process helps.
+    """
+
+    def __init__(self, verdict: BrokenVerdict, message: str, *, out_of_step: bool = False) -> None:
+        super().__init__(message)
+        self.verdict = verdict
+        self.out_of_step = out_of_step
+
+
+class AdapterUnusable(Exception):
+    """The adapter cannot be started, or its `hello` cannot be used."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request, without its id."""
+
+    op: str
+    params: dict[str, Any]
+    rand: dict[str, Any] | None = None
+
+    def line(self, number: int) -> str:
+        """Return the request as a line of JSON."""
+        body: dict[str, Any] = {"id": number, "op": self.op, "params": self.params}
+        if self.rand:
+            body["rand"] = self.rand
+        return json.dumps(body) + "\n"
+
+
+@dataclass(frozen=True)
+class RawLine(Request):
+    """A line that is sent as it is, since it is no request of the protocol; its answer has this `id`, or null."""
+
+    op: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    data: bytes = b""
+    id: int | None = None
+
+    def line(self, number: int) -> str:
+        """Return the line; bytes that are not UTF-8 are surrogates."""
+        return self.data.decode(errors="surrogateescape") + "\n"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One of the four answers that are given."""
+
+    kind: Kind
+    value: dict[str, Any] = field(default_factory=dict)
+    code: str = ""
+    message: str = ""
+    blamed: Any = None
+    """The parties that a rejection names, as they stand in it; nothing when it names none."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the answer as it stands in reports."""
+        if self.kind == "result":
+            return {"result": self.value}
+        if self.kind == "unsupported":
+            return {"unsupported": True}
+        blamed = {} if self.blamed is None else {"blamed": self.blamed}
+        code = {"code": self.code} if self.code else {}
+        return {self.kind: {**code, "message": self.message, **blamed}}
+
+
+def parse_answer(line: bytes, number: int | None) -> Answer:
+    """Return the answer in a line, which ends in a line feed (ADP-01).
+
+    Raises
+    ------
+    AdapterBroken
+        The line is not an answer to request `number`, or, without a number, to a line that is no request and has the
+        id null (ADP-10); the verdict is ``protocol``.
+    """
+    body = _object(line)
+    if number is None and body.get("id", 0) is not None:
+        message = "the answer to a line that is not a request must have the id null"
+        raise AdapterBroken("protocol", f"{message}: {quoted(line)}")
+    if number is not None and (type(body.get("id")) is not int or body["id"] != number):
+        _refuse(_wrong_id(body.get("id"), number, line))
+    kinds = [kind for kind in _KINDS if kind in body]
+    if len(kinds) != 1:
+        raise AdapterBroken("protocol", f"an answer has one of {', '.join(_KINDS)}; this one has {kinds}")
+    others = sorted(set(body) - {"id", *_KINDS})
+    if others:
+        raise AdapterBroken("protocol", f"an answer has an id and one of {', '.join(_KINDS)}; not {others[0][:80]!r}")
+    return _answer(kinds[0], body[kinds[0]])
+
+
+def is_json(line: bytes) -> bool:
+    """Return whether a line is JSON, of whatever kind; noise before the answer to hello is not."""
+    try:
+        _load(line)
+    except ValueError:
+        return False
+    except RecursionError:
+        return True
+    return True
+
+
+def quoted(line: bytes, limit: int = 120) -> str:
+    """Return the beginning of a line, for a message."""
+    text = line[: 4 * limit].decode(errors="replace").strip()
+    return repr(text[:limit]) + (" …" if len(text) > limit or len(line) > 4 * limit else "")
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    """Return the object in a line; whatever else there is leaves the adapter out of step."""
+    try:
+        body = _load(line)
+    except UnicodeDecodeError:
+        _refuse(f"this line is not UTF-8: {quoted(line)}")
+    except RecursionError:
+        _refuse(f"this line is nested deeper than {DEEPEST} levels: {quoted(line)}")
+    except Limit as limit:
+        _refuse(f"this line {limit}: {quoted(line)}")
+    except ValueError:
+        _refuse(f"this line is not JSON: {quoted(line)}")
+    if not isinstance(body, dict):
+        _refuse(f"an answer is a JSON object; this line is not: {quoted(line)}")
+    if not line.endswith(b"\n"):
+        _refuse(f"this line does not end in a line feed: {quoted(line)}")
+    if too_deep(body):
+        _refuse(f"this line is nested deeper than {DEEPEST} levels: {quoted(line)}")
+    return body
+
+
+class Limit(ValueError):
+    """What no answer and no file may hold, although JSON itself allows it or says nothing about it (CNF-50, CNF-51)."""
+
+
+def _load(line: bytes) -> Any:
+    text = line.decode()
+    if text.startswith("\ufeff"):
+        raise Limit("begins with a byte order mark")
+    return loads(text)
+
+
+def loads(text: str) -> Any:
+    """Return the JSON value of a text.
+
+    Raises
+    ------
+    ValueError
+        It is not JSON: `Limit` where it is, but beyond what this kit reads.
+    RecursionError
+        It is nested deeper than Python goes.
+    """
+    return _DECODER.decode(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        _refuse_long(digits)
+    return int(digits)
+
+
+def _real(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        _refuse_infinite(number)
+    return value
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        _refuse_twice([name for name, _ in pairs])
+    return members
+
+
+def _refuse_long(digits: str) -> None:
+    if len(digits.removeprefix("-")) > MOST_DIGITS:
+        raise Limit(f"holds an integer of more than {MOST_DIGITS:,} digits")
+
+
+def _refuse_infinite(number: str) -> None:
+    raise Limit(f"holds a number beyond binary64, {number[:20]}")
+
+
+def _refuse_twice(names: list[str]) -> None:
+    twice = next(name for at, name in enumerate(names) if name in names[:at])
+    raise Limit(f"holds an object with two members {twice[:80]!r}")
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_no_constant, parse_int=_integer, parse_float=_real, object_pairs_hook=_members
+)
+"""Made once: to make it costs as much as to read a line."""
+
+
+def too_deep(value: Any, most: int = DEEPEST) -> bool:
+    """Return whether objects and lists are nested deeper than this kit reads."""
+    level = [value] if isinstance(value, (dict, list)) else []
+    for _ in range(most):
+        inner = [entry.values() if isinstance(entry, dict) else entry for entry in level]
+        level = [item for entry in inner for item in entry if isinstance(item, (dict, list))]
+        if not level:
+            return False
+    return True
+
+
+def _wrong_id(given: Any, number: int, line: bytes) -> str:
+    if type(given) is int and 0 < given < number:
+        return f"request {number} meets another answer to request {given}; each has exactly one line: {quoted(line)}"
+    return f"the answer to request {number} does not have its id: {quoted(line)}"
+
+
+def _refuse(message: str) -> NoReturn:
+    raise AdapterBroken("protocol", message, out_of_step=True)
+
+
+def _answer(kind: str, content: Any) -> Answer:
+    if kind == "unsupported":
+        if content is not True:
+            raise AdapterBroken("protocol", f"unsupported is {str(content)[:80]}; it must be true")
+        return Answer("unsupported")
+    if not isinstance(content, dict):
+        raise AdapterBroken("protocol", f"{kind} is not an object: {str(content)[:80]}")
+    if kind == "result":
+        return Answer("result", value=content)
+    message = content.get("message", "")
+    if not isinstance(message, str):
+        raise AdapterBroken("protocol", f"the message of {kind} is not text: {str(message)[:80]}")
+    if kind == "error":
+        return Answer("error", message=message)
+    code = content.get("code")
+    if not isinstance(code, str) or code not in ALL_CODES:
+        raise AdapterBroken("protocol", f"reject code {str(code)[:80]!r} is not one of the protocol's (ADP-09)")
+    return Answer("reject", code=code, message=message, blamed=content.get("blamed"))
+
+
+def pack(vector: UintArray) -> str:
+    """Return elements as hex digits, 4 bytes each."""
+    return vector.astype("<u4").tobytes().hex()
+
+
+def pack_reals(x: RealArray) -> str:
+    """Return binary64 numbers as hex digits."""
+    return x.astype("<f8").tobytes().hex()
+
+
+def unpack(text: object, dtype: str = "<u4") -> NDArray[Any]:
+    """Return the entries of a string of lowercase hex digits as an array of `dtype`.
+
+    Raises
+    ------
+    ValueError
+        Not a string of lowercase hex digits, or not whole entries.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"a vector is a string of hex digits, not {type(text).__name__}")
+    wrong = _NOT_HEX.search(text)
+    if wrong:
+        raise ValueError(f"{wrong.group()!r} at position {wrong.start()} is not a lowercase hex digit")
+    size = 2 * np.dtype(dtype).itemsize
+    if len(text) % size:
+        raise ValueError(f"{len(text)} hex digits do not fill whole entries of {size}")
+    return np.frombuffer(bytes.fromhex(text), dtype=dtype)

@@ -1,0 +1,319 @@
+"""Draws sessions of BASA: numbers, what every party is given, and who comes to which position when (spec/basa.md).
+
+A *plan* is drawn first, from the text alone: the acts of some epochs, each the visit of a user or the end of an epoch.
+What the parties are given fits it, and the reference goes through it. Before each step it is noted what the party knows
+by then, so that a fault can be put where it belongs without a look into the state of anybody's party.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.staleness import Staleness, floor_weight
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases import basecagg_sessions, lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.basecagg_sessions import FUNCTIONS
+from secagg_spec.conformance.sessions.basa_acts import Act, Director, Tamper, positions, same, verifying
+from secagg_spec.conformance.sessions.basa_stage import opened_stage
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
+
+FIRST_EPOCHS = (1, 2, 255, 256, 2**31, 2**32 - 9)
+_MODULI = (16, 97, 2**16, 2**31, 2**32 - 5, 2**32)
+_LEVELS = (2, 1, 3, 5, 12, 64)
+_MANY = 300
+"""A roster whose users have numbers above 255."""
+
+
+# --------------------------------------------------------------------------------------------------------- numbers
+
+
+def numbers(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 0, 2)) -> dict[str, Any]:
+    """Draw the numbers of a session of up to six positions, as they stand in a request."""
+    ends = bool(draw(st.booleans())) if void is None else void
+    T = draw(st.integers(1, 2))
+    K = draw(st.integers(T + 2, T + 3))
+    S = 0 if ends else int(draw(st.sampled_from(spares)))
+    N = draw(st.sampled_from((K + S + 1, K + S, K + S + 2, _MANY)))
+    shape = {"N": N, "T": T, "d": strategies.length(draw, 1, 4), "K": K, "S": S}
+    return {**shape, **levels(draw, K), "timeouts": "void" if ends else "settle"}
+
+
+def levels(draw: Any, K: int) -> dict[str, Any]:
+    """Draw a modulus, the levels, the largest staleness and the function, as BAA-02 allows."""
+    tau_max = draw(st.sampled_from((1, 0, 2, 10)))
+    choices = [
+        (kind, p, r, b, c)
+        for kind, p, r, b in FUNCTIONS
+        for c in _LEVELS
+        if floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
+    ]
+    kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
+    R = draw(st.sampled_from([R for R in _MODULI if K * c_g <= (R - 1) // 2]))
+    c_l = draw(st.sampled_from((1, 3, 65536)))
+    function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
+    return {"R": str(R), "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
+
+
+def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return changes that break BAA-01 or BAA-02, each by its name."""
+    N, T, K, S = (int(numbers[name]) for name in ("N", "T", "K", "S"))
+    R, c_g = int(numbers["R"]), int(numbers["c_g"])
+    return {
+        "nobody colludes": {"T": 0},
+        "a small buffer": {"K": T + 1},
+        "more positions than users": {"K": N - S + 1},
+        "a negative number of spares": {"S": -1},
+        "spares without skipping": {"timeouts": "void", "S": 1, "N": N + 1},
+        "another end of timeouts": {"timeouts": "keep"},
+        "a modulus of 1": {"R": "1"},
+        "a modulus above 2**32": {"R": str(2**32 + 1)},
+        "no element": {"d": 0},
+        "a negative tau_max": {"tau_max": -1},
+        "c_l of 0": {"c_l": "0"},
+        "c_l above 2**32": {"c_l": str(2**32 + 1)},
+        "c_g of 0": {"c_g": "0"},
+        "weights that vanish": {"kind": "polynomial", "numerator": 1000, "denominator": 1, "start": "0", "tau_max": 10},
+        "weights that no sum holds": {"c_g": str((R - 1) // 2 // K + 1)},
+        "an average that is not one division": {"c_l": str(2**53 // (K * c_g) + 1)},
+    }
+
+
+# ------------------------------------------------------------------------------------------------------------ plans
+
+
+@dataclass(eq=False)
+class Plan:
+    """Draws acts, and knows what came of them by the text: the epoch, who is where, and the updates of each user."""
+
+    draw: Any
+    numbers: Mapping[str, Any]
+    first: int
+    acts: list[Act] = field(default_factory=list)
+    stamps: dict[int, list[int]] = field(default_factory=dict)
+    spent: Counter[int] = field(default_factory=Counter)
+    accepted: list[int] = field(default_factory=list)
+    keyed: set[int] = field(default_factory=set)
+    next: int = 0
+    epoch: int = -1
+
+    def number(self, name: str) -> int:
+        """Return one of the numbers."""
+        return int(self.numbers[name])
+
+    @property
+    def people(self) -> list[int]:
+        """The users that may come: all, or some of a large roster."""
+        N = self.number("N")
+        return list(range(N)) if N < _MANY else [0, 1, 2, 255, 256, 257, N - 1, N - 2]
+
+    @property
+    def ready(self) -> bool:
+        """Whether the authority takes that the epoch is closed (BAA-19)."""
+        count, full = len(self.accepted), positions(self.numbers)
+        return count >= self.number("K") or (self.next == full and count >= self.number("T") + 2)
+
+    @property
+    def spare(self) -> int:
+        """How many positions may still be skipped."""
+        return positions(self.numbers) - self.next - (self.number("T") + 2 - len(self.accepted))
+
+    def open(self) -> None:
+        """Begin the next epoch."""
+        self.epoch = self.first if self.epoch < 0 else self.epoch + 1
+        self.accepted, self.keyed, self.next = [], set(), 0
+        self.acts.append(Act("open"))
+
+    def able(self) -> list[int]:
+        """Return the users that may be offered a position (BAA-36), with an update that is not too old."""
+        oldest = self.epoch - self.number("tau_max")
+        return [user for user in self.people if user not in self.keyed and not self._too_old(user, oldest)]
+
+    def _too_old(self, user: int, oldest: int) -> bool:
+        stamp = self.hand(user)
+        return stamp is not None and stamp < oldest
+
+    def hand(self, user: int) -> int | None:
+        """Return the stamp of the update that a user has in hand."""
+        stamps = self.stamps.get(user, [])
+        return stamps[self.spent[user]] if self.spent[user] < len(stamps) else None
+
+    def _stamp(self, user: int) -> int:
+        if self.hand(user) is None:
+            oldest = max(0, self.epoch - self.number("tau_max"))
+            drawn = int(self.draw(st.sampled_from((self.epoch, oldest)) | st.integers(oldest, self.epoch)))
+            self.stamps.setdefault(user, []).append(drawn)
+        stamp = self.hand(user)
+        assert stamp is not None
+        return stamp
+
+    def visit(self, kind: str, user: int | None = None) -> None:
+        """Let a user come."""
+        who = int(self.draw(st.sampled_from(self.able()))) if user is None else user
+        fetched, told = (bool(self.draw(st.booleans())) for _ in range(2)) if kind == "free" else (True, True)
+        self.acts.append(Act(kind, who, self._stamp(who), fetched, told))
+        if kind != "free":
+            self.keyed.add(who)
+            self.next += 1
+        if kind == "upload":
+            self.accepted.append(who)
+        if kind in ("upload", "late", "denied"):
+            self.spent[who] += 1
+
+    def kinds(self) -> list[str]:
+        """Return the visits that may come now, so that the epoch can still be closed, the likely ones first."""
+        full = positions(self.numbers)
+        if len(self.accepted) == self.number("K") or self.next == full or not self.able():
+            return []
+        lost = ["skip", "late"] if self.numbers["timeouts"] == "settle" and self.spare > 0 else []
+        return ["upload", "upload", "free", *lost]
+
+    def fill(self, kinds: Sequence[str] = ("upload", "free", "skip", "late")) -> None:
+        """Draw visits until there is no room, or, now and then, until the epoch can be closed or is given up."""
+        patience = 3
+        while found := [kind for kind in self.kinds() if kind in kinds and (kind != "free" or patience)]:
+            kind = found[self.draw(st.integers(0, len(found) - 1))]
+            patience -= kind == "free"
+            self.visit(kind)
+
+    def end(self) -> None:
+        """Close the epoch, or give it up when that is refused."""
+        self.acts.append(Act("close" if self.ready else "abandon"))
+
+    def whole(self) -> None:
+        """Draw an epoch that ends with a sum, if there are users enough."""
+        self.open()
+        self.fill()
+        self.end()
+
+    def broken(self) -> None:
+        """Draw an epoch that ends without a sum."""
+        self.open()
+        for _ in range(self.draw(st.integers(0, 2))):
+            if "upload" in self.kinds():
+                self.visit("upload")
+        if self.numbers["timeouts"] == "void" and self.kinds() and self.draw(st.booleans()):
+            self.visit(self.draw(st.sampled_from(("skip", "late"))))
+        else:
+            self.acts.append(Act("abandon"))
+
+
+def plan(draw: Any, chosen: Mapping[str, Any]) -> Plan:
+    """Draw nothing yet: return a plan without an act."""
+    return Plan(draw, chosen, int(draw(st.sampled_from(FIRST_EPOCHS))))
+
+
+# ------------------------------------------------------------------------------------------------------------ deals
+
+
+def deal(draw: Any, drawn: Plan | None = None) -> Deal:
+    """Draw what every party of a plan is given, and an update more in half of the cases."""
+    made = Plan(draw, numbers(draw), int(draw(st.sampled_from(FIRST_EPOCHS)))) if drawn is None else drawn
+    chosen, more = made.numbers, draw(st.integers(0, 1))
+    source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basa")
+    epochs = sum(act.kind == "open" for act in made.acts) or 1
+    keys = lightsecagg_parties.key_of(2**31, draw(st.integers(0, 255)))
+    signing = {user: lightsecagg_parties.key_of(user, keys[0]) for user in range(int(chosen["N"]))}
+    shown = {"verification": [verifying(key).hex() for key in signing.values()]}
+    users = sorted(set(made.stamps) | {0, made.people[-1]})
+    setups: dict[int, dict[str, Any]] = {
+        SERVER: {**shown, "authority": verifying(keys).hex()},
+        AUTHORITY: {**shown, "signing": keys.hex()},
+    }
+    rands: dict[int, dict[str, Any]] = {AUTHORITY: _authority_values(source, chosen, epochs + more)}
+    for user in users:
+        stamps = [*made.stamps.get(user, []), *[made.first] * more]
+        given = basecagg_sessions.updates(draw, {**chosen, "q": chosen["R"]}, len(stamps))
+        own = {"updates": [pack(row) for row in given], "stamps": pack(np.array(stamps, np.uint64))}
+        setups[user] = {**setups[SERVER], "user": user, "signing": signing[user].hex(), **own}
+        rands[user] = _user_values(draw, source, chosen, len(stamps))
+    server = made.first - 1
+    return Deal("basa", chosen, lightsecagg_parties.session_id(draw), made.first, setups, rands, {SERVER: server})
+
+
+def _authority_values(source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
+    size = 32 * positions(numbers)
+    own = count if numbers["timeouts"] == "settle" else 0
+    return {name: [source.take(size).hex() for _ in range(n)] for name, n in (("pair_keys", count), ("self_keys", own))}
+
+
+def _user_values(draw: Any, source: SeededSource, numbers: Mapping[str, Any], count: int) -> dict[str, Any]:
+    seeds = [source.take(32 * positions(numbers)).hex() for _ in range(count)]
+    keys = [source.take(32).hex() for _ in range(count)]
+    return {"seeds": seeds, "box_keys": keys, "roundings": pack_reals(strategies.rounding(draw, count))}
+
+
+# --------------------------------------------------------------------------------------------------------- sessions
+
+
+def directed(draw: Any, drawn: Plan, tamper: Tamper | None = None) -> Director:
+    """Draw what the parties of a plan are given, and go through it."""
+    director = Director(opened_stage(deal(draw, drawn)), tamper or same)
+    director.play(drawn.acts)
+    return director
+
+
+def session(draw: Any, *, void: bool | None = None, spares: Sequence[int] = (1, 0, 2)) -> Director:
+    """Draw a session of one or two epochs, the last of which ends with a sum, and go through it."""
+    drawn = plan(draw, numbers(draw, void=void, spares=spares))
+    for _ in range(draw(st.integers(0, 1))):
+        drawn.broken() if draw(st.booleans()) else drawn.whole()
+    drawn.whole()
+    return directed(draw, drawn)
+
+
+def settled(draw: Any) -> Director:
+    """Draw a session as above, with fewer offers that expire before a key is given."""
+    drawn = plan(draw, numbers(draw))
+    drawn.open()
+    drawn.fill(("upload", "skip", "late"))
+    drawn.end()
+    return directed(draw, drawn)
+
+
+def belated(draw: Any) -> Director:
+    """Draw a session in which an upload comes when its offer has expired, and another epoch follows."""
+    drawn = plan(draw, numbers(draw, void=draw(st.sampled_from((False, False, True))), spares=(1, 2)))
+    drawn.open()
+    for _ in range(draw(st.integers(0, 2))):
+        drawn.visit("upload")
+    drawn.visit("late")
+    if drawn.numbers["timeouts"] == "settle":
+        drawn.fill()
+        drawn.end()
+    if draw(st.booleans()):
+        drawn.whole()
+    return directed(draw, drawn)
+
+
+def denied(draw: Any) -> Director:
+    """Draw an epoch in which the authority does not accept an upload that the server took."""
+    drawn = plan(draw, numbers(draw, void=False, spares=(1, 2)))
+    drawn.open()
+    for _ in range(draw(st.integers(0, 2))):
+        drawn.visit("upload")
+    drawn.visit("denied")
+    drawn.fill(("upload", "free"))
+    drawn.end()
+    return directed(draw, drawn)
+
+
+def returning(draw: Any) -> Director:
+    """Draw two epochs with the same users."""
+    drawn = plan(draw, numbers(draw))
+    drawn.open()
+    drawn.fill(("upload",))
+    again = list(drawn.accepted)
+    drawn.end()
+    drawn.open()
+    for user in strategies.shuffled(draw, again):
+        drawn.visit("upload", user)
+    drawn.end()
+    return directed(draw, drawn)

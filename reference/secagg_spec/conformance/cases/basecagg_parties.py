@@ -1,0 +1,199 @@
+"""Draws one party of BASecAgg, and what arrives there (spec/basecagg.md, sections 4 and 5).
+
+A server is that of a session that the reference played. Around a user nothing is played: its server and the other
+users are made up, and whatever it can't tell from honest ones may be drawn, so that stamps, shares and buffers come in
+all the orders that a user has to bear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.staleness import admissible_weights
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import basecagg_sessions, strategies
+from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.basecagg_stage import Stage, staleness_of
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call, Party
+from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
+from secagg_spec.protocols.codec import Message, encode, vector_bytes
+from secagg_spec.protocols.steps import SERVER, Event, Network
+
+USER, SERVED = "basecagg.user", "basecagg.server"
+Entries = Sequence[tuple[int, int, int]]
+"""The entries of a buffer: user, stamp, weight."""
+
+
+@dataclass(eq=False)
+class Lone:
+    """A user of the reference, what it did, and the numbers of its session."""
+
+    deal: Deal
+    party: Party
+    user: int
+    transcript: list[Event] = field(default_factory=list)
+
+    def take(self, phase: str, *messages: Message) -> None:
+        """Let the user take a step, which must be right."""
+        entry = self.party.take(Call(phase, tuple(encode(message) for message in messages)))
+        outbox = tuple(parse(bytes.fromhex(text)) for text in entry["outbox"])
+        self.transcript.append(Event(self.party.step(phase), self.user, messages, outbox, self.party.state))
+
+    def scene(self) -> Scene:
+        """Return the user and what arrived there."""
+        network = Network(self.deal.table, {self.user: self.party.state})
+        network.transcript = list(self.transcript)
+        return Scene(self.deal, self.user, network)
+
+
+def stamp(scene: Scene | Lone, round: int) -> ModelStamp:
+    """Return the message that gives the user a stamp."""
+    return ModelStamp(scene.deal.session, round, SERVER, scene.party if isinstance(scene, Scene) else scene.user)
+
+
+def share(draw: Any, deal: Deal, user: int, sender: int, round: int) -> StampedShare:
+    """Draw the share of a sender under a stamp, closed by its own channel."""
+    numbers = deal.numbers
+    length = -(-numbers["d"] // (numbers["U"] - numbers["T"]))
+    values = vector_bytes(strategies.vector(draw, int(numbers["q"]), length))
+    payload = deal.open(sender).state.channel.close(round, sender, user, values)
+    return StampedShare(deal.session, round, sender, user, payload)
+
+
+def announced(deal: Deal, user: int, round: int, entries: Entries) -> BufferedSet:
+    """Return the announcement of a buffer."""
+    columns = [np.array([entry[at] for entry in entries], dtype=np.uint64) for at in (1, 2)]
+    return BufferedSet(deal.session, round, SERVER, user, tuple(entry[0] for entry in entries), *columns)
+
+
+def entries_of(message: BufferedSet) -> list[tuple[int, int, int]]:
+    """Return the entries of an announcement."""
+    return list(zip(message.users, message.stamps.tolist(), message.weights.tolist(), strict=True))
+
+
+def allowed(deal: Deal, round: int, stamp: int) -> tuple[int, ...]:
+    """Return the weights that an update with this stamp may have in a buffer of this round."""
+    return admissible_weights(staleness_of(deal.numbers), int(deal.numbers["c_g"]), round - stamp)
+
+
+def weighed(draw: Any, deal: Deal, round: int, stamps: Mapping[int, int]) -> list[tuple[int, int, int]]:
+    """Draw the entries of a buffer in which each user has this stamp, by user in ascending order."""
+    return [
+        (user, held, int(draw(st.sampled_from(allowed(deal, round, held))))) for user, held in sorted(stamps.items())
+    ]
+
+
+def user_scene(draw: Any, *, channel: str | None = None, least: int = 1, latest: Sequence[int] = (2, 0, 1, 3)) -> Scene:
+    """Draw a user that answers one or two buffers, `least` of them at least."""
+    count = draw(st.integers(least, 2))
+    chosen = basecagg_sessions.numbers(draw, latest=latest)
+    dealt = basecagg_sessions.deal(draw, chosen, count=count + draw(st.integers(0, 1)), channel=channel)
+    user = int(draw(st.sampled_from(dealt.users)))
+    lone = Lone(dealt, dealt.open(user), user)
+    before = dealt.round - 1
+    for _ in range(count):
+        before = _answer(draw, lone, before)
+    return lone.scene()
+
+
+def replaced_scene(draw: Any) -> Scene:
+    """Draw a user that holds a newer share of one user in place of an older one, and answers a buffer with it.
+
+    What it holds of the others has the stamp of the older share, so that a buffer with this one only lacks the share.
+    """
+    chosen = basecagg_sessions.numbers(draw, latest=(1, 2, 3))
+    chosen = {**chosen, "N": chosen["N"] + 1} if chosen["K"] == chosen["N"] else chosen
+    if (int(chosen["q"]) - 1) // 2 < chosen["K"] or int(chosen["q"]) <= chosen["N"]:
+        chosen["q"] = str(2**31 - 1)
+    dealt = basecagg_sessions.deal(draw, chosen, count=1)
+    user, *others = strategies.shuffled(draw, dealt.users)
+    lone, old = Lone(dealt, dealt.open(user), user), dealt.round
+    entries = others[: chosen["K"]]
+    _keep(draw, lone, dict.fromkeys(entries, old))
+    lone.take("hold", share(draw, dealt, user, entries[0], old + 1))
+    stamps = {entry: old + (entry == entries[0]) for entry in entries}
+    lone.take("recover", announced(dealt, user, old + 1, weighed(draw, dealt, old + 1, stamps)))
+    return lone.scene()
+
+
+def _answer(draw: Any, lone: Lone, before: int) -> int:
+    """Draw all that leads to the answer for a buffer of a round after `before`, and return this round."""
+    numbers, users = lone.deal.numbers, lone.deal.users
+    round = before + 1 + int(draw(st.integers(0, 2)))
+    stamps = {user: _newer(draw, lone, user, round) for user in users}
+    takes_part = numbers["K"] == len(users) or draw(st.booleans())
+    if takes_part:
+        _start(draw, lone, stamps[lone.user])
+    _keep(draw, lone, {user: held for user, held in stamps.items() if user != lone.user})
+    early = draw(st.booleans())
+    if early:
+        _finish(draw, lone)
+    known = [user for user in users if takes_part or user != lone.user]
+    chosen = strategies.subset(draw, known, numbers["K"], numbers["K"])
+    entries = weighed(draw, lone.deal, round, {user: stamps[user] for user in chosen})
+    lone.take("recover", announced(lone.deal, lone.user, round, entries))
+    if not early:
+        _finish(draw, lone)
+    return round
+
+
+def _newer(draw: Any, lone: Lone, user: int, round: int) -> int:
+    """Draw a stamp of a user for a buffer of this round, newer than all that were seen of it."""
+    state = lone.party.state
+    seen = state.stamp if user == lone.user else state.newest.get(user)
+    oldest = max(lone.deal.round, round - lone.deal.numbers["tau_max"], -1 if seen is None else seen + 1)
+    return int(draw(st.sampled_from((round, oldest)) | st.integers(oldest, round)))
+
+
+def _start(draw: Any, lone: Lone, round: int) -> None:
+    for _ in range(draw(st.integers(1, 2))):
+        lone.take("request")
+    lone.take("share", stamp(lone, round))
+
+
+def _keep(draw: Any, lone: Lone, stamps: Mapping[int, int]) -> None:
+    """Let the user keep the shares of others, in one or two steps."""
+    order = strategies.shuffled(draw, sorted(stamps))
+    cut = draw(st.integers(0, len(order)))
+    for senders in (order[:cut], order[cut:]):
+        if senders:
+            lone.take("hold", *(share(draw, lone.deal, lone.user, sender, stamps[sender]) for sender in senders))
+
+
+def _finish(draw: Any, lone: Lone) -> None:
+    """Let a user that is training upload or abandon."""
+    if lone.party.state.phase == "training":
+        lone.take(draw(st.sampled_from(("upload", "abandon"))))
+
+
+# ------------------------------------------------------------------------------------------------------- both of them
+
+
+def server_scene(draw: Any, *, session: Callable[..., Stage] = basecagg_sessions.played, **given: Any) -> Scene:
+    """Draw a server, and what arrives there in a session of some kind."""
+    played = session(draw, **given)
+    return Scene(basecagg_sessions.trimmed(draw, played), SERVER, played.network())
+
+
+SCENES: Mapping[str, Callable[..., Scene]] = {USER: user_scene, SERVED: server_scene}
+
+
+def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw a script of a party that is right: its params, and what it samples."""
+    scene = SCENES[party](draw)
+    return scene.params(scene.calls()), scene.deal.rand(scene.party)
+
+
+def _valid(party: str) -> Callable[[Any, Capabilities], Valid]:
+    return lambda draw, caps: Valid(*begun(draw, party))
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {party: _valid(party) for party in SCENES}

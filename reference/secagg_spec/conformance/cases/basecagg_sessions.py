@@ -1,0 +1,425 @@
+"""Draws sessions of BASecAgg: numbers, what every party is given, and who does what when (spec/basecagg.md).
+
+The turns of a session are drawn on the reference: what a party may do depends on what has happened. Any turn is one of
+honest parties, so that every step of a drawn session must be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import Ring
+from secagg_spec.arithmetic.staleness import Staleness, floor_weight
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.sessions.basecagg_stage import Key, Stage, Turn, opened_stage
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.crypto.entropy import SeededSource, draw_elements
+from secagg_spec.protocols.steps import SERVER
+
+FUNCTIONS = (("polynomial", 1, 1, 0), ("constant", 0, 1, 0), ("hinge", 1, 2, 1), ("polynomial", 1, 2, 0))
+FIRST_ROUNDS = (0, 1, 255, 256, 2**31, 2**32 - 9)
+_PRIMES = (19, 97, 32749, 2**31 - 1, 2**32 - 5)
+_LEVELS = (3, 1, 2, 5, 12, 64)
+_LATEST = (2, 0, 1, 3)
+_MOST = 12
+"""The most actions that are drawn between two recoveries."""
+
+
+# --------------------------------------------------------------------------------------------------------- numbers
+
+
+def numbers(draw: Any, *, spare: int = 0, latest: Sequence[int] = _LATEST) -> dict[str, Any]:
+    """Draw the numbers of a session of up to 7 users, as they stand in a request; `spare` users more than U."""
+    T = draw(st.integers(1, 2))
+    U = draw(st.integers(T + 1, T + 2))
+    D = draw(st.integers(0, 1))
+    least = max(U + max(D, spare), T + 2)
+    N = draw(st.integers(least, least + 1))
+    return {"N": N, "D": D, "U": U, "T": T, "d": strategies.length(draw, 1, 4), **levels(draw, N, T, _PRIMES, latest)}
+
+
+def levels(
+    draw: Any, N: int, T: int, primes: Sequence[int], latest: Sequence[int] = _LATEST, K: int | None = None
+) -> dict[str, Any]:
+    """Draw K, a modulus among some primes, the levels, the largest staleness and the function, as BSA-02 allows."""
+    K = draw(st.integers(T + 2, N)) if K is None else K
+    tau_max = draw(st.sampled_from(latest))
+    fitting = [q for q in primes if q > N and (q - 1) // 2 >= K]
+    largest = (max(fitting) - 1) // 2 // K
+    choices = [
+        (kind, p, r, b, c)
+        for kind, p, r, b in FUNCTIONS
+        for c in _LEVELS
+        if c <= largest and floor_weight(Staleness(kind, p, r, b), c, tau_max) >= 1  # type: ignore[arg-type]
+    ]
+    kind, p, r, b, c_g = choices[draw(st.integers(0, len(choices) - 1))]
+    q = draw(st.sampled_from([q for q in fitting if (q - 1) // 2 >= K * c_g]))
+    function = {"kind": kind, "numerator": p, "denominator": r, "start": str(b)}
+    c_l = draw(st.sampled_from((1, 3, 65536)))
+    return {"q": str(q), "K": K, "c_l": str(c_l), "c_g": str(c_g), "tau_max": tau_max, **function}
+
+
+def budget(numbers: Mapping[str, Any]) -> int:
+    """Return B, the largest magnitude of an element of an update (BSA-06)."""
+    return (int(numbers["q"]) - 1) // 2 // (int(numbers["K"]) * int(numbers["c_g"]))
+
+
+def wrong_numbers(numbers: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return changes that break BSA-01 or BSA-02, each by its name."""
+    N, U, T, K = (numbers[name] for name in ("N", "U", "T", "K"))
+    q, c_g = int(numbers["q"]), int(numbers["c_g"])
+    return {
+        "nobody colludes": {"T": 0},
+        "as many answers as colluders": {"U": T},
+        "too few users stay": {"D": N - U + 1},
+        "a negative D": {"D": -1},
+        "a small buffer": {"K": T + 1},
+        "a buffer of more than all": {"K": N + 1},
+        "no prime": {"q": str(q - 1)},
+        "a small field": {"q": "2"},
+        "a field above 2**32": {"q": str(2**32 + 15)},
+        "no element": {"d": 0},
+        "a negative tau_max": {"tau_max": -1},
+        "c_l of 0": {"c_l": "0"},
+        "c_l above 2**32": {"c_l": str(2**32 + 1)},
+        "c_g of 0": {"c_g": "0"},
+        "weights that vanish": {"kind": "polynomial", "numerator": 1000, "denominator": 1, "start": "0", "tau_max": 10},
+        "weights that no sum holds": {"c_g": str((q - 1) // 2 // K + 1)},
+        "an average that is not one division": {"c_l": str(2**53 // (K * c_g) + 1)},
+    }
+
+
+def updates(draw: Any, numbers: Mapping[str, Any], count: int) -> list[UintArray]:
+    """Draw updates that a buffer carries: both ends of the range, small numbers, and pseudo-random ones."""
+    B, q, d = budget(numbers), int(numbers["q"]), int(numbers["d"])
+    first = draw(st.integers(0, 2))
+    random = strategies.seeded_vector(draw, min(2 * B + 1, 2**32), count * d).reshape(count, d)
+    made = []
+    for number in range(count):
+        ramp, ends = [(number + at) % (B + 1) for at in range(d)], [B if at % 2 else -B for at in range(d)]
+        values = (ramp, ends, [int(value) - B for value in random[number]])[(first + number) % 3]
+        made.append(np.array([value % q for value in values], dtype=np.uint64))
+    return made
+
+
+def deal(draw: Any, given: Mapping[str, Any] | None = None, *, count: int = 3, channel: str | None = None) -> Deal:
+    """Draw what every party of a session is given: `count` updates and masks for each user, and as many roundings."""
+    chosen = numbers(draw) if given is None else dict(given)
+    N, K, q, T, d = (int(chosen[name]) for name in ("N", "K", "q", "T", "d"))
+    source = SeededSource(draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little"), "basecagg")
+    rows = T * -(-d // (chosen["U"] - T))
+    channels = _channels(draw, N, channel)
+    given_updates = [pack(vector) for vector in updates(draw, chosen, N * count)]
+    setups: dict[int, Mapping[str, Any]] = {SERVER: {}}
+    rands: dict[int, Mapping[str, Any]] = {}
+    for user in range(N):
+        own = given_updates[user * count : (user + 1) * count]
+        setups[user] = {"user": user, "channel": channels[user], "updates": own}
+        sizes = {"masks": d, "noises": rows}
+        drawn = {name: [pack(draw_elements(source, Ring(q), (n,))) for _ in range(count)] for name, n in sizes.items()}
+        rands[user] = drawn
+    rands[SERVER] = {"roundings": [pack_reals(strategies.rounding(draw, K)) for _ in range(count)]}
+    first = int(draw(st.sampled_from(FIRST_ROUNDS)))
+    return Deal("basecagg", chosen, lightsecagg_parties.session_id(draw), first, setups, rands)
+
+
+def _channels(draw: Any, N: int, channel: str | None) -> list[Any]:
+    kind = draw(st.sampled_from(("plain", "sealed"))) if channel is None else channel
+    if kind == "plain":
+        return ["plain"] * N
+    privates = lightsecagg_parties.private_keys(draw, N)
+    roster = [key.hex() for key in lightsecagg_parties.public_keys(privates)]
+    return [{"private": key.hex(), "roster": roster} for key in privates]
+
+
+# -------------------------------------------------------------------------------------------------------- sessions
+
+
+@dataclass(eq=False)
+class Director:
+    """Draws the turns of a session, and knows which messages are on their way.
+
+    `asking`, `stamps` and `coming` are a request, a stamp and a masked update of each user; `batches` and `mail` are
+    the shares of a user that wait at the server, and those that wait for one; `shown` are announcements of a buffer.
+    """
+
+    draw: Any
+    stage: Stage
+    asking: dict[int, Key] = field(default_factory=dict)
+    stamps: dict[int, Key] = field(default_factory=dict)
+    coming: dict[int, Key] = field(default_factory=dict)
+    batches: dict[int, list[Key]] = field(default_factory=dict)
+    mail: dict[int, list[Key]] = field(default_factory=dict)
+    shown: dict[int, Key] = field(default_factory=dict)
+
+    # what the parties know
+
+    @property
+    def server(self) -> Any:
+        """The state of the server."""
+        return self.stage.parties[SERVER].state
+
+    def user(self, user: int) -> Any:
+        """Return the state of a user."""
+        return self.stage.parties[user].state
+
+    @property
+    def users(self) -> list[int]:
+        """The users."""
+        return self.stage.deal.users
+
+    def number(self, name: str) -> int:
+        """Return one of the numbers of the session."""
+        return int(self.stage.deal.numbers[name])
+
+    # who can do what
+
+    def _stamp(self, user: int) -> int | None:
+        record = self.server.records.get(user)
+        return None if record is None else record.stamp
+
+    def _fresh(self, user: int) -> bool:
+        """Whether the last stamp of a user is not too old for its update."""
+        stamp = self._stamp(user)
+        return stamp is not None and self.server.round - stamp <= self.number("tau_max")
+
+    def can_ask(self, user: int) -> bool:
+        """Whether a user may ask for a model, which the server then gives it."""
+        on_the_way = (self.asking, self.stamps, self.coming, self.server.buffer)
+        idle = self.user(user).phase == "idle" and not any(user in waiting for waiting in on_the_way)
+        return idle and self._stamp(user) != self.server.round
+
+    def can_send(self, user: int) -> bool:
+        """Whether a user may upload with a chance that its update is taken."""
+        relayed = user not in self.batches and self.user(user).phase == "training"
+        return relayed and self._fresh(user)
+
+    def can_give_up(self, user: int) -> bool:
+        """Whether a user may abandon its training and enough others can still fill the buffer."""
+        if self.user(user).phase != "training":
+            return False
+        if self._stamp(user) != self.server.round:
+            return True
+        out = [u for u in self.users if self._stamp(u) == self.server.round and self._is_out(u)]
+        return len(self.users) - len(out) > self.number("K")
+
+    def _is_out(self, user: int) -> bool:
+        waiting = (self.asking, self.stamps, self.coming, self.server.buffer)
+        return self.user(user).phase == "idle" and not any(user in some for some in waiting)
+
+    # what they do
+
+    def start(self, users: Sequence[int]) -> None:
+        """Let users ask for the model, get their stamps and share their masks."""
+        for act in (self.ask, self.give, self.begin, self.relay):
+            act(users)
+
+    def ask(self, users: Sequence[int]) -> None:
+        """Let users ask for the model."""
+        for user in users:
+            [self.asking[user]] = self.stage.take(Turn(user, "request"))
+
+    def give(self, users: Sequence[int]) -> None:
+        """Let the server give stamps to users that asked."""
+        for key in self.stage.take(Turn(SERVER, "request", tuple(self.asking.pop(user) for user in users))):
+            self.stamps[key.receiver] = key
+
+    def begin(self, users: Sequence[int]) -> None:
+        """Let users take their stamps, and share their masks."""
+        for user in users:
+            self.batches[user] = self.stage.take(Turn(user, "share", (self.stamps.pop(user),)))
+
+    def relay(self, users: Sequence[int]) -> None:
+        """Let the server relay shares."""
+        keys = [key for user in users for key in self.batches.pop(user)]
+        for key in self.stage.take(Turn(SERVER, "share", tuple(keys[:: self.draw(st.sampled_from((1, -1)))]))):
+            self.mail.setdefault(key.receiver, []).append(key)
+
+    def hold(self, users: Sequence[int]) -> None:
+        """Let users keep the oldest share of each sender that waits for them."""
+        for user in users:
+            oldest: dict[int, Key] = {}
+            for key in self.mail.get(user, []):
+                oldest.setdefault(key.sender, key)
+            self.mail[user] = [key for key in self.mail.get(user, []) if key not in oldest.values()]
+            self.stage.take(Turn(user, "hold", tuple(oldest.values())))
+
+    def send(self, users: Sequence[int]) -> None:
+        """Let users upload."""
+        for user in users:
+            [self.coming[user]] = self.stage.take(Turn(user, "upload"))
+
+    def collect(self, users: Sequence[int]) -> None:
+        """Let the server take updates."""
+        self.stage.take(Turn(SERVER, "upload", tuple(self.coming.pop(user) for user in users)))
+
+    def give_up(self, users: Sequence[int]) -> None:
+        """Let users abandon their training; their shares may still wait at the server, and stay there."""
+        for user in users:
+            self.stage.take(Turn(user, "abandon"))
+            self.batches.pop(user, None)
+
+    def close(self) -> None:
+        """Let the server announce its buffer."""
+        self.shown = {key.receiver: key for key in self.stage.take(Turn(SERVER, "close"))}
+
+    def answer(self, user: int) -> Key:
+        """Let a user keep all shares that wait for it, and answer."""
+        while self.mail.get(user):
+            self.hold([user])
+        [key] = self.stage.take(Turn(user, "recover", (self.shown.pop(user),)))
+        return key
+
+    # what happens between two recoveries
+
+    def possible(self) -> list[tuple[Callable[[Sequence[int]], None], list[int], int]]:
+        """Return what can be done now: the action, by whom, and by how many users at most."""
+        users, server = self.users, self.server
+        room = 0 if server.entries else self.number("K") - len(server.buffer)
+        actions = [
+            (self.ask, [u for u in users if self.can_ask(u)], len(users)),
+            (self.give, [u for u in users if u in self.asking], len(users)),
+            (self.begin, [u for u in users if u in self.stamps], len(users)),
+            (self.relay, [u for u in users if u in self.batches], len(users)),
+            (self.hold, [u for u in users if self.mail.get(u)], len(users)),
+            (self.send, [u for u in users if self.can_send(u)], len(users)),
+            (self.collect, [u for u in users if u in self.coming and self._fresh(u)], room),
+            (self.give_up, [u for u in users if self.can_give_up(u)], 1),
+        ]
+        return [(act, able, most) for act, able, most in actions if able and most]
+
+    def bustle(self, most: int = _MOST) -> None:
+        """Draw some actions, each by some of the users that can take it."""
+        for _ in range(self.draw(st.integers(0, most))):
+            self._drop_stale()
+            found = self.possible()
+            if not found:
+                return
+            act, able, upper = found[self.draw(st.integers(0, len(found) - 1))]
+            act(strategies.subset(self.draw, able, 1, min(upper, len(able))))
+
+    def _drop_stale(self) -> None:
+        """Forget updates on their way that have become too old: they are lost."""
+        for user in [user for user in self.coming if not self._fresh(user)]:
+            del self.coming[user]
+
+    def fill(self, without: int | None = None) -> None:
+        """Let users, those that train first and but for one, go on until the buffer is full."""
+        self._drop_stale()
+        order = strategies.shuffled(self.draw, [user for user in self.users if user != without])
+        for user in sorted(order, key=lambda user: not self.can_send(user)):
+            if len(self.server.buffer) < self.number("K"):
+                self._go_on(user)
+        assert len(self.server.buffer) == self.number("K")
+
+    def _go_on(self, user: int) -> None:
+        """Let a user go on until its update is in the buffer, if there is a way."""
+        for waiting, act in ((self.asking, self.give), (self.stamps, self.begin), (self.batches, self.relay)):
+            if user in waiting:
+                act([user])
+        if self.user(user).phase == "training" and not self._fresh(user):
+            self.give_up([user])
+        if self.can_ask(user):
+            self.start([user])
+        if self.can_send(user):
+            self.send([user])
+        if user in self.coming:
+            self.collect([user])
+
+    def buffer(self, spare: int = 0) -> None:
+        """Draw all that leads to a full buffer, and its recovery by U users and `spare` more at least."""
+        self.bustle()
+        self.fill()
+        self.close()
+        self.bustle(3)
+        self.recover(spare)
+
+    def recover(self, spare: int = 0) -> None:
+        """Let U users or more answer, and the server recover; another one may answer in vain."""
+        answering = strategies.subset(self.draw, self.users, self.number("U") + spare)
+        answers = [self.answer(user) for user in answering]
+        self.stage.take(Turn(SERVER, "recover", tuple(answers)))
+        for user in strategies.subset(self.draw, sorted(self.shown), 0, 1):
+            self.answer(user)
+
+
+def session(draw: Any, dealt: Deal, count: int, spare: int = 0) -> Stage:
+    """Draw a session in which so many buffers are recovered."""
+    director = Director(draw, opened_stage(dealt))
+    for _ in range(count):
+        director.buffer(spare)
+    director.bustle(3)
+    return director.stage
+
+
+def _roomy(draw: Any, latest: Sequence[int], spare: int = 0) -> dict[str, Any]:
+    """Draw the numbers of a session with more users than a buffer has places."""
+    chosen = numbers(draw, spare=spare, latest=latest)
+    N, T = int(chosen["N"]), int(chosen["T"])
+    K = int(draw(st.integers(T + 2, N)))
+    return {**chosen, "N": N + 1, **levels(draw, N + 1, T, _PRIMES, (chosen["tau_max"],), K)}
+
+
+def late(draw: Any) -> Stage:
+    """Draw a session in which an update is older than tau_max while the buffer has room for it."""
+    chosen = _roomy(draw, (0, 1))
+    director = Director(draw, opened_stage(deal(draw, chosen, count=chosen["tau_max"] + 2)))
+    [slow] = strategies.subset(draw, director.users, 1, 1)
+    director.start([slow])
+    for _ in range(chosen["tau_max"] + 1):
+        director.fill(without=slow)
+        director.close()
+        director.recover()
+    return director.stage
+
+
+def crowded(draw: Any) -> Stage:
+    """Draw a session in which more users train than a buffer has places."""
+    director = Director(draw, opened_stage(deal(draw, _roomy(draw, _LATEST), count=2)))
+    director.start(director.users)
+    director.fill()
+    director.close()
+    director.recover()
+    return director.stage
+
+
+def mixed_ages(draw: Any, spare: int = 0) -> Stage:
+    """Draw a session in which everybody trains at once, so that the second buffer holds updates that are late."""
+    director = Director(draw, opened_stage(deal(draw, _roomy(draw, (2, 1, 3), spare), count=3)))
+    director.start(director.users)
+    for _ in range(2):
+        director.fill()
+        director.close()
+        director.recover(spare)
+    director.bustle(3)
+    return director.stage
+
+
+def played(draw: Any, *, spare: int = 0, least: int = 1) -> Stage:
+    """Draw a session of one or two buffers, and all that it is given."""
+    if draw(st.booleans()):
+        return mixed_ages(draw, spare)
+    count = draw(st.integers(least, 2))
+    return session(draw, deal(draw, numbers(draw, spare=spare), count=count + 1), count, spare)
+
+
+def trimmed(draw: Any, stage: Stage) -> Deal:
+    """Return what the parties were given without what none of them used, but for one of each in half of the cases."""
+    dealt, more = stage.deal, draw(st.integers(0, 1))
+    used = {user: stage.parties[user].used for user in (*dealt.users, SERVER)}  # type: ignore[attr-defined]
+    setups = {
+        user: {**setup, "updates": setup["updates"][: used[user]["upload"] + more]} if "updates" in setup else setup
+        for user, setup in dealt.setups.items()
+    }
+    counts = {party: taken["close" if party == SERVER else "share"] + more for party, taken in used.items()}
+    rands = {
+        party: {name: values[: counts[party]] for name, values in rand.items()} for party, rand in dealt.rands.items()
+    }
+    return Deal(dealt.protocol, dealt.numbers, dealt.session, dealt.round, setups, rands)

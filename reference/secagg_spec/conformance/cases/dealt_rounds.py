@@ -1,0 +1,210 @@
+"""Draws rounds: deals of each protocol, who drops out when, and one party with what arrives there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import (
+    basa_sessions,
+    basecagg_sessions,
+    heterosag_rounds,
+    lightsecagg_active_parties,
+    lightsecagg_parties,
+    strategies,
+)
+from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.crypto.keys import sha256
+from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.protocols.steps import SERVER, Network, Role
+
+_MODULI = (8, 2, 3, 7, 256, 2**31, 2**32 - 1, 2**32)
+_PRIMES = (7, 11, 97, 32749, 2**31 - 1, 2**32 - 5)
+_MOST = 6
+
+
+# --------------------------------------------------------------------------------------------------------- deals
+
+
+def secagg(draw: Any, *, sparse: bool | None = None, spare: int = 0) -> Deal:
+    """Draw a round of SecAgg in which `spare` users may drop out at least."""
+    numbers = _sparse_numbers(draw, spare) if _wants(draw, sparse) else _complete_numbers(draw, spare)
+    R, d = draw(st.sampled_from(_MODULI)), strategies.length(draw, 1, 5)
+    return secagg_round(draw, {"R": str(R), **numbers, "d": d})
+
+
+def secagg_round(draw: Any, numbers: Mapping[str, Any]) -> Deal:
+    """Draw a round of SecAgg with these numbers."""
+    N, R, d = numbers["N"], int(numbers["R"]), numbers["d"]
+    order = strategies.shuffled(draw, range(N))
+    updates = strategies.matrix(draw, R, N, d)
+    seed = draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little")
+    setups: dict[int, Mapping[str, Any]] = {SERVER: {"order": order}}
+    for user in range(N):
+        setups[user] = {"user": user, "order": order, "update": pack(updates[user])}
+    rands = {user: lightsecagg_parties.round_secrets(SeededSource(seed, str(user)), numbers["t"]) for user in range(N)}
+    return Deal(
+        "secagg",
+        numbers,
+        lightsecagg_parties.session_id(draw),
+        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        setups,
+        rands,
+    )
+
+
+def bare(draw: Any) -> Deal:
+    """Draw a round of SecAgg on a sparse graph of up to 12 users, of which only the server is asked."""
+    N = draw(st.sampled_from((6, *range(4, 13))))
+    k = draw(st.sampled_from([k for k in (3, *range(2, N - 1)) if k * N % 2 == 0 and k < N - 1]))
+    T = draw(st.integers(1, N - 3))
+    numbers = {"R": "8", "N": N, "D": 0, "T": T, "t": draw(st.integers(2, k + 1)), "k": k, "d": 1}
+    order = strategies.shuffled(draw, range(N))
+    setups: dict[int, Mapping[str, Any]] = {SERVER: {"order": order}}
+    setups.update({user: {"user": user, "order": order, "update": pack(np.zeros(1, np.uint64))} for user in range(N)})
+    rands = {user: lightsecagg_parties.round_secrets(SeededSource(b"", str(user)), numbers["t"]) for user in range(N)}
+    return Deal(
+        "secagg",
+        numbers,
+        lightsecagg_parties.session_id(draw),
+        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        setups,
+        rands,
+    )
+
+
+def _wants(draw: Any, sparse: bool | None) -> bool:
+    return bool(draw(st.booleans())) if sparse is None else sparse
+
+
+def _complete_numbers(draw: Any, spare: int) -> dict[str, int]:
+    N = draw(st.integers(3 + spare, _MOST))
+    T = draw(st.integers(1, N - 2 - spare))
+    t = draw(st.integers(T + 2, N - spare))
+    return {"N": N, "D": draw(st.integers(0, N - t)), "T": T, "t": t, "k": N - 1}
+
+
+def _sparse_numbers(draw: Any, spare: int) -> dict[str, int]:
+    N = draw(st.integers(max(4, 3 + spare), _MOST + 1))
+    k = draw(st.sampled_from([k for k in range(2, N - 1) if k * N % 2 == 0]))
+    T = draw(st.integers(1, N - 2 - spare))
+    t = draw(st.integers(2, max(2, k + 1 - spare)))
+    return {"N": N, "D": draw(st.integers(0, N - max(t, T + 2))), "T": T, "t": t, "k": k}
+
+
+def light(draw: Any, *, active: bool) -> Deal:
+    """Draw a round of LightSecAgg, in the semi-honest profile over either channel, or in the active one."""
+    T = draw(st.integers(1, 2))
+    D = draw(st.integers(0, 1))
+    N = draw(st.integers(T + 2 * D + 2, T + 2 * D + 4))
+    U = draw(st.integers(T + 1, N - D))
+    W = {"W": draw(st.integers((N + T) // 2 + 1, N - D))} if active else {}
+    q, d = int(draw(st.sampled_from(_PRIMES[1:]))), strategies.length(draw, 1, 5)
+    return _light_round(draw, {"q": str(q), "N": N, "D": D, "U": U, "T": T, "d": d, **W}, active)
+
+
+def _light_round(draw: Any, numbers: Mapping[str, Any], active: bool, later: int | None = None) -> Deal:
+    """Draw a round of LightSecAgg with these numbers; `later` is the round when it is not the first of its session."""
+    q, (N, U, T, d) = int(numbers["q"]), (numbers[name] for name in ("N", "U", "T", "d"))
+    updates, masks = strategies.matrix(draw, q, N, d), strategies.matrix(draw, q, N, d)
+    noises = strategies.matrix(draw, q, N, T * -(-d // (U - T)))
+    rands = {user: {"mask": pack(masks[user]), "noise": pack(noises[user])} for user in range(N)}
+    server, users = _light_keys(draw, N, active, later)
+    setups: dict[int, Mapping[str, Any]] = {SERVER: server}
+    for user in range(N):
+        setups[user] = {"user": user, "update": pack(updates[user]), **users[user]}
+    name = "lightsecagg-active" if active else "lightsecagg"
+    return Deal(
+        name,
+        numbers,
+        lightsecagg_parties.session_id(draw),
+        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        setups,
+        rands,
+    )
+
+
+def _light_keys(
+    draw: Any, N: int, active: bool, later: int | None = None
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Draw what the setups of the server and of the users hold of keys; those of each later round differ (LSA-35)."""
+    privates = lightsecagg_parties.private_keys(draw, N)
+    if active and later is not None:
+        privates = [sha256(key + later.to_bytes(4, "little")) for key in privates]
+    roster = [key.hex() for key in lightsecagg_parties.public_keys(privates)]
+    if active:
+        signing = lightsecagg_active_parties.signing_keys(draw, N)
+        shown = {"roster": roster, "verification": [lightsecagg_active_parties.verifying(key).hex() for key in signing]}
+        own = zip(privates, signing, strict=True)
+        return shown, [{"private": key.hex(), "signing": other.hex(), **shown} for key, other in own]
+    if draw(st.booleans()):
+        return {}, [{"channel": "plain"}] * N
+    return {}, [{"channel": {"private": key.hex(), "roster": roster}} for key in privates]
+
+
+def deal(draw: Any, protocol: str) -> Deal:
+    """Draw a round of a protocol."""
+    if protocol == "secagg":
+        return secagg(draw, spare=draw(st.integers(0, 2)))
+    if protocol == "basecagg":
+        return basecagg_sessions.deal(draw)
+    if protocol == "basa":
+        return basa_sessions.deal(draw)
+    if protocol == "heterosag":
+        return heterosag_rounds.deal(draw)
+    return light(draw, active=protocol != "lightsecagg")
+
+
+def next_round(draw: Any, dealt: Deal, number: int) -> Deal:
+    """Draw another round of the session of a deal, under this number, with new inputs, keys and sampled values.
+
+    In HeteroSAg nobody has a past in it: that is for those to say who know what was answered before.
+    """
+    if dealt.protocol == "heterosag":
+        fresh = heterosag_rounds.deal(draw, read_parameters(**dealt.numbers), [])
+    elif dealt.protocol == "secagg":
+        fresh = secagg_round(draw, dealt.numbers)
+    else:
+        fresh = _light_round(draw, dealt.numbers, dealt.protocol == "lightsecagg-active", number)
+    return replace(fresh, session=dealt.session, round=number)
+
+
+def dropouts(draw: Any, dealt: Deal, most: int) -> Dropouts:
+    """Draw who drops out before which step: at most `most` users, each once; in HeteroSAg often as many as may."""
+    if dealt.protocol == "heterosag" and draw(st.booleans()):
+        return heterosag_rounds.spared(draw, dealt)
+    phases = [step.phase for step in dealt.table if step.role is Role.USER]
+    gone: dict[str, list[int]] = {phase: [] for phase in phases}
+    for user in strategies.subset(draw, dealt.users, 0, most):
+        gone[draw(st.sampled_from(phases))].append(user)
+    return gone
+
+
+# -------------------------------------------------------------------------------------------------------- scenes
+
+
+def played(dealt: Deal, gone: Dropouts) -> Network:
+    """Return the round with these dropouts, or without any when too few users are left."""
+    try:
+        return dealt.played(gone)
+    except TooFewSurvivors:
+        return dealt.played(NOBODY)
+
+
+def scene(draw: Any, role: Role, *, sparse: bool | None = None, spare: int = 0) -> Scene:
+    """Draw a party of a round of SecAgg that succeeds; a user is one that takes all of its steps."""
+    dealt = secagg(draw, sparse=sparse, spare=spare)
+    most = dealt.numbers["N"] - max(dealt.numbers["t"], dealt.numbers["T"] + 2)
+    network = played(dealt, dropouts(draw, dealt, most))
+    if role is Role.SERVER:
+        return Scene(dealt, SERVER, network)
+    answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
+    return Scene(dealt, int(draw(st.sampled_from(answering[:-1]))), network)

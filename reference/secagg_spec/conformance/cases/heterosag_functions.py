@@ -1,0 +1,208 @@
+"""Cases of HeteroSAg, one function at a time: numbers to quantise, rows to average, requests of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.levels import MAX_LEVELS, Range
+from secagg_spec.arithmetic.validate import RealArray
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases import heterosag_oracles as oracles
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.heterosag_sessions import RANGES, parameters
+from secagg_spec.conformance.cases.requests import Valid, one_of
+from secagg_spec.conformance.sessions.heterosag_numbers import members, packed_range
+from secagg_spec.protocols.heterosag.plan import Parameters
+
+QUANTIZE, PLAN, AVERAGE, REQUEST = "quantize.levels", "segment.plan", "heterosag.average", "heterosag.request"
+FEW_LEVELS = (2, 3, 4, 6, 12, 256)
+
+
+# ----------------------------------------------------------------------------------------------------- the quantiser
+
+
+@dataclass(frozen=True, eq=False)
+class Quantised:
+    """Numbers that are to be quantised."""
+
+    levels: int
+    range: Range
+    x: RealArray
+    draws: RealArray
+    clip: bool = False
+
+    def params(self, **changed: Any) -> dict[str, Any]:
+        """Return the ``params`` of a request, some of them exchanged."""
+        given = {"levels": str(self.levels), "range": packed_range(self.range), "clip": self.clip}
+        return {**given, "x": pack_reals(self.x), **changed}
+
+    def rand(self) -> dict[str, Any]:
+        """Return the sampled values."""
+        return {"rounding": pack_reals(self.draws)}
+
+
+def quantised(draw: Any) -> Quantised:
+    """Draw numbers in a range: its bounds, levels, what is midway, and any; draws close to where the result turns."""
+    K, range = int(draw(st.sampled_from((*FEW_LEVELS, 65537, 10**6 + 3, MAX_LEVELS)))), one_of(draw, RANGES)
+    x = np.array([_number(draw, K, range) for _ in _few(draw)])
+    draws = strategies.rounding(draw, x.size)
+    if draw(st.booleans()):
+        draws = np.array([_turning(draw, number, K, range) for number in x.tolist()])
+    return Quantised(K, range, x, draws, draw(st.booleans()))
+
+
+def _few(draw: Any) -> range:
+    return range(strategies.length(draw, 1))
+
+
+def _number(draw: Any, levels: int, range: Range) -> float:
+    """Draw a number of the range."""
+    k = draw(st.sampled_from((0, levels - 1)) | st.integers(0, levels - 1))
+    beyond = Fraction(draw(st.sampled_from((0, 500, 250)) | st.integers(0, 1000)), 1000)
+    share = min((k + beyond) / (levels - 1), Fraction(1))
+    low, high = Fraction(range.low), Fraction(range.high)
+    return oracles.clipped(float(low + share * (high - low)), range)
+
+
+def _turning(draw: Any, x: float, levels: int, range: Range) -> float:
+    """Draw a number in [0, 1) just beside the fractional part of y, farther from it than the error of HSA-08."""
+    y = oracles.place(x, levels, range)
+    side = draw(st.sampled_from((-1, 1)))
+    near = float(y - y // 1 + side * 4 * oracles.slack(levels))
+    return near if 0 <= near < 1 else float(draw(st.sampled_from((0.5, 0.0, 1 - 2.0**-53))))
+
+
+# ------------------------------------------------------------------------------------------------------ the averages
+
+
+@dataclass(frozen=True)
+class Row:
+    """The sums of the cells of one segment, those with survivors."""
+
+    range: Range
+    levels: tuple[int, ...]
+    counts: tuple[int, ...]
+    sums: tuple[tuple[int, ...], ...]
+    method: str = "mean"
+    trim: int = 0
+
+    @property
+    def length(self) -> int:
+        """How many elements the segment has."""
+        return len(self.sums[0])
+
+    def params(self, **changed: Any) -> dict[str, Any]:
+        """Return the ``params`` of a request, some of them exchanged."""
+        given = {"levels": list(self.levels), "counts": list(self.counts), "method": self.method, "trim": self.trim}
+        sums = [pack(np.array(total, dtype=np.uint64)) for total in self.sums]
+        return {"range": packed_range(self.range), "sums": sums, **given, **changed}
+
+    def segment(self) -> list[Fraction]:
+        """Return the segment of the aggregate."""
+        cells = list(zip(self.sums, self.counts, self.levels, strict=True))
+        columns = (
+            [oracles.mean_of(total[at], count, K, self.range) for total, count, K in cells] for at in range(self.length)
+        )
+        return [oracles.aggregate(means, self.counts, self.method, self.trim) for means in columns]
+
+
+def row(draw: Any, method: str = "", *, fewest: int = 1) -> Row:
+    """Draw the sums of some cells; small ones, the largest, and any."""
+    chosen = method or draw(st.sampled_from(("mean", "median", "trimmed")))
+    cells, length = draw(st.integers(fewest, fewest + 5)), strategies.length(draw, 1, 4)
+    levels = [int(draw(st.sampled_from((*FEW_LEVELS, 65537, MAX_LEVELS - 1)))) for _ in range(cells)]
+    counts = [_count(draw, K) for K in levels]
+    sums = [_sum(draw, min(count * (K - 1), 2**32 - 1), length) for count, K in zip(counts, levels, strict=True)]
+    trim = draw(st.integers(0, (cells - 1) // 2)) if chosen == "trimmed" else 0
+    return Row(one_of(draw, RANGES), tuple(levels), tuple(counts), tuple(sums), chosen, trim)
+
+
+def _count(draw: Any, levels: int) -> int:
+    """Draw how many survivors a cell has, so that its sums are elements."""
+    return int(draw(st.integers(1, max(1, min(40, (2**32 - 1) // (levels - 1))))))
+
+
+def _sum(draw: Any, most: int, length: int) -> tuple[int, ...]:
+    return tuple(int(draw(st.sampled_from((0, most, most // 2)) | st.integers(0, most))) for _ in range(length))
+
+
+# ------------------------------------------------------------------------------------------------------ the requests
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The requests of successive rounds of a session, each by its survivors."""
+
+    parameters: Parameters
+    requests: list[list[int]] = field(default_factory=list)
+
+    def params(self) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        return {**members(self.parameters), "requests": self.requests}
+
+    def then(self, *dropped: Collection[int]) -> Asked:
+        """Return the same session with further rounds, each by who drops out."""
+        rounds = [[user for user in range(self.parameters.N) if user not in gone] for gone in dropped]
+        return replace(self, requests=[*self.requests, *rounds])
+
+    def answered(self) -> list[bool]:
+        """Return which requests are answered."""
+        return oracles.answered(self.parameters, self.requests)
+
+
+def asked(draw: Any, *, sizes: Sequence[int] = (), T: int = 0) -> Asked:
+    """Draw a session with the lowest threshold, in which no request was made; `sizes` are those of the subgroups."""
+    if sizes:
+        chosen = _numbers(draw, sizes, T)
+    else:
+        p = parameters(draw, most=3, spare=draw(st.integers(0, 1)), large=False)
+        chosen = replace(p, D=0, t=p.T + 2)
+    return Asked(chosen)
+
+
+def _numbers(draw: Any, sizes: Sequence[int], T: int) -> Parameters:
+    """Draw numbers with a group for each subgroup, of these sizes."""
+    groups = len(sizes)
+    levels = tuple(sorted(int(draw(st.sampled_from(FEW_LEVELS))) for _ in sizes))
+    matrix = draw(st.sampled_from(("perfect", "cyclic")))
+    return Parameters(sum(sizes), 0, T, T + 2, groups, tuple(sizes), (1,) * groups, levels, RANGES[0], matrix)
+
+
+def few_of(draw: Any, users: Sequence[int], low: int, high: int) -> list[int]:
+    """Draw `low` to `high` of some users."""
+    return strategies.subset(draw, users, low, high)
+
+
+# ------------------------------------------------------------------------------------------------------- valid requests
+
+
+def _quantize(draw: Any, caps: Capabilities) -> Valid:
+    chosen = quantised(draw)
+    return Valid(chosen.params(), chosen.rand())
+
+
+def _plan(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(members(parameters(draw)), {})
+
+
+def _average(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(row(draw).params(), {})
+
+
+def _request(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(asked(draw).then(()).params(), {})
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+    QUANTIZE: _quantize,
+    PLAN: _plan,
+    AVERAGE: _average,
+    REQUEST: _request,
+}

@@ -1,0 +1,64 @@
+"""Draws one party of a round of HeteroSAg, and what arrives there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import heterosag_rounds
+from secagg_spec.conformance.cases.dealt_rounds import played
+from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.conformance.sessions.deals import Deal, Dropouts
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.steps import SERVER, Role
+
+USER, SERVED = "heterosag.user", "heterosag.server"
+ROLES = {USER: Role.USER, SERVED: Role.SERVER}
+
+
+def numbers(scene: Scene) -> Parameters:
+    """Return the parameters of a scene."""
+    return read_parameters(**scene.deal.numbers)
+
+
+def scene(draw: Any, role: Role, *, spare: int = 0) -> Scene:
+    """Draw a party of a round that succeeds; each subgroup can lose `spare` users. A user takes all of its steps."""
+    p = heterosag_rounds.parameters(draw, spare=max(spare, draw(st.integers(0, 1))))
+    gone = heterosag_rounds.lost(draw, p)
+    survivors = [user for user in range(p.N) if user not in gone]
+    past = heterosag_rounds.seen_before(draw, p, survivors)
+    dealt = heterosag_rounds.deal(draw, p, past)
+    phase = draw(st.sampled_from(("masked_input", "share_keys", "advertise_keys")))
+    return of(draw, role, dealt, {phase: gone, "unmasking": _silent(draw, p, survivors)})
+
+
+def of(draw: Any, role: Role, dealt: Deal, gone: Dropouts) -> Scene:
+    """Draw a party of a round with these dropouts."""
+    network = played(dealt, gone)
+    if role is Role.SERVER:
+        return Scene(dealt, SERVER, network)
+    answering = [event.party for event in network.transcript if event.step.phase == "unmasking"]
+    return Scene(dealt, int(draw(st.sampled_from(answering[:-1]))), network)
+
+
+def _silent(draw: Any, p: Parameters, survivors: list[int]) -> list[int]:
+    """Draw survivors that do not answer; t of them do."""
+    return survivors[: draw(st.integers(0, len(survivors) - p.t))]
+
+
+def begun(draw: Any, party: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw a script of a party that is right: its params, and what it samples."""
+    drawn = scene(draw, ROLES[party])
+    return drawn.params(drawn.calls()), drawn.deal.rand(drawn.party)
+
+
+def _valid(party: str) -> Callable[[Any, Capabilities], Valid]:
+    return lambda draw, caps: Valid(*begun(draw, party), ("update",) * (party == USER))
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {party: _valid(party) for party in ROLES}

@@ -1,0 +1,101 @@
+"""Draws rounds of HeteroSAg: what each party is given, who may drop out, and which requests a user answered before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import heterosag_sessions, lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.requests import one_of
+from secagg_spec.conformance.sessions.deals import Deal, Dropouts
+from secagg_spec.conformance.sessions.heterosag_numbers import members
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
+from secagg_spec.crypto.entropy import SeededSource
+from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.heterosag.plan import Parameters
+from secagg_spec.protocols.steps import SERVER
+
+PHASES = heterosag.PHASES
+_MOST = 3
+"""The most subgroups of a round: a round has some ten users then."""
+
+
+def parameters(draw: Any, *, spare: int = 0, most: int = _MOST) -> Parameters:
+    """Draw the numbers of a small round, in which each subgroup can lose `spare` users."""
+    return heterosag_sessions.parameters(draw, subgroups=2, most=most, spare=spare)
+
+
+def quantised(draw: Any, p: Parameters) -> UintArray:
+    """Draw the input of each user, (N, d): zeros, the largest numbers of each cell, or pseudo-random ones."""
+    pattern, seed = draw(st.sampled_from(("random", "largest", "zeros"))), draw(st.integers(0, 2**32 - 1))
+    source = SeededSource(seed.to_bytes(4, "little"), "quantised")
+    words = np.frombuffer(source.take(8 * p.N * p.d), "<u8").reshape(p.N, p.d)
+    updates = np.zeros((p.N, p.d), np.uint64)
+    for cell in p.parts:
+        rows, columns = sorted(cell.members), slice(cell.start, cell.stop)
+        drawn = {"random": words[rows, columns] % np.uint64(cell.levels), "largest": np.uint64(cell.levels - 1)}
+        updates[rows, columns] = drawn.get(pattern, np.uint64(0))
+    return updates
+
+
+def deal(draw: Any, p: Parameters | None = None, past: Sequence[Sequence[int]] | None = None) -> Deal:
+    """Draw a round; `past` are the requests that those of their users answered before, drawn where none are given."""
+    p = parameters(draw, spare=draw(st.integers(0, 1))) if p is None else p
+    earlier = draw(st.sampled_from(([], [list(range(p.N))]))) if past is None else past
+    updates, seed = quantised(draw, p), draw(st.integers(0, 2**32 - 1)).to_bytes(4, "little")
+    setups: dict[int, Mapping[str, Any]] = {SERVER: {"past": [list(users) for users in earlier]}}
+    for user in range(p.N):
+        own = [list(users) for users in earlier if user in users]
+        setups[user] = {"user": user, "past": own, "update": pack(updates[user])}
+    rands = {user: lightsecagg_parties.round_secrets(SeededSource(seed, str(user)), p.t) for user in range(p.N)}
+    number = draw(st.sampled_from(lightsecagg_parties.ROUNDS))
+    return Deal("heterosag", members(p), lightsecagg_parties.session_id(draw), number, setups, rands)
+
+
+def spared(draw: Any, dealt: Deal) -> Dropouts:
+    """Draw users that drop out so that the round has enough others, in all and in each cell."""
+    p = read_parameters(**dealt.numbers)
+    gone: Dropouts = {phase: [] for phase in PHASES}
+    return {**gone, draw(st.sampled_from(PHASES[:-1])): lost(draw, p)}
+
+
+def lost(draw: Any, p: Parameters) -> list[int]:
+    """Draw users that a round can lose: of each subgroup none, all, or as many as leave it T + 2."""
+    left, gone = p.N - p.enough, list[int]()
+    for users in p.members:
+        most = min(left, len(users) - p.T - 2)
+        kinds = ["none", *(["some"] if most else []), *(["all"] if len(users) <= left else [])]
+        kind = draw(st.sampled_from(kinds))
+        chosen = strategies.subset(draw, users, 1, most) if kind == "some" else list(users) * (kind == "all")
+        gone += chosen
+        left -= len(chosen)
+    return sorted(gone)
+
+
+def seen_before(draw: Any, p: Parameters, survivors: Sequence[int]) -> list[list[int]]:
+    """Draw requests that may come before one with these survivors: everybody, the same ones, with subgroups less."""
+    parts = [sorted(set(users) & set(survivors)) for users in p.members]
+    fewer = [sorted(set(survivors) - set(part)) for part in parts if part]
+    whole = [list(range(p.N)), sorted(survivors)]
+    kinds = [(), (whole,), (whole, fewer), ([*whole, *fewer], [*whole, *fewer])]
+    kept: list[list[int]] = []
+    for found in one_of(draw, kinds):
+        users = one_of(draw, found)
+        if users and allowed(p, kept, users) and allowed(p, [*kept, users], survivors):
+            kept.append(users)
+    return kept
+
+
+def allowed(p: Parameters, past: Sequence[Sequence[int]], survivors: Sequence[int]) -> bool:
+    """Return whether a request with these survivors may follow these (HSA-27)."""
+    try:
+        heterosag.check_past(p, survivors, [frozenset(users) for users in past])
+    except TooFewSurvivors:
+        return False
+    return True

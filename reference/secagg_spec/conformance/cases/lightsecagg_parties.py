@@ -1,0 +1,284 @@
+"""The messages of one round, from which scripts take the inboxes of one party (spec/adapter.md, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.shamir import element_bytes
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import Valid, recovery, shares_length, vandermonde
+from secagg_spec.conformance.sessions.scenes import written
+from secagg_spec.conformance.targets.reference.scripts import Call, play, server_end
+from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
+from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.sealing import SealedChannel
+from secagg_spec.protocols.codec import Message, encode, vector_bytes
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.lightsecagg.round import (
+    AggregatedShare,
+    MaskedUpdate,
+    MaskShare,
+    Parameters,
+    SurvivingSet,
+    sealing_context,
+)
+from secagg_spec.protocols.steps import SERVER, Role
+
+ROUNDS = (0, 1, 255, 256, 2**31, 2**32 - 1)
+_NUMBERS = ("q", "N", "D", "U", "T", "d")
+
+
+@dataclass(frozen=True)
+class Session:
+    """The parameters, id and round number of a session; whole requests start with its members."""
+
+    numbers: dict[str, int]
+    id: bytes
+    round: int
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters, for the reference."""
+        return Parameters(**{name: self.numbers[name] for name in _NUMBERS})
+
+    def members(self) -> dict[str, Any]:
+        """Return the members of a request."""
+        return {**self.numbers, "session": self.id.hex(), "round": str(self.round)}
+
+
+def session_id(draw: Any) -> bytes:
+    """Draw a session id, the simplest first."""
+    return bytes(draw(st.binary(min_size=16, max_size=16)))
+
+
+def session(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Session:
+    """Draw a session that the operation declares."""
+    numbers = strategies.session(draw, caps, operation, spare)
+    return Session(numbers, session_id(draw), draw(st.sampled_from(ROUNDS)))
+
+
+def private_keys(draw: Any, N: int) -> list[bytes]:
+    """Draw different private keys for N users."""
+    seed = draw(st.integers(0, 255))
+    return [key_of(user, seed) for user in range(N)]
+
+
+def key_of(number: int, seed: int) -> bytes:
+    """Return 32 bytes that differ for all numbers below 2**32, also as X25519 keys, which ignore bits at both ends."""
+    return bytes([seed]) * 14 + number.to_bytes(4, "big") + bytes([seed]) * 14
+
+
+@lru_cache(maxsize=4096)
+def _public(private: bytes) -> bytes:
+    return public_key(private)
+
+
+def public_keys(privates: list[bytes]) -> list[bytes]:
+    """Return their public keys."""
+    return [_public(private) for private in privates]
+
+
+@dataclass(frozen=True)
+class UserScene:
+    """One user of a round, and what arrives there: shares of `sharers`, and a surviving set."""
+
+    operation: ClassVar[str] = "lightsecagg.user"
+
+    session: Session
+    user: int
+    update: UintArray
+    mask: UintArray
+    noise: UintArray
+    received: dict[int, UintArray]
+    surviving: tuple[int, ...]
+    privates: tuple[bytes, ...] = ()
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the channel is sealed."""
+        return bool(self.privates)
+
+    def channel(self, user: int) -> Channel:
+        """Return the channel of a user."""
+        if not self.sealed:
+            return PlainChannel()
+        context = sealing_context(self.session.parameters, self.session.id, self.session.round)
+        return SealedChannel(context, self.privates[user], Roster(tuple(public_keys(list(self.privates)))))
+
+    def share_from(self, sender: int) -> MaskShare:
+        """Return the message with the share of a sender."""
+        payload = self.channel(sender).close(sender, self.user, vector_bytes(self.received[sender]))
+        return MaskShare(self.session.id, self.session.round, sender, self.user, payload)
+
+    def shares(self) -> list[MaskShare]:
+        """Return the inbox of `upload`."""
+        return [self.share_from(sender) for sender in self.received]
+
+    def announced(self, users: tuple[int, ...] | None = None) -> SurvivingSet:
+        """Return the message of `recover`, with the surviving set of the scene or another one."""
+        chosen = self.surviving if users is None else users
+        return SurvivingSet(self.session.id, self.session.round, SERVER, self.user, chosen)
+
+    def inboxes(self) -> dict[str, list[Message]]:
+        """Return what arrives in each step of a round in which everybody is honest."""
+        return {"share": [], "upload": [*self.shares()], "recover": [self.announced()]}
+
+    def calls(self) -> list[Call]:
+        """Return the steps of a round in which everybody is honest."""
+        return [Call(phase, tuple(encode(message) for message in inbox)) for phase, inbox in self.inboxes().items()]
+
+    def entries(self, calls: list[Call]) -> list[Any]:
+        """Return what the reference answers to these steps."""
+        session = self.session
+        start = lightsecagg.user_start(
+            session.parameters, session.id, session.round, self.user, self.update, self.channel(self.user)
+        )
+        sampled = {"mask": self.mask, "noise": self.noise}
+        return play(lightsecagg.TABLE, Role.USER, start, calls, sampled, lambda state: {})
+
+    def params(self, calls: list[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        keys = [key.hex() for key in public_keys(list(self.privates))]
+        sealed = {"private": self.privates[self.user].hex(), "roster": keys} if self.sealed else "plain"
+        shown = {"user": self.user, "channel": sealed, "update": pack(self.update), "steps": written(calls)}
+        return {**self.session.members(), **shown}
+
+    def rand(self) -> dict[str, Any]:
+        """Return the sampled values."""
+        return {"mask": pack(self.mask), "noise": pack(self.noise)}
+
+
+def user_scene(draw: Any, caps: Capabilities, *, sealed: bool = False) -> UserScene:
+    """Draw a user, the shares that it receives, and a surviving set that it must accept."""
+    drawn = session(draw, caps, "lightsecagg.user")
+    return received(draw, drawn, drawn.numbers["T"] + 1, sealed=sealed)
+
+
+def received(draw: Any, drawn: Session, least: int, *, sealed: bool) -> UserScene:
+    """Draw a user that receives the shares of `least` others or more, and is told a set of `least` others or more."""
+    q, N, T, d = (drawn.numbers[name] for name in ("q", "N", "T", "d"))
+    L = shares_length(drawn.numbers, d)
+    user = draw(st.integers(0, N - 1))
+    others = [other for other in range(N) if other != user]
+    shares = {sender: strategies.vector(draw, q, L) for sender in strategies.subset(draw, others, least)}
+    surviving = sorted([user, *strategies.subset(draw, sorted(shares), least)])
+    return UserScene(
+        drawn,
+        user,
+        strategies.vector(draw, q, d),
+        strategies.vector(draw, q, d),
+        strategies.matrix(draw, q, T, L),
+        shares,
+        tuple(surviving),
+        tuple(private_keys(draw, N)) if sealed else (),
+    )
+
+
+@dataclass(frozen=True)
+class ServerScene:
+    """The server of a round, and what arrives there."""
+
+    operation: ClassVar[str] = "lightsecagg.server"
+
+    session: Session
+    shares: tuple[MaskShare, ...]
+    updates: tuple[MaskedUpdate, ...]
+    answers: tuple[AggregatedShare, ...]
+    own_code: bool
+
+    @property
+    def surviving(self) -> list[int]:
+        """The surviving set."""
+        return sorted(message.sender for message in self.updates)
+
+    def inboxes(self) -> dict[str, list[Message]]:
+        """Return what arrives in each step; without the last one where the answers are shares of another code."""
+        last: dict[str, list[Message]] = {"recover": [*self.answers]} if self.own_code else {}
+        return {"share": [*self.shares], "upload": [*self.updates], **last}
+
+    def calls(self) -> list[Call]:
+        """Return the steps of a round in which everybody is honest."""
+        return [Call(phase, tuple(encode(message) for message in inbox)) for phase, inbox in self.inboxes().items()]
+
+    def entries(self, calls: list[Call]) -> list[Any]:
+        """Return what the reference answers to these steps."""
+        start = lightsecagg.server_start(self.session.parameters, self.session.id, self.session.round)
+        return play(lightsecagg.TABLE, Role.SERVER, start, calls, {}, server_end)
+
+    def params(self, calls: list[Call]) -> dict[str, Any]:
+        """Return the ``params`` of a request."""
+        return {**self.session.members(), "steps": written(calls)}
+
+
+def server_scene(draw: Any, caps: Capabilities, extra: int = 0) -> ServerScene:
+    """Draw what arrives at the server: opaque shares, masked updates, and U + `extra` answers or more."""
+    return arrived(draw, caps, session(draw, caps, "lightsecagg.server", extra), extra)
+
+
+def arrived(draw: Any, caps: Capabilities, drawn: Session, extra: int = 0) -> ServerScene:
+    """Draw what arrives at the server of a session, the masked updates in any order."""
+    U, N = drawn.numbers["U"], drawn.numbers["N"]
+    valid, _ = recovery(draw, drawn.numbers, draw(st.integers(U + extra, N)) if extra else None)
+    updates = _updates(drawn, valid)
+    return ServerScene(
+        drawn,
+        tuple(_opaque_shares(draw, drawn, valid.params["surviving"])),
+        tuple(updates[at] for at in strategies.shuffled(draw, range(len(updates)))),
+        tuple(_answers(drawn, valid)),
+        vandermonde(caps),
+    )
+
+
+def _opaque_shares(draw: Any, drawn: Session, surviving: list[int]) -> list[MaskShare]:
+    """Draw the shares that arrive: all of the survivors, and some or all of the others."""
+    N = drawn.numbers["N"]
+    seed, longest = bytes([draw(st.integers(0, 255))]), draw(st.integers(0, 2))
+    shares = []
+    for sender in range(N):
+        receivers = [user for user in range(N) if user != sender]
+        if sender not in surviving:
+            receivers = strategies.subset(draw, receivers, 0)
+        for receiver in receivers:
+            payload = (seed + sender.to_bytes(2, "big") + receiver.to_bytes(2, "big")) * min(longest, sender + receiver)
+            shares.append(MaskShare(drawn.id, drawn.round, sender, receiver, payload))
+    return shares
+
+
+def _updates(drawn: Session, valid: Valid) -> list[MaskedUpdate]:
+    pairs = zip(valid.params["surviving"], valid.params["masked"], strict=True)
+    return [MaskedUpdate(drawn.id, drawn.round, user, SERVER, _vector(text)) for user, text in pairs]
+
+
+def _answers(drawn: Session, valid: Valid) -> list[AggregatedShare]:
+    pairs = zip(valid.params["users"], valid.params["shares"], strict=True)
+    return [AggregatedShare(drawn.id, drawn.round, user, SERVER, _vector(text)) for user, text in pairs]
+
+
+def _vector(text: str) -> UintArray:
+    return unpack(text).astype(np.uint64)
+
+
+def without(call: Call, at: int) -> Call:
+    """Return a step without one of its messages."""
+    return replace(call, inbox=call.inbox[:at] + call.inbox[at + 1 :])
+
+
+def exchanged(call: Call, at: int, data: bytes) -> Call:
+    """Return a step with other bytes in the place of one of its messages."""
+    return replace(call, inbox=(*call.inbox[:at], data, *call.inbox[at + 1 :]))
+
+
+def round_secrets(source: SeededSource, t: int) -> dict[str, str]:
+    """Return what a user of SecAgg's round samples, as it stands in a request."""
+    keys = {name: source.take(32).hex() for name in ("sealing_key", "masking_key", "self_seed")}
+    names = ("key_coefficients", "seed_coefficients")
+    return {**keys, **{name: b"".join(map(element_bytes, draw_coefficients(source, t - 1))).hex() for name in names}}

@@ -1,0 +1,248 @@
+"""Cases of Multi-RoundSecAgg, one function at a time: numbers, choices, choices of a round and survivors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import multi_round_oracles as oracles
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.lightsecagg_parties import ROUNDS, session_id
+from secagg_spec.conformance.cases.multi_round_oracles import STRATEGIES, Numbers
+from secagg_spec.conformance.cases.requests import Valid
+
+FAMILY, BATCH, SESSION = "select.family", "select.batch", "select.session"
+COMPLETE, REQUEST = "select.complete", "select.request"
+MAX_FREQUENCY = 2**31 - 1
+"""The largest one that is asked about, since JSON integers are below 2**31."""
+_SPARE = 4
+
+
+def numbers(draw: Any, T: int = 0, *, fewest: int = 1, spare: int = 0, whole: bool = False) -> Numbers:
+    """Draw numbers with at least `spare` batches more than a round has; `fewest` batches of a round, `whole` one."""
+    size = T or draw(st.integers(1, 5))
+    per_round = 1 if whole else draw(st.integers(fewest, max(fewest, 4)))
+    batches = per_round + draw(st.integers(spare, _SPARE))
+    return Numbers(batches * size, per_round * size, size)
+
+
+def wrong_numbers(p: Numbers) -> dict[str, dict[str, int]]:
+    """Return changes of N, K and T that break MRA-01, each by its name."""
+    wrong = {
+        "no batch": {"T": 0},
+        "a negative batch": {"T": -p.T},
+        "nobody in a round": {"K": 0},
+        "a negative round": {"K": -p.K},
+        "a round larger than the roster": {"K": p.N + p.T},
+        "a batch larger than a round": {"T": 2 * p.K, "N": 2 * p.K * p.batches},
+        "nobody on the roster": {"N": 0},
+        "a roster that is no multiple of T": {
+            "T": p.T + 1,
+            "K": p.per_round * (p.T + 1),
+            "N": p.batches * (p.T + 1) + 1,
+        },
+        "a round that is no multiple of T": {"T": p.T + 1, "K": p.per_round * (p.T + 1) + 1}
+        | {"N": (p.batches + 1) * (p.T + 1)},
+    }
+    return {name: {**p.members(), **changed} for name, changed in wrong.items()}
+
+
+def per_round(wrong: Mapping[str, int]) -> int:
+    """Return how many batches make one round, by numbers that need not go together."""
+    return wrong["K"] // wrong["T"] if wrong["T"] > 0 else 0
+
+
+# ------------------------------------------------------------------------------------------------------- choices
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a choice is made from, and its draws."""
+
+    numbers: Numbers
+    strategy: str
+    frequencies: tuple[int, ...]
+    available: tuple[int, ...]
+    draws: tuple[int, ...] = ()
+
+    @property
+    def rest(self) -> tuple[Numbers, str, tuple[int, ...], tuple[int, ...]]:
+        """What the functions of the oracle are given."""
+        return self.numbers, self.strategy, self.frequencies, self.available
+
+    def params(self, **changed: Any) -> dict[str, Any]:
+        """Return the ``params`` of a request, some of them exchanged."""
+        given = {"frequencies": list(self.frequencies), "available": list(self.available)}
+        return {**self.numbers.members(), "strategy": self.strategy, **given, **changed}
+
+    def rand(self, draws: Sequence[int] | None = None) -> dict[str, Any]:
+        """Return the sampled values."""
+        return {"draws": list(self.draws if draws is None else draws)}
+
+    def users(self) -> list[int] | None:
+        """Return who is chosen with these draws."""
+        given = iter(self.draws)
+        return oracles.chosen(*self.rest, lambda bound: next(given))
+
+
+def strategy_numbers(draw: Any, strategy: str, *, spare: int = 0) -> Numbers:
+    """Draw numbers that fit a strategy."""
+    if strategy in oracles.SEPARATE:
+        return numbers(draw, 1, spare=spare)
+    return numbers(draw, whole=strategy == "partition", spare=spare)
+
+
+def choice(draw: Any, strategy: str = "", *, lack: int = 0) -> Choice:
+    """Draw a choice for which there is a round, or for which `lack` batches are missing.
+
+    Who was seldom in a sum is now and then in a batch that is not complete.
+    """
+    name = strategy or draw(st.sampled_from(STRATEGIES))
+    p = strategy_numbers(draw, name)
+    most = p.per_round - lack if lack else p.batches
+    fewest = max(0, most) if lack else p.per_round
+    usable = sorted(strategies.subset(draw, range(p.batches), fewest, max(0, most)))
+    here = [user for batch in range(p.batches) for user in _here(draw, p, batch, batch in usable)]
+    often = frequencies(draw, p.N)
+    if draw(st.booleans()):
+        often = tuple(min(f + (user // p.T in usable), MAX_FREQUENCY) for user, f in enumerate(often))
+    return with_draws(draw, Choice(p, name, often, tuple(strategies.shuffled(draw, here))))
+
+
+def _here(draw: Any, p: Numbers, batch: int, complete: bool) -> list[int]:
+    """Draw who of a batch is available: all of it, or not all of it."""
+    users = p.users([batch])
+    return users if complete else strategies.subset(draw, users, 0, p.T - 1)
+
+
+def frequencies(draw: Any, count: int) -> tuple[int, ...]:
+    """Draw how often each user was in a sum: all alike, few numbers, some with a digit more than others, or any."""
+    kind = draw(st.sampled_from(("few", "few", "few", "digits", "alike", "any")))
+    if kind == "alike":
+        return (int(draw(st.sampled_from((0, 1, MAX_FREQUENCY)))),) * count
+    any_size = st.sampled_from((0, 1, 2**16, MAX_FREQUENCY - 1, MAX_FREQUENCY))
+    some = {"few": st.integers(0, 2), "digits": st.sampled_from((9, 10)), "any": any_size}[kind]
+    return tuple(draw(st.lists(some, min_size=count, max_size=count)))
+
+
+def with_draws(draw: Any, made: Choice) -> Choice:
+    """Draw the draws of a choice."""
+    draws = [draw(st.integers(0, bound - 1)) for bound in oracles.bounds(*made.rest)]
+    return Choice(made.numbers, made.strategy, made.frequencies, made.available, tuple(draws))
+
+
+def few_sets(draw: Any, name: str, most: int) -> Choice:
+    """Draw a choice that at least two and at most `most` sets may come out of, none of them very seldom."""
+    per_round = 1 if name == "partition" else draw(st.integers(1, 2))
+    size = 1 if name in oracles.SEPARATE else draw(st.integers(1, 2))
+    usable = per_round + draw(st.integers(1, 2 if per_round == 2 else most - 1))
+    batches = usable + draw(st.integers(0, 1))
+    p = Numbers(batches * size, per_round * size, size)
+    lacking = draw(st.integers(0, batches - 1)) if batches > usable else -1
+    here = tuple(user for user in range(p.N) if user // size != lacking)
+    often = (
+        draw(st.lists(st.integers(0, 1), min_size=p.N, max_size=p.N))
+        if name in (*oracles.BY_FREQUENCY, "fair")
+        else [0] * p.N
+    )
+    made = Choice(p, name, tuple(often), here)
+    alike = Choice(p, name, (0,) * p.N, here)
+    return made if 1 < len(oracles.odds(*made.rest)) <= most else alike
+
+
+# --------------------------------------------------------------------------------------------------------- a round
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A user that joins a round, and the survivors that it is asked for, with their numbers in the round."""
+
+    numbers: Numbers
+    c: int
+    user: int
+    chosen: tuple[int, ...]
+    survivors: tuple[int, ...]
+
+    def params(self, **changed: Any) -> dict[str, Any]:
+        """Return the ``params`` of a request, some of them exchanged."""
+        given = {"chosen": list(self.chosen), "survivors": list(self.survivors)}
+        return {**self.numbers.members(), "c": self.c, "user": self.user, **given, **changed}
+
+
+def colluding(draw: Any, *, fewest: int = 1, spare: int = 0) -> tuple[Numbers, int]:
+    """Draw numbers of a session with colluders, and how many these are."""
+    T = draw(st.integers(3, 5))
+    return numbers(draw, T, fewest=fewest, spare=spare), draw(st.integers(1, T - 2))
+
+
+def wrong_colluders(p: Numbers) -> dict[str, dict[str, int]]:
+    """Return numbers of colluders that break MRA-17, each by its name."""
+    return {
+        "nobody colludes": {"c": 0},
+        "a negative number of colluders": {"c": -1},
+        "a batch of c + 1 users": {"c": p.T - 1},
+        "a batch that colludes as a whole": {"c": p.T},
+    }
+
+
+def set_of_family(draw: Any, p: Numbers) -> list[int]:
+    """Draw a set that may be chosen, its users ascending."""
+    return p.users(strategies.subset(draw, range(p.batches), p.per_round, p.per_round))
+
+
+def asked(draw: Any, *, fewest: int = 1, spare: int = 0) -> Asked:
+    """Draw a request that is right: some of the batches of the round survive, that of the user among them."""
+    p, c = colluding(draw, fewest=fewest, spare=spare)
+    chosen = set_of_family(draw, p)
+    place = draw(st.integers(0, p.K - 1))
+    others = [batch for batch in range(p.per_round) if batch != place // p.T]
+    batches = [place // p.T, *strategies.subset(draw, others, 0)]
+    return Asked(p, c, chosen[place], tuple(chosen), tuple(p.users(batches)))
+
+
+# ------------------------------------------------------------------------------------------------- valid requests
+
+
+def _family(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(numbers(draw).members(), {})
+
+
+def _batch(draw: Any, caps: Capabilities) -> Valid:
+    made = choice(draw)
+    return Valid(made.params(), made.rand())
+
+
+def _session(draw: Any, caps: Capabilities) -> Valid:
+    p = numbers(draw)
+    about = {"session": session_id(draw).hex(), "round": str(draw(st.sampled_from(ROUNDS)))}
+    return Valid({**p.members(), **about, "chosen": set_of_family(draw, p)}, {})
+
+
+def _complete(draw: Any, caps: Capabilities) -> Valid:
+    p, c = colluding(draw)
+    return Valid({**p.members(), "c": c, "arrived": arrived(draw, p)}, {})
+
+
+def arrived(draw: Any, p: Numbers) -> list[int]:
+    """Draw of whom of a round a masked input came: of whole batches, of parts of some, in any order."""
+    missing: list[int] = []
+    for batch in range(p.per_round):
+        missing += strategies.subset(draw, p.users([batch]), 0, draw(st.sampled_from((0, 1, p.T))))
+    return strategies.shuffled(draw, [user for user in range(p.K) if user not in missing])
+
+
+def _request(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(asked(draw).params(), {})
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+    FAMILY: _family,
+    BATCH: _batch,
+    SESSION: _session,
+    COMPLETE: _complete,
+    REQUEST: _request,
+}

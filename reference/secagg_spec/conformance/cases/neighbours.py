@@ -1,0 +1,186 @@
+"""Numbers for the operations that frameworks can offer: N, t, k on a graph, and how reals become integers.
+
+`strategies` draws the numbers of the other operations. A list of what may be drawn stands the simplest first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.conformance.adapter.capabilities import Capabilities, Range, graph_allows
+from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+
+X = TypeVar("X")
+
+AVERAGE, UNMASKING, RECOVERY = "secagg.average", "secagg.unmasking", "secagg.recovery"
+OPERATIONS = (AVERAGE, UNMASKING, RECOVERY)
+USERS = 12
+_MOST = 40
+_KEPT = 256
+_NEXT = 4
+_LAST = 2**31 - 1
+_MODULI = (2**32, 2**16, 2**31, 2**32 - 5, 10**6, 251)
+_LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**20, 2**32)
+_CLIPS = (1, 2, 3, 8, 100)
+_WEIGHTS = (1, 2, 10, 100, 1000)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """N users, the threshold t and the degree k of a round."""
+
+    N: int
+    t: int
+    k: int
+
+    @property
+    def spare(self) -> int:
+        """How many users may drop out before the round can fail, whatever the order of the graph."""
+        return self.k + 1 - self.t
+
+    def members(self) -> dict[str, int]:
+        """Return the members of a request."""
+        return {"N": self.N, "t": self.t, "k": self.k}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How reals become integers: the modulus, the level, the largest magnitude, the largest weight."""
+
+    R: int
+    level: int
+    clip: int
+    max_weight: int
+
+    def fits(self, N: int, exact: bool) -> bool:
+        """Return whether no sum of N inputs can wrap (QNT-04); with `exact` weights, each counts by its weight."""
+        total = N * self.max_weight if exact else N
+        return total * self.level * self.clip <= (self.R - 1) // 2
+
+    def members(self) -> dict[str, int]:
+        """Return the members of a request."""
+        return {"R": self.R, "level": self.level, "clip": self.clip, "max_weight": self.max_weight}
+
+
+def possible(caps: Capabilities, operation: str, *, bearable: bool) -> bool:
+    """Return whether the declared ranges hold numbers that the text allows, and that can be tried in short time."""
+    found = rosters(caps, operation) if bearable else (rosters(caps, operation) or _any_roster(caps, operation))
+    return bool(found) and (
+        operation == UNMASKING or bool(scales(caps, min(roster.N for roster in found), operation=operation))
+    )
+
+
+def rosters(caps: Capabilities, operation: str, spare: int = 0) -> list[Roster]:
+    """Return the numbers that an operation declares: N up to 12, or a few from the declared minimum on."""
+    ranges = {name: caps.range(operation, name) for name in ("N", "t", "k")}
+    sets = caps.parameter_sets(operation)
+    if sets:
+        inside = (Roster(**chosen) for chosen in sets if all(chosen[name] in ranges[name] for name in chosen))
+        found: Sequence[Roster] = [roster for roster in inside if roster.N <= _MOST]
+    else:
+        found = _rosters(ranges["N"], ranges["t"], ranges["k"])
+    return [roster for roster in found if roster.spare >= spare]
+
+
+@lru_cache(maxsize=_KEPT)
+def _rosters(N: Range, t: Range, k: Range) -> tuple[Roster, ...]:
+    least = max(3, N.low or 3)
+    users = _options(N, 3, _MOST if N.values is not None else min(_MOST, max(USERS, least + _NEXT)))
+    return tuple(
+        Roster(n, threshold, degree)
+        for n in users
+        for degree in _options(k, 2, n - 1)
+        for threshold in _options(t, 2, degree + 1)
+        if graph_allows(n, threshold, degree)
+    )
+
+
+def _any_roster(caps: Capabilities, operation: str) -> list[Roster]:
+    """Return some numbers of any size, where there are any."""
+    sets = caps.parameter_sets(operation)
+    if sets:
+        return [Roster(**sets[0])]
+    N, t, k = (caps.range(operation, name) for name in ("N", "t", "k"))
+    beside = [*_ends(_options(k, 2, _LAST)), *_ends(_options(t, 2, _LAST))]
+    users = [*_ends(_options(N, 3, _LAST)), *(n for end in beside for n in (end + 1, end + 2) if n >= 3 and n in N)]
+    candidates = (
+        Roster(n, threshold, degree)
+        for n in users
+        for degree in _ends(_options(k, 2, n - 1))
+        for threshold in _ends(_options(t, 2, degree + 1))
+        if graph_allows(n, threshold, degree)
+    )
+    return [roster for roster, _ in zip(candidates, range(1), strict=False)]
+
+
+def roster(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Roster:
+    """Draw numbers that an operation declares; at least `spare` users may drop out."""
+    return one_of(draw, rosters(caps, operation, spare))
+
+
+def one_of(draw: Any, found: Sequence[X]) -> X:
+    """Draw one of some things, by its number: what is drawn is written down for a replay."""
+    return found[int(draw(st.integers(0, len(found) - 1)))]
+
+
+def exact_weights(caps: Capabilities) -> bool:
+    """Return whether quantised inputs are multiplied by whole weights, by the declared policy."""
+    return caps.policy("average.weights") == "exact"
+
+
+def scales(caps: Capabilities, N: int, *, fitting: bool = True, operation: str = AVERAGE) -> list[Scale]:
+    """Return what is declared and cannot wrap with N users, or what can."""
+    names = ("R", "level", "clip", "max_weight")
+    ranges = tuple(caps.range(operation, name) for name in names)
+    return list(_fitting(ranges, N, exact_weights(caps), fitting))
+
+
+@lru_cache(maxsize=_KEPT)
+def _fitting(ranges: tuple[Range, ...], N: int, exact: bool, fitting: bool) -> tuple[Scale, ...]:
+    return tuple(scale for scale in _scales(*ranges) if scale.fits(N, exact) == fitting)
+
+
+@lru_cache(maxsize=_KEPT)
+def _scales(R: Range, level: Range, clip: Range, weight: Range) -> tuple[Scale, ...]:
+    bounds = ((R, _MODULI, 2, MAX_MODULUS), (level, _LEVELS, 1, MAX_LEVEL), (clip, _CLIPS, 1, _LAST))
+    listed = [_listed(*bound) for bound in (*bounds, (weight, _WEIGHTS, 1, _LAST))]
+    return tuple(Scale(*chosen) for chosen in product(*listed))
+
+
+def _listed(allowed: Range, usual: Sequence[int], low: int, high: int) -> list[int]:
+    """Return the usual values of a parameter that are declared, and the ends of what is declared."""
+    ends = [end for end in (allowed.low, allowed.high) if end is not None]
+    known = allowed.values if allowed.values is not None else (*usual, *ends)
+    return [value for value in dict.fromkeys(known) if low <= value <= high and value in allowed]
+
+
+def _options(allowed: Range, low: int, high: int) -> Sequence[int]:
+    if allowed.values is not None:
+        return sorted({value for value in allowed.values if low <= value <= high})
+    bottom = low if allowed.low is None else max(low, allowed.low)
+    return range(bottom, (high if allowed.high is None else min(high, allowed.high)) + 1)
+
+
+def _ends(options: Sequence[int]) -> list[int]:
+    return [*dict.fromkeys([*options[:_NEXT], *options[-_NEXT:]])]
+
+
+def nobody(phases: Sequence[str] = ROUND_PHASES) -> dict[str, list[int]]:
+    """Return a schedule in which nobody drops out."""
+    return {phase: [] for phase in phases}
+
+
+def dropouts(draw: Any, N: int, count: int, phases: Sequence[str], known: Sequence[str] = ROUND_PHASES) -> Any:
+    """Draw when `count` users drop out, each in one of `phases`; the schedule has all `known` phases."""
+    drop = nobody(known)
+    for user in sorted(draw(st.permutations(range(N)))[:count]):
+        drop[draw(st.sampled_from(tuple(phases)))].append(user)
+    return drop

@@ -1,0 +1,291 @@
+"""A valid request for each operation, from which other checks derive forbidden ones by changing one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack, pack_reals
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.strategies import Verbatim, decimal
+from secagg_spec.conformance.sdk.secagg_adapter import form
+
+X = TypeVar("X")
+
+
+@dataclass(frozen=True)
+class Valid:
+    """A valid request: parameters, sampled values, and which parameters hold one vector of elements."""
+
+    params: dict[str, Any]
+    rand: dict[str, Any]
+    vectors: tuple[str, ...] = ()
+
+
+def shares_length(code: dict[str, int], d: int) -> int:
+    """Return L."""
+    return -(-d // (code["U"] - code["T"]))
+
+
+def encode(code: dict[str, int], mask: UintArray, noise: UintArray) -> UintArray:
+    """Return the shares of a mask by the reference."""
+    return MaskCode(PrimeField(code["q"]), code["N"], code["U"], code["T"]).encode(mask, noise)
+
+
+def exchanged_element(draw: Any, values: UintArray, q: int) -> UintArray:
+    """Return elements of which a drawn one is another one, by a drawn amount."""
+    added = np.zeros_like(values)
+    added[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((1, q - 1)) | st.integers(1, q - 1))
+    return PrimeField(q).add(values, added)
+
+
+def too_large(draw: Any, values: UintArray, q: int) -> UintArray:
+    """Return elements with a number that is not below q at a drawn place."""
+    changed = values.copy()
+    changed[draw(st.integers(0, values.size - 1))] = draw(st.sampled_from((q, 2**32 - 1)))
+    return changed
+
+
+def place_of(draw: Any, values: Sequence[Any]) -> int:
+    """Return the place of one of some values, the last one in half of the cases."""
+    return int(draw(st.integers(0, len(values) - 1) | st.just(len(values) - 1)))
+
+
+def inserted(draw: Any, values: Sequence[X], value: X) -> list[X]:
+    """Return values and one more, at a drawn place."""
+    at = draw(st.integers(0, len(values)))
+    return [*values[:at], value, *values[at:]]
+
+
+def vandermonde(caps: Capabilities) -> bool:
+    """Return whether the adapter's code is the one of the text."""
+    return caps.policy("mds.code") == "vandermonde"
+
+
+def own_field(caps: Capabilities) -> bool:
+    """Return whether the adapter shares secrets in the field of the text."""
+    return caps.policy("shamir.field") == "mersenne521"
+
+
+def _pair(operation: str, first: str, second: str, prime: bool) -> Callable[[Any, Capabilities], Valid]:
+    def draw_pair(draw: Any, caps: Capabilities) -> Valid:
+        q, n = strategies.modulus(draw, caps, operation, prime=prime), strategies.length(draw, 1)
+        values = {first: pack(strategies.vector(draw, q, n)), second: pack(strategies.vector(draw, q, n))}
+        return Valid({"q": q, **values}, {}, (first, second))
+
+    return draw_pair
+
+
+def _inverse(draw: Any, caps: Capabilities) -> Valid:
+    q, n = strategies.modulus(draw, caps, "field.inverse", prime=True), strategies.length(draw, 1)
+    values = [draw(st.integers(1, q - 1)) for _ in range(n)]
+    return Valid({"q": q, "a": pack(np.array(values, dtype=np.uint64))}, {}, ("a",))
+
+
+def _matmul(draw: Any, caps: Capabilities) -> Valid:
+    q = strategies.modulus(draw, caps, "field.matmul")
+    rows, inner, columns = (strategies.length(draw, 1, 4) for _ in range(3))
+    a, b = strategies.vector(draw, q, rows * inner), strategies.vector(draw, q, inner * columns)
+    shape = {"rows": rows, "inner": inner, "columns": columns}
+    return Valid({"q": q, **shape, "a": pack(a), "b": pack(b)}, {}, ("a", "b"))
+
+
+def _sample(draw: Any, caps: Capabilities) -> Valid:
+    q, n = strategies.modulus(draw, caps, "sample.field"), strategies.length(draw, 1)
+    return Valid({"q": q, "n": n, "bytes": bytes(4 * n).hex()}, {})
+
+
+def _encode(draw: Any, caps: Capabilities) -> Valid:
+    code, d = strategies.code(draw, caps, "mds.encode"), strategies.length(draw, 1)
+    mask = strategies.vector(draw, code["q"], d)
+    noise = strategies.vector(draw, code["q"], code["T"] * shares_length(code, d))
+    return Valid({**code, "mask": pack(mask)}, {"noise": pack(noise)}, ("mask",))
+
+
+def _decode(draw: Any, caps: Capabilities) -> Valid:
+    code, d = strategies.code(draw, caps, "mds.decode"), strategies.length(draw, 1)
+    mask = strategies.vector(draw, code["q"], d)
+    noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    users = strategies.subset(draw, range(code["N"]), code["U"])
+    shares = encode(code, mask, noise)
+    return Valid({**code, "d": d, "users": users, "shares": [pack(shares[user]) for user in users]}, {})
+
+
+def _quantize(draw: Any, caps: Capabilities) -> Valid:
+    q, level = strategies.modulus(draw, caps, "quantizer.quantize"), strategies.level(draw, caps, "quantizer.quantize")
+    x = np.zeros(strategies.length(draw, 1))
+    params = {"q": q, "level": level, "weight": strategies.weight(draw, caps), "x": pack_reals(x)}
+    return Valid(params, {"rounding": pack_reals(strategies.rounding(draw, x.size))})
+
+
+def _dequantize(draw: Any, caps: Capabilities) -> Valid:
+    operation = "quantizer.dequantize"
+    q, level = strategies.modulus(draw, caps, operation), strategies.level(draw, caps, operation)
+    value = strategies.vector(draw, q, strategies.length(draw, 1))
+    return Valid(
+        {"q": q, "level": level, "format": draw(st.sampled_from(strategies.formats(caps))), "value": pack(value)},
+        {},
+        ("value",),
+    )
+
+
+def _aggregate(draw: Any, caps: Capabilities) -> Valid:
+    numbers, L = strategies.session(draw, caps, "lightsecagg.aggregate_shares"), strategies.length(draw, 1)
+    q, N, T = numbers["q"], numbers["N"], numbers["T"]
+    shares = strategies.matrix(draw, q, N, L)
+    surviving = sorted(strategies.subset(draw, range(N), T + 2))
+    held = [[user, pack(shares[user])] for user in range(N)]
+    return Valid({"q": q, "N": N, "T": T, "surviving": surviving, "held": held}, {})
+
+
+def _recover(draw: Any, caps: Capabilities) -> Valid:
+    numbers = strategies.session(draw, caps, "lightsecagg.recover")
+    return recovery(draw, numbers)[0]
+
+
+def recovery(
+    draw: Any, numbers: dict[str, int], answers: int | None = None, outsiders: int = 0
+) -> tuple[Valid, UintArray]:
+    """Draw a recovery by the reference's code: a valid request, with U answers or `answers`; and the aggregate.
+
+    At least `outsiders` users are not in the surviving set.
+    """
+    field = PrimeField(numbers["q"])
+    fewest = max(numbers["U"], numbers["T"] + 2, numbers.get("W", 0), answers or 0)
+    surviving = sorted(strategies.subset(draw, range(numbers["N"]), fewest, numbers["N"] - outsiders))
+    updates = strategies.matrix(draw, numbers["q"], len(surviving), numbers["d"])
+    masks = strategies.matrix(draw, numbers["q"], len(surviving), numbers["d"])
+    noise = strategies.matrix(draw, numbers["q"], numbers["T"], shares_length(numbers, numbers["d"]))
+    shares = encode(numbers, field.sum(masks), noise)
+    users = strategies.subset(draw, surviving, *((answers, answers) if answers is not None else (numbers["U"], None)))
+    params = {
+        **numbers,
+        "surviving": surviving,
+        "masked": [pack(row) for row in field.add(updates, masks)],
+        "users": users,
+        "shares": [pack(shares[user]) for user in users],
+    }
+    return Valid(params, {}), field.sum(updates)
+
+
+def _round(draw: Any, caps: Capabilities) -> Valid:
+    numbers = strategies.session(draw, caps, "lightsecagg.round")
+    return whole_round(draw, numbers, {"share": [], "upload": [], "recover": []})[0]
+
+
+def whole_round(draw: Any, numbers: dict[str, int], drop: dict[str, list[int]]) -> tuple[Valid, UintArray]:
+    """Draw a round: a request with these dropouts, and the updates as an array."""
+    q, N, d = numbers["q"], numbers["N"], numbers["d"]
+    updates = strategies.matrix(draw, q, N, d)
+    masks = strategies.matrix(draw, q, N, d)
+    noises = strategies.matrix(draw, q, N, numbers["T"] * shares_length(numbers, d))
+    rand = {"masks": [pack(row) for row in masks], "noises": [pack(row) for row in noises]}
+    return Valid({**numbers, "updates": [pack(row) for row in updates], "drop": drop}, rand), updates
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+    "field.add": _pair("field.add", "a", "b", prime=False),
+    "field.subtract": _pair("field.subtract", "a", "b", prime=False),
+    "field.multiply": _pair("field.multiply", "a", "b", prime=False),
+    "field.inverse": _inverse,
+    "field.matmul": _matmul,
+    "sample.field": _sample,
+    "mds.encode": _encode,
+    "mds.decode": _decode,
+    "quantizer.quantize": _quantize,
+    "quantizer.dequantize": _dequantize,
+    "lightsecagg.mask": _pair("lightsecagg.mask", "update", "mask", prime=True),
+    "lightsecagg.aggregate_shares": _aggregate,
+    "lightsecagg.recover": _recover,
+    "lightsecagg.round": _round,
+}
+MOST_SPOILED = 4
+"""Members of one request that are spoiled in turn in a drawn case: to make a request costs more than to ask it."""
+
+OWN_CODE = ("mds.decode", "lightsecagg.recover", "basecagg.recover")
+"""Operations whose valid requests hold shares of the code of the text."""
+
+
+def can_request(operation: str, caps: Capabilities) -> bool:
+    """Return whether a valid request for this operation can be made without asking the adapter first."""
+    mine = caps.offers(operation) and (vandermonde(caps) or operation not in OWN_CODE)
+    return mine and (own_field(caps) or operation != "shamir.reconstruct") and strategies.possible(caps, operation)
+
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands in a request: the path from ``params`` or ``rand``, the form that it must have, itself."""
+
+    path: Path
+    form: str
+    value: Any
+
+    @property
+    def name(self) -> str:
+        """The place as it is told in messages."""
+        return str(self.path[1]) + "".join(f"[{step!r}]" for step in self.path[2:])
+
+
+def places(operation: str, params: Mapping[str, Any], rand: Mapping[str, Any] | None) -> list[Place]:
+    """Return everything in a request that has a form, by the table of the protocol: members, and what they hold."""
+    members = [("params", name, value) for name, value in decimal(params).items()]
+    members += [("rand", name, value) for name, value in (rand or {}).items()]
+    return [place for part, name, value in members for place in _inside((part, name), form(operation, name), value)]
+
+
+def _inside(path: Path, form: str, value: Any) -> list[Place]:
+    inner: dict[str, Callable[[], list[tuple[str | int, str, Any]]]] = {
+        "vectors": lambda: [(at, "vector", entry) for at, entry in enumerate(value)],
+        "users": lambda: [(at, "integer", entry) for at, entry in enumerate(value)],
+        "held": lambda: [(at, "pair", entry) for at, entry in enumerate(value)],
+        "bytes list": lambda: [(at, "bytes", entry) for at, entry in enumerate(value)],
+        "parcels": lambda: [(at, "parcel", entry) for at, entry in enumerate(value)],
+        "parcel": lambda: [(0, "integer", value[0]), (1, "bytes", value[1])],
+        "numbers": lambda: [(at, "number", entry) for at, entry in enumerate(value)],
+        "number": lambda: [(0, "text", value[0]), (1, "decimal", value[1])],
+        "pair": lambda: [(0, "integer", value[0]), (1, "vector", value[1])],
+        "stamped shares": lambda: [(at, "stamped share", entry) for at, entry in enumerate(value)],
+        "stamped share": lambda: [(0, "integer", value[0]), (1, "decimal", value[1]), (2, "vector", value[2])],
+        "skipped seeds": lambda: [(at, "skipped seed", entry) for at, entry in enumerate(value)],
+        "skipped seed": lambda: [(0, "integer", value[0]), (1, "integer", value[1]), (2, "bytes", value[2])],
+        **dict.fromkeys(
+            ("drop", "round drop", "early drop", "request"),
+            lambda: [(name, "users", users) for name, users in value.items()],
+        ),
+        "reals list": lambda: [(at, "reals", entry) for at, entry in enumerate(value)],
+        "requests": lambda: [(at, "request", entry) for at, entry in enumerate(value)],
+        "lists of users": lambda: [(at, "users", entry) for at, entry in enumerate(value)],
+    }
+    entries = inner[form]() if form in inner else []
+    return [Place(path, form, value)] + [
+        place for step, kind, entry in entries for place in _inside((*path, step), kind, entry)
+    ]
+
+
+def one_of(draw: Any, found: Sequence[X]) -> X:
+    """Draw one of some things that JSON does not hold, by its number: what is drawn is written down for a replay."""
+    return found[int(draw(st.integers(0, len(found) - 1)))]
+
+
+def put(
+    params: Mapping[str, Any], rand: Mapping[str, Any] | None, path: Path, value: Any
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Return the two parts of a request with something else at a place."""
+    whole = deepcopy({"params": decimal(params), "rand": dict(rand) if rand else None})
+    holder: Any = whole
+    for step in path[:-1]:
+        holder = holder[step]
+    holder[path[-1]] = value
+    return Verbatim(whole["params"] or {}), whole["rand"]

@@ -1,0 +1,121 @@
+"""Cases of the weight of a late update: functions, levels and draws that meet where a weight changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.staleness import MAX_TAU, Staleness, floor_weight
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack_reals
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import Valid
+
+WEIGHT = "staleness.weight"
+DRAWS = 2**53
+RATES = ((1, 1), (1, 2), (0, 1), (1, 3), (2, 1), (3, 2), (2, 3), (7, 10), (1, 5), (99, 100), (1, 100), (1000, 1))
+_TAUS = (0, 1, 2, 3, 7, 8, 10, 26, 48, 99, 1023, 2400, 2**16, MAX_TAU)
+
+
+@dataclass(frozen=True)
+class Late:
+    """One weight that is asked for."""
+
+    function: Staleness
+    level: int
+    tau: int
+    draw: float
+
+    def params(self, **changed: Any) -> dict[str, Any]:
+        """Return the members of ``params``, some of them exchanged; integers of decimal strings are written out."""
+        kind = {"kind": self.function.kind, "numerator": self.function.numerator}
+        numbers = {"denominator": self.function.denominator, "start": self.function.start}
+        params = {**kind, **numbers, "level": self.level, "tau": self.tau, **changed}
+        return {**params, **{name: str(params[name]) for name in ("start", "tau", "level")}}
+
+    @property
+    def rand(self) -> dict[str, str]:
+        """The member ``rand`` of the grade ``explicit``."""
+        return {"rounding": pack_reals(np.array([self.draw]))}
+
+
+def levels(caps: Capabilities) -> list[int]:
+    """Return levels inside the declared range, small ones among them."""
+    allowed = caps.range(WEIGHT, "level")
+    return [*dict.fromkeys([*strategies.levels(caps, WEIGHT), *(c for c in range(1, 100) if c in allowed)])]
+
+
+def function(draw: Any) -> Staleness:
+    """Draw a staleness function."""
+    kind = draw(st.sampled_from(("polynomial", "hinge", "constant")))
+    if kind == "constant":
+        return Staleness.constant()
+    numerator, denominator = draw(st.sampled_from(RATES))
+    start = draw(st.sampled_from((0, 1, 4, 10, MAX_TAU))) if kind == "hinge" else 0
+    return Staleness(kind, numerator, denominator, start)
+
+
+def staleness(draw: Any) -> int:
+    """Draw a staleness, small ones mostly."""
+    return int(draw(st.integers(0, 60) | st.sampled_from(_TAUS)))
+
+
+def late(draw: Any, caps: Capabilities) -> Late:
+    """Draw a weight that is asked for: any, or one where c_g s(tau) is an integer or all but one."""
+    makers: list[Callable[[Any, Capabilities], tuple[Staleness, int, int]]] = [_any, _whole, _beside]
+    chosen, level, tau = makers[draw(st.integers(0, 2))](draw, caps)
+    return Late(chosen, level, tau, threshold(draw, chosen, level, tau) / DRAWS)
+
+
+def _any(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
+    return function(draw), int(draw(st.sampled_from(levels(caps)))), staleness(draw)
+
+
+def _whole(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
+    """Draw a polynomial with an integer c_g s(tau): tau + 1 is a power of r, and c_g a multiple of one of p."""
+    p, r = draw(st.sampled_from(RATES[:9]))
+    base, times = draw(st.integers(2, 60)), draw(st.integers(1, 60))
+    level, tau = base**p * times, base**r - 1
+    if level not in caps.range(WEIGHT, "level") or level > 2**32 or tau > MAX_TAU:
+        return _any(draw, caps)
+    return Staleness("polynomial", p, r), level, tau
+
+
+def _beside(draw: Any, caps: Capabilities) -> tuple[Staleness, int, int]:
+    """Draw a square root whose product with c_g is just beside an integer, as far as a level is declared for it."""
+    tau, m = draw(st.integers(1, 10)), draw(st.integers(2**20, 2**30))
+    level = isqrt((1 + tau) * m * m) + draw(st.integers(0, 1))
+    if level not in caps.range(WEIGHT, "level") or level > 2**32:
+        return _any(draw, caps)
+    return Staleness("polynomial", 1, 2), level, tau
+
+
+def threshold(draw: Any, chosen: Staleness, level: int, tau: int) -> int:
+    """Draw a draw, times 2**53: one beside which the weight changes, one at an end, or any."""
+    edge = _fraction(chosen, level, tau)
+    near = [k for k in (edge - 1, edge, edge + 1) if 0 <= k < DRAWS]
+    return int(draw(st.sampled_from((0, DRAWS - 1, *near)) | st.integers(0, DRAWS - 1)))
+
+
+def _fraction(chosen: Staleness, level: int, tau: int) -> int:
+    """Return floor(2**53 (y - floor(y))) for y = c_g s(tau), by halving."""
+    n, d, r = chosen.power(tau)
+    scaled, low, high = (level * DRAWS) ** r * n, 0, DRAWS
+    start = floor_weight(chosen, level, tau) * DRAWS
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if (start + middle) ** r * d <= scaled else (low, middle)
+    return low
+
+
+def _valid(draw: Any, caps: Capabilities) -> Valid:
+    chosen = late(draw, caps)
+    return Valid(chosen.params(), chosen.rand)
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {WEIGHT: _valid}

@@ -1,0 +1,526 @@
+"""Strategies that draw cases inside what an adapter declares, shaped so that failures shrink to small cases.
+
+Lengths are drawn before contents, and a vector is a *pattern* that is expanded, so that every length can shrink alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, is_prime
+from secagg_spec.arithmetic.quantizer import MAX_LEVEL
+from secagg_spec.arithmetic.shamir import MAX_HOLDERS
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.conformance.adapter.capabilities import DECIMAL_RANGES, UNRANGED, Capabilities, Range
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.sdk.secagg_adapter import OPERATIONS
+from secagg_spec.crypto.entropy import SeededSource, draw_elements, draw_rounding
+
+X = TypeVar("X")
+Draw: TypeAlias = Callable[[st.SearchStrategy[X]], X]
+
+PRIMES = (7, 2, 3, 5, 11, 13, 31, 97, 251, 257, 32749, 65521, 65537, 2**29 - 3, 2**31 - 1, 2**31 + 11, 2**32 - 5)
+COMPOSITES = (4, 6, 8, 9, 15, 256, 2**16, 2**31, 2**32 - 1, 2**32)
+LEVELS = (1, 2, 3, 10, 2**6, 2**10, 2**16, 10**6, 2**32)
+_SMALL = 8
+LARGE = 40
+_EDGE = 12
+_WEIGHTS = 100
+_LARGEST = 2**31 - 1
+_KEPT = 256
+_PATTERNS = st.sampled_from(("zeros", "ones", "ramp", "largest", "random"))
+_ROUNDINGS = st.sampled_from(("zeros", "half", "largest", "random"))
+_SEEDS = st.integers(0, 2**32 - 1)
+_WORK = 2 * 10**6
+_MATRIX = 20_000
+_ROWS = 64
+_ACTIVE = "lightsecagg_active."
+_BUFFERED = "basecagg."
+_SESSIONS = ("seal.", "lightsecagg.", _ACTIVE, _BUFFERED)
+FEWEST_IN_BUFFER = 3
+"""The smallest K: T + 2 for T = 1 (BSA-01)."""
+
+
+@lru_cache(maxsize=_KEPT)
+def moduli(allowed: Range, *, prime: bool, above: int = 1) -> tuple[int, ...]:
+    """Return moduli inside a declared range, the simplest first: listed ones, and the first ones from each end on."""
+    if allowed.values is not None:
+        candidates = list(allowed.values)
+    else:
+        low, high = max(allowed.low or 2, above + 1, 2), min(allowed.high or MAX_MODULUS, MAX_MODULUS)
+        listed = PRIMES if prime else (*PRIMES, *COMPOSITES)
+        candidates = [*listed, *_near(low, low, high, prime), *_near(high, low, high, prime)]
+    known = dict.fromkeys(q for q in candidates if above < q <= MAX_MODULUS and q in allowed)
+    return tuple(q for q in known if is_prime(q) or not prime)
+
+
+@lru_cache(maxsize=_KEPT)
+def _near(end: int, low: int, high: int, prime: bool) -> tuple[int, ...]:
+    """Return the first moduli in [low, high] from one of its ends on, without looking at more than 2000 numbers."""
+    step = 1 if end == low else -1
+    reach = range(end, max(low - 1, end - 2000) if step < 0 else min(high + 1, end + 2000), step)
+    return tuple(islice((q for q in reach if is_prime(q) or not prime), 2))
+
+
+def modulus(
+    draw: Any, caps: Capabilities, operation: str | Sequence[str], *, prime: bool = False, above: int = 1
+) -> int:
+    """Draw a modulus that the operation declares: one of the three largest in half of the cases, for overflow."""
+    return int(draw(_mostly_large(Space(caps, _several(operation)).moduli(prime=prime, above=above))))
+
+
+@lru_cache(maxsize=_KEPT)
+def _mostly_large(allowed: tuple[int, ...]) -> st.SearchStrategy[int]:
+    return st.sampled_from(allowed) | st.sampled_from(sorted(allowed)[-3:])
+
+
+def vector(draw: Any, q: int, n: int) -> UintArray:
+    """Draw n elements modulo q: zeros, ones, largest, a ramp, one hot, or pseudo-random ones."""
+    pattern = draw(_PATTERNS)
+    if pattern == "random":
+        return seeded_vector(draw, q, n)
+    if pattern == "ramp":
+        return np.arange(n, dtype=np.uint64) % np.uint64(q)
+    return np.full(n, {"zeros": 0, "ones": 1, "largest": q - 1}[pattern], dtype=np.uint64)
+
+
+def seeded_vector(draw: Any, q: int, n: int) -> UintArray:
+    """Draw n pseudo-random elements modulo q, from a seed that shrinks to 0."""
+    seed = draw(_SEEDS)
+    return draw_elements(SeededSource(seed.to_bytes(4, "little"), "vector"), Ring(q), (n,))
+
+
+def matrix(draw: Any, q: int, rows: int, columns: int) -> UintArray:
+    """Draw a (rows, columns) array of elements: one pattern for each row, or one for all where they are many."""
+    if rows > _ROWS:
+        return vector(draw, q, rows * columns).reshape(rows, columns)
+    drawn = [vector(draw, q, columns) for _ in range(rows)]
+    return np.array(drawn, dtype=np.uint64).reshape(rows, columns)
+
+
+def rounding(draw: Any, n: int) -> RealArray:
+    """Draw n numbers in [0, 1): zeros, just below 1, or pseudo-random ones."""
+    pattern = draw(_ROUNDINGS)
+    if pattern != "random":
+        return np.full(n, {"zeros": 0.0, "half": 0.5, "largest": 1 - 2.0**-53}[pattern])
+    seed = draw(_SEEDS)
+    return draw_rounding(SeededSource(seed.to_bytes(4, "little"), "rounding"), n)
+
+
+def length(draw: Any, low: int = 0, high: int = 12) -> int:
+    """Draw a length, the smallest first."""
+    return int(draw(st.integers(low, high)))
+
+
+def levels(caps: Capabilities, operation: str) -> list[int]:
+    """Return levels inside the declared range."""
+    allowed = caps.range(operation, "level")
+    ends = [end for end in (allowed.low, allowed.high) if end is not None]
+    candidates = allowed.values if allowed.values is not None else (*LEVELS, *ends)
+    return [c for c in candidates if 1 <= c <= MAX_LEVEL and c in allowed]
+
+
+def level(draw: Any, caps: Capabilities, operation: str) -> int:
+    """Draw a level c that the operation declares."""
+    return int(draw(st.sampled_from(levels(caps, operation))))
+
+
+def weight(draw: Any, caps: Capabilities) -> int:
+    """Draw a total weight that `quantizer.quantize` declares."""
+    return int(draw(st.sampled_from(weights(caps))))
+
+
+def weights(caps: Capabilities) -> list[int]:
+    """Return total weights inside the declared range: up to 100, or a few from the declared minimum on."""
+    space = Space(caps, ("quantizer.quantize",))
+    least = space.least("weight", 1)
+    high = _LARGEST if space.listed("weight") else max(_WEIGHTS, least + _SMALL)
+    return space.options("weight", 1, min(high, _LARGEST))
+
+
+def formats(caps: Capabilities) -> list[str]:
+    """Return the floating-point formats that `quantizer.dequantize` declares."""
+    allowed = caps.range("quantizer.dequantize", "format")
+    return [format for format in ("binary64", "binary32") if format in allowed]
+
+
+def code(
+    draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, *, whole: bool = False
+) -> dict[str, int]:
+    """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation, or all operations, declare.
+
+    With `whole`, U symbols of all N users can be asked for each element.
+    """
+    chosen = Space(caps, _several(operation), spare, whole=whole).draw(draw)
+    return {name: chosen[name] for name in ("q", "N", "U", "T")}
+
+
+def session(
+    draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0, outsiders: int = 0
+) -> dict[str, int]:
+    """Draw (q, N, D, U, T, d) that satisfy LSA-01 and that the operation, or all operations, declare.
+
+    At least `spare` users are beyond U, and `outsiders` beyond max(U, T + 2).
+    """
+    chosen = Space(caps, _several(operation), spare, outsiders).draw(draw)
+    return {"D": 0, **chosen, "d": length(draw, 1)}
+
+
+def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
+    """Return the numbers at the ends of what an operation declares, each once (CNF-67).
+
+    These are the smallest q, N = q - 1 or the nearest to it, the largest T and U, and the most coalitions of T users,
+    all with at most 12 users where the declaration has such, and such that their whole matrix can be asked.
+    """
+    pool = Space(caps, (operation,), whole=True).pool(_EDGE)
+    kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
+        lambda code: (code["q"], code["N"]),
+        lambda code: (code["q"] - code["N"], -code["q"]),
+        lambda code: (-code["T"], -code["q"]),
+        lambda code: (-math.comb(code["N"], code["T"]), code["U"], -code["q"]),
+    )
+    found = [min(pool, key=kind) for kind in kinds]
+    return [code for at, code in enumerate(found) if code not in found[:at]]
+
+
+def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0) -> dict[str, int]:
+    """Draw (t, n) with 2 <= t <= n - spare, for sharing a secret, that the operation, or all operations, declare."""
+    space = Space(caps, _several(operation))
+    n = _users(draw, holders(space, spare))
+    return {"t": int(draw(st.sampled_from(_few(space.options("t", 2, n - spare))))), "n": n}
+
+
+def holders(space: Space, spare: int = 0) -> list[int]:
+    """Return the numbers of holders of a secret: up to 40, or a few from the declared minimum on."""
+    fewest = space.least("t", 2) + spare
+    least = space.least("n", fewest)
+    high = MAX_HOLDERS if space.listed("n") else max(LARGE, least + _SMALL)
+    return [n for n in space.options("n", fewest, min(high, MAX_HOLDERS)) if not space.bearable or n * n <= _WORK]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The parameters that some operations declare, all of them at once.
+
+    `spare` users are demanded beyond U, and `outsiders` beyond max(U, T + 2). With `bearable`, only parameters are in
+    it with which the operations take an acceptable time; with `whole`, only those whose whole matrix can be asked, U
+    symbols of all N users for each element.
+    """
+
+    caps: Capabilities
+    operations: tuple[str, ...]
+    spare: int = 0
+    outsiders: int = 0
+    bearable: bool = True
+    whole: bool = False
+    _common: dict[str, Range] = field(default_factory=dict, compare=False, repr=False)
+
+    def draw(self, draw: Any) -> dict[str, int]:
+        """Draw numbers of users, and a modulus above N."""
+        sets = self.sets()
+        chosen = self._drawn(draw) if sets is None else dict(draw(st.sampled_from(sets)))
+        if "U" not in chosen:
+            options = self.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0))
+            chosen["U"] = int(draw(st.sampled_from(options)))
+        allowed = self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
+        return {"q": int(draw(_mostly_large(allowed))), **chosen}
+
+    def pool(self, most: int) -> list[dict[str, int]]:
+        """Return all numbers with at most so many users, or with the fewest where all have more; with some moduli."""
+        sets = self.sets()
+        if sets is None:
+            rosters = [N for N in self.rosters() if self._fits(N)]
+            small = [*filter(range(most + 1).__contains__, rosters)] or rosters[:1]
+            sets = [{"N": N, "T": T, "D": self.tolerated(N, T)[0]} for N in small for T in self.colluders(N)]
+        whole = [
+            {"D": 0, **chosen, "U": U}
+            for chosen in sets
+            for U in ([chosen["U"]] if "U" in chosen else self.thresholds(chosen["N"], chosen["T"], chosen.get("D", 0)))
+        ]
+        return [
+            {"q": q, **chosen}
+            for chosen in whole
+            for q in self.moduli(prime=True, above=self._taken(chosen["N"], chosen["T"]))
+        ]
+
+    def possible(self) -> bool:
+        """Return whether there are such numbers."""
+        sets = self.sets()
+        return any(self._fits(N) for N in self.rosters()) if sets is None else bool(sets)
+
+    def sets(self) -> list[Mapping[str, int]] | None:
+        """Return the sets that the operations declare in common, inside their ranges; nothing when none declares any.
+
+        A set without U is met at any U that the ranges leave: the operations that declare sets have no say there.
+        """
+        declared = [chosen for name in self.operations if (chosen := self.caps.parameter_sets(name))]
+        if not declared:
+            return None
+        joined = list(declared[0])
+        for others in declared[1:]:
+            joined = [{**one, **other} for one in joined for other in others if _agree(one, other)]
+        return [chosen for chosen in joined if self._allows(chosen)]
+
+    def _allows(self, chosen: Mapping[str, int]) -> bool:
+        N, T, D = chosen["N"], chosen["T"], chosen.get("D", 0)
+        U = chosen.get("U", self.least("U", T + 1))
+        inside = all(self._contains(name, value) for name, value in chosen.items())
+        room = U + self.spare <= N and (not self.outsiders or max(U, T + 2) + self.outsiders <= N)
+        possible = 1 <= T < U <= N - D and self._fills(N, T, D) and self._signs(N, T, D)
+        return inside and room and possible and self._bears(N, U) and self._carries(N, T)
+
+    def moduli(self, *, prime: bool, above: int = 1) -> tuple[int, ...]:
+        """Return moduli that all operations declare."""
+        return moduli(self.range("q"), prime=prime, above=above)
+
+    def range(self, name: str) -> Range:
+        """Return what the ranges of the operations have in common."""
+        if name not in self._common:
+            self._common[name] = self._intersection(name)
+        return self._common[name]
+
+    def _intersection(self, name: str) -> Range:
+        ranges = [self.caps.range(operation, name) for operation in self.operations]
+        lists = [allowed.values for allowed in ranges if allowed.values is not None]
+        if lists:
+            return Range(values=tuple(value for value in lists[0] if all(value in allowed for allowed in ranges)))
+        lows = [allowed.low for allowed in ranges if allowed.low is not None]
+        highs = [allowed.high for allowed in ranges if allowed.high is not None]
+        return Range(max(lows, default=None), min(highs, default=None))
+
+    def listed(self, name: str) -> bool:
+        """Return whether the values of a parameter are given one by one."""
+        return self.range(name).values is not None
+
+    def options(self, name: str, low: int, high: int) -> list[int]:
+        """Return the values of a parameter in [low, high], ascending."""
+        return _options(self.range(name), low, high)
+
+    def least(self, name: str, low: int) -> int:
+        """Return the smallest value of a parameter from `low` on; 2**31 when there is none."""
+        allowed = self.range(name)
+        if allowed.values is not None:
+            return min((value for value in allowed.values if value >= low), default=_LARGEST + 1)
+        least = max(low, low if allowed.low is None else allowed.low)
+        return least if least in allowed else _LARGEST + 1
+
+    def rosters(self) -> list[int]:
+        """Return the numbers of users that may be drawn: up to 40, or a few from the smallest possible one on."""
+        T = self.least("T", 1)
+        U = self.least("U", T + 1)
+        enough = max(U, T + 2) if self._in_session() else U
+        staying = (self.least("D", 0) if self._in_session() else 0) + (U if self._in_buffer() else enough)
+        least = max(staying, U + self.spare, enough + self.outsiders)
+        largest = max(self.moduli(prime=True), default=0) - 1
+        high = _LARGEST if self.listed("N") else max(LARGE, self.least("N", least) + _SMALL)
+        return self.options("N", least, min(largest, high, _LARGEST))
+
+    def colluders(self, N: int) -> list[int]:
+        """Return the T that leave room for D and U."""
+        last = N - self.outsiders - 2 if self._in_session() else N - 1
+        return [T for T in _few(self.options("T", 1, last)) if self._has_room(N, T, self.least("D", 0))]
+
+    def tolerated(self, N: int, T: int) -> list[int]:
+        """Return the D that leave room for U."""
+        allowed = self.options("D", 0, N - T - (1 if self._in_buffer() else 2)) if self._in_session() else [0]
+        return [D for D in _few(allowed) if self._has_room(N, T, D)]
+
+    def thresholds(self, N: int, T: int, D: int) -> list[int]:
+        """Return the U that fit."""
+        return [U for U in _few(self.options("U", T + 1, self._last(N, D))) if self._bears(N, U)]
+
+    def _fits(self, N: int) -> bool:
+        """Return whether N users leave room for the others: if the smallest T and D have none, no others have."""
+        return self._has_room(N, self.least("T", 1), self.least("D", 0))
+
+    def _has_room(self, N: int, T: int, D: int) -> bool:
+        U = self.least("U", T + 1)
+        enough = self._fills(N, T, D) and self._signs(N, T, D) and self._last(N, D) >= U
+        return enough and self._bears(N, U) and self._carries(N, T)
+
+    def _fills(self, N: int, T: int, D: int) -> bool:
+        """Return whether T + 2 users can contribute: of those who stay, or of all N to a buffer (LSA-01, BSA-01)."""
+        gone = max(0 if self._in_buffer() else D, self.outsiders)
+        return not self._in_session() or gone + T + 2 <= N
+
+    def _carries(self, N: int, T: int) -> bool:
+        """Return whether a modulus is large enough."""
+        return bool(self.moduli(prime=True, above=self._taken(N, T)))
+
+    def _taken(self, N: int, T: int) -> int:
+        """Return what a modulus must be above: N, and what leaves no room for T + 2 weights of 1 (BSA-02)."""
+        return max(N, 2 * (T + 2)) if self._in_buffer() else N
+
+    def _in_buffer(self) -> bool:
+        return any(name.startswith(_BUFFERED) for name in self.operations)
+
+    def _signs(self, N: int, T: int, D: int) -> bool:
+        """Return whether there is a W, where the operations need one (LSA-19)."""
+        active = any(name.startswith(_ACTIVE) for name in self.operations)
+        return not active or 2 * (N - D) > N + T
+
+    def _last(self, N: int, D: int) -> int:
+        """Return the largest U."""
+        return N - max(D if self._in_session() else 0, self.spare, self.outsiders)
+
+    def _drawn(self, draw: Any) -> dict[str, int]:
+        N = _users(draw, [N for N in self.rosters() if self._fits(N)])
+        T = int(draw(st.sampled_from(self.colluders(N))))
+        D = int(draw(st.sampled_from(self.tolerated(N, T))))
+        U = int(draw(st.sampled_from(self.thresholds(N, T, D))))
+        return {"N": N, "D": D, "U": U, "T": T}
+
+    def _contains(self, name: str, value: int) -> bool:
+        return value in self.range(name)
+
+    def _in_session(self) -> bool:
+        return any(name.startswith(_SESSIONS) for name in self.operations)
+
+    def _bears(self, N: int, U: int) -> bool:
+        if self.whole and N * U > _MATRIX:
+            return False
+        return not self.bearable or all(_work(name, N, U) <= _WORK for name in self.operations)
+
+
+def _few(options: list[int]) -> list[int]:
+    """Return options as they are, or the first and the last of them where they are many."""
+    return options if len(options) <= LARGE + _SMALL else options[:LARGE] + options[-_SMALL:]
+
+
+def _agree(one: Mapping[str, int], other: Mapping[str, int]) -> bool:
+    return all(other[name] == value for name, value in one.items() if name in other)
+
+
+def _work(operation: str, N: int, U: int) -> int:
+    """Return roughly how many products an operation takes for each element, those of the kit's own work included."""
+    if operation in ("lightsecagg.mask", "lightsecagg.aggregate_shares"):
+        return 100 * N
+    if operation.endswith((".server", ".round", ".rounds")):
+        return N * N * (U + 200) + U**3
+    if operation.endswith(".user"):
+        return N * (U + 400) + U**3
+    return N * (U + 20) + (0 if operation == "mds.encode" else U**3)
+
+
+def _several(operation: str | Sequence[str]) -> tuple[str, ...]:
+    return (operation,) if isinstance(operation, str) else tuple(operation)
+
+
+def possible(
+    caps: Capabilities,
+    operation: str | Sequence[str],
+    spare: int = 0,
+    outsiders: int = 0,
+    *,
+    bearable: bool = True,
+) -> bool:
+    """Return whether the declared ranges hold parameters that the text allows, and that can be tried in short time."""
+    names = _several(operation)
+    if set(names) <= set(UNRANGED):
+        return True
+    if set(names) & set(neighbours.OPERATIONS):
+        return all(neighbours.possible(caps, name, bearable=bearable) for name in names)
+    space = Space(caps, names, spare, outsiders, bearable)
+    parameters = {name for operation in names for name in OPERATIONS[operation][0]}
+    choices: dict[str, Callable[[], list[Any]]] = {
+        "q": lambda: list(space.moduli(prime=any(_needs_prime(name) for name in names), above=_too_small(names))),
+        "level": lambda: levels(caps, names[0]),
+        "weight": lambda: weights(caps),
+        "format": lambda: formats(caps),
+        "t": lambda: holders(space, spare),
+    }
+    if not all(choice() for name, choice in choices.items() if name in parameters):
+        return False
+    return "N" not in parameters or space.possible()
+
+
+def refuse_impossible(caps: Capabilities) -> None:
+    """Refuse declarations under which an operation has no valid parameters at all.
+
+    Raises
+    ------
+    AdapterUnusable
+        The ranges of an operation exclude everything that the text allows.
+    """
+    for operation in caps.operations:
+        if not possible(caps, operation, bearable=False):
+            raise AdapterUnusable(f"hello: the ranges of {operation!r} leave no parameters that the text allows")
+
+
+def narrowed(caps: Capabilities, operation: str, moduli: Sequence[int]) -> Capabilities:
+    """Return capabilities in which the moduli of an operation are these."""
+    declared = caps.operations[operation]
+    ranges = {**declared.get("ranges", {}), "q": {"values": [str(q) for q in moduli]}}
+    return replace(caps, operations={**caps.operations, operation: {**declared, "ranges": ranges}})
+
+
+def _too_small(operations: Sequence[str]) -> int:
+    """Return a number that every modulus is above: that of BASecAgg carries the smallest buffer (BSA-02)."""
+    return 2 * FEWEST_IN_BUFFER if any(name.startswith(_BUFFERED) for name in operations) else 1
+
+
+def _needs_prime(operation: str) -> bool:
+    return operation.startswith(("field.inverse", "mds.", *_SESSIONS))
+
+
+def _users(draw: Any, candidates: list[int]) -> int:
+    """Draw a number of users: mostly a small one, now and then any."""
+    small = [N for N in candidates if N <= _SMALL] or candidates[:_SMALL]
+    return int(draw(st.sampled_from(candidates if draw(st.integers(0, 9)) == 9 else small)))
+
+
+def _options(allowed: Range, low: int, high: int) -> list[int]:
+    """Return the integers in [low, high] inside a declared range, ascending."""
+    if allowed.values is not None:
+        return sorted({value for value in allowed.values if low <= value <= high})
+    bottom = low if allowed.low is None else max(low, allowed.low)
+    top = high if allowed.high is None else min(high, allowed.high)
+    return list(range(bottom, top + 1))
+
+
+def subset(draw: Any, population: Sequence[int], low: int, high: int | None = None) -> list[int]:
+    """Draw `low` to `high` distinct members of a population, in any order; the first ones are the simplest."""
+    high = len(population) if high is None else high
+    size = draw(st.integers(low, high))
+    return shuffled(draw, population)[:size]
+
+
+def shuffled(draw: Any, population: Sequence[int]) -> list[int]:
+    """Draw an order of a population; a large one is turned round and mirrored only, so that few draws suffice."""
+    if len(population) <= _ROWS:
+        return list(draw(st.permutations(list(population))))
+    start = draw(st.integers(0, len(population) - 1))
+    turned = [*population[start:], *population[:start]]
+    return turned[::-1] if draw(st.booleans()) else turned
+
+
+def dropouts(draw: Any, N: int, at_most: int) -> dict[str, list[int]]:
+    """Draw who drops out before which phase: at most `at_most` users, each once."""
+    gone = draw(st.lists(st.integers(0, N - 1), unique=True, max_size=at_most))
+    phases: dict[str, list[int]] = {"share": [], "upload": [], "recover": []}
+    for user in sorted(gone):
+        phases[draw(st.sampled_from(("upload", "recover", "share")))].append(user)
+    return phases
+
+
+class Verbatim(dict[str, Any]):
+    """Parameters as they stand in a request, whatever they are."""
+
+
+def decimal(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as they stand in a request: integers q, R and level become decimal strings."""
+    if isinstance(parameters, Verbatim):
+        return parameters
+    return {
+        name: str(value) if name in DECIMAL_RANGES and type(value) is int else value
+        for name, value in parameters.items()
+    }

@@ -1,0 +1,326 @@
+"""Valid requests of all operations: those of `requests`, and those of keys, messages and scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic import shamir
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import (
+    basa_functions,
+    basa_parties,
+    basa_schedules,
+    basecagg_functions,
+    basecagg_parties,
+    basecagg_schedules,
+    dealt_rounds,
+    heterosag_functions,
+    heterosag_masking,
+    heterosag_parties,
+    lightsecagg_active_parties,
+    lightsecagg_parties,
+    multi_round_functions,
+    multi_round_logs,
+    neighbour_rounds,
+    requests,
+    staleness,
+    strategies,
+)
+from secagg_spec.conformance.cases.requests import Valid
+from secagg_spec.crypto import signatures
+from secagg_spec.crypto.entropy import SeededSource, draw_coefficients
+from secagg_spec.crypto.keys import Roster, hash_parameters
+from secagg_spec.crypto.sealing import Context, SealedChannel
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.lightsecagg.round import (
+    AggregatedShare,
+    MaskedUpdate,
+    MaskShare,
+    SurvivingSet,
+    sealing_context,
+)
+from secagg_spec.protocols.steps import SERVER, Role
+
+KEYS = (bytes(range(32)), bytes(32), bytes([255]) * 32)
+TYPES = (257, 0, 258, 65535)
+
+
+def key(draw: Any) -> bytes:
+    """Draw 32 bytes."""
+    return bytes(draw(st.sampled_from(KEYS) | st.binary(min_size=32, max_size=32)))
+
+
+def _expand(draw: Any, caps: Capabilities) -> Valid:
+    n = draw(st.integers(0, 40) | st.sampled_from((64, 1030)))
+    return Valid({"q": strategies.modulus(draw, caps, "prg.expand"), "key": key(draw).hex(), "n": n}, {})
+
+
+def _agree(draw: Any, caps: Capabilities) -> Valid:
+    private, other = lightsecagg_parties.private_keys(draw, 2)
+    return Valid({"private": private.hex(), "public": lightsecagg_parties.public_keys([other])[0].hex()}, {})
+
+
+def _derive(draw: Any, caps: Capabilities) -> Valid:
+    names = ("q", "N", "D", "U", "T", "d")
+    values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=6, max_size=6))
+    sender, receiver = strategies.subset(draw, (0, 1, 2, 255, 256, 2**31 - 1), 2, 2)
+    params = {
+        "protocol": draw(st.sampled_from(("lightsecagg", "basecagg", "a"))),
+        "parameters": [[name, str(value)] for name, value in zip(names, values, strict=True)],
+        "secret": bytes([draw(st.integers(1, 255))] * 32).hex(),
+        "session": lightsecagg_parties.session_id(draw).hex(),
+        "round": str(draw(st.sampled_from(lightsecagg_parties.ROUNDS))),
+        "sender": sender,
+        "receiver": receiver,
+        "sender_key": key(draw).hex(),
+        "receiver_key": key(draw).hex(),
+    }
+    return Valid(params, {})
+
+
+def _sealing(draw: Any, caps: Capabilities, operation: str) -> tuple[dict[str, Any], list[int], list[bytes]]:
+    """Draw the members that both operations of sealing have, two users, and everybody's private keys."""
+    drawn = lightsecagg_parties.session(draw, caps, operation)
+    privates = lightsecagg_parties.private_keys(draw, drawn.numbers["N"])
+    users = strategies.subset(draw, range(drawn.numbers["N"]), 2, 2)
+    roster = [public.hex() for public in lightsecagg_parties.public_keys(privates)]
+    return {**drawn.members(), "roster": roster, "type": draw(st.sampled_from(TYPES))}, users, privates
+
+
+def _close(draw: Any, caps: Capabilities) -> Valid:
+    params, users, privates = _sealing(draw, caps, "seal.close")
+    sender, *_ = users
+    others = [user for user in range(params["N"]) if user != sender]
+    receivers = strategies.subset(draw, others, 1, 3 if len(others) > 2 else len(others))
+    plaintexts = [[receiver, draw(st.binary(max_size=40)).hex()] for receiver in receivers]
+    return Valid({**params, "sender": sender, "private": privates[sender].hex(), "plaintexts": plaintexts}, {})
+
+
+def _open(draw: Any, caps: Capabilities) -> Valid:
+    params, (sender, receiver), privates = _sealing(draw, caps, "seal.open")
+    params.update(sender=sender, receiver=receiver, private=privates[receiver].hex())
+    plaintext = bytes(draw(st.binary(max_size=40)))
+    payload = channel(params, privates[sender]).close(sender, receiver, plaintext)
+    return Valid({**params, "payload": payload.hex()}, {})
+
+
+def _pair_agree(draw: Any, caps: Capabilities) -> Valid:
+    return Valid({}, {})
+
+
+def _pair_seal(draw: Any, caps: Capabilities) -> Valid:
+    sender, receiver = strategies.subset(draw, (0, 1, 2, 3, 255, 256, 2**31 - 1), 2, 2)
+    plaintext = bytes(draw(st.binary(min_size=1, max_size=40)))
+    return Valid({"plaintext": plaintext.hex(), "sender": sender, "receiver": receiver, "alter": None}, {})
+
+
+def channel(params: dict[str, Any], private: bytes) -> SealedChannel:
+    """Return the reference's channel with the session, roster and message type of a request."""
+    numbers = {name: params[name] for name in ("q", "N", "D", "U", "T", "d")}
+    session = lightsecagg_parties.Session(numbers, bytes.fromhex(params["session"]), int(params["round"]))
+    context = sealing_context(session.parameters, session.id, session.round)
+    sealed = type(context)(context.protocol, context.parameters, context.session, context.round, params["type"])
+    return SealedChannel(sealed, private, Roster(tuple(bytes.fromhex(text) for text in params["roster"])))
+
+
+def message(draw: Any) -> Message:
+    """Draw a message of any type."""
+    parties = st.sampled_from((0, 1, 255, 256, 65536, 2**31 - 1, SERVER))
+    header = (
+        lightsecagg_parties.session_id(draw),
+        draw(st.sampled_from(lightsecagg_parties.ROUNDS)),
+        draw(parties),
+        draw(parties),
+    )
+    kinds: tuple[Any, ...] = (MaskShare, MaskedUpdate, SurvivingSet, AggregatedShare)
+    kind = kinds[draw(st.integers(0, 3))]
+    if kind is MaskShare:
+        return MaskShare(*header, bytes(draw(st.binary(max_size=20))))
+    if kind is SurvivingSet:
+        users = draw(st.lists(st.sampled_from((0, 1, 258, 2**31 - 1)), max_size=4))
+        return SurvivingSet(*header, tuple(users))
+    vector = strategies.vector(draw, 2**32, strategies.length(draw))
+    return kind(*header, vector)  # type: ignore[no-any-return]
+
+
+def message_params(message: Message) -> dict[str, Any]:
+    """Return the ``params`` of ``message.encode`` for a message."""
+    return {
+        "type": message.TYPE,
+        "session": message.session.hex(),
+        "round": str(message.round),
+        "sender": _party(message.sender),
+        "receiver": _party(message.receiver),
+        "fields": _fields(message),
+    }
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    match message:
+        case MaskShare(payload=payload):
+            return {"payload": payload.hex()}
+        case MaskedUpdate(masked=masked):
+            return {"masked": pack(masked)}
+        case SurvivingSet(users=users):
+            return {"users": list(users)}
+        case AggregatedShare(share=share):
+            return {"share": pack(share)}
+    raise AssertionError(message)
+
+
+def _party(number: int) -> int | str:
+    return "server" if number == SERVER else number
+
+
+def _encode(draw: Any, caps: Capabilities) -> Valid:
+    return Valid(message_params(message(draw)), {})
+
+
+def _decode(draw: Any, caps: Capabilities) -> Valid:
+    drawn = message(draw)
+    return Valid({"type": drawn.TYPE, "bytes": encode(drawn).hex()}, {})
+
+
+def _user(draw: Any, caps: Capabilities) -> Valid:
+    scene = lightsecagg_parties.user_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), scene.rand(), ("update",))
+
+
+def _server(draw: Any, caps: Capabilities) -> Valid:
+    scene = lightsecagg_parties.server_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), {})
+
+
+SIGNATURE_TYPES = (261, 0, 65535)
+
+
+def signed_fields(draw: Any) -> dict[str, Any]:
+    """Draw the members that say what a signature is over."""
+    names = ("q", "N", "D", "U", "T", "d", "W")
+    values = draw(st.lists(st.sampled_from((0, 1, 7, 100, 2**32 - 5)), min_size=7, max_size=7))
+    return {
+        "protocol": draw(st.sampled_from(("lightsecagg-active", "a", "basecagg"))),
+        "parameters": [[name, str(value)] for name, value in zip(names, values, strict=True)],
+        "session": lightsecagg_parties.session_id(draw).hex(),
+        "round": str(draw(st.sampled_from(lightsecagg_parties.ROUNDS))),
+        "purpose": draw(st.sampled_from(("surviving-set", "a"))),
+        "type": draw(st.sampled_from(SIGNATURE_TYPES)),
+        "signer": draw(st.sampled_from((0, 1, 255, 256, 2**31 - 1))),
+        "content": [field.hex() for field in draw(st.lists(st.binary(max_size=9), max_size=3))],
+    }
+
+
+def signed_bytes(params: dict[str, Any]) -> bytes:
+    """Return the bytes that a signature is over."""
+    numbers = {name: int(value) for name, value in params["parameters"]}
+    session, number = bytes.fromhex(params["session"]), int(params["round"])
+    context = Context(params["protocol"], hash_parameters(numbers), session, number, params["type"])
+    content = [bytes.fromhex(field) for field in params["content"]]
+    return signatures.signed_fields(context, params["purpose"], params["signer"], content)
+
+
+def _sign(draw: Any, caps: Capabilities) -> Valid:
+    return Valid({**signed_fields(draw), "private": key(draw).hex()}, {})
+
+
+def _verify(draw: Any, caps: Capabilities) -> Valid:
+    params, private = signed_fields(draw), key(draw)
+    public, signature = signatures.verification_key(private), signatures.sign(private, signed_bytes(params))
+    return Valid({**params, "public": public.hex(), "signature": signature.hex()}, {})
+
+
+def _active_user(draw: Any, caps: Capabilities) -> Valid:
+    scene = lightsecagg_active_parties.user_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), scene.rand(), ("update",))
+
+
+def _active_server(draw: Any, caps: Capabilities) -> Valid:
+    scene = lightsecagg_active_parties.server_scene(draw, caps)
+    return Valid(scene.params(scene.calls()), {})
+
+
+def _secagg_script(role: Role) -> Callable[[Any, Capabilities], Valid]:
+    def build(draw: Any, caps: Capabilities) -> Valid:
+        scene = dealt_rounds.scene(draw, role)
+        return Valid(scene.params(scene.calls()), scene.deal.rand(scene.party), ("update",) * (role is Role.USER))
+
+    return build
+
+
+SECRETS = (bytes(range(1, 33)), bytes(32), b"\x01" + bytes(31), bytes(31) + b"\x80", b"\xff" * 32)
+
+
+def coefficients(draw: Any, count: int) -> list[int]:
+    """Draw coefficients of a sharing: pseudo-random ones, also with a zero in front, or all of them at an end."""
+    kind = draw(st.sampled_from(("random", "leading zero", "zeros", "ones", "largest")))
+    if kind not in ("random", "leading zero"):
+        return [{"zeros": 0, "ones": 1, "largest": shamir.PRIME - 1}[kind]] * count
+    values = random_coefficients(draw, count)
+    return values if kind == "random" else [*values[:-1], 0]
+
+
+def random_coefficients(draw: Any, count: int) -> list[int]:
+    """Draw pseudo-random coefficients, from a seed that shrinks to 0."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    return list(draw_coefficients(SeededSource(seed.to_bytes(4, "little"), "coefficients"), count))
+
+
+def secret(draw: Any) -> bytes:
+    """Draw a secret of 32 bytes."""
+    return bytes(draw(st.sampled_from(SECRETS) | st.binary(min_size=32, max_size=32)))
+
+
+def _share(draw: Any, caps: Capabilities) -> Valid:
+    numbers = strategies.sharing(draw, caps, "shamir.share")
+    sampled = b"".join(map(shamir.element_bytes, coefficients(draw, numbers["t"] - 1)))
+    return Valid({**numbers, "secret": secret(draw).hex()}, {"coefficients": sampled.hex()})
+
+
+def _reconstruct(draw: Any, caps: Capabilities) -> Valid:
+    numbers = strategies.sharing(draw, caps, "shamir.reconstruct")
+    last = draw(st.sampled_from((numbers["n"], 2**31))) - 1
+    users = strategies.subset(draw, [*range(numbers["n"] - 1), last], numbers["t"])
+    shares = shamir.share(secret(draw), coefficients(draw, numbers["t"] - 1), users)
+    texts = [shamir.element_bytes(value).hex() for value in shares]
+    return Valid({"t": numbers["t"], "users": users, "shares": texts}, {})
+
+
+VALID: dict[str, Callable[[Any, Capabilities], Valid]] = {
+    **requests.VALID,
+    "prg.expand": _expand,
+    "key.agree": _agree,
+    "key.derive": _derive,
+    "seal.close": _close,
+    "seal.open": _open,
+    "pair.agree": _pair_agree,
+    "pair.seal": _pair_seal,
+    "message.encode": _encode,
+    "message.decode": _decode,
+    "lightsecagg.user": _user,
+    "lightsecagg.server": _server,
+    "signature.sign": _sign,
+    "signature.verify": _verify,
+    "lightsecagg_active.user": _active_user,
+    "lightsecagg_active.server": _active_server,
+    "shamir.share": _share,
+    "shamir.reconstruct": _reconstruct,
+    **neighbour_rounds.VALID,
+    **staleness.VALID,
+    **basecagg_functions.VALID,
+    **basa_functions.VALID,
+    **basa_schedules.VALID,
+    **basecagg_schedules.VALID,
+    **basecagg_parties.VALID,
+    **basa_parties.VALID,
+    **heterosag_functions.VALID,
+    **heterosag_parties.VALID,
+    **heterosag_masking.VALID,
+    **multi_round_functions.VALID,
+    **multi_round_logs.VALID,
+    "secagg.user": _secagg_script(Role.USER),
+    "secagg.server": _secagg_script(Role.SERVER),
+}

@@ -1,0 +1,645 @@
+"""Checks of signatures and of the active profile (spec/conventions.md, section 10; spec/lightsecagg.md, section 9)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.cases import lightsecagg_active_parties, strategies
+from secagg_spec.conformance.cases.lightsecagg_active_parties import SERVED, USER, ActiveServer, ActiveUser
+from secagg_spec.conformance.cases.lightsecagg_parties import exchanged, session_id
+from secagg_spec.conformance.cases.requests import inserted
+from secagg_spec.conformance.cases.valid import VALID, signed_bytes
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_PARAM,
+    LENGTH,
+    MALFORMED,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+    fail,
+)
+from secagg_spec.conformance.checks.crypto import (
+    AGAIN,
+    EQUAL_KEYS,
+    KEY_LENGTH,
+    altered,
+    broken_parameters,
+)
+from secagg_spec.conformance.checks.lightsecagg_scripts import judge_server, judge_user
+from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
+from secagg_spec.conformance.checks.scripts import (
+    NOT_ALLOWED,
+    NOTHING_CAME,
+    OUT_OF_TURN,
+    STRANGER,
+    Fault,
+    broken_bytes,
+    disordered,
+    elsewhere,
+    once_more,
+    too_early,
+    twice,
+)
+from secagg_spec.conformance.targets.reference.messages import named
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.crypto import signatures
+from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.lightsecagg.active import Quorum, SignedSet
+from secagg_spec.protocols.lightsecagg.round import MaskShare, sealing_context
+from secagg_spec.protocols.steps import SERVER
+
+BAD_SIGNATURE = frozenset({"bad_signature"})
+NOT_64_EACH = LENGTH | BAD_SIGNATURE
+"""The codes that each kind of broken rule accepts: the table of spec/adapter.md, section 5."""
+
+_SIGN, _VERIFY = "signature.sign", "signature.verify"
+_ORDER = 2**252 + 27742317777372353535851937790883648493
+_P25519 = 2**255 - 19
+_ORDER_8 = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"
+_NEUTRAL = b"\1" + bytes(63)
+"""R is the neutral point and S is 0: with the cofactor this is a signature of everything under a key of low order."""
+
+
+# --------------------------------------------------------------------------------------------------- signatures
+
+
+@check("signature.sign/exact", "SIG-01", operations=(_SIGN,), examples=25)
+def sign(draw: Any, call: Caller) -> None:
+    """A signature is that of Ed25519 over exactly the fields of the text."""
+    params = VALID[_SIGN](draw, call.caps).params
+    data = signed_bytes(params)
+    result = call.result(_SIGN, params)
+    if result.get("signed") != data.hex():
+        fail(f"the signed bytes are {result.get('signed')}, must be {data.hex()}", data.hex())
+    want = signatures.sign(bytes.fromhex(params["private"]), data).hex()
+    if result.get("signature") != want:
+        fail(f"the signature is {result.get('signature')}, must be {want}", want)
+
+
+@check("signature.sign/lengths", "SIG-04", operations=(_SIGN,), examples=12)
+def sign_lengths(draw: Any, call: Caller) -> None:
+    """Private signing keys and sessions of other lengths are refused."""
+    params = VALID[_SIGN](draw, call.caps).params
+    name = draw(st.sampled_from(("private", "session")))
+    text = draw(st.sampled_from((params[name] + "00", params[name][2:], "")))
+    call.refused(_SIGN, {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+
+
+def _accepted(call: Caller, params: dict[str, Any]) -> None:
+    result = dict(call.result(_VERIFY, params))
+    if result:
+        fail(f"the result is {result}, must be empty", {})
+
+
+@check("signature.verify/valid", "SIG-02", operations=(_VERIFY,), examples=20)
+def verify(draw: Any, call: Caller) -> None:
+    """A right signature is accepted."""
+    _accepted(call, VALID[_VERIFY](draw, call.caps).params)
+
+
+@check("signature.verify/altered", "SIG-02", operations=(_VERIFY,), examples=20)
+def verify_altered(draw: Any, call: Caller) -> None:
+    """A signature with one bit flipped, cut, continued, or of another key is refused."""
+    params = VALID[_VERIFY](draw, call.caps).params
+    if draw(st.booleans()):
+        changed = {"signature": altered(draw, bytes.fromhex(params["signature"])).hex()}
+    else:
+        changed = {"public": signatures.verification_key(bytes([draw(st.integers(1, 255))] * 31 + [7])).hex()}
+    call.refused(_VERIFY, {**params, **changed}, BAD_SIGNATURE, f"{next(iter(changed))} was altered")
+
+
+@check("signature.verify/another-context", "SIG-02", "SIG-01", operations=(_VERIFY,), examples=25)
+def verify_elsewhere(draw: Any, call: Caller) -> None:
+    """A signature of anything else is refused."""
+    params = VALID[_VERIFY](draw, call.caps).params
+    changes: dict[str, Any] = {
+        "protocol": params["protocol"] + "x",
+        "parameters": [*params["parameters"][:-1], ["w", "0"]],
+        "session": f"{int(params['session'][:2], 16) ^ 1:02x}" + params["session"][2:],
+        "round": str(int(params["round"]) ^ 1),
+        "purpose": params["purpose"] + "x",
+        "type": params["type"] ^ 1,
+        "signer": params["signer"] ^ 1,
+        "content": [*params["content"], ""],
+    }
+    name = draw(st.sampled_from(sorted(changes)))
+    call.refused(_VERIFY, {**params, name: changes[name]}, BAD_SIGNATURE, f"it was made for another {name}")
+
+
+@check("signature.verify/S", "SIG-03", operations=(_VERIFY,), examples=12)
+def verify_large(draw: Any, call: Caller) -> None:
+    """With the order of the base point added to S, a right signature is refused."""
+    params = VALID[_VERIFY](draw, call.caps).params
+    right = bytes.fromhex(params["signature"])
+    S = int.from_bytes(right[32:], "little") + _ORDER
+    signature = right[:32] + S.to_bytes(32, "little")
+    call.refused(_VERIFY, {**params, "signature": signature.hex()}, BAD_SIGNATURE, "S is not below the order")
+
+
+@check("signature.verify/cofactor", "SIG-03", operations=(_VERIFY,), examples=25)
+def verify_cofactor(draw: Any, call: Caller) -> None:
+    """Under a key of order 8, a signature that holds only with the cofactor is refused; one that holds is accepted."""
+    params = {**VALID[_VERIFY](draw, call.caps).params, "public": _ORDER_8, "signature": _NEUTRAL.hex()}
+    hashed = _NEUTRAL[:32] + bytes.fromhex(_ORDER_8) + signed_bytes(params)
+    k = int.from_bytes(hashlib.sha512(hashed).digest(), "little") % _ORDER
+    if k % 8 == 0:
+        _accepted(call, params)
+    else:
+        call.refused(_VERIFY, params, BAD_SIGNATURE, "[S]B - [k]A is not R; only eight times it is")
+
+
+@check("signature.verify/another-encoding", "SIG-03", operations=(_VERIFY,), examples=20)
+def verify_encoding(draw: Any, call: Caller) -> None:
+    """Under the neutral point R = 1, S = 0 holds; under an encoding that RFC 8032 does not decode nothing does."""
+    params = {**VALID[_VERIFY](draw, call.caps).params, "signature": _NEUTRAL.hex()}
+    number = draw(st.sampled_from((1, 2**255 + 1, _P25519 + 1, 2**255 + _P25519 + 1)))
+    params["public"] = number.to_bytes(32, "little").hex()
+    if number == 1:
+        _accepted(call, params)
+    else:
+        call.refused(_VERIFY, params, BAD_SIGNATURE, "RFC 8032 does not decode the verification key")
+
+
+@check("signature.verify/lengths", "SIG-04", operations=(_VERIFY,), examples=12)
+def verify_lengths(draw: Any, call: Caller) -> None:
+    """Verification keys and sessions of other lengths are refused."""
+    params = VALID[_VERIFY](draw, call.caps).params
+    name = draw(st.sampled_from(("public", "session")))
+    text = draw(st.sampled_from((params[name] + "00", params[name][2:], "")))
+    call.refused(_VERIFY, {**params, name: text}, KEY_LENGTH, f"{name} has {len(text) // 2} bytes")
+
+
+# ----------------------------------------------------------------------------------------------------- messages
+
+
+def _speaks(caps: Capabilities) -> bool:
+    return caps.offers(USER) or caps.offers(SERVED)
+
+
+def _message(draw: Any) -> tuple[Message, dict[str, Any]]:
+    """Draw a message of the active profile, and its fields as they stand in a request."""
+    header = session_id(draw), draw(st.sampled_from((0, 256, 2**32 - 1))), draw(st.sampled_from((0, 7, SERVER))), SERVER
+    data = draw(st.binary(max_size=9))
+    if draw(st.booleans()):
+        return SignedSet(*header, data), {"signature": data.hex()}
+    users = draw(st.lists(st.sampled_from((0, 1, 258, 2**31 - 1)), max_size=4))
+    return Quorum(*header, tuple(users), data), {"signers": users, "signatures": data.hex()}
+
+
+def _members(message: Message, fields: dict[str, Any]) -> dict[str, Any]:
+    shown = {"sender": named(message.sender), "receiver": named(message.receiver)}
+    return {"session": message.session.hex(), "round": str(message.round), **shown, "fields": fields}
+
+
+@check("message.encode/active", "MSG-01", operations=("message.encode",), applies=_speaks, examples=20)
+def encoded(draw: Any, call: Caller) -> None:
+    """The bytes of a message of the active profile are its fields in declared order."""
+    message, fields = _message(draw)
+    got = call.result("message.encode", {"type": message.TYPE, **_members(message, fields)}).get("bytes")
+    want = encode(message).hex()
+    if got != want:
+        fail(f"the bytes are {got}, must be {want}", want)
+
+
+@check("message.decode/active", "MSG-01", operations=("message.decode",), applies=_speaks, examples=20)
+def decoded(draw: Any, call: Caller) -> None:
+    """The bytes of a message of the active profile are read as its fields."""
+    message, fields = _message(draw)
+    got = dict(call.result("message.decode", {"type": message.TYPE, "bytes": encode(message).hex()}))
+    want = _members(message, fields)
+    if got != want:
+        fail(f"the message is {got}, must be {want}", want)
+
+
+@check("message.decode/active-broken", "MSG-02", operations=("message.decode",), applies=_speaks, examples=20)
+def broken(draw: Any, call: Caller) -> None:
+    """Bytes that are no message of the active profile are refused."""
+    message, _ = _message(draw)
+    data = encode(message)
+    wrong = draw(st.sampled_from((data[:-1], data + b"\0", data[:30], b"\x03\x01" + data[2:])))
+    params = {"type": message.TYPE, "bytes": wrong.hex()}
+    call.refused("message.decode", params, ANOTHER_TYPE, "the bytes are no message of this type")
+
+
+# ------------------------------------------------------------------------------------------------ faults of both
+
+Scene = ActiveUser | ActiveServer
+Build = Callable[[Any, Any], Fault | None]
+_FAULTS: dict[str, dict[str, Build]] = {USER: {}, SERVED: {}}
+
+
+def _scene(draw: Any, caps: Capabilities, operation: str, spare: int = 0) -> Scene:
+    return (
+        lightsecagg_active_parties.user_scene(draw, caps, spare)
+        if operation == USER
+        else lightsecagg_active_parties.server_scene(draw, caps)
+    )
+
+
+def _judge(call: Caller, scene: Scene, *faults: Fault) -> None:
+    if isinstance(scene, ActiveUser):
+        judge_user(call, scene, *faults)
+    else:
+        judge_server(call, scene, *faults)
+
+
+def _refusal(operation: str, name: str, *clauses: str, spare: int = 0) -> Callable[[Build], Build]:
+    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+
+    def register(build: Build) -> Build:
+        def judge(draw: Any, call: Caller) -> None:
+            scene = _scene(draw, call.caps, operation, spare)
+            fault = build(draw, scene)
+            if fault is not None:
+                _judge(call, scene, fault)
+
+        judge.__doc__ = build.__doc__
+        check(f"{operation}/{name}", *clauses, operations=(operation,), examples=12)(judge)
+        _FAULTS[operation][name] = build
+        return build
+
+    return register
+
+
+def _both(name: str, *clauses: str) -> Callable[[Build], Build]:
+    def register(build: Build) -> Build:
+        return _refusal(SERVED, name, *clauses)(_refusal(USER, name, *clauses)(build))
+
+    return register
+
+
+def _arriving(draw: Any, scene: Scene) -> tuple[int, int, Any]:
+    """Draw a message of the steps `confirm` and `recover`: the number of its step, its place in the inbox, itself."""
+    inboxes = list(scene.inboxes().values())
+    at = draw(st.integers(2, len(inboxes) - 1))
+    place = draw(st.integers(0, len(inboxes[at]) - 1))
+    return at, place, inboxes[at][place]
+
+
+@_both("elsewhere", "MSG-03")
+def _elsewhere(draw: Any, scene: Scene) -> Fault:
+    """A message of another session, round or receiver is refused."""
+    at, place, message = _arriving(draw, scene)
+    return elsewhere(draw, scene.calls(), at, place, message)
+
+
+@_both("sender", "MSG-03", "LSA-16")
+def _sender(draw: Any, scene: Scene) -> Fault:
+    """A message from a party that has nothing to send to this step is refused."""
+    at, _, message = _arriving(draw, scene)
+    N = scene.session.numbers["N"]
+    outside = [user for user in range(N) if user not in scene.surviving]
+    stranger = draw(st.sampled_from((*outside, N, SERVER) if message.receiver == SERVER else (*range(N), N)))
+    call = scene.calls()[at]
+    kept = call.inbox if message.receiver == SERVER else ()
+    data = encode(replace(message, sender=stranger))
+    why = f"party {stranger} has nothing to send here"
+    return Fault(at, replace(call, inbox=(*kept, data)), STRANGER | NOT_ALLOWED, why)
+
+
+@_both("second-message", "MSG-04")
+def _second(draw: Any, scene: Scene) -> Fault:
+    """A second message from one sender is refused."""
+    at, _, message = _arriving(draw, scene)
+    return twice(scene.calls(), at, message)
+
+
+@_both("bytes", "MSG-02")
+def _bytes(draw: Any, scene: Scene) -> Fault:
+    """Bytes that are no message are refused."""
+    at, place, message = _arriving(draw, scene)
+    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
+    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
+
+
+@_both("type", "MSG-02")
+def _type(draw: Any, scene: Scene) -> Fault:
+    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    calls = scene.calls()
+    at = draw(st.integers(0, len(calls) - 1))
+    wrong = calls[1 if at != 1 else 2].inbox[0]
+    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
+
+
+@_both("out-of-turn", "MSG-03")
+def _early(draw: Any, scene: Scene) -> Fault:
+    """A step before the ones that come first is refused: no confirmation before the upload, no answer before that."""
+    return too_early(draw, scene.calls())
+
+
+@_both("step-again", "LSA-04", "LSA-12", "LSA-22", "MSG-04")
+def _again(draw: Any, scene: Scene) -> Fault:
+    """A step that was taken is not taken again."""
+    return once_more(draw, scene.calls())
+
+
+# --------------------------------------------------------------------------------------------------------- a user
+
+
+@check(
+    f"{USER}/exact",
+    "LSA-21",
+    "LSA-26",
+    "LSA-31",
+    "LSA-34",
+    "KEY-08",
+    "KEY-09",
+    "SIG-01",
+    "ADP-20",
+    operations=(USER,),
+    examples=40,
+)
+def user(draw: Any, call: Caller) -> None:
+    """The messages of a user are those of the text: what it seals, what it signs, and what it answers."""
+    _judge(call, _scene(draw, call.caps, USER))
+
+
+def _told(scene: ActiveUser, members: tuple[int, ...]) -> Call:
+    return Call("confirm", (encode(scene.announced(members)),))
+
+
+def _shown(quorum: Quorum) -> Call:
+    return Call("recover", (encode(quorum),))
+
+
+@_refusal(USER, "no-message", "LSA-09", "LSA-29")
+def _nothing(draw: Any, scene: ActiveUser) -> Fault:
+    """Without a surviving set nothing is signed, and without a quorum no share is released."""
+    at = draw(st.sampled_from((2, 3)))
+    return Fault(at, Call(scene.calls()[at].phase), NOTHING_CAME, "no message came")
+
+
+@_refusal(USER, "small-set", "LSA-09")
+def _small_set(draw: Any, scene: ActiveUser) -> Fault:
+    """A surviving set of fewer than T + 2 users is not signed."""
+    others = [user for user in scene.surviving if user != scene.user]
+    members = [scene.user, *strategies.subset(draw, others, 0, scene.session.numbers["T"])]
+    return Fault(2, _told(scene, tuple(sorted(members))), TOO_FEW, f"{len(members)} users survive")
+
+
+@_refusal(USER, "set", "LSA-10", "LSA-11")
+def _set(draw: Any, scene: ActiveUser) -> Fault:
+    """A set that names a user twice, from outside the roster, or whose share is not held, is not signed."""
+    N = scene.session.numbers["N"]
+    missing = [user for user in range(N) if user != scene.user and user not in scene.received]
+    added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
+    again = added in scene.surviving
+    members = inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added))
+    return Fault(2, _told(scene, tuple(members)), TWICE if again else OUTSIDE, f"the set names {added} as well")
+
+
+@_refusal(USER, "set-order", "LSA-32", "ADP-21")
+def _set_order(draw: Any, scene: ActiveUser) -> Fault:
+    """A surviving set that is not in ascending order is not signed, and the server is blamed."""
+    members = disordered(draw, scene.surviving)
+    return Fault(2, _told(scene, members), MALFORMED, f"the set is {list(members)}", frozenset({SERVER}))
+
+
+@_refusal(USER, "signer-order", "LSA-33", "ADP-21")
+def _signer_order(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum whose signers are not in ascending order is refused, and the server is blamed."""
+    signers = disordered(draw, scene.signers)
+    return Fault(3, _shown(scene.quorum(signers)), MALFORMED, f"the signers are {list(signers)}", frozenset({SERVER}))
+
+
+@_refusal(USER, "left-out", "LSA-20", spare=1)
+def _left_out(draw: Any, scene: ActiveUser) -> Fault | None:
+    """A surviving set without the user is not signed."""
+    enough = scene.session.numbers["T"] + 2
+    if len(scene.received) < enough:
+        return None
+    members = tuple(sorted(strategies.subset(draw, sorted(scene.received), enough)))
+    return Fault(2, _told(scene, members), OUTSIDE, f"the set is without user {scene.user}")
+
+
+@_refusal(USER, "another-set", "LSA-22")
+def _another_set(draw: Any, scene: ActiveUser) -> Fault:
+    """A user that signed one set signs no other one, also when it has answered."""
+    others = strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)
+    before = draw(st.sampled_from((3, 4)))
+    return Fault(before, _told(scene, tuple(sorted([scene.user, *others]))), AGAIN, "a set was signed before")
+
+
+@_refusal(USER, "few-signers", "LSA-29", "LSA-26")
+def _few_signers(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum of fewer than W signers is refused."""
+    fewer = tuple(sorted(strategies.subset(draw, scene.signers, 0, scene.session.numbers["W"] - 1)))
+    if draw(st.booleans()):
+        fewer = tuple(sorted(scene.signers))[: scene.session.numbers["W"] - 1]
+    return Fault(3, _shown(scene.quorum(fewer)), TOO_FEW, f"{len(fewer)} users signed")
+
+
+@_refusal(USER, "signer-twice", "LSA-27", "LSA-26", "ADP-21")
+def _signer_twice(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum that names a signer twice is refused, and the server is blamed."""
+    W = scene.session.numbers["W"]
+    kept = scene.signers[: draw(st.integers(1, W - 1))]
+    signers = (*(kept[0] for _ in range(W - len(kept))), *kept)
+    return Fault(3, _shown(scene.quorum(signers)), TWICE, "the quorum names a signer twice", frozenset({SERVER}))
+
+
+@_refusal(USER, "outside-signer", "LSA-27", "LSA-26", "ADP-21")
+def _outside_signer(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum that names a signer outside the surviving set is refused, and the server is blamed."""
+    N = scene.session.numbers["N"]
+    outside = [user for user in range(N) if user not in scene.surviving]
+    added = draw(st.sampled_from((*outside, N)))
+    kept = scene.signers[1:] if draw(st.booleans()) else scene.signers
+    signers = tuple(sorted((*kept, added)))
+    made = [scene.signed.signature(min(user, N - 1), scene.surviving) for user in signers]
+    return Fault(3, _shown(scene.quorum(signers, made)), OUTSIDE, f"user {added} signed", frozenset({SERVER}))
+
+
+@_refusal(USER, "wrong-signature", "LSA-28", "LSA-26", "LSA-34", "ADP-21")
+def _wrong_signature(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum with a signature that is not valid is refused, and the server is blamed."""
+    right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
+    place = draw(st.integers(0, len(right) - 1))
+    wrong = _not_valid(draw, scene, scene.signers[place], right[place])
+    quorum = scene.quorum(scene.signers, [*right[:place], wrong, *right[place + 1 :]])
+    return Fault(3, _shown(quorum), BAD_SIGNATURE, "a signature is not valid", frozenset({SERVER}))
+
+
+def _not_valid(draw: Any, scene: Scene, user: int, right: bytes) -> bytes:
+    """Draw 64 bytes that are no signature of a user on the surviving set."""
+    how = draw(st.sampled_from(("bit", "zero", "set", "signer", "session", "round", "protocol", "W", "keys", "type")))
+    members, signed = tuple(scene.surviving), scene.signed
+    if how == "bit":
+        at = draw(st.integers(0, 63))
+        return right[:at] + bytes([right[at] ^ 1 << draw(st.integers(0, 7))]) + right[at + 1 :]
+    if how == "zero":
+        return bytes(64)
+    if how == "set":
+        return signed.signature(user, members[:-1] if len(members) > 1 else (*members, user + 1))
+    if how == "signer":
+        return signed.signature((user + 1) % len(signed.keys), members)
+    context = signed.context(SignedSet)
+    changes: dict[str, dict[str, Any]] = {
+        "session": {"session": bytes([context.session[0] ^ 1]) + context.session[1:]},
+        "round": {"round": context.round ^ 1},
+        "protocol": {"protocol": "lightsecagg"},
+        "W": {"parameters": _bound(scene, signed.roster.sealing.hash, without="W")},
+        "keys": {"parameters": _bound(scene, draw(st.sampled_from((None, _fresh(signed.roster.sealing).hash))))},
+        "type": {"message_type": 262},
+    }
+    return signed.signature(user, members, replace(context, **changes[how]))
+
+
+def _bound(scene: Scene, keys: bytes | None, without: str = "") -> bytes:
+    """Return the hash of the parameters of a scene, perhaps without one, and of keys where some are given."""
+    return hash_parameters({name: n for name, n in scene.signed.session.numbers.items() if name != without}, keys)
+
+
+def _fresh(roster: Roster) -> Roster:
+    """Return the sealing keys of another attempt, for which the last user drew another one."""
+    return Roster((*roster.keys[:-1], public_key(bytes([7]) * 32)))
+
+
+@_refusal(USER, "quorum-on-another-set", "LSA-28", "LSA-26", "ADP-21", spare=1)
+def _other_quorum(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum of right signatures on another set is refused, and the server is blamed."""
+    others = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
+    other = (*scene.surviving, others[0]) if others else scene.surviving[:-1]
+    made = [scene.signed.signature(user, tuple(other)) for user in scene.signers]
+    why = "the signatures are on another set"
+    return Fault(3, _shown(scene.quorum(scene.signers, made)), BAD_SIGNATURE, why, frozenset({SERVER}))
+
+
+@_refusal(USER, "quorum-length", "MSG-02")
+def _quorum_length(draw: Any, scene: ActiveUser) -> Fault:
+    """A quorum that has not 64 bytes for each signer is refused."""
+    right = [scene.signed.signature(user, scene.surviving) for user in scene.signers]
+    last = draw(st.sampled_from((right[-1][:-1], b"", right[-1] + b"\0", right[-1] * 2)))
+    quorum = scene.quorum(scene.signers, [*right[:-1], last])
+    return Fault(3, _shown(quorum), NOT_64_EACH, "the signatures have another length")
+
+
+@_refusal(USER, "payload", "SEA-02", "LSA-31", "LSA-34", "ADP-21")
+def _payload(draw: Any, scene: ActiveUser) -> Fault:
+    """A payload that was altered, or sealed in the other profile or another attempt, does not open.
+
+    Its sender and the server are blamed.
+    """
+    shares = scene.shares()
+    place = draw(st.integers(0, len(shares) - 1))
+    message = shares[place]
+    how = draw(st.sampled_from(("altered", "profile", "attempt")))
+    if how == "altered":
+        payload = altered(draw, message.payload)
+    elif how == "profile":
+        context = sealing_context(scene.session.parameters, scene.session.id, scene.session.round)
+        payload = scene.share_from(message.sender, context).payload
+    else:
+        keys = draw(st.sampled_from((None, _fresh(scene.signed.roster.sealing).hash)))
+        context = replace(scene.signed.context(MaskShare), parameters=_bound(scene, keys))
+        payload = scene.share_from(message.sender, context).payload
+    call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
+    return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
+
+
+# ------------------------------------------------------------------------------------------------------ the server
+
+
+@check(f"{SERVED}/exact", "LSA-25", "LSA-30", "LSA-06", "ADP-20", operations=(SERVED,), examples=20)
+def server(draw: Any, call: Caller) -> None:
+    """The server sends each signer all signers in ascending order with their signatures, and returns the sum."""
+    _judge(call, _scene(draw, call.caps, SERVED))
+
+
+@_refusal(SERVED, "few-signatures", "LSA-23", "LSA-30")
+def _few_signatures(draw: Any, scene: ActiveServer) -> Fault:
+    """With fewer than W signatures the step is refused; with enough of them it works."""
+    fewer = draw(st.integers(0, scene.session.numbers["W"] - 1))
+    if draw(st.booleans()):
+        fewer = scene.session.numbers["W"] - 1
+    call = scene.calls()[2]
+    return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} users confirm the set")
+
+
+@_refusal(SERVED, "wrong-signature", "LSA-24", "LSA-34", "ADP-21")
+def _unconfirmed(draw: Any, scene: ActiveServer) -> Fault:
+    """A signature that is not valid, or not 64 bytes long, is refused, and its sender is blamed."""
+    place = draw(st.integers(0, len(scene.signers) - 1))
+    user = scene.signers[place]
+    right = scene.confirmation(user).signature
+    if draw(st.integers(0, 3)) == 3:
+        wrong = draw(st.sampled_from((right[:-1], right + b"\0", b"")))
+    else:
+        wrong = _not_valid(draw, scene, user, right)
+    call = exchanged(scene.calls()[2], place, encode(scene.confirmation(user, wrong)))
+    return Fault(2, call, BAD_SIGNATURE, f"the signature of user {user} is not valid", frozenset({user}))
+
+
+# -------------------------------------------------------------------------------------------------- whole requests
+
+
+def _whole(operation: str) -> None:
+    @check(f"{operation}/refused-step", "ERR-01", operations=(operation,), examples=20)
+    def unharmed(draw: Any, call: Caller) -> None:
+        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        scene = _scene(draw, call.caps, operation)
+        fault = _FAULTS[operation][draw(st.sampled_from(sorted(_FAULTS[operation])))](draw, scene)
+        if fault is not None:
+            _judge(call, scene, fault)
+
+    @check(f"{operation}/W", "LSA-19", operations=(operation,), examples=12)
+    def threshold(draw: Any, call: Caller) -> None:
+        """A W with which two quorums need not share an honest user, or that N - D users cannot reach, is refused."""
+        scene = _scene(draw, call.caps, operation)
+        N, D, T = (scene.session.numbers[name] for name in ("N", "D", "T"))
+        W = draw(st.sampled_from(((N + T) // 2, N - D + 1, 0)))
+        params = {**scene.params(scene.calls()), "W": W}
+        rand = _sampled(call, scene)
+        call.refused(operation, params, BAD_PARAM, f"W = {W} breaks LSA-19 with N = {N}, D = {D}, T = {T}", rand)
+
+    @check(f"{operation}/verification", "SIG-04", "SIG-05", "KEY-03", "KEY-04", operations=(operation,), examples=12)
+    def verification(draw: Any, call: Caller) -> None:
+        """Verification keys, and sealing keys, that are equal, not 32 bytes long, or not N, are refused."""
+        scene = _scene(draw, call.caps, operation)
+        params = scene.params([])
+        name = draw(st.sampled_from(("roster", "verification")))
+        changed = draw(st.sampled_from(("equal", "long", "few", "many")))
+        keys: list[str] = params[name]
+        lists = {
+            "equal": [keys[1], *keys[1:]],
+            "long": [keys[0] + "00", *keys[1:]],
+            "few": keys[:-1],
+            "many": [*keys, "07" * 32],
+        }
+        codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
+        params[name] = lists[changed]
+        call.refused(operation, params, codes, f"{name} is wrong ({changed})", _sampled(call, scene))
+
+
+def _sampled(call: Caller, scene: Scene) -> dict[str, Any] | None:
+    return call.randomness(USER, scene.rand()) if isinstance(scene, ActiveUser) else None
+
+
+@check(f"{USER}/keys", "KEY-03", "KEY-04", "SIG-04", operations=(USER,), examples=12)
+def user_keys(draw: Any, call: Caller) -> None:
+    """Private keys that are not 32 bytes long, and public keys that are equal or not 32 bytes long, are refused."""
+    scene = _scene(draw, call.caps, USER)
+    params = scene.params([])
+    name = draw(st.sampled_from(("private", "signing", "equal", "roster")))
+    if name in ("private", "signing"):
+        params[name] = draw(st.sampled_from((params[name][2:], params[name] + "00", "")))
+    else:
+        keys: list[str] = params["roster"]
+        params["roster"] = [keys[1] if name == "equal" else keys[0] + "00", *keys[1:]]
+    codes = EQUAL_KEYS if name == "equal" else KEY_LENGTH
+    call.refused(USER, params, codes, f"the keys are wrong ({name})", _sampled(call, scene))
+
+
+for _name in (USER, SERVED):
+    _whole(_name)
+    broken_parameters(_name)

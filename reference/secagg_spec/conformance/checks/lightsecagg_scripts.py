@@ -1,0 +1,792 @@
+"""Checks of a party of LightSecAgg, step by step: what it refuses, and that nothing came of it (spec/adapter.md, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.cases.lightsecagg_parties import ServerScene, UserScene, exchanged
+from secagg_spec.conformance.cases.requests import exchanged_element, inserted, too_large, vandermonde
+from secagg_spec.conformance.checks.base import (
+    BAD_CIPHERTEXT,
+    BAD_SHARE,
+    LENGTH,
+    MALFORMED,
+    NONCANONICAL,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    check,
+    fail,
+    same,
+)
+from secagg_spec.conformance.checks.crypto import (
+    AGAIN,
+    EQUAL_KEYS,
+    KEY_LENGTH,
+    WEAK_KEY,
+    altered,
+    broken_parameters,
+    low_order,
+)
+from secagg_spec.conformance.checks.messages import ANOTHER_TYPE
+from secagg_spec.conformance.checks.scripts import (
+    BAD_VECTOR,
+    ELSEWHERE,
+    NOT_ALLOWED,
+    NOTHING_CAME,
+    OUT_OF_RANGE,
+    OUT_OF_TURN,
+    SECOND,
+    STRANGER,
+    Entries,
+    Fault,
+    _refused,
+    ask,
+    broken_bytes,
+    compare_entries,
+    compare_prefix,
+    disordered,
+    drop_faults,
+    right_step,
+    taken,
+    with_faults,
+)
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.codec import Message, encode, vector_bytes, vector_from_bytes
+from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare
+from secagg_spec.protocols.steps import SERVER
+
+_USER, _SERVER = "lightsecagg.user", "lightsecagg.server"
+
+
+# ------------------------------------------------------------------------------------------------- asking, reading
+
+
+def take_prefix(op: str, calls: Sequence[Call], entries: Entries) -> None:
+    """Demand that the first steps, which are right, were taken, where nothing else can be compared of them."""
+    with right_step(op):
+        for step, entry in zip(calls, entries, strict=False):
+            taken(op, entry, step.phase)
+
+
+# ---------------------------------------------------------------------------------------------------------- a user
+
+
+def judge_user(call: Caller, scene: UserScene, *faults: Fault) -> None:
+    """Run a user's script with steps that must be refused; the others must come out as if these were not there."""
+    right, op = scene.calls(), scene.operation
+    rand = call.randomness(op, scene.rand())
+    steps = with_faults(right, faults)
+    entries = ask(call, op, scene.params([step for step, _ in steps]), rand)
+    exact = call.caps.grade(op) == "explicit" and vandermonde(call.caps)
+    if exact:
+        compare_prefix(op, steps, entries, scene.entries(right))
+    else:
+        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+        take_prefix(op, right[:first], entries)
+    entries = drop_faults(call, op, entries, [fault for _, fault in steps])
+    if exact:
+        compare_entries(op, right, entries, scene.entries(right))
+    else:
+        call.by_relation = True
+        _relate(call, scene, right, entries)
+
+
+def _relate(call: Caller, scene: UserScene, calls: list[Call], entries: Entries) -> None:
+    """Check what holds between the messages of a user whose mask and noise are its own."""
+    op = scene.operation
+    sent = {step.phase: _messages(op, entry, step.phase) for step, entry in zip(calls, entries, strict=True)}
+    if "confirm" in sent:
+        at = [step.phase for step in calls].index("confirm")
+        compare_entries(op, calls[at : at + 1], entries[at : at + 1], scene.entries(calls)[at : at + 1])
+    shares = _own_shares(scene, sent.get("share", []))
+    if not shares:
+        return
+    decoded = _decoded(call.caps, scene, shares)
+    if "upload" in sent:
+        masked = _single(scene, sent["upload"], MaskedUpdate).masked
+        field = scene.session.parameters.field
+        if masked.shape != scene.update.shape:
+            fail(f"{op}: masked has {masked.size} elements, must have {scene.update.size}")
+        if decoded is not None:
+            same("masked update", masked, field.add(scene.update, decoded[0]))
+    if "recover" in sent and decoded is not None:
+        share = _single(scene, sent["recover"], AggregatedShare).share
+        others = [scene.received[user] for user in scene.surviving if user != scene.user]
+        want = scene.session.parameters.field.sum(np.stack([*others, decoded[1]]))
+        if share.shape != want.shape:
+            fail(f"{op}: share has {share.size} elements, must have {want.size}")
+        same("aggregated share", share, want)
+
+
+def _messages(op: str, entry: Mapping[str, Any], phase: str) -> list[Any]:
+    try:
+        return [parse(bytes.fromhex(text)) for text in taken(op, entry, phase)]
+    except (ValueError, ProtocolError) as error:
+        fail(f"{op}: the step {phase} sends something that is no message: {error}")
+
+
+def _own_shares(scene: UserScene, sent: Sequence[Message]) -> dict[int, UintArray]:
+    """Return the shares that a user sent, by receiver: one for each other user, with the right header."""
+    if not sent:
+        return {}
+    session, shares = scene.session, dict[int, UintArray]()
+    for message in sent:
+        if not isinstance(message, MaskShare) or _header(message)[:3] != (session.id, session.round, scene.user):
+            fail(f"{scene.operation}: the step share sends a message with a wrong header or type")
+        try:
+            plaintext = scene.channel(message.receiver).open(scene.user, message.receiver, message.payload)
+            shares[message.receiver] = session.parameters.field.check("share", vector_from_bytes(plaintext), None)
+        except (IndexError, ParameterError, ProtocolError) as error:
+            fail(f"{scene.operation}: the share for {message.receiver} is not one: {error}")
+    others = sorted(set(range(session.numbers["N"])) - {scene.user})
+    if sorted(shares) != others or len(sent) != len(others):
+        fail(f"{scene.operation}: shares go to {sorted(shares)}, must go to each of {others} once")
+    return shares
+
+
+def _header(message: Message) -> tuple[bytes, int, int, int]:
+    return message.session, message.round, message.sender, message.receiver
+
+
+def _decoded(caps: Capabilities, scene: UserScene, shares: dict[int, UintArray]) -> tuple[UintArray, UintArray] | None:
+    """Return the mask and the user's own share, from the shares of the others; nothing when these do not tell."""
+    numbers, d = scene.session.numbers, scene.update.size
+    code = MaskCode(PrimeField(numbers["q"]), numbers["N"], numbers["U"], numbers["T"])
+    users = sorted(shares)[: code.U]
+    if not vandermonde(caps) or len(users) < code.U:
+        return None
+    rows = np.stack([shares[user] for user in users])
+    own = code.columns[:, [scene.user]].T
+    system = np.ascontiguousarray(code.columns[:, users].T)
+    mask = code.decode(sorted(shares), np.stack([shares[user] for user in sorted(shares)]), d)
+    return mask, code.field.matmul(np.ascontiguousarray(own), code.field.solve(system, rows)).reshape(-1)
+
+
+def _single(scene: UserScene, sent: Sequence[Any], kind: type[Any]) -> Any:
+    want = (scene.session.id, scene.session.round, scene.user, SERVER)
+    if len(sent) != 1 or not isinstance(sent[0], kind) or _header(sent[0]) != want:
+        fail(f"{scene.operation}: must send one {kind.__name__} to the server")
+    return sent[0]
+
+
+UserFault = Callable[[Any, UserScene], Fault]
+_USER_FAULTS: dict[str, UserFault] = {}
+
+
+def _user_check(name: str, *clauses: str, sealed: bool = False) -> Callable[[UserFault], UserFault]:
+    """Register a fault as a check: the step is refused, and the right steps around it work (ERR-01)."""
+
+    def register(build: UserFault) -> UserFault:
+        def judge(draw: Any, call: Caller) -> None:
+            scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=sealed)
+            judge_user(call, scene, build(draw, scene))
+
+        judge.__doc__ = build.__doc__
+        check(f"{_USER}/{name}", *clauses, operations=(_USER,), examples=30)(judge)
+        if not sealed:
+            _USER_FAULTS[name] = build
+        return build
+
+    return register
+
+
+@check(f"{_USER}/exact", "LSA-02", "LSA-08", "MSG-01", "ADP-20", operations=(_USER,), examples=60)
+def user(draw: Any, call: Caller) -> None:
+    """The messages of a user are those of the text, over the plain channel."""
+    judge_user(call, lightsecagg_parties.user_scene(draw, call.caps))
+
+
+@check(f"{_USER}/sealed", "LSA-18", "SEA-01", "KEY-02", operations=(_USER,), examples=40)
+def sealed_user(draw: Any, call: Caller) -> None:
+    """Over the sealed channel the payloads are sealed for this session, round, sender, receiver and message type."""
+    judge_user(call, lightsecagg_parties.user_scene(draw, call.caps, sealed=True))
+
+
+@check(f"{_USER}/refused-step", "ERR-01", "ADP-20", operations=(_USER,), examples=40)
+def user_unharmed(draw: Any, call: Caller) -> None:
+    """Whatever a user refused before, the right steps come out as if it had never been asked."""
+    scene = lightsecagg_parties.user_scene(draw, call.caps)
+    name = draw(st.sampled_from(sorted(_USER_FAULTS)))
+    judge_user(call, scene, _USER_FAULTS[name](draw, scene))
+
+
+@check(f"{_USER}/refused-shares", "ERR-01", "LSA-11", operations=(_USER,), examples=25)
+def user_forgets(draw: Any, call: Caller) -> None:
+    """A share that came only in a refused step is not held: a surviving set with its sender is refused."""
+    scene = lightsecagg_parties.user_scene(draw, call.caps)
+    N, q = scene.session.numbers["N"], scene.session.numbers["q"]
+    late = [user for user in range(N) if user not in scene.surviving]
+    if not late:
+        return
+    sender = draw(st.sampled_from(late))
+    share = strategies.vector(draw, q, scene.noise.shape[1])
+    right = replace(scene, received={user: given for user, given in scene.received.items() if user != sender})
+    more = replace(right, received={**right.received, sender: share})
+    refused = spoiled(draw, 1, Call("upload"), more.shares(), N)
+    members = tuple(sorted((*scene.surviving, sender)))
+    why = f"the share of user {sender} came only in a refused step"
+    asked = Fault(2, Call("recover", (encode(scene.announced(members)),)), OUTSIDE, why)
+    judge_user(call, right, refused, asked)
+
+
+def spoiled(draw: Any, before: int, call: Call, messages: Sequence[Any], N: int) -> Fault:
+    """Draw a step that is refused for one of its messages only: others would be right, in any order."""
+    order = strategies.shuffled(draw, range(len(messages)))
+    inbox = [encode(messages[at]) for at in order]
+    chosen = messages[draw(st.integers(0, len(messages) - 1))]
+    wrong = {
+        "a sender sent two messages": (encode(chosen), SECOND),
+        "a sender is not on the roster": (encode(replace(chosen, sender=N)), STRANGER),
+        "some bytes are no message": (encode(chosen)[:-1], ANOTHER_TYPE),
+    }
+    why = draw(st.sampled_from(sorted(wrong)))
+    data, codes = wrong[why]
+    return Fault(before, replace(call, inbox=tuple(inserted(draw, inbox, data))), codes, why)
+
+
+def _inboxes(scene: UserScene) -> dict[int, list[Any]]:
+    return {1: scene.shares(), 2: [scene.announced()]}
+
+
+def _changed_message(draw: Any, scene: UserScene) -> tuple[int, int, Any]:
+    """Draw a message that the user receives: the number of its step, its place in the inbox, itself."""
+    at = draw(st.sampled_from((1, 2)))
+    inbox = _inboxes(scene)[at]
+    place = draw(st.integers(0, len(inbox) - 1))
+    return at, place, inbox[place]
+
+
+def _elsewhere(draw: Any, scene: UserScene, changed: str) -> Fault:
+    at, place, message = _changed_message(draw, scene)
+    other = (scene.user + 1 if scene.user == 0 else 0) if draw(st.booleans()) else SERVER
+    session = bytes([message.session[0] ^ 1]) + message.session[1:]
+    values = {"session": session, "round": message.round ^ draw(st.sampled_from((1, 256))), "receiver": other}
+    data = encode(replace(message, **{changed: values[changed]}))
+    why = f"a message has another {changed}"
+    return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, why)
+
+
+@_user_check("session", "MSG-03")
+def _user_session(draw: Any, scene: UserScene) -> Fault:
+    """A message of another session is refused."""
+    return _elsewhere(draw, scene, "session")
+
+
+@_user_check("round", "MSG-03")
+def _user_round(draw: Any, scene: UserScene) -> Fault:
+    """A message of another round is refused."""
+    return _elsewhere(draw, scene, "round")
+
+
+@_user_check("receiver", "MSG-03")
+def _user_receiver(draw: Any, scene: UserScene) -> Fault:
+    """A message for another receiver is refused."""
+    return _elsewhere(draw, scene, "receiver")
+
+
+@_user_check("sender", "MSG-03")
+def _user_sender(draw: Any, scene: UserScene) -> Fault:
+    """A share from outside the roster or from the user itself, and a surviving set from another user, are refused."""
+    N = scene.session.numbers["N"]
+    strangers = {1: (scene.user, N, 2**31 - 1, SERVER), 2: ((scene.user + 1) % N, N)}
+    at = draw(st.sampled_from((1, 2)))
+    inbox = scene.calls()[at]
+    stranger = draw(st.sampled_from(strangers[at]))
+    data = encode(replace(_inboxes(scene)[at][0], sender=stranger))
+    call = replace(inbox, inbox=tuple(inserted(draw, inbox.inbox, data))) if at == 1 else exchanged(inbox, 0, data)
+    return Fault(at, call, STRANGER, "the sender has nothing to send to this step")
+
+
+@_user_check("second-message", "MSG-04")
+def _user_second(draw: Any, scene: UserScene) -> Fault:
+    """A second message from one sender is refused, the same bytes or others."""
+    at, _, message = _changed_message(draw, scene)
+    if at == 1 and draw(st.booleans()):
+        share = scene.received[message.sender]
+        message = replace(message, payload=vector_bytes(np.zeros_like(share)))
+    call = scene.calls()[at]
+    return Fault(at, replace(call, inbox=(*call.inbox, encode(message))), SECOND, "a sender sent two messages")
+
+
+@_user_check("bytes", "MSG-02")
+def _user_bytes(draw: Any, scene: UserScene) -> Fault:
+    """Bytes that are no message are refused."""
+    at, place, message = _changed_message(draw, scene)
+    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
+    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
+
+
+@_user_check("type", "MSG-02")
+def _user_type(draw: Any, scene: UserScene) -> Fault:
+    """A message of a type that the step does not receive is refused, also where it is one of the protocol's."""
+    calls = scene.calls()
+    at = draw(st.sampled_from((0, 1, 2)))
+    wrong = calls[2 if at == 1 else 1].inbox[0]
+    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
+
+
+@_user_check("vector", "MOD-06", "MOD-07")
+def _user_vector(draw: Any, scene: UserScene) -> Fault:
+    """A share that holds a number that is not below q, or has another length, is refused."""
+    shares = scene.shares()
+    place = draw(st.integers(0, len(shares) - 1))
+    message = shares[place]
+    payload = _wrong_vector(draw, scene.received[message.sender], scene.session.numbers["q"])
+    data = encode(replace(message, payload=payload))
+    return Fault(1, exchanged(scene.calls()[1], place, data), BAD_VECTOR, "a share is not L elements")
+
+
+def _wrong_vector(draw: Any, vector: UintArray, q: int) -> bytes:
+    how = draw(st.sampled_from(("element", "longer", "shorter", "cut", "trailing")))
+    if how == "element":
+        return vector_bytes(too_large(draw, vector, q))
+    if how == "longer":
+        return vector_bytes(np.concatenate([vector, np.zeros(1, np.uint64)]))
+    if how == "shorter":
+        return vector_bytes(vector[:-1])
+    return vector_bytes(vector)[:-1] if how == "cut" else vector_bytes(vector) + b"\0"
+
+
+@_user_check("step-again", "LSA-04", "LSA-12")
+def _user_again(draw: Any, scene: UserScene) -> Fault:
+    """A second share, upload or aggregated share is refused."""
+    at = draw(st.sampled_from((1, 0, 2)))
+    before = draw(st.integers(at + 1, 3))
+    return Fault(before, scene.calls()[at], AGAIN, f"the step {scene.calls()[at].phase} was taken before")
+
+
+@_user_check("another-set", "LSA-12")
+def _user_another_set(draw: Any, scene: UserScene) -> Fault:
+    """A user that released a share for one set releases none for another."""
+    users = tuple(
+        sorted({scene.user, *strategies.subset(draw, sorted(scene.received), scene.session.numbers["T"] + 1)})
+    )
+    return Fault(3, Call("recover", (encode(scene.announced(users)),)), AGAIN, "a share was released before")
+
+
+@_user_check("out-of-turn", "MSG-03")
+def _user_out_of_turn(draw: Any, scene: UserScene) -> Fault:
+    """A step before the ones that come first is refused."""
+    before, at = draw(st.sampled_from(((0, 1), (0, 2), (1, 2))))
+    return Fault(before, scene.calls()[at], OUT_OF_TURN, f"the step {scene.calls()[at].phase} comes too early")
+
+
+@_user_check("no-set", "LSA-09")
+def _user_no_set(draw: Any, scene: UserScene) -> Fault:
+    """Without a surviving set no share is released."""
+    return Fault(2, Call("recover"), NOTHING_CAME, "no surviving set was announced")
+
+
+@_user_check("small-set", "LSA-09")
+def _user_small_set(draw: Any, scene: UserScene) -> Fault:
+    """A surviving set of fewer than T + 2 users is refused."""
+    T = scene.session.numbers["T"]
+    members = tuple(sorted(strategies.subset(draw, scene.surviving, 0, T + 1)))
+    return Fault(2, Call("recover", (encode(scene.announced(members)),)), TOO_FEW, f"{len(members)} users survive")
+
+
+@_user_check("set", "LSA-10", "LSA-11")
+def _user_set(draw: Any, scene: UserScene) -> Fault:
+    """A set that names a user twice, from outside the roster, or whose share is not held, is refused."""
+    N = scene.session.numbers["N"]
+    missing = [user for user in range(N) if user != scene.user and user not in scene.received]
+    added = draw(st.sampled_from((draw(st.sampled_from(scene.surviving)), N, SERVER, *missing)))
+    again = added in scene.surviving
+    users = tuple(inserted(draw, scene.surviving, added) if again else sorted((*scene.surviving, added)))
+    codes = TWICE if again else OUTSIDE
+    return Fault(2, Call("recover", (encode(scene.announced(users)),)), codes, f"the set names {added} as well")
+
+
+@_user_check("set-order", "LSA-32", "ADP-21")
+def _user_set_order(draw: Any, scene: UserScene) -> Fault:
+    """A surviving set that is not in ascending order is refused, and the server is blamed."""
+    users = disordered(draw, scene.surviving)
+    call = Call("recover", (encode(scene.announced(users)),))
+    return Fault(2, call, MALFORMED, f"the set is {list(users)}", frozenset({SERVER}))
+
+
+@_user_check("payload", "SEA-02", "ADP-21", sealed=True)
+def _user_payload(draw: Any, scene: UserScene) -> Fault:
+    """A payload that does not open is refused, and its sender and the server are blamed."""
+    shares = scene.shares()
+    place = draw(st.integers(0, len(shares) - 1))
+    message = shares[place]
+    swapped = len(shares) > 1 and draw(st.booleans())
+    payload = shares[place - 1].payload if swapped else altered(draw, message.payload)
+    call = exchanged(scene.calls()[1], place, encode(replace(message, payload=payload)))
+    return Fault(1, call, BAD_CIPHERTEXT, "a payload does not open", frozenset({message.sender, SERVER}))
+
+
+@check(f"{_USER}/low-order", "KEY-01", "ERR-01", operations=(_USER,), examples=15)
+def user_weak_key(draw: Any, call: Caller) -> None:
+    """With a public key of low order on the roster nothing is shared, however often one tries."""
+    scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
+    params = scene.params([Call("share"), Call("share")])
+    roster = list(params["channel"]["roster"])
+    weak = draw(st.sampled_from([user for user in range(len(roster)) if user != scene.user]))
+    roster[weak] = low_order(draw).hex()
+    params["channel"] = {**params["channel"], "roster": roster}
+    entries = ask(call, _USER, params, call.randomness(_USER, scene.rand()))
+    for entry in entries:
+        _refused(call, _USER, entry, Fault(0, Call("share"), WEAK_KEY, f"the key of user {weak} is of low order"))
+
+
+@check(f"{_USER}/roster", "KEY-03", "KEY-04", "ERR-02", operations=(_USER,), examples=20)
+def user_roster(draw: Any, call: Caller) -> None:
+    """A roster in which two users have one key, or of more or fewer than N, and keys of another length, are refused."""
+    scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=True)
+    params = scene.params([])
+    roster, private = list(params["channel"]["roster"]), params["channel"]["private"]
+    changed = draw(st.sampled_from(("equal", "public", "private", "more", "fewer")))
+    rosters = {
+        "equal": [roster[1], *roster[1:]],
+        "public": [roster[0] + "00", *roster[1:]],
+        "more": [*roster, "07" * 32],
+        "fewer": roster[:-1],
+    }
+    params["channel"] = {
+        "private": private[2:] if changed == "private" else private,
+        "roster": rosters.get(changed, roster),
+    }
+    codes = EQUAL_KEYS if changed == "equal" else KEY_LENGTH
+    call.refused(_USER, params, codes, f"the roster is wrong ({changed})", call.randomness(_USER, scene.rand()))
+
+
+@check(f"{_USER}/update", "LSA-03", operations=(_USER,), examples=15)
+def user_update(draw: Any, call: Caller) -> None:
+    """An update of another length, or with a number that is not below q, is refused."""
+    scene = lightsecagg_parties.user_scene(draw, call.caps)
+    params, q = scene.params(scene.calls()), scene.session.numbers["q"]
+    how = draw(st.sampled_from(("longer", "shorter", "element")))
+    changes = {
+        "longer": [*scene.update, 0],
+        "shorter": scene.update[: draw(st.integers(0, scene.update.size - 1))],
+        "element": too_large(draw, scene.update, q),
+    }
+    changed = np.array(changes[how], dtype=np.uint64)
+    why = "a number of the update is not below q" if how == "element" else f"the update is {how} than d"
+    codes = NONCANONICAL if how == "element" else LENGTH
+    call.refused(_USER, {**params, "update": pack(changed)}, codes, why, call.randomness(_USER, scene.rand()))
+
+
+@check(f"{_USER}/request", "ERR-02", operations=(_USER,), examples=25)
+def user_request(draw: Any, call: Caller) -> None:
+    """A session of another length, a round outside its range, and a user outside the roster are refused."""
+    scene = lightsecagg_parties.user_scene(draw, call.caps, sealed=draw(st.booleans()))
+    params = scene.params(scene.calls())
+    N, asked = scene.session.numbers["N"], call.randomness(_USER, scene.rand())
+    user = draw(st.sampled_from((N, -1, 2**31 - 1)))
+    changes: tuple[dict[str, Any], ...] = ({"user": user}, *_wrong_headers(draw, params))
+    _not_begun(draw, call, _USER, params, changes, asked)
+
+
+def _wrong_headers(draw: Any, params: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    session = params["session"]
+    wrong = draw(st.sampled_from((session[:2], session[:-2], session + "00", "")))
+    return {"session": wrong}, {"round": draw(st.sampled_from((str(2**32), "-1")))}
+
+
+def _not_begun(
+    draw: Any,
+    call: Caller,
+    op: str,
+    params: dict[str, Any],
+    changes: Sequence[dict[str, Any]],
+    rand: dict[str, Any] | None,
+) -> None:
+    """Demand that a script is refused as a whole, for one of some changes."""
+    changed = draw(st.sampled_from(changes))
+    codes = KEY_LENGTH if "session" in changed else OUT_OF_RANGE
+    call.refused(op, {**params, **changed}, codes, f"the request has {changed}", rand)
+
+
+# ------------------------------------------------------------------------------------------------------ the server
+
+
+def judge_server(call: Caller, scene: ServerScene, *faults: Fault) -> None:
+    """Run the server's script with steps that must be refused; the others must be as if these were not there."""
+    right, op = scene.calls(), scene.operation
+    steps = with_faults(right, faults)
+    entries = ask(call, op, scene.params([step for step, _ in steps]), None)
+    compare_prefix(op, steps, entries, scene.entries(right))
+    entries = drop_faults(call, op, entries, [fault for _, fault in steps])
+    compare_entries(op, right, entries, scene.entries(right))
+
+
+ServerFault = Callable[[Any, ServerScene], Fault | None]
+_SERVER_FAULTS: dict[str, ServerFault] = {}
+
+
+def _spares_one(caps: Capabilities) -> bool:
+    return vandermonde(caps) and strategies.possible(caps, _SERVER, 1)
+
+
+def _server_check(name: str, *clauses: str, extra: int = 0) -> Callable[[ServerFault], ServerFault]:
+    """Register a fault as a check; `extra` asks for so many answers more than U."""
+
+    def register(build: ServerFault) -> ServerFault:
+        def applies(caps: Capabilities) -> bool:
+            return caps.offers(_SERVER) and (not extra or _spares_one(caps))
+
+        def judge(draw: Any, call: Caller) -> None:
+            scene = lightsecagg_parties.server_scene(draw, call.caps, extra)
+            fault = build(draw, scene)
+            if fault is not None:
+                judge_server(call, scene, fault)
+
+        judge.__doc__ = build.__doc__
+        check(f"{_SERVER}/{name}", *clauses, operations=(_SERVER,), applies=applies, examples=30)(judge)
+        if not extra:
+            _SERVER_FAULTS[name] = build
+        return build
+
+    return register
+
+
+@check(f"{_SERVER}/exact", "LSA-05", "LSA-06", "LSA-13", "ADP-20", operations=(_SERVER,), examples=60)
+def server(draw: Any, call: Caller) -> None:
+    """The server relays exactly the complete sets, byte for byte, announces who uploaded, and returns their sum."""
+    judge_server(call, lightsecagg_parties.server_scene(draw, call.caps))
+
+
+@check(f"{_SERVER}/refused-step", "ERR-01", "ADP-20", operations=(_SERVER,), examples=40)
+def server_unharmed(draw: Any, call: Caller) -> None:
+    """Whatever the server refused before, the right steps come out as if it had never been asked."""
+    scene = lightsecagg_parties.server_scene(draw, call.caps)
+    name = draw(st.sampled_from(sorted(_SERVER_FAULTS)))
+    fault = _SERVER_FAULTS[name](draw, scene)
+    if fault is not None:
+        judge_server(call, scene, fault)
+
+
+@check(f"{_SERVER}/refused-updates", "ERR-01", "LSA-06", operations=(_SERVER,), examples=25)
+def server_forgets(draw: Any, call: Caller) -> None:
+    """A masked update that came only in a refused step does not count: its sender does not survive."""
+    scene = lightsecagg_parties.server_scene(draw, call.caps)
+    numbers, session = scene.session.numbers, scene.session
+    late = [user for user in range(numbers["N"]) if user not in scene.surviving]
+    if not late:
+        return
+    sender = draw(st.sampled_from(late))
+    receivers = [user for user in range(numbers["N"]) if user != sender]
+    complete = [MaskShare(session.id, session.round, sender, receiver, b"") for receiver in receivers]
+    others = [message for message in scene.shares if message.sender != sender]
+    right = replace(scene, shares=(*others, *complete))
+    update = MaskedUpdate(
+        session.id, session.round, sender, SERVER, strategies.vector(draw, numbers["q"], numbers["d"])
+    )
+    judge_server(call, right, spoiled(draw, 1, Call("upload"), [*scene.updates, update], numbers["N"]))
+
+
+@check(f"{_SERVER}/no-sharer", "LSA-40", "LSA-07", operations=(_SERVER,), examples=15)
+def server_without_sharers(draw: Any, call: Caller) -> None:
+    """The server takes its step without any sharer, relays nothing, and ends the round in the next step."""
+    scene = lightsecagg_parties.server_scene(draw, call.caps)
+    kept = [message for message in scene.shares if message.receiver != (0 if message.sender else 1)]
+    inbox = tuple(encode(message) for message in kept) if draw(st.booleans()) else ()
+    params = scene.params([Call("share", inbox), Call("upload")])
+    shared, ended = ask(call, _SERVER, params, None)
+    if taken(_SERVER, shared, "share"):
+        fail(f"{_SERVER}: the step share relays messages, and there is no sharer")
+    _refused(call, _SERVER, ended, Fault(1, Call("upload"), TOO_FEW, "there is no sharer"))
+
+
+@check(f"{_SERVER}/request", "ERR-02", operations=(_SERVER,), examples=15)
+def server_request(draw: Any, call: Caller) -> None:
+    """A session of another length and a round outside its range are refused."""
+    scene = lightsecagg_parties.server_scene(draw, call.caps)
+    params = scene.params(scene.calls())
+    _not_begun(draw, call, _SERVER, params, _wrong_headers(draw, params), None)
+
+
+def _received(scene: ServerScene) -> list[tuple[Any, ...]]:
+    return [scene.shares, scene.updates, scene.answers][: len(scene.calls())]
+
+
+def _arriving(draw: Any, scene: ServerScene, first: int = 0) -> tuple[int, int, Any]:
+    """Draw a message that the server receives: the number of its step, its place in the inbox, itself."""
+    at = draw(st.integers(first, len(scene.calls()) - 1))
+    inbox = _received(scene)[at]
+    place = draw(st.integers(0, len(inbox) - 1))
+    return at, place, inbox[place]
+
+
+def _rerouted(draw: Any, scene: ServerScene, changed: str, first: int = 0) -> Fault:
+    at, place, message = _arriving(draw, scene, first)
+    session = bytes([message.session[0] ^ 1]) + message.session[1:]
+    values = {"session": session, "round": message.round ^ draw(st.sampled_from((1, 256))), "receiver": message.sender}
+    data = encode(replace(message, **{changed: values[changed]}))
+    return Fault(at, exchanged(scene.calls()[at], place, data), ELSEWHERE, f"a message has another {changed}")
+
+
+@_server_check("session", "MSG-03")
+def _server_session(draw: Any, scene: ServerScene) -> Fault:
+    """A message of another session is refused."""
+    return _rerouted(draw, scene, "session")
+
+
+@_server_check("round", "MSG-03")
+def _server_round(draw: Any, scene: ServerScene) -> Fault:
+    """A message of another round is refused."""
+    return _rerouted(draw, scene, "round")
+
+
+@_server_check("receiver", "MSG-03")
+def _server_receiver(draw: Any, scene: ServerScene) -> Fault:
+    """A masked update or an aggregated share for a user is refused by the server."""
+    return _rerouted(draw, scene, "receiver", first=1)
+
+
+@_server_check("sender", "MSG-03")
+def _server_sender(draw: Any, scene: ServerScene) -> Fault:
+    """A message from outside the roster is refused."""
+    at, _, message = _arriving(draw, scene)
+    stranger = draw(st.sampled_from((scene.session.numbers["N"], 2**31 - 1, SERVER)))
+    call = scene.calls()[at]
+    data = encode(replace(message, sender=stranger))
+    return Fault(at, replace(call, inbox=(*call.inbox, data)), STRANGER, f"party {stranger} is not on the roster")
+
+
+@_server_check("relay", "MSG-03")
+def _server_relay(draw: Any, scene: ServerScene) -> Fault:
+    """A share for somebody outside the roster, or for its own sender, is refused."""
+    message = scene.shares[0]
+    receiver = draw(st.sampled_from((scene.session.numbers["N"], SERVER, message.sender)))
+    call = scene.calls()[0]
+    data = encode(replace(message, receiver=receiver))
+    codes = STRANGER | ELSEWHERE
+    return Fault(0, replace(call, inbox=(*call.inbox, data)), codes, f"a share is for party {receiver}")
+
+
+@_server_check("second-message", "MSG-04")
+def _server_second(draw: Any, scene: ServerScene) -> Fault:
+    """A second message from one sender is refused, the same bytes or others."""
+    at, _, message = _arriving(draw, scene)
+    if at == 0 and draw(st.booleans()):
+        message = replace(message, payload=message.payload + b"\1")
+    call = scene.calls()[at]
+    return Fault(at, replace(call, inbox=(*call.inbox, encode(message))), SECOND, "a sender sent two messages")
+
+
+@_server_check("bytes", "MSG-02")
+def _server_bytes(draw: Any, scene: ServerScene) -> Fault:
+    """Bytes that are no message are refused."""
+    at, place, message = _arriving(draw, scene)
+    call = exchanged(scene.calls()[at], place, broken_bytes(draw, encode(message)))
+    return Fault(at, call, ANOTHER_TYPE, "the bytes are no message")
+
+
+@_server_check("type", "MSG-02")
+def _server_type(draw: Any, scene: ServerScene) -> Fault:
+    """A message of a type that the step does not receive is refused."""
+    calls = scene.calls()
+    at = draw(st.integers(0, len(calls) - 1))
+    wrong = calls[1 if at != 1 else 0].inbox[0]
+    return Fault(at, replace(calls[at], inbox=(*calls[at].inbox, wrong)), OUT_OF_TURN, "the step takes no such message")
+
+
+@_server_check("vector", "MOD-06", "MOD-07")
+def _server_vector(draw: Any, scene: ServerScene) -> Fault:
+    """A vector of another length, or with a number that is not below q, is refused."""
+    at, place, message = _arriving(draw, scene, first=1)
+    name = "masked" if at == 1 else "share"
+    vector, q = getattr(message, name), scene.session.numbers["q"]
+    how = draw(st.sampled_from(("element", "shorter", "longer")))
+    changes = {
+        "element": too_large(draw, vector, q),
+        "shorter": vector[:-1],
+        "longer": np.concatenate([vector, vector[:1]]),
+    }
+    changed = changes[how]
+    data = encode(replace(message, **{name: changed}))
+    return Fault(at, exchanged(scene.calls()[at], place, data), BAD_VECTOR, f"{name} is no vector of the text")
+
+
+@_server_check("step-again", "MSG-04")
+def _server_again(draw: Any, scene: ServerScene) -> Fault:
+    """A step that was taken is not taken again."""
+    calls = scene.calls()
+    at = draw(st.integers(0, len(calls) - 1))
+    before = draw(st.integers(at + 1, len(calls)))
+    return Fault(before, calls[at], AGAIN, f"the step {calls[at].phase} was taken before")
+
+
+@_server_check("out-of-turn", "MSG-03")
+def _server_out_of_turn(draw: Any, scene: ServerScene) -> Fault:
+    """A step before the ones that come first is refused."""
+    calls = scene.calls()
+    at = draw(st.integers(1, len(calls) - 1))
+    return Fault(draw(st.integers(0, at - 1)), calls[at], OUT_OF_TURN, f"the step {calls[at].phase} comes too early")
+
+
+@_server_check("non-sharer", "LSA-16", "LSA-05")
+def _server_non_sharer(draw: Any, scene: ServerScene) -> Fault | None:
+    """A masked update from a user whose shares did not all arrive is refused."""
+    N = scene.session.numbers["N"]
+    sent = [message.sender for message in scene.shares]
+    incomplete = [user for user in range(N) if sent.count(user) < N - 1]
+    if not incomplete:
+        return None
+    call, stranger = scene.calls()[1], draw(st.sampled_from(incomplete))
+    data = encode(replace(scene.updates[0], sender=stranger))
+    return Fault(1, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} is not a sharer")
+
+
+@_server_check("non-survivor", "LSA-16")
+def _server_non_survivor(draw: Any, scene: ServerScene) -> Fault | None:
+    """An answer from a user outside the surviving set is refused."""
+    outside = [user for user in range(scene.session.numbers["N"]) if user not in scene.surviving]
+    if not outside or not scene.own_code:
+        return None
+    call, stranger = scene.calls()[2], draw(st.sampled_from(outside))
+    data = encode(replace(scene.answers[0], sender=stranger))
+    return Fault(2, replace(call, inbox=(*call.inbox, data)), NOT_ALLOWED, f"user {stranger} does not survive")
+
+
+@_server_check("few-updates", "LSA-07")
+def _server_few_updates(draw: Any, scene: ServerScene) -> Fault:
+    """With fewer than U or T + 2 masked updates the step is refused; with enough of them it works."""
+    numbers = scene.session.numbers
+    fewer = draw(st.integers(0, max(numbers["U"], numbers["T"] + 2) - 1))
+    call = scene.calls()[1]
+    return Fault(1, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} masked updates are too few")
+
+
+@_server_check("few-answers", "LSA-14")
+def _server_few_answers(draw: Any, scene: ServerScene) -> Fault | None:
+    """With fewer than U answers the step is refused; with enough of them it works."""
+    if not scene.own_code:
+        return None
+    fewer = draw(st.integers(0, scene.session.numbers["U"] - 1))
+    call = scene.calls()[2]
+    return Fault(2, replace(call, inbox=call.inbox[:fewer]), TOO_FEW, f"{fewer} answers are too few")
+
+
+@_server_check("bad-share", "LSA-15", "ADP-21", extra=1)
+def _server_bad_share(draw: Any, scene: ServerScene) -> Fault:
+    """More than U answers off one codeword are refused, and all who answered are blamed."""
+    place = draw(st.integers(0, len(scene.answers) - 1))
+    message = scene.answers[place]
+    share = exchanged_element(draw, message.share, scene.session.numbers["q"])
+    call = exchanged(scene.calls()[2], place, encode(replace(message, share=share)))
+    blamed = frozenset(message.sender for message in scene.answers)
+    return Fault(2, call, BAD_SHARE, "one answer was altered", blamed)
+
+
+for _name in (_USER, _SERVER):
+    broken_parameters(_name)

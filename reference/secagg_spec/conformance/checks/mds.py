@@ -1,0 +1,216 @@
+"""Checks of the code that shares a mask (spec/conventions.md, section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.arithmetic.modular import PrimeField
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.cases import strategies
+from secagg_spec.conformance.cases.requests import (
+    VALID,
+    encode,
+    exchanged_element,
+    inserted,
+    place_of,
+    shares_length,
+    vandermonde,
+)
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_SHARE,
+    LENGTH,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    same,
+)
+
+_BOTH = ("mds.encode", "mds.decode")
+
+
+def _exact(caps: Capabilities) -> bool:
+    return vandermonde(caps) and caps.grade("mds.encode") == "explicit"
+
+
+@check("mds.encode/exact", "MDS-03", "MDS-04", operations=("mds.encode",), applies=_exact)
+def encode_exact(draw: Any, call: Caller) -> None:
+    """Every share is the combination of the rows with the powers of the user's point."""
+    code, d = strategies.code(draw, call.caps, "mds.encode"), strategies.length(draw, 1)
+    mask = strategies.vector(draw, code["q"], d)
+    noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    got = _shares(call, code, mask, {"noise": pack(noise.reshape(-1))})
+    for user, want in enumerate(encode(code, mask, noise)):
+        same(f"share of user {user}", got[user], want)
+
+
+def _common(caps: Capabilities) -> bool:
+    """Return whether the encoder and the decoder are declared for some parameters in common."""
+    return strategies.possible(caps, _BOTH)
+
+
+@check("mds/any-shares", "MDS-05", operations=_BOTH, applies=_common)
+def any_shares(draw: Any, call: Caller) -> None:
+    """Any U shares, or more, give the vector back."""
+    code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
+    mask, rand = strategies.vector(draw, code["q"], d), _noise(draw, code, d)
+    users = strategies.subset(draw, range(code["N"]), code["U"])
+    shares = _shares(call, code, mask, rand)
+    same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
+
+
+@check("mds.decode/exact", "MDS-05", operations=("mds.decode",), applies=vandermonde)
+def decode_exact(draw: Any, call: Caller) -> None:
+    """The shares of the text's own code are decoded."""
+    code, d = strategies.code(draw, call.caps, "mds.decode"), strategies.length(draw, 1)
+    mask = strategies.vector(draw, code["q"], d)
+    noise = strategies.matrix(draw, code["q"], code["T"], shares_length(code, d))
+    users = strategies.subset(draw, range(code["N"]), code["U"])
+    shares = encode(code, mask, noise)
+    same("decoded vector", _decode(call, code, d, users, [shares[user] for user in users]), mask)
+
+
+@check("mds/sum", "MDS-06", operations=_BOTH, applies=_common)
+def decode_sum(draw: Any, call: Caller) -> None:
+    """Shares of two vectors, added, decode to their sum."""
+    code, d = strategies.code(draw, call.caps, _BOTH), strategies.length(draw, 1)
+    field = PrimeField(code["q"])
+    masks = [strategies.vector(draw, code["q"], d) for _ in range(2)]
+    rands = [_noise(draw, code, d) for _ in range(2)]
+    users = strategies.subset(draw, range(code["N"]), code["U"], code["U"])
+    first, second = (_shares(call, code, mask, rand) for mask, rand in zip(masks, rands, strict=True))
+    added = [field.add(first[user], second[user]) for user in users]
+    same("decoded sum", _decode(call, code, d, users, added), field.add(*masks))
+
+
+@check("mds.encode/parameters", "MDS-01", operations=("mds.encode",), examples=20)
+def encode_parameters(draw: Any, call: Caller) -> None:
+    """Numbers outside 1 <= T < U <= N < q are refused."""
+    valid = VALID["mds.encode"](draw, call.caps)
+    changed = _broken(draw, valid.params)
+    rand = call.randomness("mds.encode", valid.rand)
+    why = f"{changed} breaks 1 <= T < U <= N < q"
+    call.refused("mds.encode", {**valid.params, **changed}, BAD_PARAM | LENGTH, why, rand)
+
+
+@check("mds.encode/empty", "MDS-01", operations=("mds.encode",), examples=5)
+def encode_empty(draw: Any, call: Caller) -> None:
+    """An empty vector is refused."""
+    valid = VALID["mds.encode"](draw, call.caps)
+    rand = call.randomness("mds.encode", {"noise": ""})
+    call.refused("mds.encode", {**valid.params, "mask": ""}, BAD_PARAM | LENGTH, "there is nothing to share", rand)
+
+
+@check("mds.decode/parameters", "MDS-01", operations=("mds.decode",), applies=vandermonde, examples=20)
+def decode_parameters(draw: Any, call: Caller) -> None:
+    """Numbers outside 1 <= T < U <= N < q, and vectors without elements, are refused."""
+    valid = VALID["mds.decode"](draw, call.caps)
+    empty = {"d": 0, "shares": [""] * len(valid.params["shares"])}
+    changed = draw(st.sampled_from((None, None, {"d": 0}, empty))) or _broken(draw, valid.params)
+    why = f"{changed} breaks 1 <= T < U <= N < q or d >= 1"
+    call.refused("mds.decode", {**valid.params, **changed}, BAD_PARAM | LENGTH | TOO_FEW | OUTSIDE, why)
+
+
+@check("mds.decode/too-few", "MDS-07", operations=_BOTH, applies=_common, examples=25)
+def too_few(draw: Any, call: Caller) -> None:
+    """Fewer than U shares are refused."""
+    code, d, shares = _encoded(draw, call)
+    users = strategies.subset(draw, range(code["N"]), 0, code["U"] - 1)
+    why = f"{len(users)} shares are fewer than U = {code['U']}"
+    call.refused("mds.decode", _decoding(code, d, users, [shares[user] for user in users]), TOO_FEW, why)
+
+
+@check("mds.decode/twice", "MDS-08", operations=_BOTH, applies=_common, examples=25)
+def twice(draw: Any, call: Caller) -> None:
+    """A user that appears twice is refused."""
+    code, d, shares = _encoded(draw, call)
+    distinct = strategies.subset(draw, range(code["N"]), code["U"] - 1)
+    user = draw(st.sampled_from(distinct))
+    users = inserted(draw, distinct, user)
+    params = _decoding(code, d, users, [shares[user] for user in users])
+    call.refused("mds.decode", params, TWICE, f"user {user} appears twice")
+
+
+@check("mds.decode/outside", "MDS-08", operations=_BOTH, applies=_common, examples=25)
+def outside(draw: Any, call: Caller) -> None:
+    """A user outside [0, N) is refused."""
+    code, d, shares = _encoded(draw, call)
+    users = list(range(code["U"]))
+    stranger = draw(st.sampled_from((code["N"], code["N"] + 5, -1)))
+    users[draw(st.integers(0, code["U"] - 1))] = stranger
+    params = _decoding(code, d, users, [shares[user % code["N"]] for user in users])
+    call.refused("mds.decode", params, OUTSIDE, f"user {stranger} is not in [0, {code['N']})")
+
+
+@check(
+    "mds.decode/extra",
+    "MDS-09",
+    operations=_BOTH,
+    examples=25,
+    applies=lambda caps: strategies.possible(caps, _BOTH, 1),
+)
+def extra(draw: Any, call: Caller) -> None:
+    """With more than U shares, one that was altered is noticed."""
+    code, d, shares = _encoded(draw, call, spare=1)
+    users = strategies.subset(draw, range(code["N"]), code["U"] + 1)
+    given = [shares[user] for user in users]
+    altered = place_of(draw, users)
+    given[altered] = exchanged_element(draw, given[altered], code["q"])
+    params = _decoding(code, d, users, given)
+    call.refused("mds.decode", params, BAD_SHARE, f"the share of user {users[altered]} was altered")
+
+
+def _encoded(draw: Any, call: Caller, spare: int = 0) -> tuple[dict[str, int], int, list[UintArray]]:
+    """Draw a vector and return its parameters, its length and its shares, as the adapter encodes them."""
+    code, d = strategies.code(draw, call.caps, _BOTH, spare), strategies.length(draw, 1)
+    mask, rand = strategies.vector(draw, code["q"], d), _noise(draw, code, d)
+    return code, d, _shares(call, code, mask, rand)
+
+
+def _noise(draw: Any, code: dict[str, int], d: int) -> dict[str, Any]:
+    return {"noise": pack(strategies.vector(draw, code["q"], code["T"] * shares_length(code, d)))}
+
+
+def _shares(call: Caller, code: dict[str, int], mask: UintArray, rand: dict[str, Any]) -> list[UintArray]:
+    grade = call.caps.grade("mds.encode")
+    params = {**code, "mask": pack(mask)}
+    texts = call.result("mds.encode", params, call.randomness("mds.encode", rand)).get("shares")
+    if grade != "explicit" or not vandermonde(call.caps):
+        call.by_relation = True
+    if not isinstance(texts, list) or len(texts) != code["N"]:
+        raise CheckFailed("wrong_value", f"mds.encode: shares must be a list of N = {code['N']} vectors")
+    length = shares_length(code, mask.size)
+    return [call.read("mds.encode", text, "shares", length, code["q"]) for text in texts]
+
+
+def _decoding(code: dict[str, int], d: int, users: list[int], shares: list[UintArray]) -> dict[str, Any]:
+    return {**code, "d": d, "users": users, "shares": [pack(share) for share in shares]}
+
+
+def _decode(call: Caller, code: dict[str, int], d: int, users: list[int], shares: list[UintArray]) -> UintArray:
+    return call.vector("mds.decode", _decoding(code, d, users, shares), "mask", d)
+
+
+def _broken(draw: Any, params: dict[str, Any]) -> dict[str, int]:
+    return dict(
+        draw(
+            st.sampled_from(
+                (
+                    {"T": 0},
+                    {"T": params["U"]},
+                    {"T": params["U"] + 1},
+                    {"U": params["N"] + 1},
+                    {"U": params["T"]},
+                    {"N": params["U"] - 1},
+                    {"N": params["q"]} if params["q"] < 1000 else {"T": -1},
+                )
+            )
+        )
+    )

@@ -1,0 +1,177 @@
+"""How checks of sessions and of SecAgg's scripts let a party take its steps, and judge what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import Answer, Request
+from secagg_spec.conformance.cases import lightsecagg_parties, strategies
+from secagg_spec.conformance.checks.base import LAST, Caller, CheckFailed, check
+from secagg_spec.conformance.checks.scripts import (
+    Entries,
+    Entry,
+    Fault,
+    ask,
+    at_step,
+    compare_entries,
+    compare_prefix,
+    drop_faults,
+    right_step,
+    with_faults,
+)
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sessions import mixed
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.sessions.mixed import Difference, Player
+from secagg_spec.conformance.sessions.scenes import Scene
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.steps import Role
+
+NEW, STEP, FREE, AGAIN = "session.new", "session.step", "session.free", "session.again"
+SESSIONS = (NEW, STEP, FREE)
+Draws: TypeAlias = Callable[[Any], Any]
+Faults: TypeAlias = Mapping[str, Callable[[Any, Any], "Fault | None"]]
+
+
+def plays(*parties: str) -> Any:
+    """Return the condition that an adapter plays these parties, and takes sampled values by name."""
+    return lambda caps: set(parties) <= set(caps.parties) and caps.grade(NEW) == "explicit"
+
+
+@dataclass(frozen=True, eq=False)
+class Through:
+    """The way of a mixed round through a check, which keeps what was asked."""
+
+    call: Caller
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        if request.op == NEW and PARTIES[f"{request.params['protocol']}.{request.params['role']}"][1]:
+            self.call.by_relation |= self.call.caps.grade(NEW) != "explicit"
+        return self.call.ask(request.op, request.params, request.rand)
+
+
+def player(call: Caller) -> Player:
+    """Return the adapter of a check as a player."""
+    return Player(Through(call), call.caps)
+
+
+def asked(call: Caller, dealt: Deal, party: int, steps: Sequence[Call]) -> Entries:
+    """Let a party take steps in a session of its own, and return an entry for each, as scripts have them."""
+    with mixed.opened(player(call), dealt, party) as remote:
+        return [_entry(remote.step(step.phase, step.inbox), at) for at, step in enumerate(steps)]
+
+
+def _entry(answer: Answer, step: int) -> Entry:
+    return Entry(answer.value if answer.kind == "result" else answer.as_json(), step)
+
+
+def judge(call: Caller, scene: Scene, *faults: Fault, calls: Sequence[Call] | None = None) -> None:
+    """Let a party take its steps, and others that must be refused; the right ones come out as if alone."""
+    right = scene.calls() if calls is None else calls
+    steps = with_faults(right, faults)
+    try:
+        entries = asked(call, scene.deal, scene.party, [step for step, _ in steps])
+        first = next((at for at, (_, fault) in enumerate(steps) if fault is not None), 0)
+        with right_step(scene.deal.named(scene.party)):
+            _compare(scene, right[:first], entries[:first])
+        kept = drop_faults(call, STEP, entries, [fault for _, fault in steps])
+        _compare(scene, right, kept)
+    except Difference as difference:
+        raise failed(difference) from None
+
+
+def _compare(scene: Scene, calls: Sequence[Call], entries: Entries) -> None:
+    for step, mine, wanted in zip(calls, entries, scene.entries(list(calls)), strict=True):
+        assert "reject" not in wanted, f"the reference refuses {step.phase}: {wanted}"
+        reject = mine.get("reject")
+        answer = Answer("reject", **reject) if reject else Answer("result", value=dict(mine))
+        outbox = [parse(bytes.fromhex(text)) for text in wanted["outbox"]]
+        with at_step(mine.step):
+            try:
+                mixed.compare(answer, scene.party, step.phase, outbox, wanted.get("aggregate"))
+            except Difference as difference:
+                raise failed(difference) from None
+
+
+def judge_script(call: Caller, scene: Scene, *faults: Fault, calls: list[Call] | None = None) -> None:
+    """Let a party take its steps in one script, and others to be refused; the right ones come out as if alone."""
+    right, op = scene.calls() if calls is None else calls, scene.deal.named(scene.party)
+    steps = with_faults(right, faults)
+    entries = ask(call, op, scene.params([step for step, _ in steps]), scene.deal.rand(scene.party) or None)
+    compare_prefix(op, steps, entries, scene.entries(right))
+    compare_entries(op, right, drop_faults(call, op, entries, [fault for _, fault in steps]), scene.entries(right))
+
+
+def failed(difference: Difference) -> CheckFailed:
+    """Return a difference as the failure of a check."""
+    if difference.gone is None:
+        return CheckFailed(difference.verdict, str(difference), step=LAST)
+    before = [f"user {user} before {phase}" for phase, users in difference.gone.items() for user in sorted(users)]
+    return CheckFailed(difference.verdict, f"{difference}; dropped out: {', '.join(before) or 'nobody'}", step=LAST)
+
+
+def moved(step: Call, at: int, message: Message) -> Call:
+    """Return a step with another message in the place of one."""
+    return lightsecagg_parties.exchanged(step, at, encode(message))
+
+
+def with_more(step: Call, *messages: Message) -> Call:
+    """Return a step with further messages."""
+    return replace(step, inbox=(*step.inbox, *(encode(message) for message in messages)))
+
+
+def parties(caps: Capabilities, protocol: str) -> list[Role]:
+    """Return the roles of a protocol that an adapter plays."""
+    return [role for role in Role if f"{protocol}.{role.value}" in caps.parties]
+
+
+def right_steps(
+    party: str, scene: Draws, faults: Faults, clauses: Sequence[str], applies: Any, examples: tuple[int, int, int]
+) -> None:
+    """Register the checks that a party's right steps are those of the text, whatever it refused between them.
+
+    Parameters
+    ----------
+    party : str
+        The operation of its scripts, which names it in sessions as well.
+    scene : function
+        Draws a party and what it is asked.
+    faults : mapping from names to functions
+        Build a step that the party must refuse, or nothing where the scene has none.
+    clauses : sequence of str
+        What the messages of the right steps decide.
+    applies : function
+        Which declarations the scripts can be judged for, bit for bit.
+    examples : tuple of int
+        How many cases the three checks draw: right steps, refused steps, sessions.
+    """
+    exactly, refused, played = examples
+
+    @check(f"{party}/exact", *clauses, "MSG-01", "ADP-20", operations=(party,), applies=applies, examples=exactly)
+    def exact(draw: Any, caller: Caller) -> None:
+        """Whenever its state allows a step, the party sends the messages of the text."""
+        judge_script(caller, scene(draw))
+
+    @check(f"{party}/refused-step", "ERR-01", "ADP-20", operations=(party,), applies=applies, examples=refused)
+    def unharmed(draw: Any, caller: Caller) -> None:
+        """Whatever the party refused before, the right steps come out as if it had never been asked."""
+        judge_script(caller, *_faulty(draw, scene, faults))
+
+    @check(f"{NEW}/{party}", "ERR-01", "ADP-24", "ADP-29", operations=SESSIONS, applies=plays(party), examples=played)
+    def session(draw: Any, caller: Caller) -> None:
+        """In a session each step is that of the text, and those that were refused leave no trace."""
+        judge(caller, *_faulty(draw, scene, faults))
+
+
+def _faulty(draw: Any, scene: Draws, faults: Faults) -> tuple[Any, ...]:
+    """Draw a party, and some steps that it must refuse."""
+    drawn, names = scene(draw), sorted(faults)
+    chosen = strategies.subset(draw, range(len(names)), 1, 3)
+    built = [faults[names[at]](draw, drawn) for at in chosen]
+    return drawn, *(fault for fault in built if fault is not None)

@@ -1,0 +1,314 @@
+"""Checks of a round of SecAgg over reals, ``secagg.average`` (spec/adapter.md, section 4; spec/secagg.md)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import pack_reals, unpack
+from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.neighbour_rounds import EARLY, LATE, Average, altered, average, dropping
+from secagg_spec.conformance.cases.neighbours import AVERAGE, RECOVERY, UNMASKING, Scale
+from secagg_spec.conformance.cases.requests import place_of
+from secagg_spec.conformance.cases.valid import VALID
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    BAD_SHARE,
+    LENGTH,
+    MALFORMED,
+    NOT_FINITE,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+    fail,
+)
+from secagg_spec.conformance.sdk.secagg_adapter import ROUND_PHASES
+
+_FORBIDDEN = BAD_PARAM | TOO_FEW | LENGTH
+
+
+def _spares(caps: Capabilities) -> bool:
+    return bool(neighbours.rosters(caps, AVERAGE, 1))
+
+
+@check("secagg.average/mean", "ADP-30", "SAG-29", "SAG-12", operations=(AVERAGE,), examples=25)
+def mean(draw: Any, call: Caller) -> None:
+    """A round in which nobody drops out gives the weighted average over all."""
+    _judge(call, average(draw, call.caps))
+
+
+@check("secagg.average/light-weights", "ADP-30", operations=(AVERAGE,), examples=20)
+def light(draw: Any, call: Caller) -> None:
+    """When all weights are 1, however large they may be, the average is as right as the quantiser lets it be."""
+    roster = neighbours.roster(draw, call.caps, AVERAGE)
+    scales = neighbours.scales(call.caps, roster.N)
+    coarse = [scale for scale in scales if scale.max_weight > 2 * scale.clip * scale.level]
+    scene = average(draw, call.caps, roster, neighbours.one_of(draw, coarse or scales))
+    _judge(call, replace(scene, weights=(1,) * roster.N))
+
+
+@check("secagg.average/late-dropouts", "SAG-29", "SAG-30", operations=(AVERAGE,), applies=_spares, examples=25)
+def late(draw: Any, call: Caller) -> None:
+    """Users that drop out before their masked input or their answer do not stop a round that has enough others."""
+    _judge(call, _with_dropouts(draw, call.caps, LATE))
+
+
+@check("secagg.average/advertise-dropouts", "SAG-30", "SAG-05", operations=(AVERAGE,), applies=_spares, examples=25)
+def advertise(draw: Any, call: Caller) -> None:
+    """Users that drop out before they advertise keys do not stop a round that has enough others."""
+    _judge(call, _with_dropouts(draw, call.caps, EARLY[:1]))
+
+
+@check("secagg.average/share-dropouts", "SAG-30", "SAG-11", operations=(AVERAGE,), applies=_spares, examples=25)
+def share(draw: Any, call: Caller) -> None:
+    """Users that drop out before they share their secrets do not stop a round that has enough others."""
+    _judge(call, _with_dropouts(draw, call.caps, EARLY[1:]))
+
+
+def _with_dropouts(draw: Any, caps: Capabilities, phases: tuple[str, ...]) -> Average:
+    scene = average(draw, caps, neighbours.roster(draw, caps, AVERAGE, 1))
+    return dropping(draw, scene, draw(st.integers(1, scene.roster.spare)), phases)
+
+
+def _judge(call: Caller, scene: Average) -> None:
+    """Ask for a round that must succeed, and compare its result with the exact average."""
+    call.by_relation = True
+    _compare(call, scene, call.result(AVERAGE, scene.params(), call.randomness(AVERAGE, scene.rand())))
+
+
+def _compare(call: Caller, scene: Average, result: Any) -> None:
+    if result.get("contributors") != scene.contributors:
+        got, want = result.get("contributors"), scene.contributors
+        raise CheckFailed("wrong_value", f"contributors are {got}, must be {want}", want)
+    try:
+        numbers = unpack(result.get("average"), "<f8").tolist()
+    except ValueError as error:
+        raise CheckFailed("protocol", f"{AVERAGE}: average is not a vector: {error}") from None
+    if len(numbers) != scene.x.shape[1]:
+        fail(f"the average has {len(numbers)} elements; it must have {scene.x.shape[1]}")
+    bound = scene.bound(neighbours.exact_weights(call.caps))
+    for at, number in enumerate(numbers):
+        if not math.isfinite(number) or abs(Fraction(number) - scene.mean(at)) > bound:
+            exact = float(scene.mean(at))
+            off = f"it must be {exact!r}, give or take {float(bound):.3g}"
+            fail(f"element {at} of the average is {number!r}; {off}", exact)
+
+
+@check("secagg.average/too-few", "SAG-18", "SAG-27", "SAG-30", operations=(AVERAGE,), examples=25)
+def too_few(draw: Any, call: Caller) -> None:
+    """A round that loses so many users in one phase that fewer than t are left ends, and says so."""
+    scene = average(draw, call.caps)
+    left = draw(st.integers(0, scene.roster.t - 1))
+    scene = dropping(draw, scene, scene.roster.N - left, (draw(st.sampled_from(ROUND_PHASES)),))
+    _refused(call, scene, TOO_FEW, f"{left} users are left and t = {scene.roster.t} are needed")
+
+
+@check("secagg.average/too-few-at-last", "SAG-27", "SAG-30", operations=(AVERAGE,), applies=_spares, examples=20)
+def too_few_at_last(draw: Any, call: Caller) -> None:
+    """A round that goes on without users that dropped out early ends when fewer than t answer, and says so."""
+    scene = average(draw, call.caps, neighbours.roster(draw, call.caps, AVERAGE, 1))
+    N, t = scene.roster.N, scene.roster.t
+    users = draw(st.permutations(range(N)))
+    early, left = draw(st.integers(1, scene.roster.spare)), draw(st.integers(0, t - 1))
+    gone = {draw(st.sampled_from(EARLY)): sorted(users[:early]), "unmasking": sorted(users[early : N - left])}
+    _refused(call, replace(scene, drop={**scene.drop, **gone}), TOO_FEW, f"{left} users answer and t = {t} are needed")
+
+
+@check("secagg.average/out-of-range", "ADP-31", "ERR-02", operations=(AVERAGE,), examples=20)
+def out_of_range(draw: Any, call: Caller) -> None:
+    """An input beyond `clip` is refused, and not clipped."""
+    scene = average(draw, call.caps)
+    beyond = draw(st.sampled_from((1.5, 2.0, 10.0, 1.0 + 2.0**-20))) * scene.scale.clip
+    _refused_input(draw, call, scene, draw(st.sampled_from((beyond, -beyond))))
+
+
+@check("secagg.average/not-finite", "QNT-01", "ADP-31", operations=(AVERAGE,), examples=15)
+def not_finite(draw: Any, call: Caller) -> None:
+    """NaN and infinities are refused."""
+    scene = average(draw, call.caps)
+    _refused_input(draw, call, scene, draw(st.sampled_from((math.nan, math.inf, -math.inf))))
+
+
+def _refused_input(draw: Any, call: Caller, scene: Average, value: float) -> None:
+    x = scene.x.copy()
+    user, at = (draw(st.integers(0, size - 1)) for size in x.shape)
+    x[user, at] = value
+    why = f"element {at} of user {user} is {value!r}, and clip is {scene.scale.clip}"
+    _refused(call, replace(scene, x=x), NOT_FINITE | BAD_PARAM, why)
+
+
+def _wrapping(caps: Capabilities, N: int) -> list[Scale]:
+    """Return what is declared and can wrap with N users: where there is any, what cannot with one."""
+    scales = neighbours.scales(caps, N, fitting=False)
+    return [scale for scale in scales if scale.fits(1, neighbours.exact_weights(caps))] or scales
+
+
+def _overflows(caps: Capabilities) -> bool:
+    return any(_wrapping(caps, roster.N) for roster in neighbours.rosters(caps, AVERAGE))
+
+
+@check("secagg.average/wrap", "QNT-04", "ERR-02", operations=(AVERAGE,), applies=_overflows, examples=25)
+def wrap(draw: Any, call: Caller) -> None:
+    """With numbers whose sum could wrap the round is refused, or its average is right all the same."""
+    known = neighbours.rosters(call.caps, AVERAGE)
+    roster = neighbours.one_of(draw, [roster for roster in known if _wrapping(call.caps, roster.N)])
+    scale = neighbours.one_of(draw, _wrapping(call.caps, roster.N))
+    scene = average(draw, call.caps, roster, scale)
+    x = scene.x.copy()
+    x[:, 0] = draw(st.sampled_from((1, -1))) * scale.clip
+    scene = replace(scene, x=x, weights=(scale.max_weight,) * roster.N)
+    params, rand = scene.params(), call.randomness(AVERAGE, scene.rand())
+    answer = call.ask(AVERAGE, params, rand)
+    why = f"{roster.N} times {scale} is beyond (R - 1) / 2"
+    if answer.kind == "result":
+        _compare(call, scene, answer.value)
+    elif answer.kind == "error":
+        raise CheckFailed("error", f"{AVERAGE} broke ({why}): {answer.message}", "a reject, or the right average")
+    elif answer.kind == "reject":
+        call.fits(AVERAGE, answer, NOT_FINITE | BAD_PARAM, why)
+
+
+@check("secagg.average/weights", "ADP-32", operations=(AVERAGE,), examples=20)
+def bad_weight(draw: Any, call: Caller) -> None:
+    """A weight that is not positive, or above `max_weight`, is refused."""
+    scene = average(draw, call.caps)
+    weights, most = list(scene.weights), scene.scale.max_weight
+    at, wrong = place_of(draw, weights), draw(st.sampled_from((most + 1, 2 * most + 5, 0, -1)))
+    weights[at] = wrong
+    why = f"the weight of user {at} is {wrong}, and max_weight is {most}"
+    _refused(call, replace(scene, weights=tuple(weights)), NOT_FINITE | BAD_PARAM, why)
+
+
+def _scale(check_name: str, clause: str, member: str, wrong: tuple[int, ...]) -> None:
+    @check(f"secagg.average/{check_name}", clause, operations=(AVERAGE,), examples=16)
+    def bad_scale(draw: Any, call: Caller) -> None:
+        """A level, a `clip` or a `max_weight` that is not positive is refused, and so is a modulus outside SAG-01."""
+        scene = average(draw, call.caps)
+        scene = replace(scene, x=np.zeros_like(scene.x))
+        params = scene.params(**{member: draw(st.sampled_from(wrong))})
+        rand = call.randomness(AVERAGE, scene.rand())
+        call.refused(AVERAGE, params, BAD_PARAM, f"{member} is {params[member]}", rand)
+
+
+_scale("level", "QNT-08", "level", (0, -1))
+_scale("clip", "ADP-33", "clip", (0, -1))
+_scale("max-weight", "ADP-33", "max_weight", (0, -1))
+_scale("modulus", "SAG-01", "R", (0, -1, 1, 2**32 + 1))
+
+
+@check("secagg.average/lengths", "SAG-14", operations=(AVERAGE,), examples=20)
+def bad_lengths(draw: Any, call: Caller) -> None:
+    """Inputs of different lengths, and other numbers of inputs or weights than N, are refused."""
+    scene = average(draw, call.caps)
+    rows, weights = [pack_reals(row) for row in scene.x], list(scene.weights)
+    at = place_of(draw, rows)
+    changed: dict[str, Any] = draw(
+        st.sampled_from(
+            (
+                {"x": [*rows[:at], rows[at] + "00" * 8, *rows[at + 1 :]]},
+                {"x": rows[:-1]},
+                {"x": [*rows, rows[at]]},
+                {"x": [""] * len(rows)},
+                {"weights": weights[:-1]},
+                {"weights": [*weights, weights[at]]},
+            )
+        )
+    )
+    rand = scene.rand()
+    if "x" in changed:
+        rand = {"rounding": ["00" * (len(row) // 2) for row in changed["x"]]}
+    why = f"{sorted(changed)[0]} has another length than the text demands"
+    call.refused(AVERAGE, scene.params(**changed), LENGTH | BAD_PARAM, why, call.randomness(AVERAGE, rand))
+
+
+def _refused(call: Caller, scene: Average, codes: frozenset[str], why: str) -> None:
+    call.refused(AVERAGE, scene.params(), codes, why, call.randomness(AVERAGE, scene.rand()))
+
+
+@check("secagg.recovery/altered-share", "SAG-28", operations=(RECOVERY,), examples=25)
+def altered_share(draw: Any, call: Caller) -> None:
+    """A round in which one share was altered on its way to the server ends as `bad_share`, or its average is right."""
+    scene, share = altered(draw, call.caps)
+    answer = call.ask(RECOVERY, scene.params(**share), call.randomness(RECOVERY, scene.rand()))
+    call.by_relation = True
+    why = f"the share of the {share['kind']} of user {share['owner']} that user {share['user']} sent was altered"
+    if answer.kind == "result":
+        _compare(call, scene, answer.value)
+    elif answer.kind == "reject":
+        call.fits(RECOVERY, answer, BAD_SHARE, why)
+    else:
+        raise CheckFailed("error", f"{RECOVERY} broke ({why}): {answer.message}", {"reject": sorted(BAD_SHARE)})
+
+
+# ----------------------------------------------------------------------------------------- several operations
+
+
+def _threshold(operation: str) -> None:
+    @check(f"{operation}/threshold", "SAG-02", operations=(operation,), examples=20)
+    def threshold(draw: Any, call: Caller) -> None:
+        """A threshold outside SAG-02 is refused."""
+        valid = VALID[operation](draw, call.caps)
+        k, complete = valid.params["k"], valid.params["k"] == valid.params["N"] - 1
+        wrong = draw(st.sampled_from((0, 1, -1, k + 2, *((2,) if complete else ()))))
+        rand = call.randomness(operation, valid.rand)
+        call.refused(operation, {**valid.params, "t": wrong}, _FORBIDDEN, f"t = {wrong} with k = {k}", rand)
+
+
+def _degree(operation: str) -> None:
+    @check(f"{operation}/degree", "SAG-01", operations=(operation,), examples=20)
+    def degree(draw: Any, call: Caller) -> None:
+        """A number of neighbours with which there is no graph is refused."""
+        valid = VALID[operation](draw, call.caps)
+        N = valid.params["N"]
+        odd = [k for k in range(3, N - 1) if k * N % 2]
+        wrong = draw(st.sampled_from((0, 1, -1, N, N + 5, *odd[:1])))
+        changed = {"k": wrong, "t": min(valid.params["t"], max(wrong + 1, 2))}
+        rand = call.randomness(operation, valid.rand)
+        call.refused(operation, {**valid.params, **changed}, _FORBIDDEN, f"k = {wrong} with N = {N}", rand)
+
+
+def _drop(operation: str) -> None:
+    @check(f"{operation}/drop", "ADP-16", operations=(operation,), examples=15)
+    def drop(draw: Any, call: Caller) -> None:
+        """Dropouts that name a user twice, or a user outside the roster, are refused."""
+        valid = VALID[operation](draw, call.caps)
+        N, phases = valid.params["N"], draw(st.permutations(sorted(valid.params["drop"])))
+        user = draw(st.sampled_from((N, 2**31 - 1, -1, 0, N - 1)))
+        known = 0 <= user < N
+        wrong = {phase: [] for phase in phases} | {phases[0]: [user], phases[1]: [user] if known else []}
+        codes = TWICE | TOO_FEW | OUTSIDE if known else OUTSIDE
+        what = "twice" if known else f"and N is {N}"
+        rand = call.randomness(operation, valid.rand)
+        call.refused(operation, {**valid.params, "drop": wrong}, codes, f"drop names user {user} {what}", rand)
+
+
+def _phases(operation: str) -> None:
+    @check(f"{operation}/phases", "ADP-17", operations=(operation,), examples=10)
+    def phases(draw: Any, call: Caller) -> None:
+        """Dropouts with a phase too many or too few are malformed."""
+        valid = VALID[operation](draw, call.caps)
+        wrong = dict(valid.params["drop"])
+        name = draw(st.sampled_from((*sorted(wrong), "done", "share", "")))
+        if name in wrong:
+            del wrong[name]
+        else:
+            wrong[name] = []
+        rand = call.randomness(operation, valid.rand)
+        why = f"drop has the phases {sorted(wrong)}"
+        call.refused(operation, {**valid.params, "drop": wrong}, MALFORMED, why, rand)
+
+
+for _name in (AVERAGE, UNMASKING):
+    _threshold(_name)
+    _degree(_name)
+    _drop(_name)
+    _phases(_name)

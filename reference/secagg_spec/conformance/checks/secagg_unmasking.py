@@ -1,0 +1,190 @@
+"""Checks of what one user of SecAgg releases, ``secagg.unmasking`` (spec/secagg.md, SAG-19 to SAG-25)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.wire import Answer
+from secagg_spec.conformance.cases import neighbours
+from secagg_spec.conformance.cases.neighbour_rounds import EARLY, Unmasking, unmasking
+from secagg_spec.conformance.cases.neighbours import UNMASKING
+from secagg_spec.conformance.cases.requests import inserted
+from secagg_spec.conformance.checks.base import (
+    BAD_PARAM,
+    MALFORMED,
+    OUTSIDE,
+    TOO_FEW,
+    TWICE,
+    Caller,
+    CheckFailed,
+    check,
+)
+
+_SETS = frozenset({"inconsistent_sets", "unknown_peer", "duplicate_id"})
+_AGAIN = frozenset({"replay", "wrong_phase"})
+_WRONG_USER = BAD_PARAM | OUTSIDE | MALFORMED | TOO_FEW
+
+
+def _spares(caps: Capabilities) -> bool:
+    return bool(neighbours.rosters(caps, UNMASKING, 1))
+
+
+@check("secagg.unmasking/shares", "SAG-24", operations=(UNMASKING,), examples=40)
+def shares(draw: Any, call: Caller) -> None:
+    """The answer holds the seed share of each survivor and the key share of each dropped user, of those held alone."""
+    scene = unmasking(draw, call.caps)
+    (entry,) = _entries(call, scene, scene.right())
+    _released(entry, scene)
+
+
+@check("secagg.unmasking/again", "SAG-25", operations=(UNMASKING,), examples=20)
+def again(draw: Any, call: Caller) -> None:
+    """A second request is refused, the same one or another one."""
+    scene = unmasking(draw, call.caps)
+    other = [user for user in scene.survivors if user != scene.user]
+    moved = _moved(scene, draw(st.sampled_from(other))) if draw(st.booleans()) else scene.right()
+    first, second = _entries(call, scene, scene.right(), moved)
+    _released(first, scene)
+    _demand(call, second, _AGAIN | TOO_FEW, "a request was answered before")
+
+
+@check("secagg.unmasking/twice", "SAG-19", operations=(UNMASKING,), examples=20)
+def twice(draw: Any, call: Caller) -> None:
+    """A request that names a user twice in one set is refused."""
+    scene = unmasking(draw, call.caps)
+    request = scene.right()
+    name = "dropped" if request["dropped"] and draw(st.booleans()) else "survivors"
+    user = draw(st.sampled_from(request[name]))
+    _refused(call, scene, {**request, name: inserted(draw, request[name], user)}, TWICE, f"{name} names {user} twice")
+
+
+@check("secagg.unmasking/outside", "SAG-19", operations=(UNMASKING,), examples=20)
+def outside(draw: Any, call: Caller) -> None:
+    """A request that names a user outside the roster is refused."""
+    scene = unmasking(draw, call.caps)
+    name, stranger = draw(st.sampled_from(("survivors", "dropped"))), draw(st.sampled_from((scene.roster.N, 2**31 - 1)))
+    request = {**scene.right(), name: [*scene.right()[name], stranger]}
+    _refused(call, scene, request, OUTSIDE, f"{name} names {stranger} and N is {scene.roster.N}")
+
+
+@check("secagg.unmasking/both-sets", "SAG-20", operations=(UNMASKING,), examples=20)
+def both_sets(draw: Any, call: Caller) -> None:
+    """A request that names a user both as survivor and as dropped is refused."""
+    scene = unmasking(draw, call.caps)
+    user = draw(st.sampled_from([user for user in scene.survivors if user in scene.holders]))
+    request = {**scene.right(), "dropped": sorted([*scene.dropped, user])}
+    _refused(call, scene, request, _SETS, f"user {user} is named as survivor and as dropped")
+
+
+@check("secagg.unmasking/itself", "SAG-21", operations=(UNMASKING,), applies=_spares, examples=20)
+def itself(draw: Any, call: Caller) -> None:
+    """A request in which the user itself is not a survivor is refused."""
+    scene = unmasking(draw, call.caps, 1)
+    codes = _SETS | TOO_FEW if len(scene.drop_all()) == scene.roster.spare else _SETS
+    _refused(call, scene, _moved(scene, scene.user), codes, f"user {scene.user} is asked, and is no survivor")
+
+
+@check("secagg.unmasking/too-few", "SAG-22", operations=(UNMASKING,), examples=20)
+def too_few(draw: Any, call: Caller) -> None:
+    """A request with fewer than t survivors is refused."""
+    scene = unmasking(draw, call.caps)
+    others = [user for user in scene.survivors if user != scene.user]
+    kept = sorted([scene.user, *others[: draw(st.integers(0, scene.roster.t - 2))]])
+    request = {"survivors": kept, "dropped": [user for user in scene.sharers if user not in kept]}
+    _refused(call, scene, request, TOO_FEW, f"{len(kept)} users survive and t = {scene.roster.t} are needed")
+
+
+@check("secagg.unmasking/unnamed", "SAG-23", operations=(UNMASKING,), applies=_spares, examples=20)
+def unnamed(draw: Any, call: Caller) -> None:
+    """A request that leaves a user out whose shares are held is refused."""
+    scene = unmasking(draw, call.caps, 1)
+    held = [user for user in scene.sharers if user in scene.holders and user != scene.user]
+    left_out = draw(st.sampled_from(held))
+    request = {name: [user for user in users if user != left_out] for name, users in scene.right().items()}
+    codes = _SETS | TOO_FEW if len(scene.drop_all()) == scene.roster.spare else _SETS
+    _refused(call, scene, request, codes, f"shares of user {left_out} are held, and it is not named")
+
+
+@check("secagg.unmasking/not-held", "SAG-23", operations=(UNMASKING,), applies=_spares, examples=20)
+def not_held(draw: Any, call: Caller) -> None:
+    """A request that names a neighbour whose shares are not held is refused."""
+    scene = unmasking(draw, call.caps, 1, EARLY, 1)
+    gone = [user for user in scene.drop_all() if user in scene.holders]
+    name = draw(st.sampled_from(("survivors", "dropped")))
+    if not gone:
+        return
+    request = {**scene.right(), name: sorted([*scene.right()[name], gone[0]])}
+    _refused(call, scene, request, _SETS, f"no shares of user {gone[0]} are held")
+
+
+@check("secagg.unmasking/no-trace", "ERR-01", "SAG-24", operations=(UNMASKING,), examples=20)
+def no_trace(draw: Any, call: Caller) -> None:
+    """After a refused request the right one is answered as if there had been no other."""
+    scene = unmasking(draw, call.caps)
+    wrong = {"survivors": [scene.user], "dropped": [user for user in scene.sharers if user != scene.user]}
+    first, second = _entries(call, scene, wrong, scene.right())
+    _demand(call, first, TOO_FEW, f"1 user survives and t = {scene.roster.t} are needed")
+    _released(second, scene)
+
+
+@check("secagg.unmasking/user", "ADP-34", operations=(UNMASKING,), examples=15)
+def bad_user(draw: Any, call: Caller) -> None:
+    """A user outside the roster, or one that drops out itself, is refused."""
+    scene = unmasking(draw, call.caps)
+    gone = scene.drop_all()
+    wrong = draw(st.sampled_from((*gone, scene.roster.N, -1)))
+    call.refused(UNMASKING, scene.params(scene.right(), user=wrong), _WRONG_USER, f"user {wrong} has nothing to answer")
+
+
+def _moved(scene: Unmasking, user: int) -> dict[str, list[int]]:
+    """Return the request with a survivor among the dropped."""
+    request = scene.right()
+    return {
+        "survivors": [other for other in request["survivors"] if other != user],
+        "dropped": sorted([*request["dropped"], user]),
+    }
+
+
+def _entries(call: Caller, scene: Unmasking, *requests: dict[str, list[int]]) -> list[Mapping[str, Any]]:
+    """Ask, and return one entry for each request."""
+    answers = call.result(UNMASKING, scene.params(*requests)).get("answers")
+    if not isinstance(answers, list) or len(answers) != len(requests) or not all(isinstance(e, dict) for e in answers):
+        raise CheckFailed("protocol", f"{UNMASKING}: answers must be a list of {len(requests)} objects")
+    return answers
+
+
+def _released(entry: Mapping[str, Any], scene: Unmasking) -> None:
+    """Demand that the right request was answered, with the shares of exactly those users."""
+    wanted = scene.wanted()
+    if "reject" in entry:
+        reject = _rejection(entry)
+        raise CheckFailed("rejected_valid", f"the right request was refused as {reject.code}: {reject.message}", wanted)
+    for name, users in wanted.items():
+        if entry.get(name) != users:
+            message = f"{name} of the users {entry.get(name)} were released; they must be of {users}"
+            raise CheckFailed("wrong_value", message, wanted)
+
+
+def _refused(call: Caller, scene: Unmasking, request: dict[str, list[int]], codes: frozenset[str], why: str) -> None:
+    (entry,) = _entries(call, scene, request)
+    _demand(call, entry, codes, why)
+
+
+def _demand(call: Caller, entry: Mapping[str, Any], codes: frozenset[str], why: str) -> None:
+    """Demand that a request was refused with a fitting code."""
+    if "reject" not in entry:
+        released = {name: entry.get(name) for name in ("seeds", "keys")}
+        message = f"the user released shares, {released}, although {why}"
+        raise CheckFailed("accepted_invalid", message, {"reject": sorted(codes)})
+    call.fits("the request", _rejection(entry), codes, why)
+
+
+def _rejection(entry: Mapping[str, Any]) -> Answer:
+    body = entry["reject"]
+    if not isinstance(body, dict) or not isinstance(body.get("code"), str):
+        raise CheckFailed("protocol", f"{UNMASKING}: a refused request has a reject with a code, not {body!r:.80}")
+    return Answer("reject", code=body["code"], message=str(body.get("message", "")))

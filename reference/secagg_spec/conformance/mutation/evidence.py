@@ -1,0 +1,426 @@
+"""Gathers the stored evidence (`kills`): vectors and stored cases that kill each mutant, and tries it again.
+
+A mutant is tried with the vectors that are meant to kill it, and with some of those that call what it edits, which a
+run of each vector under a profiler shows.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import multiprocessing
+import os
+import re
+import statistics
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from types import CodeType, FrameType
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.conformance.adapter.capabilities import RANGED, Capabilities, greet
+from secagg_spec.conformance.adapter.connection import Connection, DirectConnection, ProcessConnection
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, RawLine, Request
+from secagg_spec.conformance.checks import REGISTRY as CHECKS
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants.catalogue import Mutant
+from secagg_spec.conformance.mutation import kills, search
+from secagg_spec.conformance.mutation.kills import CASES, DRAWN, SEEDS, Bug, Case, Need
+from secagg_spec.conformance.mutation.search import HELLO_CHECK
+from secagg_spec.conformance.running import repros
+from secagg_spec.conformance.running.runner import Failure, Settings, first_failure, run_check
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.vectors import judge, store
+from secagg_spec.conformance.vectors.base import Book, Vector
+from secagg_spec.errors import UsageError
+
+_MOST_VECTORS = 12
+_MOST_CASES = 4
+_TRIED = 3
+_FEW, _MANY = 20, 200
+_SEED = "seed"
+_NEW = "session.new"
+
+
+def gathered(chosen: Sequence[Mutant], kept: Mapping[str, Bug]) -> Iterator[tuple[Bug, bool]]:
+    """Yield the row of each mutant and whether it was made now, in the order in which they are done.
+
+    A row of `kept` whose evidence holds is taken over; those of mutants without a row are made first.
+    """
+    tasks = sorted(((mutant.name, kept.get(mutant.name)) for mutant in chosen), key=lambda task: task[1] is not None)
+    workers = min(os.cpu_count() or 1, len(tasks))
+    if workers < 2 or os.name != "posix":
+        yield from (_renewed(task) for task in tasks)
+        return
+    if tasks[0][1] is None:
+        _called()
+    with multiprocessing.get_context("fork").Pool(workers, search.leave_signals) as pool:
+        yield from pool.imap_unordered(_renewed, tasks)
+
+
+def _renewed(task: tuple[str, Bug | None]) -> tuple[Bug, bool]:
+    name, row = task
+    mutant = mutants.load()[name]
+    if row is not None and next(faults(row, mutant), None) is None:
+        return relabelled(row, mutant), False
+    return _gather(name), True
+
+
+def _gather(name: str) -> Bug:
+    """Return what kills a mutant: vectors, cases for the clauses that no vector shows, or the test that it names."""
+    mutant = mutants.load()[name]
+    found = _finding(mutant)
+    row = kills.described(mutant, vectors=_few(mutant, found))
+    missing = set(mutant.clauses) - {clause for vector in found for clause in vector.clauses}
+    if mutant.test:
+        return row
+    cases = _cases(mutant, missing) if missing else ()
+    if found or not cases:
+        return _with(row, cases=cases)
+    calls, seeds = _calls(mutant, cases[0].check)
+    return _with(row, cases=cases, calls=calls, seeds=seeds)
+
+
+def relabelled(row: Bug, mutant: Mutant) -> Bug:
+    """Return a row with what the catalogue says of the bug now."""
+    about = kills.described(mutant)
+    return _with(row, **{name: getattr(about, name) for name in ("effect", "protocol", "kind", "source")})
+
+
+def _with(row: Bug, **evidence: Any) -> Bug:
+    return Bug(**{**vars(row), **evidence})
+
+
+# ---------------------------------------------------------------------------------------------------- vectors
+
+
+@cache
+def _books() -> Sequence[Book]:
+    """Return all vectors by file."""
+    return store.load_all()
+
+
+@cache
+def _vectors() -> Mapping[str, Vector]:
+    """Return all vectors by id."""
+    return {vector.id: vector for book in _books() for vector in book.vectors}
+
+
+@cache
+def _flags() -> Mapping[str, Mapping[str, frozenset[str]]]:
+    """Return, for each mutant that flags name, the flags by vector."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for book in _books():
+        for vector in book.vectors:
+            for flag in vector.flags:
+                for name in book.flags[flag].mutants:
+                    found.setdefault(name, {}).setdefault(vector.id, set()).add(f"{book.name}/{flag}")
+    return {name: {id: frozenset(flags) for id, flags in own.items()} for name, own in found.items()}
+
+
+def failing(name: str, vectors: Iterable[Vector]) -> list[Vector]:
+    """Return the vectors that fail, each alone, on a mutant, in this process.
+
+    All are asked one after the other first; those that fail then are asked again alone, since a bug may keep something
+    from one request to the next.
+    """
+    with mutants.planted(name):
+        suspects = [vector for vector in vectors if _fails(vector)]
+    return [vector for vector in suspects if _fails_alone(name, vector)]
+
+
+def _fails_alone(name: str, vector: Vector) -> bool:
+    with mutants.planted(name):
+        return _fails(vector)
+
+
+def _fails(vector: Vector) -> bool:
+    """Return whether a vector fails on a fresh adapter, of whatever mutant there is now."""
+    connection = DirectConnection(reference.build().answer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return judge.judge(connection, greet(connection.ask), vector).failed
+        except (AdapterUnusable, AdapterBroken):
+            return False
+
+
+def _few(mutant: Mutant, found: Sequence[Vector]) -> tuple[str, ...]:
+    """Return a few of the vectors that kill a mutant.
+
+    Together they have all clauses and flags of the mutant that any of them has, and as many operations, outcomes and
+    moduli as there is room for. Small ones come first.
+    """
+    flags = _flags().get(mutant.name, {})
+    must = {v.id: {*set(v.clauses) & set(mutant.clauses), *flags.get(v.id, ())} for v in found}
+    may = {v.id: {v.operation, (v.operation, v.result is None), (v.operation, v.params.get("q"))} for v in found}
+    ordered = sorted(found, key=_size)
+    needed = _cover(ordered, must, len(ordered))
+    return tuple(needed + _cover(ordered, may, _MOST_VECTORS - len(needed), needed))
+
+
+def _cover(
+    ordered: Sequence[Vector], has: Mapping[str, Collection[Any]], most: int, given: Sequence[str] = ()
+) -> list[str]:
+    """Return ids of vectors that together have what all have, at most so many; of equal ones the first."""
+    open_, found = {mark for marks in has.values() for mark in marks}, list[str]()
+    for id in given:
+        open_ -= set(has[id])
+    while open_ and len(found) < most:
+        best = max(ordered, key=lambda vector: len(open_ & set(has[vector.id])))
+        found.append(best.id)
+        open_ -= set(has[best.id])
+    return found
+
+
+def _size(vector: Vector) -> int:
+    return len(json.dumps(vector.as_json()))
+
+
+# ------------------------------------------------------------------------------------- which vectors could find it
+
+
+def _finding(mutant: Mutant) -> list[Vector]:
+    """Return vectors that kill a mutant: of those that are meant to, and a few of each other operation.
+
+    All that call what it edits are tried if none of these kills it.
+    """
+    meant, others = search.parted(mutant, _books())
+    wanted = {code for part in mutant.parts or (mutant.name,) for code in _codes(mutants.load()[part])}
+    calling = [vector for vector in others if not wanted.isdisjoint(_called()[vector.id])]
+    first = {vector.id for vector in (*meant, *_spread(calling))}
+    found = failing(mutant.name, [vector for id, vector in _vectors().items() if id in first])
+    return found or failing(mutant.name, [vector for vector in calling if vector.id not in first])
+
+
+def _spread(vectors: Iterable[Vector]) -> Iterator[Vector]:
+    """Yield at most `_TRIED` vectors of each operation and kind of outcome, from small to large."""
+    groups: dict[tuple[str, bool], list[Vector]] = {}
+    for vector in sorted(vectors, key=_size):
+        groups.setdefault((vector.operation, vector.result is None), []).append(vector)
+    for group in groups.values():
+        yield from group[:: -(-len(group) // _TRIED)]
+
+
+@cache
+def _called() -> Mapping[str, frozenset[CodeType]]:
+    """Return the functions that each vector calls in the reference."""
+    mutants.load()
+    connection = DirectConnection(reference.build().answer)
+    caps = greet(connection.ask)
+    found = {}
+    for id, vector in _vectors().items():
+        mutants.forget()
+        calls = set[CodeType]()
+        sys.setprofile(_recorder(calls))
+        try:
+            judge.judge(connection, caps, vector)
+        finally:
+            sys.setprofile(None)
+        found[id] = frozenset(calls)
+    return found
+
+
+def _recorder(calls: set[CodeType]) -> Callable[[FrameType, str, Any], None]:
+    def record(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call":
+            calls.add(frame.f_code)
+
+    return record
+
+
+def _codes(mutant: Mutant) -> set[CodeType]:
+    """Return the functions that a mutant edits; nothing where it edits something else."""
+    return {code for edit in mutant.edits for code in _functions(edit.edited())}
+
+
+def _functions(value: Any) -> Iterator[CodeType]:
+    """Yield the code of a function, whatever it is wrapped in, and of all methods of a class."""
+    if isinstance(value, type):
+        for member in vars(value).values():
+            if not isinstance(member, type):
+                yield from _functions(member)
+        return
+    for wrapper, inner in ((property, "fget"), (functools.cached_property, "func")):
+        value = getattr(value, inner) if isinstance(value, wrapper) else value
+    code = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
+    if code is not None:
+        yield code
+
+
+# ------------------------------------------------------------------------------------------------------ cases
+
+
+class PlantedConnection(DirectConnection):
+    """The reference in this process, a mutant while it answers, so that checks compare with the right one."""
+
+    def __init__(self, name: str) -> None:
+        with mutants.planted(name):
+            adapter = reference.build()
+
+        def answer(body: Any) -> dict[str, Any]:
+            with mutants.planted(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return adapter.answer(body)
+
+        super().__init__(answer)
+
+
+def again(name: str, case: Case) -> bool:
+    """Return whether a stored case still fails on a mutant."""
+    connection: Connection = ProcessConnection(search.planted_command(name)) if case.alone else PlantedConnection(name)
+    try:
+        return repros.judge(connection, case.check, repros.restored(case.draws)) is not None
+    except AdapterUnusable:
+        return case.check == HELLO_CHECK
+    except UsageError:
+        return False
+    finally:
+        connection.close()
+
+
+def _cases(mutant: Mutant, clauses: Collection[str]) -> tuple[Case, ...]:
+    """Return cases that show some clauses of a mutant, and a few besides with other operations.
+
+    Every check draws few cases first, and many only where these show no clause.
+    """
+    connection = ProcessConnection(search.planted_command(mutant.name))
+    try:
+        caps = greet(connection.ask)
+        return tuple(_found_cases(connection, caps, mutant.name, clauses))
+    except AdapterUnusable:
+        return (Case(HELLO_CHECK, [], ()),) if set(CHECKS[HELLO_CHECK].clauses) & set(clauses) else ()
+    finally:
+        connection.close()
+
+
+def _found_cases(
+    connection: ProcessConnection, caps: Capabilities, name: str, clauses: Collection[str]
+) -> Iterator[Case]:
+    deciding = [check for check in CHECKS.values() if set(check.clauses) & set(clauses) and check.runs_on(caps)]
+    open_, met = set(clauses), set[tuple[str, ...]]()
+    for settings in (Settings(_FEW), Settings(_MANY), Settings(_MANY, 1)):
+        for check in deciding:
+            besides = settings.cases == _FEW and check.operations not in met and len(met) < _MOST_CASES
+            if not besides and open_.isdisjoint(check.clauses):
+                continue
+            failure = run_check(connection, caps, check, settings).failure
+            case = _stored(name, check, failure, caps) if failure else None
+            if case:
+                yield case
+                open_ -= set(check.clauses)
+                met.add(check.operations)
+
+
+def _calls(mutant: Mutant, check: str) -> tuple[int, int]:
+    """Return the median of the requests until a check fails on a mutant, and with how many seeds it does.
+
+    A seed with which it does not fail counts with all that was asked.
+    """
+    if check == HELLO_CHECK:
+        return 1, SEEDS
+    connection = search.Counting(search.planted_command(mutant.name))
+    try:
+        caps, counts, failed = greet(connection.ask), list[int](), 0
+        for seed in range(SEEDS):
+            connection.calls = 0
+            failed += first_failure(connection, caps, CHECKS[check], Settings(CASES, seed))
+            counts.append(connection.calls)
+    finally:
+        connection.close()
+    return int(statistics.median(counts)), failed
+
+
+def _stored(name: str, check: Check, failure: Failure, caps: Capabilities) -> Case | None:
+    """Return a failure as a case that is judged again from what was drawn; None where it does not fail again."""
+    draws = repros.plain(failure.draws)
+    try:
+        draws = json.loads(json.dumps(draws))
+    except (TypeError, ValueError):
+        return None
+    needs = tuple(dict.fromkeys(map(_frozen, (_need(e.request, caps) for e in failure.transcript))))
+    kept = tuple(Need(**json.loads(need)) for need in needs if need)
+    cases = (Case(check.id, draws, kept, alone) for alone in (False, True))
+    return next((case for case in cases if again(name, case)), None)
+
+
+def _frozen(need: Need | None) -> str:
+    return json.dumps({"params": {}, **need.as_json()}) if need else ""
+
+
+def _need(request: Request, caps: Capabilities) -> Need | None:
+    """Return what a request needs of an adapter that is to meet it; nothing when it is for any."""
+    if isinstance(request, RawLine) or request.op not in caps.operations:
+        return None
+    params = {name: request.params[name] for name in RANGED if name in request.params}
+    party = f"{request.params.get('protocol')}.{request.params.get('role')}" if request.op == _NEW else None
+    return Need(request.op, params, _grade(request), _inside(caps, request), party)
+
+
+def _grade(request: Request) -> str | None:
+    """Return the grade of randomness that a request stands for."""
+    if request.rand:
+        return "seeded" if set(request.rand) == {_SEED} else "explicit"
+    return None if request.op not in DRAWING else "none"
+
+
+def _inside(caps: Capabilities, request: Request) -> bool:
+    try:
+        return caps.declares(request.op, request.params)
+    except (TypeError, ValueError):
+        return False
+
+
+# ----------------------------------------------------------------------------------------------------- verify
+
+
+def faults(bug: Bug, mutant: Mutant) -> Iterator[str]:
+    """Yield what of the evidence for a bug no longer holds; nothing when the row is as it must be."""
+    known = _vectors()
+    about = kills.described(mutant)
+    changed = [name for name in ("clauses", "parts", "test") if getattr(bug, name) != getattr(about, name)]
+    yield from (f"{name} is {getattr(bug, name)}, must be {getattr(about, name)}" for name in changed)
+    yield from (f"there is no vector {id}" for id in bug.vectors if id not in known)
+    finding = {vector.id for vector in failing(bug.name, [known[id] for id in bug.vectors if id in known])}
+    yield from (f"vector {id} passes" for id in bug.vectors if id in known and id not in finding)
+    for case in bug.cases:
+        if case.check not in CHECKS:
+            yield f"there is no check {case.check}"
+        elif not again(bug.name, case):
+            yield f"the stored case of {case.check} passes"
+    if bug.found == DRAWN and not bug.seeds:
+        yield "the median of the requests is missing"
+    if not mutant.test:
+        shown = {clause for id in bug.vectors if id in known for clause in known[id].clauses}
+        shown |= {clause for case in bug.cases if case.check in CHECKS for clause in CHECKS[case.check].clauses}
+        yield from (f"nothing shows that {clause} is broken" for clause in bug.clauses if clause not in shown)
+    elif not _is_test(mutant.test):
+        yield f"there is no test {mutant.test}"
+    flags = _flags().get(bug.name, {})
+    named = {flag for of_vector in flags.values() for flag in of_vector}
+    yield from (
+        f"no vector with {flag} finds it" for flag in named - {f for id in bug.vectors for f in flags.get(id, ())}
+    )
+
+
+def idle_flags(book: Book, table: Mapping[str, Bug]) -> list[str]:
+    """Return the flags of a file that name no mutant, or one that by the table no vector with the flag finds."""
+    return [name for name in book.flags if not _shows(book, name, table)]
+
+
+def _shows(book: Book, name: str, table: Mapping[str, Bug]) -> bool:
+    flagged = {vector.id for vector in book.vectors if name in vector.flags}
+    named = book.flags[name].mutants
+    return bool(named) and all(mutant in table and flagged & set(table[mutant].vectors) for mutant in named)
+
+
+def _is_test(named: str) -> bool:
+    """Return whether a checkout has a test, given as ``file::name``."""
+    file, _, name = named.partition("::")
+    source = resources.root("spec").parent / file
+    return source.is_file() and bool(re.search(rf"^def {re.escape(name)}\(", source.read_text(encoding="utf-8"), re.M))

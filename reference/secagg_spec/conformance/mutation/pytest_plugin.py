@@ -1,0 +1,27 @@
+"""A plugin of pytest that makes a mutant for a whole run: ``pytest -p THIS --mutant NAME TEST``.
+
+The test that is said to kill the mutant must fail then: exit status 1. The first failure is enough, and is not shrunk.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from hypothesis import Phase, settings
+
+from secagg_spec.conformance.mutants import catalogue as mutants
+
+
+def pytest_addoption(parser: Any) -> None:
+    """Add the option."""
+    parser.addoption("--mutant", metavar="NAME", required=True, help="the mutant to test")
+
+
+def pytest_configure(config: Any) -> None:
+    """Make the mutant before any test module is imported, and undo it at the end."""
+    settings.register_profile("mutant", settings.default, phases=(Phase.explicit, Phase.generate))
+    settings.load_profile("mutant")
+    stack = ExitStack()
+    stack.enter_context(mutants.planted(config.getoption("--mutant")))
+    config.add_cleanup(stack.close)

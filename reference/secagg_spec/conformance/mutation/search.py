@@ -1,0 +1,298 @@
+"""Searches for what kills a mutant: which vectors, fuzzing checks, or test of its own.
+
+Vectors hold fixed outcomes, so they run in this process, on the mutant. Checks compare with the reference, so the
+mutant runs in a process of its own (docs/decisions/0005-oracle-and-conformance.mutants.catalogue.md). Several processes
+search at a time, each for one mutant.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import multiprocessing
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
+from secagg_spec.conformance.adapter.connection import DirectConnection, ProcessConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer, Request
+from secagg_spec.conformance.checks import REGISTRY as CHECKS
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutants.catalogue import Mutant
+from secagg_spec.conformance.running.runner import Settings, first_failure
+from secagg_spec.conformance.targets.reference import adapter as reference
+from secagg_spec.conformance.vectors import judge, store
+from secagg_spec.conformance.vectors.base import Book, Vector
+
+HELLO_CHECK = "adapter/hello"
+"""The check that stands for a hello that cannot be used, which ends every run."""
+_FEW = 20
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What killed a mutant; nothing did when it is alive.
+
+    `vectors` are ids: of those that are meant to kill it, or, if none of these does, of the others. `checks` are
+    those that failed, `calls` the requests until the first of them did (the median over the seeds). `test` is the test
+    that failed, and is None where there is none or where tests cannot run.
+    """
+
+    mutant: Mutant
+    vectors: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    calls: int = 0
+    test: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether nothing killed it."""
+        return not (self.vectors or self.checks or self.test)
+
+
+def hunt(chosen: Sequence[Mutant], cases: int, seeds: int, caps: Capabilities | None = None) -> Iterator[Kill]:
+    """Yield, for each mutant, what kills it: vectors, the checks of its clauses, the test that it names.
+
+    With `caps`, only the vectors and checks that an adapter with these capabilities would meet count, and no test does.
+    """
+    _books.cache_clear()
+    find = partial(_found, cases=cases, seeds=seeds, caps=caps)
+    names = [mutant.name for mutant in chosen]
+    workers = min(os.cpu_count() or 1, len(names))
+    if workers < 2:
+        yield from (Kill(mutant, *find(mutant.name)) for mutant in chosen)
+        return
+    with multiprocessing.Pool(workers, leave_signals) as pool:
+        for mutant, kill in zip(chosen, pool.imap(find, names), strict=True):
+            yield Kill(mutant, *kill)
+
+
+def leave_signals() -> None:
+    """Let the first process alone answer an interrupt; it ends the others, whose adapters end with their input."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@cache
+def _books() -> Sequence[Book]:
+    """Return all vectors, which one process reads once in a search."""
+    return store.load_all()
+
+
+_Found = tuple[tuple[str, ...], tuple[str, ...], int, str | None]
+
+
+def _found(name: str, cases: int, seeds: int, caps: Capabilities | None) -> _Found:
+    """Return the members of a `Kill` but the mutant, whose functions cannot go from process to process."""
+    mutant = mutants.load()[name]
+    meant, others = parted(mutant, _books())
+    found = killing_vectors(mutant, meant, caps) or killing_vectors(mutant, others, caps)
+    checks, calls = killing_checks(mutant, cases, seeds, caps)
+    return tuple(found), checks, calls, killing_test(mutant) if caps is None else None
+
+
+# ---------------------------------------------------------------------------------------------------- vectors
+
+
+def parted(mutant: Mutant, books: Sequence[Book]) -> tuple[list[Vector], list[Vector]]:
+    """Return the vectors that are meant to kill a mutant, by a clause or by a flag that names it, and all others."""
+    parts: tuple[list[Vector], list[Vector]] = ([], [])
+    for book in books:
+        named = {name for name, flag in book.flags.items() if mutant.name in flag.mutants}
+        for vector in book.vectors:
+            other = named.isdisjoint(vector.flags) and set(mutant.clauses).isdisjoint(vector.clauses)
+            parts[other].append(vector)
+    return parts
+
+
+def killing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[str]:
+    """Return the ids of the vectors that fail on a mutant, in this process."""
+    return [outcome.vector.id for outcome in failing_vectors(mutant, vectors, caps)]
+
+
+def failing_vectors(mutant: Mutant, vectors: Sequence[Vector], caps: Capabilities | None = None) -> list[judge.Outcome]:
+    """Return what the failing vectors found; with `caps`, only of vectors that lie inside what is declared."""
+    meant = [vector for vector in vectors if caps is None or judge.covers(caps, vector)]
+    with mutants.planted(mutant.name), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        connection = DirectConnection(reference.build().answer)
+        try:
+            own = greet(connection.ask)
+        except AdapterUnusable:
+            return []
+        return [outcome for outcome in judge.run(connection, own, meant) if outcome.failed]
+
+
+# ----------------------------------------------------------------------------------------------------- checks
+
+
+def killing_checks(
+    mutant: Mutant, cases: int, seeds: int, caps: Capabilities | None = None
+) -> tuple[tuple[str, ...], int]:
+    """Return the checks that fail on a mutant, and the median of the calls until one did.
+
+    All seeds use one process; shrinking and confirming are left out. Every check draws few cases first, and as many as
+    it may only where no check failed with those. After a seed with which a check failed, others only count the calls
+    until the first failure. A hello that cannot be used ends every run; it counts as ``adapter/hello`` for a bug of
+    that check's clauses, and for others as nothing found.
+    """
+    found: dict[str, None] = {}
+    counts: list[int] = []
+    connection = Counting(planted_command(mutant.name))
+    try:
+        for seed in range(seeds):
+            connection.calls = 0
+            met = _first_met(connection, mutant.clauses, cases, seed, caps, 1 if found else None)
+            found |= dict.fromkeys(check for check, _ in met)
+            counts += [calls for _, calls in met[:1]]
+    finally:
+        connection.close()
+    return tuple(found), int(statistics.median(counts)) if counts else 0
+
+
+def _first_met(
+    connection: Counting,
+    clauses: Collection[str],
+    cases: int,
+    seed: int,
+    caps: Capabilities | None,
+    most: int | None,
+) -> list[tuple[str, int]]:
+    """Return the checks that fail with few cases, at most so many; those that fail with all cases, where none did."""
+    for settings in (Settings(min(_FEW, cases), seed), Settings(cases, seed)):
+        met = list(islice(_failing(connection, clauses, settings, caps), most))
+        if met or cases <= _FEW:
+            return met
+    return []
+
+
+def shown_by_checks(mutant: Mutant, clauses: Collection[str], cases: int, seeds: int) -> set[str]:
+    """Return which of some clauses are decided by a check that fails on a mutant; stop when all are.
+
+    Most mutants need few cases, so each check first draws few, and as many as it may only if these do not suffice.
+    """
+    missing = set(clauses)
+    connection = Counting(planted_command(mutant.name))
+    try:
+        for settings in (Settings(min(_FEW, cases)), *(Settings(cases, seed) for seed in range(seeds))):
+            for check, _ in _failing(connection, missing, settings):
+                missing -= set(CHECKS[check].clauses)
+                if not missing:
+                    return set(clauses)
+    finally:
+        connection.close()
+    return set(clauses) - missing
+
+
+def planted_command(name: str) -> list[str]:
+    """Return the command that starts a mutant of the reference."""
+    return [sys.executable, "-m", "secagg_spec.conformance.targets.reference", "--mutant", name]
+
+
+class Counting(ProcessConnection):
+    """A process that counts what it was asked."""
+
+    calls = 0
+
+    def ask(self, request: Request) -> Answer:
+        """Ask, and count it."""
+        self.calls += 1
+        return super().ask(request)
+
+    def ask_raw(self, line: bytes, id: int | None) -> Answer:
+        """Send a line, and count it."""
+        self.calls += 1
+        return super().ask_raw(line, id)
+
+
+def _failing(
+    connection: Counting,
+    clauses: Collection[str],
+    settings: Settings,
+    declared: Capabilities | None = None,
+) -> Iterator[tuple[str, int]]:
+    """Yield the checks of some clauses that fail, each with the calls so far."""
+    if all(set(check.clauses).isdisjoint(clauses) for check in CHECKS.values()):
+        return
+    try:
+        own = greet(connection.ask)
+    except AdapterUnusable:
+        if not set(CHECKS[HELLO_CHECK].clauses).isdisjoint(clauses):
+            yield HELLO_CHECK, 1
+        return
+    met = declared or own
+    caps = own if declared is None else replace(own, operations=_explicit(declared, own))
+    for check in settings.chosen():
+        if _decides(check, clauses, met, caps) and first_failure(connection, caps, check, settings):
+            yield check.id, connection.calls
+
+
+def _decides(check: Check, clauses: Collection[str], met: Capabilities, caps: Capabilities) -> bool:
+    return not set(check.clauses).isdisjoint(clauses) and check.runs_on(met) and check.runs_on(caps)
+
+
+def _explicit(declared: Capabilities, own: Capabilities) -> dict[str, dict[str, Any]]:
+    """Return what an adapter declares, with the grades of the reference, which draws only where a bug makes it."""
+    operations = {}
+    for name, entry in declared.operations.items():
+        grades = {"randomness": own.grade(name)} if own.offers(name) else {}
+        operations[name] = {**entry, "randomness": own.randomness, **grades}
+    return operations
+
+
+# ------------------------------------------------------------------------------------------------------ tests
+
+
+def killing_test(mutant: Mutant) -> str | None:
+    """Return the test that a mutant names if it fails on the mutant; None if it passes, or cannot run."""
+    if not mutant.test or not can_test():
+        return None
+    tester = _tester(os.getpid())
+    assert tester.stdin is not None
+    assert tester.stdout is not None
+    tester.stdin.write(f"{mutant.name} {mutant.test}\n")
+    tester.stdin.flush()
+    return mutant.test if tester.stdout.readline() == "1\n" else None
+
+
+@cache
+def _tester(process: int) -> subprocess.Popen[str]:
+    """Return the process that runs tests on mutants (`worker`), for the calls of this process."""
+    tester = subprocess.Popen(
+        [sys.executable, "-m", "secagg_spec.conformance.mutation.worker"],
+        cwd=checkout(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    atexit.register(_dismiss, tester)
+    return tester
+
+
+def _dismiss(tester: subprocess.Popen[str]) -> None:
+    """End a process by closing its input."""
+    with tester:
+        pass
+
+
+def can_test() -> bool:
+    """Return whether this is a checkout with its tests, pytest is installed, and processes can be forked."""
+    return (checkout() / "tests").is_dir() and importlib.util.find_spec("pytest") is not None and hasattr(os, "fork")
+
+
+def checkout() -> Path:
+    """Return the folder of the checkout, where this is one."""
+    return resources.root("spec").parent

@@ -1,0 +1,53 @@
+"""Runs tests on mutants, each in a fork of one process that has loaded pytest and the library.
+
+``python -m secagg_spec.conformance.mutation.worker`` reads lines with the name of a mutant and a test, and answers each
+with the exit status of pytest. Only what `pytest_plugin` loads as well is loaded before: a test module, and what else
+it imports, is to meet the mutant.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+import pytest
+
+from secagg_spec.conformance.mutants import catalogue as mutants
+from secagg_spec.conformance.mutation import pytest_plugin
+
+ARGUMENTS = ("-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-p", pytest_plugin.__name__)
+"""Arguments of pytest for a run on a mutant."""
+_BROKEN = 70
+
+
+def main() -> None:
+    """Answer each line of the standard input."""
+    mutants.load()
+    for line in sys.stdin:
+        sys.stdout.write(f"{status(*line.split())}\n")
+        sys.stdout.flush()
+
+
+def status(name: str, test: str) -> int:
+    """Return the exit status of pytest for a test on a mutant."""
+    child = os.fork()
+    if not child:
+        _become_pytest([*ARGUMENTS, "--mutant", name, test])
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _become_pytest(arguments: list[str]) -> NoReturn:
+    """Run pytest in silence, in a session of its own, and end this process."""
+    try:
+        os.setsid()
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(silence, stream)
+        os._exit(pytest.main(arguments))
+    finally:
+        os._exit(_BROKEN)
+
+
+if __name__ == "__main__":
+    main()

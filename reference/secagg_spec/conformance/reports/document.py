@@ -1,0 +1,180 @@
+"""The report of a run as data: one JSON object, written, read and refused (spec/report.schema.json, CNF-07, CNF-08)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import __version__, resources, schemas
+from secagg_spec.conformance.adapter import files
+from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, fit_for_json
+from secagg_spec.conformance.reports.report import TargetReport, asked_and_answered, clause_cells, suspicions, words
+from secagg_spec.conformance.running import suite
+from secagg_spec.conformance.running.expectations import Judged
+from secagg_spec.conformance.running.runner import Failure, Settings
+from secagg_spec.errors import UsageError
+
+SCHEMA = "secagg-spec-report/2"
+
+
+def as_text(data: Any) -> str:
+    """Return data as the text of a JSON file that every reader accepts, in ASCII."""
+    return json.dumps(fit_for_json(data), indent=2, allow_nan=False) + "\n"
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the header and the targets of a report: of all that does not hold times."""
+    meant = fit_for_json([document["header"], document["targets"]])
+    return hashlib.sha256(json.dumps(meant, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+# ---------------------------------------------------------------------------------------------------- writing
+
+
+def document(reports: Sequence[TargetReport], settings: Settings, *, complete: bool = True) -> dict[str, Any]:
+    """Return a run as data; without a footer when it was ended before it was complete."""
+    body = {
+        "schema": SCHEMA,
+        "header": header(settings),
+        "targets": [_target(report) for report in reports],
+        "timing": {report.name: _times(report) for report in reports},
+    }
+    return {**body, "footer": {**counts(body), "digest": digest(body)}} if complete else body
+
+
+def header(settings: Settings) -> dict[str, Any]:
+    """Return what judged, with which settings, and where (CNF-07)."""
+    return {
+        "kit": __version__,
+        "text": resources.text_digest(),
+        "vectors": suite.vectors_digest(),
+        "settings": {
+            "cases": settings.cases,
+            "seed": settings.seed,
+            "pattern": settings.pattern,
+            "vectors": settings.vectors,
+            "budget": settings.budget,
+        },
+        "environment": {
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            **{name: metadata.version(name) for name in ("hypothesis", "numpy", "cryptography")},
+        },
+    }
+
+
+def _times(report: TargetReport) -> dict[str, float]:
+    return {judged.outcome.check.id: round(judged.outcome.seconds, 3) for judged in report.judged}
+
+
+def _target(report: TargetReport) -> dict[str, Any]:
+    about = report.caps and {
+        "name": clip(report.caps.name, MESSAGE),
+        "version": clip(report.caps.version, MESSAGE),
+        "language": clip(report.caps.language, MESSAGE),
+        "policy": dict(report.caps.policies),
+        "operations": Room(KEPT).fit({name: dict(declared) for name, declared in report.caps.operations.items()}),
+    }
+    return {
+        "target": report.name,
+        "command": report.command,
+        "implementation": about,
+        "hello": Room(KEPT).fit(dict(report.caps.hello)) if report.caps else None,
+        "absent": report.absent or None,
+        "unusable": report.unusable or None,
+        "exit_code": None if report.absent else report.exit_code,
+        "stale": report.stale,
+        "power": report.power and report.power.as_json(),
+        "clauses": {clause: words(mark) for clause, mark in clause_cells(report).items()},
+        "checks": [_check(report, judged) for judged in report.judged],
+    }
+
+
+def _check(report: TargetReport, judged: Judged) -> dict[str, Any]:
+    outcome = judged.outcome
+    return {
+        "check": outcome.check.id,
+        "clauses": list(outcome.check.clauses),
+        "text": outcome.check.text,
+        "verdict": outcome.verdict,
+        "note": outcome.note or None,
+        "by_relation": outcome.by_relation,
+        "reason_checked": not outcome.reason_unchecked,
+        "expected_failure": judged.expected.reason if judged.expected else None,
+        "cases": outcome.cases,
+        "failure": outcome.failure and _failure(outcome.check.id, outcome.failure, report),
+    }
+
+
+def _failure(check: str, failure: Failure, report: TargetReport) -> dict[str, Any]:
+    repro = report.repros.get(check)
+    requests, answers = asked_and_answered(failure)
+    return {
+        "message": clip(failure.message, MESSAGE),
+        "again_in_fresh_processes": failure.again,
+        "expected": failure.expected,
+        "suggests": suspicions(check, failure),
+        "requests": requests,
+        "answers": answers,
+        "at": failure.at and list(failure.at),
+        "repro": repro.as_posix() if repro else None,
+        "replay": report.replay(check) if repro else None,
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return the report in a file.
+
+    Raises
+    ------
+    UsageError
+        The file is absent or is not JSON, is of another schema, has no footer since its run was ended, or was altered
+        (CNF-08); the message is one line.
+    """
+    body = files.read_json(path, "this is not JSON, or it was cut")
+    refuse_unusable(str(path), body)
+    found: dict[str, Any] = body
+    return found
+
+
+def refuse_unusable(name: str, body: object) -> None:
+    """Refuse data that is no whole report of this schema; `name` stands in the message."""
+    if not isinstance(body, dict) or body.get("schema") != SCHEMA:
+        found = body.get("schema") if isinstance(body, dict) else type(body).__name__
+        raise UsageError(f"{name}: schema is {schemas.shown(found)}; this kit reads {SCHEMA!r}")
+    if "footer" not in body:
+        raise UsageError(f"{name}: the report has no footer: its run was ended before it was complete")
+    for where, fault in schemas.faults(body, _schema()):
+        raise UsageError(f"{name}: {''.join(f'{part}: ' for part in where)}{fault}")
+    if digest(body) != body["footer"]["digest"]:
+        raise UsageError(f"{name}: the digest in the footer is that of another report: this one was altered")
+    if {**counts(body), "digest": body["footer"]["digest"]} != body["footer"]:
+        raise UsageError(f"{name}: the counts in the footer are not those of the report: it was altered")
+    names = [target["target"] for target in body["targets"]]
+    if len(set(names)) < len(names):
+        raise UsageError(f"{name}: two targets have one name")
+
+
+def counts(body: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many targets and checks a report holds, and how many of these failed although nobody expected it."""
+    checks = [check for target in body["targets"] for check in target["checks"]]
+    failed = [check for check in checks if check["failure"] and not check["expected_failure"]]
+    return {
+        "targets": len(body["targets"]),
+        "checks": len(checks),
+        "failed": sum(check["verdict"] != "not_run" for check in failed),
+    }
+
+
+@cache
+def _schema() -> Mapping[str, Any]:
+    return schemas.load(resources.root("spec") / "report.schema.json")

@@ -1,0 +1,167 @@
+"""What the page of a report says, as plain data for its template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from secagg_spec import resources
+from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.reports.page_difference import Window, window
+from secagg_spec.conformance.reports.report import in_words, plain_sentence
+from secagg_spec.conformance.running import chart
+from secagg_spec.conformance.running.suite import PREFIX
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark of the matrix: its sign, the class that colours it, and what it says."""
+
+    sign: str
+    style: str
+    says: str
+
+
+MARKS = {
+    "fails": Mark("✕", "fails", "fails"),
+    "breaks": Mark("!", "fails", "breaks: no answer, or none that counts"),
+    "not run": Mark("?", "unknown", "not run"),
+    "fails as expected": Mark("x", "expected", "fails as expected"),
+    "pass by relation": Mark("◐", "passes", "passes, by relation"),
+    "pass": Mark("●", "passes", "passes, bit for bit"),
+    "not offered": Mark("·", "none", "not offered"),
+}
+"""The marks, the worst first."""
+_COMPOSED = " (composed)"
+_BROKEN = ("crash", "timeout", "error", "protocol")
+
+
+def page(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the template needs."""
+    targets = [_target(number, target, document) for number, target in enumerate(document["targets"])]
+    judged = [target for target in targets if target["implementation"]]
+    return {
+        "header": document["header"],
+        "footer": document.get("footer"),
+        "targets": targets,
+        "judged": judged,
+        "groups": list(_groups([target["cells"] for target in judged])),
+        "marks": [mark for name, mark in MARKS.items() if name != "not offered"],
+        "not_offered": MARKS["not offered"],
+        "verdict": _verdict(targets, document),
+    }
+
+
+def _verdict(targets: Sequence[Mapping[str, Any]], document: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what the run says as a whole, in a word for its colour and in words."""
+    if "footer" not in document:
+        return "fails", "This run was ended before it was complete"
+    if any(target["unusable"] for target in targets):
+        return "fails", "An adapter could not be used"
+    failed = sum(target["failed"] for target in targets)
+    if failed:
+        return "fails", f"{failed} unexpected failure{'s' if failed > 1 else ''}"
+    if any(target["stale"] for target in targets):
+        return "fails", "An expectation is stale"
+    if any(target["counts"]["not run"] for target in targets):
+        return "unknown", "Some checks were not run"
+    ran = any(target["cases"] for target in targets)
+    return ("passes", "No unexpected failure") if ran else ("unknown", "Nothing ran")
+
+
+# ------------------------------------------------------------------------------------------------------- targets
+
+
+def _target(number: int, target: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    checks = [_check(f"t{number}-{at}", check) for at, check in enumerate(target["checks"])]
+    counts = {name: sum(check["mark"] is mark for check in checks) for name, mark in MARKS.items()}
+    failures = [check for check in checks if check["failure"] and check["verdict"] != "not_run"]
+    return {
+        **target,
+        "id": f"t{number}",
+        "cells": {clause: _cell(words) for clause, words in target["clauses"].items()},
+        "counts": counts,
+        "failed": counts["fails"] + counts["breaks"],
+        "passed": counts["pass"] + counts["pass by relation"],
+        "vectors": sum(check["check"].startswith(PREFIX) and check["mark"].style == "passes" for check in checks),
+        "cases": sum(check["cases"] for check in checks),
+        "unchecked": sum(check["verdict"] == "pass" and not check["reason_checked"] for check in checks),
+        "failures": sorted(failures, key=lambda check: check["mark"].style != "fails"),
+        "not_run": [check for check in checks if check["verdict"] == "not_run"],
+        "by_clause": _by_clause(checks),
+        "seconds": round(sum(document["timing"].get(target["target"], {}).values())),
+    }
+
+
+def _cell(words: str) -> dict[str, Any]:
+    return {"mark": MARKS[words.removesuffix(_COMPOSED)], "composed": words.endswith(_COMPOSED)}
+
+
+def _by_clause(checks: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the checks that ran, by the clauses that they decide."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for check in checks:
+        if check["verdict"] != "unsupported":
+            for clause in check["clauses"]:
+                found.setdefault(clause, []).append(check)
+    return found
+
+
+def _check(id: str, check: Mapping[str, Any]) -> dict[str, Any]:
+    failure = check["failure"]
+    return {**check, "id": id, "mark": _mark(check), "failure": failure and _failure(check, failure)}
+
+
+def _mark(check: Mapping[str, Any]) -> Mark:
+    if check["verdict"] in ("pass", "unsupported"):
+        words = "pass by relation" if check["by_relation"] else "pass"
+        return MARKS["not offered" if check["verdict"] == "unsupported" else words]
+    if check["verdict"] == "not_run":
+        return MARKS["not run"]
+    if check["expected_failure"]:
+        return MARKS["fails as expected"]
+    return MARKS["breaks" if check["verdict"] in _BROKEN else "fails"]
+
+
+def _failure(check: Mapping[str, Any], failure: Mapping[str, Any]) -> dict[str, Any]:
+    sentences = resources.clauses()
+    asked = failure["requests"], failure["answers"]
+    exchanges = list(zip(*asked, strict=True))
+    last = exchanges[failure["at"][0] if failure["at"] else chart.fault(exchanges)] if exchanges else (None, None)
+    return {
+        **failure,
+        "message": shown(failure["message"]),
+        "sentences": [(clause, plain_sentence(sentences.get(clause, ""))) for clause in check["clauses"]],
+        "case": in_words(*asked, failure["at"])[0] if exchanges else "",
+        "request": last[0],
+        "answer": last[1],
+        "window": _window(last[1], failure["expected"]),
+        "rows": chart.rows(exchanges, failure["at"]),
+    }
+
+
+def _window(answer: Any, expected: Any) -> Window | None:
+    """Return the entries around the first one that is wrong, where both sides are vectors."""
+    return window(answer["result"], expected) if isinstance(answer, dict) and "result" in answer else None
+
+
+# -------------------------------------------------------------------------------------------------------- matrix
+
+
+def _groups(columns: Sequence[Mapping[str, Mapping[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the matrix, page by page of the text; pages without a clause in the report are left out."""
+    for name, clauses in resources.clauses_by_page().items():
+        rows = [
+            _row(clause, clauses[clause], columns) for clause in clauses if any(clause in cells for cells in columns)
+        ]
+        if rows:
+            offered = sum(row["style"] != "none" for row in rows)
+            yield {"title": name, "rows": rows, "offered": offered, "anchor": name.lower().replace(" ", "-")}
+
+
+def _row(clause: str, sentence: str, columns: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    none = {"mark": MARKS["not offered"], "composed": False}
+    cells = [cells.get(clause, none) for cells in columns]
+    worst = next(mark for mark in MARKS.values() if any(cell["mark"] is mark for cell in cells))
+    return {"clause": clause, "sentence": plain_sentence(sentence), "cells": cells, "style": worst.style}

@@ -1,0 +1,510 @@
+"""What a run says: a table of clauses by implementation, each failure with its smallest case, and a JSON report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import textwrap
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import __version__, disk
+from secagg_spec.conformance.adapter.capabilities import HELLO, Capabilities
+from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip, counted, fit_for_json, pasted, shown
+from secagg_spec.conformance.adapter.wire import RawLine, Request, quoted, unpack
+from secagg_spec.conformance.mutation.coverage import Reach
+from secagg_spec.conformance.running import chart, suite
+from secagg_spec.conformance.running import repros as replay
+from secagg_spec.conformance.running.expectations import Judged
+from secagg_spec.conformance.running.runner import BROKEN, Failure
+from secagg_spec.conformance.sdk.secagg_adapter import form
+from secagg_spec.conformance.vectors.base import only
+
+EXACT, RELATION, EXPECTED, FAILED, BROKE, NOT_RUN, NONE = "●", "◐", "x", "✕", "!", "?", "·"
+_SAYS = {
+    EXACT: "passes, bit for bit",
+    RELATION: "passes, by relation",
+    EXPECTED: "fails as expected",
+    FAILED: "fails",
+    BROKE: "breaks",
+    NOT_RUN: "not run",
+    NONE: "not offered",
+}
+_COMPOSED = "+ composed of several functions"
+LEGEND = "   ".join([*(f"{mark} {says}" for mark, says in _SAYS.items()), _COMPOSED])
+_NAME = 100
+_VECTORS_TOLD = 3
+"""Failing test vectors of one operation that the terminal tells."""
+_SIGNS = {"le": "≤", "ge": "≥", "varepsilon": "epsilon", "lfloor": "floor(", "rfloor": ")", "mathcal": "", "mathrm": ""}
+"""What is shown for a command of TeX; others are shown by their names."""
+_MARKUP = re.compile(r"[$`]|\\(?![a-z])|\\([a-z]+)( ?)")
+_WORST_FIRST = (BROKE, FAILED, NOT_RUN, EXPECTED, RELATION, EXACT, NONE)
+
+
+@dataclass
+class TargetReport:
+    """One implementation's results, or the reason why there are none."""
+
+    name: str
+    caps: Capabilities | None = None
+    judged: list[Judged] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+    absent: str = ""
+    unusable: str = ""
+    repros: dict[str, Path] = field(default_factory=dict)
+    command: str = "./adapter"
+    """How it is started, as a shell takes it."""
+    options: Sequence[str] = ()
+    """Options with which a case is to be replayed."""
+    power: Reach | None = None
+    """What the run would notice, where it is known."""
+
+    @property
+    def title(self) -> str:
+        """The name and version that the adapter gave, or the target's name."""
+        return shown(f"{self.caps.name} {self.caps.version}", _NAME) if self.caps else self.name
+
+    def replay(self, check: str) -> str:
+        """Return what a shell takes to judge the smallest case of a check again."""
+        file = self.repros[check].as_posix()
+        words = ["secagg-spec", "replay", f"./{file}" if file.startswith("-") else file, *self.options, "--"]
+        return f"{pasted(words)} {self.command}"
+
+    def count(self, mark: str) -> int:
+        """Return how many checks have this mark."""
+        return sum(_mark(judged) == mark for judged in self.judged)
+
+    @property
+    def vectors_passed(self) -> int:
+        """Return how many test vectors passed."""
+        outcomes = [judged.outcome for judged in self.judged]
+        return sum(outcome.verdict == "pass" and outcome.check.id.startswith(suite.PREFIX) for outcome in outcomes)
+
+    @property
+    def unchecked(self) -> int:
+        """Return how many passed though the code of a rejection was `other`, so that its reason was not checked."""
+        outcomes = [judged.outcome for judged in self.judged]
+        return sum(outcome.verdict == "pass" and outcome.reason_unchecked for outcome in outcomes)
+
+    @property
+    def failed(self) -> int:
+        """Return how many checks failed although nobody expected it; one that was not run has not failed."""
+        return self.count(FAILED) + self.count(BROKE)
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0, 1, 3 or 4 for this implementation alone."""
+        return exit_code([self])
+
+
+def exit_code(reports: Sequence[TargetReport]) -> int:
+    """Return 0, 1, 3 or 4, as spec/adapter.md, section 6, says.
+
+    An implementation that is absent from this machine is said to be so, and counts only when nothing else ran.
+    """
+    present = [report for report in reports if not report.absent]
+    if any(report.unusable for report in present):
+        return 3
+    if any(report.failed or report.stale for report in present):
+        return 1
+    if any(report.count(NOT_RUN) for report in present):
+        return 3
+    return 0 if any(judged.outcome.cases for report in present for judged in report.judged) else 4
+
+
+def conclusion(reports: Sequence[TargetReport]) -> str:
+    """Return the last sentence of a run: how many implementations were judged, and what went wrong."""
+    judged = [report for report in reports if report.caps]
+    wrong = [
+        _counted(sum(report.failed for report in judged), "unexpected failure"),
+        _counted(sum(len(report.stale) for report in judged), "stale expectation"),
+        _counted(sum(report.count(NOT_RUN) for report in judged), "check not run", "checks not run"),
+        _counted(sum(bool(report.unusable) for report in reports), "could not be used", "could not be used"),
+        _counted(
+            sum(bool(report.absent) for report in reports), "absent from this machine", "absent from this machine"
+        ),
+    ]
+    head = _counted(len(judged), "implementation") or "no implementation"
+    if judged and not any(entry.outcome.cases or entry.outcome.failure for report in judged for entry in report.judged):
+        return f"{head} asked, and nothing judged: what is declared fits none of the checks that were chosen"
+    found = ", ".join(part for part in wrong if part)
+    if not wrong[0] and judged:
+        found = ", ".join(part for part in ["no unexpected failure", found] if part)
+    return f"{head} judged, {found}" if found else f"{head} judged"
+
+
+def _counted(number: int, one: str, many: str = "") -> str:
+    return counted(number, one, many) if number else ""
+
+
+def clause_cells(report: TargetReport) -> dict[str, str]:
+    """Return the mark of each clause: the worst of its checks, and "+" where one of these is composed."""
+    checks: dict[str, list[Judged]] = {}
+    for judged in report.judged:
+        for clause in judged.outcome.check.clauses:
+            checks.setdefault(clause, []).append(judged)
+    return {clause: _cell(report, found) for clause, found in checks.items()}
+
+
+def _cell(report: TargetReport, checks: Sequence[Judged]) -> str:
+    worst = next(mark for mark in _WORST_FIRST if any(_mark(judged) == mark for judged in checks))
+    decisive = [judged for judged in checks if _mark(judged) == worst]
+    composed = worst != NONE and any(_composed(report, judged) for judged in decisive)
+    return worst + ("+" if composed else "")
+
+
+def _composed(report: TargetReport, judged: Judged) -> bool:
+    return report.caps is not None and any(report.caps.composed(name) for name in judged.outcome.check.operations)
+
+
+def table(reports: Sequence[TargetReport], clauses: Mapping[str, str]) -> str:
+    """Return the table of clauses by implementation; `clauses` gives the sentences, in the order of the text."""
+    columns = [report for report in reports if report.caps]
+    cells = [clause_cells(report) for report in columns]
+    width = max((len(report.name) for report in columns), default=0)
+    shown = [clause for clause in clauses if any(column.get(clause, NONE) != NONE for column in cells)]
+    head = "clause   " + "  ".join(report.name.center(width) for report in columns)
+    lines = [head, "-" * len(head)]
+    for clause in shown:
+        row = "  ".join(column.get(clause, NONE).center(width) for column in cells)
+        lines.append(f"{clause:<9}{row}   {clip(plain_sentence(clauses[clause]), 96)}")
+    marks = {cell for column in cells for clause, cell in column.items() if clause in shown}
+    return "\n".join([*lines, *_hidden(clauses, cells, shown), "", *_legend(marks)])
+
+
+def _legend(cells: Collection[str]) -> list[str]:
+    """Return what the marks of a table mean, those that stand in it."""
+    used = [f"{mark} {says}" for mark, says in _SAYS.items() if any(cell.startswith(mark) for cell in cells)]
+    if any(cell.endswith("+") for cell in cells):
+        used.append(_COMPOSED)
+    return textwrap.wrap("   ".join(used), 100) if used else []
+
+
+def _hidden(clauses: Iterable[str], cells: Sequence[Mapping[str, str]], shown: Sequence[str]) -> list[str]:
+    """Return a line on the clauses that the table leaves out, since nobody offers what they need."""
+    known = [clause for clause in clauses if any(clause in column for column in cells)]
+    left_out = len(known) - len(shown)
+    return [f"{left_out} more clauses are about operations that nobody here offers"] if left_out > 1 else []
+
+
+def plain_sentence(sentence: str) -> str:
+    """Return a sentence of the text without its markup."""
+    return _MARKUP.sub(_sign, sentence)
+
+
+def _sign(markup: re.Match[str]) -> str:
+    """Return the sign for a command of TeX, and nothing for other markup and for a typeface."""
+    if markup[1] is None:
+        return ""
+    sign = _SIGNS.get(markup[1], markup[1])
+    return sign + markup[2] if sign else ""
+
+
+def summary(report: TargetReport) -> str:
+    """Return one line of counts for an implementation."""
+    if report.absent:
+        return f"{report.name}: not run: {shown(report.absent)}"
+    if report.unusable:
+        return f"{report.name}: cannot be used: {shown(report.unusable)}"
+    vectors = report.vectors_passed
+    checks = report.count(EXACT) + report.count(RELATION) - vectors
+    parts = [
+        f"{_counted(checks, 'check') or '0 checks'} pass ({report.count(RELATION)} by relation)",
+        *([f"{_counted(vectors, 'test vector')} pass"] if vectors else []),
+        *([f"{report.unchecked} of these for a reason that was not checked"] if report.unchecked else []),
+        f"{report.failed} FAIL" if report.failed else "0 fail",
+        f"{report.count(EXPECTED)} fail as expected",
+        f"{report.count(NONE)} not offered",
+    ]
+    parts += [f"{len(report.stale)} stale expectations"] if report.stale else []
+    parts += [f"{report.count(NOT_RUN)} not run"] if report.count(NOT_RUN) else []
+    cases = sum(judged.outcome.cases for judged in report.judged)
+    power = f"\n  mutation score: with what it declares, {report.power}" if report.power else ""
+    return f"{report.name} ({report.title}): {', '.join(parts)}; {cases} cases{power}"
+
+
+def failures(report: TargetReport, *, expected: bool) -> str:
+    """Return the failures of an implementation, expected ones or the others, each with its smallest case.
+
+    Checks come first, whose cases are shrunk. Of the test vectors of one operation the first ones are shown.
+    """
+    failed = [
+        judged
+        for judged in report.judged
+        if judged.outcome.failure and (judged.expected is not None) == expected and _mark(judged) != NOT_RUN
+    ]
+    checks = [judged for judged in failed if not judged.outcome.check.fixed]
+    blocks = [*(_failure(report, judged) for judged in checks), *_failed_vectors(report, failed)]
+    return "\n".join(blocks if expected else [*blocks, *_not_run(report)])
+
+
+def chances(report: TargetReport) -> str:
+    """Return a line for each pass that rests on chance: what it cannot see, and how often it is a false alarm."""
+    passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass" and judged.outcome.note]
+    return "\n".join(f"  {outcome.check.id:<34} {shown(outcome.note)}" for outcome in passed)
+
+
+def fewer(report: TargetReport, cases: int) -> str:
+    """Return which passing checks drew fewer cases than were asked for, and why (CNF-75); nothing when none did."""
+    passed = [judged.outcome for judged in report.judged if judged.outcome.verdict == "pass"]
+    short = [outcome for outcome in passed if not outcome.check.fixed and outcome.cases < cases]
+    whole = [outcome for outcome in short if outcome.cases >= (outcome.check.examples or cases)]
+    parts = [
+        f"{counted(len(few), 'check')} {why}: {_listed([f'{one.check.id} ({one.cases})' for one in few])}"
+        for few, why in (
+            ([one for one in short if one not in whole], "with no more cases that differ and can be judged"),
+            (whole, "with a set number of cases, which suffices"),
+        )
+        if few
+    ]
+    return f"  fewer than {cases:,} cases: {'; '.join(parts)}" if parts else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _LISTED
+    return ", ".join(names[:_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+_LISTED = 5
+
+
+def _failed_vectors(report: TargetReport, failed: Iterable[Judged]) -> Iterator[str]:
+    """Yield the first failures of each operation's vectors, and how many more there are."""
+    by_operation: dict[str, list[Judged]] = {}
+    for judged in failed:
+        if judged.outcome.check.fixed:
+            by_operation.setdefault(judged.outcome.check.operations[0], []).append(judged)
+    for operation, vectors in by_operation.items():
+        yield from (_failure(report, judged) for judged in vectors[:_VECTORS_TOLD])
+        more = len(vectors) - _VECTORS_TOLD
+        if more > 0:
+            counted = _counted(more, "more test vector")
+            yield f"         … and {counted} of {operation}, which --json and --html tell as well"
+
+
+def _not_run(report: TargetReport) -> list[str]:
+    """Return a line for each reason why checks were not run."""
+    reasons: dict[str, list[str]] = {}
+    for judged in report.judged:
+        if judged.outcome.failure and _mark(judged) == NOT_RUN:
+            reasons.setdefault(judged.outcome.failure.message, []).append(judged.outcome.check.id)
+    return [
+        f"NOT RUN  {checks[0]}{f' and {len(checks) - 1} more' if checks[1:] else ''}\n         {shown(reason)}"
+        for reason, checks in reasons.items()
+    ]
+
+
+def write_repro(folder: Path, target: str, check: str, failure: Failure) -> Path:
+    """Write the requests of a failure, and beside them what is expected; return the path of the requests.
+
+    ``./adapter < FILE`` replays it without any tool, ``secagg-spec replay FILE -- ./adapter`` judges it again.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{_stem(target, check)}.jsonl"
+    requests = [HELLO, *(exchange.request for exchange in failure.transcript)]
+    lines = "".join(request.line(number) for number, request in enumerate(requests))
+    data, draws = lines.encode(errors="surrogateescape"), fit_for_json(replay.plain(failure.draws))
+    expectation = {
+        "schema": replay.SCHEMA,
+        "kit": __version__,
+        "check": check,
+        "verdict": failure.verdict,
+        "message": clip(failure.message, MESSAGE),
+        "expected_of_the_last_answer": failure.expected,
+        "answers_seen": [exchange.answer.as_json() if exchange.answer else None for exchange in failure.transcript],
+        "draws": draws,
+        "seal": replay.seal(data, check, draws),
+    }
+    text = json.dumps(fit_for_json(expectation), indent=2, allow_nan=False)
+    disk.write_whole(path, data, follow=False)
+    disk.write_whole(path.with_suffix(".expected.json"), text + "\n", follow=False)
+    return path
+
+
+def write_repros(report: TargetReport, folder: Path) -> None:
+    """Write the smallest case of each failure of a report, and keep in it where they lie."""
+    for outcome in (judged.outcome for judged in report.judged):
+        if outcome.failure and outcome.failure.transcript:
+            report.repros[outcome.check.id] = write_repro(folder, report.name, outcome.check.id, outcome.failure)
+
+
+def renew_repros(report: TargetReport, folder: Path, checks: Collection[str]) -> None:
+    """Write the smallest case of each failure, in place of what an earlier run wrote of the checks judged (CNF-69)."""
+    remove_repros(folder, report.name, checks)
+    write_repros(report, folder)
+
+
+def remove_repros(folder: Path, target: str, checks: Collection[str]) -> None:
+    """Remove what `write_repro` wrote for this target of these checks, or of checks that there are no more."""
+    for beside in sorted(folder.glob(f"{target}-*.expected.json")):
+        if beside.is_symlink() or not beside.is_file():
+            continue
+        try:
+            stored = json.loads(beside.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            continue
+        if not isinstance(stored, dict) or not str(stored.get("schema")).startswith(replay.SCHEMA_NAME):
+            continue
+        stem = beside.name.removesuffix(".expected.json")
+        check = str(stored.get("check"))
+        if stem == _stem(target, check) and (check in checks or check not in suite.everything()):
+            beside.unlink(missing_ok=True)
+            (folder / f"{stem}.jsonl").unlink(missing_ok=True)
+
+
+def relative(command: Sequence[str]) -> str:
+    """Return a command as a shell takes it, absolute paths inside the current folder as seen from there."""
+    here = f"{Path.cwd()}{os.sep}"
+    return pasted(word[len(here) :] if word.startswith(here) and word != here else word for word in command)
+
+
+def _stem(target: str, check: str) -> str:
+    return f"{target}-{re.sub('[^a-z0-9]+', '-', check.lower())}"
+
+
+_WORDS = {
+    EXACT: "pass",
+    RELATION: "pass by relation",
+    EXPECTED: "fails as expected",
+    FAILED: "fails",
+    BROKE: "breaks",
+    NOT_RUN: "not run",
+    NONE: "not offered",
+}
+MARKS = {words: mark for mark, words in _WORDS.items()}
+"""The mark for the words that stand in a report."""
+
+
+def words(cell: str) -> str:
+    """Return what the mark of a clause says, in words."""
+    return _WORDS[cell.removesuffix("+")] + (" (composed)" if cell.endswith("+") else "")
+
+
+def _mark(judged: Judged) -> str:
+    outcome = judged.outcome
+    if outcome.failure is None:
+        return {"unsupported": NONE}.get(outcome.verdict, RELATION if outcome.by_relation else EXACT)
+    if outcome.verdict == "not_run":
+        return NOT_RUN
+    if judged.expected:
+        return EXPECTED
+    return BROKE if outcome.verdict in BROKEN else FAILED
+
+
+def _failure(report: TargetReport, judged: Judged) -> str:
+    outcome, failure = judged.outcome, judged.outcome.failure
+    assert failure is not None
+    tag = "expected" if judged.expected else "FAIL"
+    clauses = ", ".join(failure.clauses or outcome.check.clauses)
+    lines = [f"{tag:<9}{outcome.check.id}   {outcome.verdict}   [{clauses}]"]
+    lines.append(f"         {shown(failure.message)}")
+    if failure.transcript:
+        kind = "case:         " if outcome.check.fixed else "smallest case:"
+        case, *steps = in_words(*asked_and_answered(failure), failure.at)
+        lines += [f"         {kind} {case}", *(f"           {step}" for step in steps)]
+    if judged.expected:
+        lines.append(f"         why expected:  {judged.expected.reason}")
+    lines += [f"         suggests:      {suspicion}" for suspicion in suspicions(outcome.check.id, failure)]
+    if outcome.check.id in report.repros:
+        lines.append(f"         replay:        {report.replay(outcome.check.id)}")
+    return "\n".join(lines)
+
+
+def asked_and_answered(failure: Failure) -> tuple[list[Any], list[Any]]:
+    """Return the requests of a failure as data, a line that is no request as text, and the answers to them."""
+    lines = [(e.request, e.request.line(number)) for number, e in enumerate(failure.transcript, 1)]
+    requests = [line.removesuffix("\n") if isinstance(raw, RawLine) else json.loads(line) for raw, line in lines]
+    room = Room(KEPT)
+    fit = [_fit(room, request) for request in reversed(requests)]
+    return fit[::-1], [e.answer.as_json() if e.answer else None for e in failure.transcript]
+
+
+def _fit(room: Room, request: Any) -> Any:
+    """Return a request with as much as there is room for: it may hold what an adapter answered before."""
+    if not isinstance(request, dict):
+        return room.fit(request)
+    return {name: room.fit(value) if name in ("params", "rand") else value for name, value in request.items()}
+
+
+def suspicions(check: str, failure: Failure) -> list[str]:
+    """Return the bug that a wrong answer to a test vector suggests, where its flags name one mutant only.
+
+    A right step before the fault that went wrong suggests nothing.
+    """
+    if failure.verdict not in ("wrong_value", "accepted_invalid") or failure.clauses:
+        return []
+    return [f"{name}: {flag.description} ({flag.effect})" for name, flag in only(suite.flags(check)).items()]
+
+
+def describe(request: Request) -> str:
+    """Return a request for people: vectors as numbers, other bytes as hex digits, long ones cut."""
+    if isinstance(request, RawLine):
+        return f"the line {quoted(request.data, 200)}"
+    parts = [f"{name}={_value(request.op, name, value)}" for name, value in request.params.items()]
+    parts += [f"{name}={_value(request.op, name, value)}" for name, value in (request.rand or {}).items()]
+    return f"{request.op} " + shown(" ".join(parts), 200)
+
+
+def in_words(requests: Sequence[Any], answers: Sequence[Any], at: Sequence[int | None] | None) -> list[str]:
+    """Return a case for people: the request at fault; of a session its parameters, and its steps up to the fault.
+
+    `requests`, `answers` and `at` are those of a report. Where answers show a fault together no step is called wrong.
+    """
+    exchanges = list(zip(requests, answers, strict=True))
+    number = at[0] if at else None
+    rows = chart.rows(exchanges, at)
+    wrong = next((number for number, row in enumerate(rows) if row.wrong), None)
+    shown_rows = rows if wrong is None else rows[: wrong + 1]
+    steps = [f"{row.number:>3}  {row.party}: {row.given} -> {row.answered}" for row in shown_rows]
+    left = len(steps) - _STEPS_TOLD
+    if left > 0:
+        steps = [f"     … {counted(left, 'step')} before", *steps[left:]]
+    if wrong is not None:
+        steps[-1] += "   <- wrong here"
+    return [_asked(requests, chart.fault(exchanges) if number is None else number), *steps]
+
+
+def _asked(requests: Sequence[Any], at: int) -> str:
+    """Return the request at fault; of a step in a session, what the session was opened with."""
+    if not isinstance(requests[at], dict):
+        return f"the line {quoted(str(requests[at]).encode(errors='surrogateescape'), 200)}"
+    op, params = str(requests[at]["op"]), requests[at]["params"]
+    handle = params.get("handle") if isinstance(params, dict) else None
+    for asked in requests[:at] if op in ("session.step", "session.again", "session.free") else ():
+        if isinstance(asked, dict) and asked.get("op") == "session.new" and asked["params"].get("handle") == handle:
+            op, params = "session.new", {name: asked["params"][name] for name in _OPENING if name in asked["params"]}
+    return describe(Request(op, dict(params), requests[at].get("rand") if op == requests[at]["op"] else None))
+
+
+_OPENING = ("protocol", "role", "numbers", "round", "session")
+_STEPS_TOLD = 12
+"""Steps of a case that the terminal tells, the last ones."""
+_NUMBERS = {"vector": "<u4", "vectors": "<u4", "words": "<u4", "reals": "<f8", "reals list": "<f8"}
+_NUMBERS |= {"held": "<u4", "stamped shares": "<u4"}
+"""The forms whose strings are numbers; other strings are shown as they are."""
+
+
+def _value(op: str, name: str, value: Any) -> str:
+    if isinstance(value, list):
+        names = _names(op, name, value)
+        return "[" + ", ".join(_value(op, inner, item) for inner, item in zip(names, value, strict=True)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{inner}: {_value(op, inner, item)}" for inner, item in value.items()) + "}"
+    kind = form(op, name)
+    try:
+        if kind == "seed":
+            return str(int.from_bytes(bytes.fromhex(value), "little"))
+        if kind in _NUMBERS:
+            return "(" + " ".join(map(str, unpack(value, _NUMBERS[kind]).tolist())) + ")"
+    except (TypeError, ValueError):
+        pass
+    return str(value)
+
+
+def _names(op: str, name: str, entries: Sequence[Any]) -> tuple[str, ...]:
+    """Return the members as which the entries of a list are read: a stamped share is a user, a stamp and a vector."""
+    stamped = form(op, name) == "stamped shares" and len(entries) == 3 and not isinstance(entries[0], list)
+    return ("user", "round", name) if stamped else (name,) * len(entries)

@@ -1,0 +1,117 @@
+"""What the released implementations gave, as it is stored in ``docs/results`` and shown on the site.
+
+    python -m secagg_spec.conformance.reports.results REPORT … --out docs/results
+
+takes reports of ``secagg-spec conform --json`` and writes a file for each target in them: what the adapter declared,
+the mark of each clause, and each check that ran, with the smallest case of each failure. Left out are times, the files
+of a run, and what is not offered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from secagg_spec.conformance.checks.base import NO_CASE
+from secagg_spec.conformance.reports import document
+from secagg_spec.conformance.running.suite import OUTSIDE
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.errors import UsageError
+
+SCHEMA = "secagg-spec-target/1"
+NOT_OFFERED = "not offered"
+_KEPT = ("check", "clauses", "verdict", "note", "by_relation", "reason_checked", "expected_failure", "cases")
+_FAILURE = ("message", "requests")
+_OUTSIDE = (NO_CASE, OUTSIDE)
+"""Why a check that the adapter could take, as it declares itself, was not asked after all."""
+
+
+def released() -> list[str]:
+    """Return the targets of which results are stored: those with expected failures, in the order of the kit."""
+    return [target.name for target in TARGETS.values() if target.expectations]
+
+
+def stored(target: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is stored of one target of a report."""
+    checks = [check for check in target["checks"] if check["verdict"] != "unsupported"]
+    return {
+        "schema": SCHEMA,
+        "settings": dict(settings),
+        "target": target["target"],
+        "implementation": target["implementation"],
+        "randomness": target["hello"].get("randomness"),
+        "outside": [check["check"] for check in target["checks"] if check["note"] in _OUTSIDE],
+        "clauses": {clause: mark for clause, mark in target["clauses"].items() if mark != NOT_OFFERED},
+        "checks": [
+            {**{name: check[name] for name in _KEPT}, "failure": _failure(check["failure"])} for check in checks
+        ],
+    }
+
+
+def _failure(failure: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what happened in the smallest case, and its requests."""
+    return {name: failure[name] for name in _FAILURE} if failure else None
+
+
+def from_report(path: Path) -> list[dict[str, Any]]:
+    """Return what is stored of each target of a report.
+
+    Raises
+    ------
+    UsageError
+        The file is no whole report, or a target in it was judged in part only, or failed otherwise than expected.
+    """
+    report = document.load(path)
+    settings = report["header"]["settings"]
+    for target in report["targets"]:
+        _demand_whole(path, target, settings)
+    return [stored(target, settings) for target in report["targets"]]
+
+
+def _demand_whole(path: Path, target: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
+    name = target["target"]
+    if name not in released():
+        raise UsageError(f"{path}: {name} is not one of the targets whose results are stored: {', '.join(released())}")
+    if settings["pattern"] is not None or not settings["vectors"]:
+        raise UsageError(f"{path}: only some of the checks were run")
+    if target["exit_code"] != 0:
+        raise UsageError(f"{path}: {name} did not end with exit code 0: what it gave is not what is expected")
+
+
+def load(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the stored results by target, in the order of the kit.
+
+    Raises
+    ------
+    UsageError
+        A target has no file.
+    """
+    missing = [name for name in released() if not (folder / f"{name}.json").is_file()]
+    if missing:
+        raise UsageError(f"{folder / missing[0]}.json is missing")
+    return {name: json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in released()}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Store the targets of some reports; return 0, or 2 when a report cannot be used."""
+    parser = argparse.ArgumentParser(description="Store what released implementations gave, for the site.")
+    parser.add_argument("report", nargs="+", type=Path, help="a report of secagg-spec conform --json")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR")
+    given = parser.parse_args(arguments)
+    try:
+        results = [result for path in given.report for result in from_report(path)]
+    except UsageError as error:
+        print(f"results: {error}", file=sys.stderr)
+        return 2
+    given.out.mkdir(parents=True, exist_ok=True)
+    for result in results:
+        (given.out / f"{result['target']}.json").write_text(document.as_text(result), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""A report in short: a table in Markdown for continuous integration, and the data of a badge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.reports.page_content import page
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]()#+!|<>~])")
+_MOST = 20
+"""Failures that a summary shows."""
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """Return a report as Markdown: a row for each implementation, and the failures that nobody expected."""
+    content = page(document)
+    return "\n".join([f"## Conformance: {content['verdict'][1]}", "", *_table(content), *_failures(content), ""])
+
+
+def _table(content: Mapping[str, Any]) -> Iterator[str]:
+    yield "| implementation | pass | fail | as expected | not run | not offered | mutation score |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+    for target in content["targets"]:
+        yield _row(target)
+    yield ""
+    header, footer = content["header"], content["footer"]
+    end = f"digest `{footer['digest'][:16]}`" if footer else "**ended before it was complete**"
+    settings = header["settings"]
+    yield f"Kit {_text(header['kit'])}, seed {settings['seed']}, {settings['cases']} cases a check, {end}."
+
+
+def _row(target: Mapping[str, Any]) -> str:
+    name, about = _text(target["target"]), target["implementation"]
+    if not about:
+        why = "not on this machine" if target["absent"] else "cannot be used"
+        return f"| {name}: {why}: {_text(target['absent'] or target['unusable'] or 'it was not judged')} | | | | | | |"
+    counts, power = target["counts"], target["power"]
+    numbers = [target["passed"], target["failed"], *(counts[key] for key in ("fails as expected", "not run"))]
+    caught = f"{power['caught']} of {power['of']}" if power else ""
+    cells = [*map(str, numbers), str(counts["not offered"]), caught]
+    return f"| {name} ({_text(about['name'])} {_text(about['version'])}) | {' | '.join(cells)} |"
+
+
+def _failures(content: Mapping[str, Any]) -> Iterator[str]:
+    found = [(target, check) for target in content["targets"] for check in target["failures"]]
+    wrong = [(target, check) for target, check in found if check["mark"].style == "fails"]
+    for target, check in wrong[:_MOST]:
+        yield ""
+        yield f"- **{_text(check['check'])}** of {_text(target['target'])}: {_text(check['verdict'])}"
+        yield f"  [{', '.join(check['clauses'])}]: {_text(check['failure']['message'])}"
+    if len(wrong) > _MOST:
+        yield ""
+        yield f"and {len(wrong) - _MOST} more failures"
+    for target in content["targets"]:
+        yield from (f"\nStale expectation: {_text(line)}" for line in target["stale"])
+
+
+def _text(text: str) -> str:
+    """Return text on one line, without anything that Markdown would take for markup."""
+    return _MARKUP.sub(r"\\\1", shown(text, 300))
+
+
+def badge(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of a badge, in the form of the endpoint of shields.io."""
+    content = page(document)
+    judged = content["judged"]
+    passed = sum(target["passed"] for target in judged)
+    ran = passed + sum(target["failed"] + target["counts"]["fails as expected"] for target in judged)
+    style, says = content["verdict"]
+    power = [target["power"] for target in judged if target["power"]]
+    caught, known = sum(entry["caught"] for entry in power), sum(entry["of"] for entry in power)
+    rated = f", mutation score {round(100 * caught / known)} %" if known else ""
+    message = f"{passed}/{ran}{rated}" if style == "passes" else says.lower()
+    color = {"passes": "brightgreen", "fails": "red", "unknown": "lightgrey"}[style]
+    return {"schemaVersion": 1, "label": "secagg-spec", "message": message, "color": color, "isError": style == "fails"}

@@ -1,0 +1,1 @@
+"""A run: what is judged, in which order, against which expectations, and what failed."""

@@ -1,0 +1,164 @@
+"""Expected failures: a file that says which checks of a target fail, how, and why. A stale line fails the run.
+
+[[expect]]
+target = "fedml"                      # or a list of targets
+checks = "lightsecagg.mask/*"         # a check id; * stands for any characters
+verdict = "accepted_invalid"          # or a list of verdicts
+message = "lightsecagg.mask gave"     # optional: how the message begins
+reason = "the released function checks nothing"
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from secagg_spec import disk
+from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.running import suite
+from secagg_spec.conformance.running.runner import BROKEN, Outcome
+from secagg_spec.conformance.targets import TARGETS
+from secagg_spec.errors import UsageError
+
+ADAPTER = "adapter"
+"""What the adapter that is given by its command is called."""
+_MOST = 20
+_KEYS = {"target", "checks", "verdict", "message", "reason"}
+_REQUIRED = _KEYS - {"message"}
+VERDICTS = ("wrong_value", "accepted_invalid", "rejected_valid", "wrong_reason", "leaked", "inconsistent", *BROKEN)
+
+
+class ExpectationsError(UsageError):
+    """The file cannot be used; the message names the file, the entry and the fault."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One entry of the file."""
+
+    targets: tuple[str, ...]
+    checks: str
+    verdicts: tuple[str, ...]
+    message: str
+    reason: str
+
+    def covers(self, target: str, outcome: Outcome) -> bool:
+        """Return whether a check of a target is named, whatever came out."""
+        return target in self.targets and fnmatch.fnmatchcase(outcome.check.id, self.checks)
+
+    def explains(self, outcome: Outcome) -> bool:
+        """Return whether the outcome is the failure that is expected."""
+        failure = outcome.failure
+        return failure is not None and outcome.verdict in self.verdicts and failure.message.startswith(self.message)
+
+
+def known(target: str, path: Path | None) -> list[Expectation]:
+    """Return the entries of a file, or where none is given those that come with a target.
+
+    Raises
+    ------
+    ExpectationsError
+        As of `load`.
+    """
+    found = path or (TARGETS[target].expectations if target in TARGETS else None)
+    return load(found) if found else []
+
+
+def load(path: Path) -> list[Expectation]:
+    """Read an expectations file.
+
+    Raises
+    ------
+    ExpectationsError
+        The file is absent or not TOML, has a key that is not ``expect``, or an entry lacks a key, has one too many, or
+        names a target or a check that this kit does not have.
+    """
+    try:
+        content = tomllib.loads(disk.regular(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExpectationsError(f"{path.name}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise ExpectationsError(f"{path.name}: {shown(str(error), 200)}") from None
+    unknown = sorted(set(content) - {"expect"})
+    if unknown:
+        raise ExpectationsError(f"{path.name}: {unknown[0]!r} is unknown; entries are tables, each begun by [[expect]]")
+    entries = content.get("expect", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ExpectationsError(f"{path.name}: 'expect' must be tables, each begun by [[expect]]")
+    return [_entry(path.name, number, entry) for number, entry in enumerate(entries, 1)]
+
+
+def _entry(file: str, number: int, entry: dict[str, object]) -> Expectation:
+    wrong = sorted((_REQUIRED - set(entry)) | (set(entry) - _KEYS))
+    if wrong:
+        raise ExpectationsError(f"{file}, entry {number}: {wrong[0]!r} is missing or unknown; keys are {sorted(_KEYS)}")
+    for key, value in entry.items():
+        listed = isinstance(value, list) and key in ("target", "verdict") and all(isinstance(v, str) for v in value)
+        if not isinstance(value, str) and not listed:
+            raise ExpectationsError(f"{file}, entry {number}: {key} = {value!r} must be text")
+    unknown = sorted(set(_several(entry["verdict"])) - set(VERDICTS))
+    if unknown:
+        raise ExpectationsError(f"{file}, entry {number}: verdict {unknown[0]!r}; verdicts are {', '.join(VERDICTS)}")
+    targets, checks = _several(entry["target"]), str(entry["checks"])
+    nowhere = [name for name in targets if name != ADAPTER and name not in TARGETS]
+    if nowhere:
+        known = ", ".join((ADAPTER, *TARGETS))
+        raise ExpectationsError(f"{file}, entry {number}: there is no target {nowhere[0]!r}; targets are {known}")
+    if not any(fnmatch.fnmatchcase(check, checks) for check in suite.everything()):
+        raise ExpectationsError(f"{file}, entry {number}: no check of this kit matches {checks!r} (see --list-checks)")
+    return Expectation(
+        targets=targets,
+        checks=checks,
+        verdicts=_several(entry["verdict"]),
+        message=str(entry.get("message", "")),
+        reason=str(entry["reason"]),
+    )
+
+
+def _several(value: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in value) if isinstance(value, list) else (str(value),)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An outcome beside what was expected of it."""
+
+    outcome: Outcome
+    expected: Expectation | None = None
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether the outcome fails the run."""
+        return self.outcome.failure is not None and self.expected is None
+
+
+def judge(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[Judged]:
+    """Return each outcome with the entry that explains it."""
+    return [
+        Judged(outcome, next((e for e in expectations if e.covers(target, outcome) and e.explains(outcome)), None))
+        for outcome in outcomes
+    ]
+
+
+def stale(target: str, outcomes: Sequence[Outcome], expectations: Sequence[Expectation]) -> list[str]:
+    """Return what is wrong with the entries for a target: checks that passed or failed otherwise, or too wide patterns.
+
+    An entry none of whose checks ran is not judged.
+    """
+    problems: list[str] = []
+    for entry in expectations:
+        covered = [outcome for outcome in outcomes if entry.covers(target, outcome)]
+        ran = [outcome for outcome in covered if outcome.verdict not in ("unsupported", "not_run")]
+        where = f"{target}: {entry.checks} ({' or '.join(entry.verdicts)})"
+        if len(covered) > _MOST:
+            problems.append(f"{where} covers {len(covered)} checks; {_MOST} are allowed")
+        problems += [f"{where}: {outcome.check.id} passes" for outcome in ran if outcome.verdict == "pass"]
+        problems += [
+            f"{where}: {outcome.check.id} fails as {outcome.verdict} instead"
+            for outcome in ran
+            if outcome.failure and not entry.explains(outcome)
+        ]
+    return problems

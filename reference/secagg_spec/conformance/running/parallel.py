@@ -1,0 +1,181 @@
+"""Judges one implementation with several processes and adapters; the report is that of one process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.sharedctypes import Synchronized
+from multiprocessing.util import Finalize
+from types import FrameType
+from typing import NoReturn
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
+from secagg_spec.conformance.adapter.connection import ProcessConnection
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.checks import Check
+from secagg_spec.conformance.running import defaults
+from secagg_spec.conformance.running.runner import Outcome, Settings, judged, outcomes
+
+_END_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One check of one implementation, the `number`-th of the run, whose adapter is started by a command."""
+
+    number: int
+    command: tuple[str, ...]
+    timeout: float
+    start_timeout: float
+    declared: str
+    check: Check
+    settings: Settings
+
+
+class Workers:
+    """Processes that judge checks.
+
+    What they find is taken in the order of the checks, and what one process would not have run is left out, so that the
+    outcomes do not depend on how many there are (CNF-02).
+    """
+
+    def __init__(self, pool: ProcessPoolExecutor, stopped: Synchronized[int]) -> None:
+        self._pool, self._stopped, self._number = pool, stopped, 0
+
+    def outcomes(
+        self, connection: ProcessConnection, caps: Capabilities, checks: Iterable[Check], settings: Settings
+    ) -> Iterator[Outcome]:
+        """Yield what each check finds, as `runner.outcomes` does; `connection` says only how the adapter is started."""
+        self._number += 1
+        chosen, silent = list(checks), replace(settings, progress=_no_progress)
+        start = tuple(connection.command), connection.timeout, connection.start_timeout, connection.declared
+        tasks = [_Task(self._number, *start, check, silent) for check in chosen if check.runs_on(caps)]
+        found = self._pool.map(_judge, tasks)
+        yield from outcomes(caps, chosen, settings, lambda check: _given(found))
+        self._stopped.value = self._number
+
+
+@contextmanager
+def workers(jobs: int) -> Iterator[Workers]:
+    """Start so many processes, and end them and their adapters."""
+    context = multiprocessing.get_context("spawn")
+    stopped = context.Value("i", 0)
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(jobs, context, _begin, (stopped,))
+    try:
+        yield Workers(pool, stopped)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+            child.join(_END_SECONDS)
+        raise
+    pool.shutdown()
+
+
+def _no_progress(check: Check, done: int, total: int) -> None:
+    """Say nothing: progress is the first process's to show."""
+
+
+def _given(results: Iterator[Outcome | AdapterUnusable | None]) -> Outcome:
+    """Return the next outcome, or raise what kept a process from having one."""
+    try:
+        found = next(results)
+    except BrokenProcessPool:
+        raise AdapterUnusable("a process that judged has ended") from None
+    assert found is not None, "only checks that would not be run are left out"
+    if isinstance(found, AdapterUnusable):
+        raise found
+    return found
+
+
+# ----------------------------------------------------------------------------------------- in the other processes
+
+
+class _Ended(BaseException):
+    """The first process wants this one to end; not a `SystemExit`, which Hypothesis would take for a failure."""
+
+
+@dataclass
+class _Worker:
+    """What a process keeps from check to check."""
+
+    stopped: Synchronized[int]
+    number: int = 0
+    connection: ProcessConnection | None = None
+    caps: Capabilities | None = None
+    busy: bool = False
+
+    def close(self) -> None:
+        """End the adapter."""
+        connection, self.connection, self.caps = self.connection, None, None
+        if connection:
+            connection.close()
+
+    def turn_to(self, task: _Task) -> tuple[ProcessConnection, Capabilities]:
+        """Return the connection to the implementation of a task, started and greeted."""
+        if self.number != task.number:
+            self.close()
+            self.number = task.number
+        if self.connection is None:
+            self.connection = ProcessConnection(task.command, task.timeout, task.start_timeout)
+            self.connection.declared = task.declared
+        if self.caps is None:
+            self.caps = greet(self.connection.ask)
+        return self.connection, self.caps
+
+
+_workers: list[_Worker] = []
+"""The one of this process; empty in the first process."""
+
+
+def _begin(stopped: Synchronized[int]) -> None:
+    """Leave interrupts to the first process, and close the adapter when this one ends."""
+    defaults.leave_the_folder_alone()
+    worker = _Worker(stopped)
+    _workers.append(worker)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _end)
+    threading.Thread(target=_end_with_the_first, args=(worker,), daemon=True).start()
+    Finalize(None, worker.close, exitpriority=100)
+
+
+def _end_with_the_first(worker: _Worker) -> None:
+    """Wait until the first process has ended, however it did; then end the adapter and this process."""
+    first = multiprocessing.parent_process()
+    assert first is not None
+    first.join()
+    worker.close()
+    os._exit(128 + signal.SIGTERM)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    if _workers[0].busy:
+        raise _Ended
+    sys.exit(128 + number)
+
+
+def _judge(task: _Task) -> Outcome | AdapterUnusable | None:
+    """Judge one check; nothing when the rest of its run is not wanted any more."""
+    worker = _workers[0]
+    if task.number <= worker.stopped.value:
+        return None
+    worker.busy = True
+    try:
+        connection, caps = worker.turn_to(task)
+        return judged(connection, caps, task.check, task.settings)
+    except AdapterUnusable as unusable:
+        return unusable
+    except _Ended:
+        worker.close()
+        os._exit(128 + signal.SIGTERM)
+    finally:
+        worker.busy = False

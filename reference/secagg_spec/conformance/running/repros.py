@@ -1,0 +1,143 @@
+"""Stored failures: how a failing case is written, read, refused, and judged again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from secagg_spec import disk, schemas
+from secagg_spec.conformance.adapter import files
+from secagg_spec.conformance.adapter.capabilities import greet
+from secagg_spec.conformance.adapter.connection import Connection
+from secagg_spec.conformance.adapter.generators import NoStream
+from secagg_spec.conformance.adapter.plain import shown
+from secagg_spec.conformance.adapter.wire import AdapterUnusable
+from secagg_spec.conformance.checks.base import Caller, CheckFailed, Declined
+from secagg_spec.conformance.running import suite
+from secagg_spec.errors import UsageError
+
+SCHEMA_NAME = "secagg-spec-repro/"
+SCHEMA = f"{SCHEMA_NAME}1"
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return a stored failure.
+
+    Raises
+    ------
+    UsageError
+        The file is absent, is not JSON, is of another version, or names a check that there is not.
+    """
+    named = path.suffix == ".jsonl"
+    asked = path if named else path.with_name(f"{path.name.removesuffix('.expected.json')}.jsonl")
+    beside = path.with_suffix(".expected.json") if named else path
+    lines = _lines(asked, needed=named)
+    stored = files.read_json(beside)
+    if not isinstance(stored, dict) or stored.get("schema") != SCHEMA:
+        found = stored.get("schema") if isinstance(stored, dict) else type(stored).__name__
+        raise UsageError(f"{beside}: schema is {schemas.shown(found)}; this kit replays {SCHEMA!r}")
+    missing = [name for name in ("check", "message", "draws") if name not in stored]
+    if missing:
+        raise UsageError(f"{beside}: the member {missing[0]!r} is missing")
+    if not isinstance(stored["check"], str) or stored["check"] not in suite.everything():
+        raise UsageError(f"{beside}: there is no check {schemas.shown(stored['check'])} in this kit")
+    if lines is not None and "seal" in stored and stored["seal"] != seal(lines, stored["check"], stored["draws"]):
+        raise UsageError(f"{asked} and {beside.name} are not of one case: one of them was changed since the run")
+    try:
+        stored["draws"] = [restored(value) for value in _listed(stored["draws"])]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"{beside}: 'draws' is not a list of drawn values as a run writes them") from None
+    return stored
+
+
+def seal(lines: bytes, check: str, draws: Any) -> str:
+    """Return the SHA-256 that ties the requests of a case to what its check drew, so that a change shows (CNF-74)."""
+    drawn = json.dumps([check, draws], sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(hashlib.sha256(lines).digest() + drawn).hexdigest()
+
+
+def _lines(path: Path, *, needed: bool) -> bytes | None:
+    """Return the requests of a case; nothing where their file is absent and was not named."""
+    try:
+        return disk.regular(path).read_bytes()
+    except FileNotFoundError as error:
+        if not needed:
+            return None
+        raise UsageError(f"{path}: {error.strerror}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+def judge(connection: Connection, check: str, draws: Sequence[Any]) -> CheckFailed | None:
+    """Judge a case that is given by what its check drew; return the failure, or None when it passes.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter cannot be started, or no longer declares what the check needs.
+    UsageError
+        The check draws something else than what was stored.
+    """
+    caps = greet(connection.ask)
+    chosen = suite.find(check)
+    if not chosen.runs_on(caps):
+        raise AdapterUnusable("the adapter does not declare the operations of this check")
+    left = iter(draws)
+
+    def draw(strategy: object) -> Any:
+        return _next(left, check)
+
+    try:
+        chosen.judge(draw, Caller(connection, caps, shuffles=not chosen.fixed))
+    except CheckFailed as failed:
+        return failed
+    except (Declined, NoStream):
+        return None
+    except (AdapterUnusable, UsageError):
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise UsageError(f"the stored case does not fit {check} of this kit: {shown(what, 200)}") from None
+    return None
+
+
+def _next(left: Iterator[Any], check: str) -> Any:
+    for value in left:
+        return value
+    raise UsageError(f"the stored case does not fit {check} of this kit: it has too few drawn values")
+
+
+def plain(value: Any) -> Any:
+    """Return a drawn value as JSON carries it: floating-point numbers and bytes as text, tuples as lists."""
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, float):
+        return {"float": value.hex() if math.isfinite(value) else repr(value)}
+    if isinstance(value, Mapping):
+        return {"map": [[plain(key), plain(item)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def restored(value: Any) -> Any:
+    """Return the drawn value that `plain` wrote."""
+    if isinstance(value, list):
+        return [restored(item) for item in value]
+    if isinstance(value, dict) and "bytes" in value:
+        return bytes.fromhex(value["bytes"])
+    if isinstance(value, dict) and "float" in value:
+        return float.fromhex(value["float"])
+    if isinstance(value, dict):
+        return {restored(key): restored(item) for key, item in value["map"]}
+    return value

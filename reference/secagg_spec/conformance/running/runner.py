@@ -1,0 +1,533 @@
+"""Runs checks against an adapter: draws cases, shrinks failures through the pipe, confirms them in a fresh process."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, NoReturn
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, Verbosity
+from hypothesis import strategies as st
+from hypothesis.errors import Flaky
+from hypothesis.internal.cache import LRUCache
+from hypothesis.internal.conjecture import data, providers
+from hypothesis.internal.constants_ast import Constants
+
+from secagg_spec.conformance.adapter.capabilities import Capabilities, greet
+from secagg_spec.conformance.adapter.connection import Connection
+from secagg_spec.conformance.adapter.generators import NoStream
+from secagg_spec.conformance.adapter.plain import KEPT, MESSAGE, Room, clip
+from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, RawLine, Request
+from secagg_spec.conformance.cases.strategies import refuse_impossible
+from secagg_spec.conformance.checks import REGISTRY, Check
+from secagg_spec.conformance.checks.base import LAST, NO_CASE, Caller, CheckFailed, Declined, Exchange
+from secagg_spec.conformance.outside import chance
+from secagg_spec.conformance.running import chart, suite
+from secagg_spec.conformance.sdk.secagg_adapter import DRAWING
+
+BROKEN = ("crash", "timeout", "error", "protocol")
+MOST_TIMEOUTS = 3
+"""Checks that may meet a time-out before the rest of them is not run."""
+_CONFIRMATIONS = 3
+_CONSTANTS: LRUCache[Any, Any] = LRUCache(1024)
+_HANG_SECONDS = 5.0
+_MOST_SHRINKING = 10_000
+"""Requests after the first failure of a check with which its case is made smaller."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The smallest case in which a check failed."""
+
+    verdict: str
+    message: str
+    transcript: tuple[Exchange, ...]
+    expected: object = None
+    again: int = _CONFIRMATIONS
+    """In how many of three fresh processes it failed again; a time-out is tried again in one."""
+    clauses: tuple[str, ...] = ()
+    """The clauses that it breaks, where a right step before the fault was wrong."""
+    at: chart.Place | None = None
+    """Where in the transcript the fault is; None where several answers show it together."""
+    draws: tuple[object, ...] = ()
+    """What the check drew, in order: enough to judge the same case again."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found. `verdict` is "pass", "unsupported", "not_run", or the verdict of the failure."""
+
+    check: Check
+    verdict: str
+    by_relation: bool = False
+    reason_unchecked: bool = False
+    cases: int = 0
+    seconds: float = 0.0
+    failure: Failure | None = None
+    first_failure: int = 0
+    """The number of the case that failed first, before shrinking; 0 when none did."""
+    timed_out: bool = False
+    """Whether a case ended in a time-out, whatever the verdict is."""
+    note: str = ""
+    """Why the check did not run, where its verdict is "unsupported"; where it passed, what that cannot see."""
+
+
+def _tell_nobody(check: Check, failure: Failure) -> None:
+    """Keep nothing: a function with a name, so that settings go from process to process."""
+
+
+@dataclass
+class Settings:
+    """How much is tried: cases per check, the seed, which checks, and until when.
+
+    `pattern` holds shell patterns on id or clause, separated by commas: a check is chosen when one of them fits.
+    The whole id of a check chooses that check alone.
+
+    `vectors` says whether the test vectors are judged as well, before the checks that draw cases.
+
+    `budget` is the number of seconds after which no further case is drawn; it stands in messages. `deadline` is the
+    reading of `time.monotonic` at which it is spent. `found` is told of each case that fails, before it is confirmed,
+    the smallest last.
+    """
+
+    cases: int = 100
+    seed: int = 0
+    pattern: str | None = None
+    progress: Callable[[Check, int, int], None] = lambda check, done, total: None
+    budget: float | None = None
+    deadline: float = math.inf
+    vectors: bool = False
+    found: Callable[[Check, Failure], None] = _tell_nobody
+
+    @property
+    def spent(self) -> str:
+        """Return why no further case may be drawn; nothing while some may."""
+        late = time.monotonic() >= self.deadline
+        return f"the budget of {self.budget:g} s (--budget) was spent before" if late and self.budget else ""
+
+    def chosen(self) -> list[Check]:
+        """Return the checks that the pattern selects, all when there is none."""
+        known = suite.everything() if self.vectors else REGISTRY
+        return [check for check in known.values() if self._matches(check)]
+
+    def idle(self) -> list[str]:
+        """Return the patterns that select no check."""
+        known = self.chosen()
+        return [one for one in self._patterns() if not any(_selects(one, check) for check in known)]
+
+    def _patterns(self) -> list[str]:
+        return self.pattern.split(",") if self.pattern is not None else []
+
+    def _matches(self, check: Check) -> bool:
+        return self.pattern is None or any(_selects(one, check) for one in self._patterns())
+
+
+def _selects(pattern: str, check: Check) -> bool:
+    """Return whether a pattern fits an id or a clause; the whole id of a check fits that check alone."""
+    if pattern in REGISTRY:
+        return check.id == pattern
+    names = (check.id, *check.clauses, *(check.operations if check.fixed else ()))
+    return any(fnmatch.fnmatch(name.lower(), f"*{pattern.lower()}*") for name in names)
+
+
+@dataclass
+class _Run:
+    """What one check has met so far."""
+
+    cases: int = 0
+    asked: int = 0
+    most_asked: float = math.inf
+    """How many requests may be asked before a further case is drawn: after a failure, some more than until then."""
+    by_relation: bool = False
+    reason_unchecked: bool = False
+    first: Failure | None = None
+    last: Failure | None = None
+    first_failure: int = 0
+    kinds: dict[str, Failure] = field(default_factory=dict)
+    """The last failure of each verdict; `last` is that of the verdict that came first."""
+    hanging_since: float = math.inf
+    unusable: AdapterUnusable | None = None
+    limits: dict[str, None] = field(default_factory=dict)
+    """What a pass cannot see, each sentence once, in the order in which the check said so."""
+    cut: bool = False
+    """Whether the budget was spent before all cases were drawn."""
+    without_stream: int = 0
+    """How many cases were left since they need a stream that the adapter does not offer."""
+    declined: bool = False
+    """Whether the adapter declined a case outside its declared range."""
+
+
+_Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+
+@cache
+def _of_kind(verdict: str) -> type[CheckFailed]:
+    """Return a class of failures for each verdict: Hypothesis makes each kind smaller by itself."""
+    return type("CheckFailed", (CheckFailed,), {})
+
+
+class _Enough(BaseException):
+    """Ends the search of Hypothesis, which takes an `Exception` for a failure of the check."""
+
+
+def run(connection: Connection, settings: Settings) -> tuple[Capabilities, list[Outcome]]:
+    """Run the chosen checks on an adapter.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter cannot be started, or its `hello` cannot be used.
+    """
+    caps = begin(connection)
+    return caps, list(
+        outcomes(caps, settings.chosen(), settings, lambda check: judged(connection, caps, check, settings))
+    )
+
+
+def begin(connection: Connection) -> Capabilities:
+    """Return what an adapter declares, after refusing what no check can be drawn from.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter cannot be started, or its `hello` cannot be used.
+    """
+    caps = greet(connection.ask)
+    refuse_impossible(caps)
+    return caps
+
+
+def outcomes(
+    caps: Capabilities, checks: Iterable[Check], settings: Settings, find: Callable[[Check], Outcome]
+) -> Iterator[Outcome]:
+    """Yield the outcome of each check in turn: of those that can run, what `find` returns, until too much went wrong.
+
+    `find` is called for each check that can run on `caps`, in order, until the adapter cannot be started again
+    (`AdapterUnusable`), too many checks met a time-out, or the budget is spent.
+    """
+    chosen, stopped, timeouts = list(checks), "", 0
+    for number, check in enumerate(chosen):
+        settings.progress(check, number, len(chosen))
+        obstacle = check.obstacle(caps)
+        if obstacle:
+            yield Outcome(check, "unsupported", note=obstacle)
+            continue
+        stopped = stopped or settings.spent
+        if stopped:
+            yield _not_run(check, stopped)
+            continue
+        try:
+            outcome = find(check)
+        except AdapterUnusable as unusable:
+            stopped = f"the adapter could not be started again: {unusable}"
+            outcome = _not_run(check, stopped)
+        timeouts += outcome.timed_out
+        if timeouts >= MOST_TIMEOUTS:
+            stopped = stopped or f"{timeouts} checks had ended in a time-out before"
+        yield outcome
+
+
+def _not_run(check: Check, why: str, cases: int = 0) -> Outcome:
+    return Outcome(check, "not_run", cases=cases, failure=Failure("not_run", clip(why, MESSAGE), ()))
+
+
+def judged(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
+    """Run one check; a fault of the kit itself is a check that was not run.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter could not be started again, and nothing had failed before.
+    """
+    try:
+        return run_check(connection, caps, check, settings)
+    except AdapterUnusable:
+        raise
+    except Exception as error:
+        return _not_run(check, f"the kit itself failed in this check: {type(error).__name__}: {error}")
+
+
+def run_check(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> Outcome:
+    """Run one check, and confirm a failure in fresh processes.
+
+    Raises
+    ------
+    AdapterUnusable
+        The adapter could not be started again, and nothing had failed before.
+    """
+    met, start = _Run(), time.monotonic()
+    _search(connection, caps, check, settings, met)
+    connection.expect_hang(False)
+    if met.last is None and met.unusable:
+        raise met.unusable
+    if met.last is None and met.cut:
+        return _not_run(check, f"{settings.spent} its cases were through", met.cases)
+    failure = bounded(_with_others(_confirmed(connection, caps, met), met))
+    if not met.asked or (met.without_stream == met.cases and failure is None):
+        return Outcome(check, "unsupported", note=NO_CASE)
+    if check.fixed and met.declined:
+        return Outcome(check, "unsupported", note=suite.OUTSIDE)
+    return Outcome(
+        check,
+        failure.verdict if failure else "pass",
+        by_relation=met.by_relation,
+        reason_unchecked=met.reason_unchecked,
+        cases=met.cases - met.without_stream,
+        seconds=time.monotonic() - start,
+        failure=failure,
+        first_failure=met.first_failure,
+        timed_out=met.hanging_since < math.inf,
+        note="" if failure else chance.said(met.limits),
+    )
+
+
+def _with_others(failure: Failure | None, met: _Run) -> Failure | None:
+    """Return a failure that says in its message which others were met, one of each verdict."""
+    if failure is None or met.first is None:
+        return failure
+    others = [f"{kind}: {other.message}" for kind, other in met.kinds.items() if kind != met.first.verdict]
+    return replace(failure, message=f"{failure.message} (also met: {'; '.join(others)})") if others else failure
+
+
+def first_failure(connection: Connection, caps: Capabilities, check: Check, settings: Settings) -> bool:
+    """Return whether a check fails; the first failure is neither shrunk nor confirmed."""
+    met = _Run()
+    _search(connection, caps, check, settings, met, (Phase.generate,))
+    return met.last is not None
+
+
+def _search(
+    connection: Connection,
+    caps: Capabilities,
+    check: Check,
+    settings: Settings,
+    met: _Run,
+    phases: tuple[Phase, ...] = (Phase.generate, Phase.shrink),
+) -> None:
+    """Let Hypothesis draw cases and shrink the first failure; `met.last` is then the smallest one."""
+    if check.fixed:
+        with suppress(CheckFailed, _Enough):
+            _case(connection, caps, check, settings, met, _draw_nothing)
+        return
+
+    def search(draw: st.DrawFn) -> None:
+        _case(connection, caps, check, settings, met, draw)
+
+    given = hypothesis.given(_drawing())(search)
+    # No database is used; Hypothesis would still make a key of one, each time, from the source of the function.
+    vars(given)["_hypothesis_internal_database_key"] = b""
+    chosen = hypothesis.settings(
+        max_examples=check.count(settings.cases),
+        database=None,
+        deadline=None,
+        derandomize=False,
+        phases=phases,
+        verbosity=Verbosity.quiet,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    try:
+        with _same_cases_everywhere():
+            hypothesis.seed(settings.seed)(chosen(given))()
+    except (CheckFailed, _Enough):
+        pass
+    except (Flaky, BaseExceptionGroup) as group:
+        if met.last is None and met.unusable is None and not met.cut:
+            raise AssertionError(f"the check {check.id} itself failed") from group
+
+
+def _draw_nothing(strategy: st.SearchStrategy[Any]) -> NoReturn:
+    raise AssertionError("a fixed check draws nothing")
+
+
+@st.composite
+def _drawing(draw: st.DrawFn) -> st.DrawFn:
+    """Hand on the function that draws, which costs less for each value than ``st.data()`` does."""
+    return draw
+
+
+def _case(
+    connection: Connection, caps: Capabilities, check: Check, settings: Settings, met: _Run, drawn: _Draw
+) -> None:
+    """Judge one case, and write into `met` what came of it."""
+    met.cut = bool(settings.spent)
+    if met.cut or time.monotonic() > met.hanging_since + _HANG_SECONDS or met.asked > met.most_asked:
+        raise _Enough
+    met.cases += 1
+    caller = Caller(connection, caps, cases=settings.cases, shuffles=not check.fixed)
+    draws = list[object]()
+
+    def draw(strategy: st.SearchStrategy[object]) -> object:
+        draws.append(drawn(strategy))
+        return draws[-1]
+
+    try:
+        check.judge(draw, caller)
+    except Declined:
+        met.declined = True
+        return
+    except NoStream:
+        met.without_stream += 1
+        return
+    except CheckFailed as failed:
+        _note(connection, met, failed, _failure(failed, caller, draws))
+        settings.found(check, _failure(failed, caller, draws))
+        failed.__class__ = _of_kind(failed.verdict)
+        raise
+    except AdapterUnusable as unusable:
+        met.unusable = unusable
+        raise _Enough from None
+    finally:
+        met.asked += caller.asked
+        met.by_relation |= caller.by_relation
+        met.reason_unchecked |= caller.reason_unchecked
+        met.limits |= dict.fromkeys(caller.limits)
+
+
+def _note(connection: Connection, met: _Run, failed: CheckFailed, failure: Failure) -> None:
+    """Write a failure into `met`."""
+    met.first_failure = met.first_failure or met.cases
+    met.most_asked = min(met.most_asked, met.asked + _MOST_SHRINKING)
+    met.first = met.first or failure
+    met.kinds[failed.verdict] = failure
+    met.last = met.kinds[met.first.verdict]
+    if failed.verdict == "timeout":
+        met.hanging_since = min(met.hanging_since, time.monotonic())
+    connection.expect_hang(failed.verdict == "timeout")
+
+
+@contextmanager
+def _same_cases_everywhere() -> Iterator[None]:
+    """Keep Hypothesis from drawing the constants of whatever modules are loaded: a seed means the same cases anywhere.
+
+    There is no setting for it; a version of Hypothesis without this habit needs nothing. Which constants a range holds
+    is kept from check to check, apart from what Hypothesis keeps for others.
+    """
+    if not hasattr(providers, "_get_local_constants"):
+        yield
+        return
+    usual, theirs, none = providers._get_local_constants, providers.CONSTANTS_CACHE, Constants()
+    providers._get_local_constants = lambda: none
+    providers.CONSTANTS_CACHE = _CONSTANTS
+    try:
+        yield
+    finally:
+        providers._get_local_constants = usual
+        providers.CONSTANTS_CACHE = theirs
+        _forget()
+
+
+def _forget() -> None:
+    """Throw away what Hypothesis notes of each strategy, for as long as the process lives (CNF-55)."""
+    getattr(data, "STRUCTURAL_COVERAGE_CACHE", {}).clear()
+
+
+def _failure(failed: CheckFailed, caller: Caller, draws: list[object]) -> Failure:
+    return Failure(
+        failed.verdict,
+        str(failed),
+        tuple(caller.transcript),
+        failed.expected,
+        clauses=failed.clauses,
+        at=_place(failed.step, caller.transcript),
+        draws=tuple(draws),
+    )
+
+
+def _place(step: int | None, transcript: Sequence[Exchange]) -> chart.Place | None:
+    """Return where in a transcript a step is that a check found at fault."""
+    exchanges = [
+        (None if isinstance(e.request, RawLine) else vars(e.request), e.answer and e.answer.as_json())
+        for e in transcript
+    ]
+    return None if step is None or not exchanges else chart.place(exchanges, None if step == LAST else step)
+
+
+def bounded(failure: Failure | None) -> Failure | None:
+    """Return a failure with as much of what the adapter wrote as a report holds, the last answer first (CNF-71)."""
+    if failure is None:
+        return None
+    room, kept = Room(KEPT), list[Exchange]()
+    for exchange in reversed(failure.transcript):
+        said = exchange.answer
+        fit = said and replace(
+            said, value=room.fit(said.value), message=clip(said.message, MESSAGE), blamed=room.fit(said.blamed)
+        )
+        kept.append(replace(exchange, answer=fit))
+    return replace(failure, message=clip(failure.message, MESSAGE), transcript=tuple(reversed(kept)))
+
+
+def _confirmed(connection: Connection, caps: Capabilities, met: _Run) -> Failure | None:
+    """Return the smallest failure that comes again; of time-outs, which shrink by guess, else the first."""
+    if met.last is None or met.first is None:
+        return None
+    try:
+        smallest = _confirm(connection, caps, met.last)
+        if smallest.verdict != "inconsistent" or met.last.verdict != "timeout" or met.first is met.last:
+            return smallest
+        return _confirm(connection, caps, met.first)
+    except AdapterUnusable as unusable:
+        return replace(met.last, message=f"{met.last.message} (and it could not be started again: {unusable})", again=0)
+
+
+def _confirm(connection: Connection, caps: Capabilities, failure: Failure) -> Failure:
+    """Send the requests of a failure to fresh processes, and see in how many of them the same answers come.
+
+    An adapter that takes explicit randomness, or none at all in these requests, must answer a fresh process alike; if
+    it never does, the failure is that an answer depended on what came before (ADP-03).
+    """
+    if any(caps.offers(e.request.op) and _draws(e.request) for e in failure.transcript):
+        return failure
+    times = 1 if failure.verdict == "timeout" else _CONFIRMATIONS
+    again = sum(_repeats(connection, failure) for _ in range(times))
+    connection.restart()
+    if again:
+        return replace(failure, again=again)
+    message = f"{failure.message} (but not in a fresh process: an answer depends on the requests before it)"
+    return replace(failure, verdict="inconsistent", message=message, again=0)
+
+
+def _draws(request: Request) -> bool:
+    """Return whether a request leaves it to the adapter to sample something: an operation, or the user of a session."""
+    return not request.rand and (request.op in DRAWING or request.params.get("role") == "user")
+
+
+def _ask(connection: Connection, request: Request) -> Answer:
+    if isinstance(request, RawLine):
+        return connection.ask_raw(request.data, request.id)
+    return connection.ask(request)
+
+
+def _repeats(connection: Connection, failure: Failure) -> bool:
+    connection.restart()
+    greet(connection.ask)
+    try:
+        return _answers_alike(connection, failure)
+    finally:
+        _end_sessions(connection, failure)
+
+
+def _end_sessions(connection: Connection, failure: Failure) -> None:
+    """End the sessions that a failure has left open when it was sent again: checks name theirs alike."""
+    opened = [e.request.params.get("handle") for e in failure.transcript if e.request.op == "session.new"]
+    with suppress(AdapterBroken):
+        for handle in dict.fromkeys(str(handle) for handle in opened if handle is not None):
+            connection.ask(Request("session.free", {"handle": handle}))
+
+
+def _answers_alike(connection: Connection, failure: Failure) -> bool:
+    for exchange in failure.transcript:
+        try:
+            answer = _ask(connection, exchange.request)
+        except AdapterBroken:
+            return exchange.answer is None
+        if exchange.answer is None or answer.as_json() != exchange.answer.as_json():
+            return exchange.answer is not None and answer.kind == exchange.answer.kind == "error"
+    return True

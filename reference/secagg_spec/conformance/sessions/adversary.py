@@ -1,0 +1,459 @@
+"""One round in which the network is the adversary, played act by act.
+
+Some parties are played by an adapter, all others by the reference. Whatever a party of the adapter is given, its shadow
+is given as well, the reference's party in the same state; its answer must be that of the shadow. An *act* is plain
+data, a list whose first entry is its name (`ACTS`): what it does depends on the round so far and on nothing else.
+
+A step that is refused leaves its party as it was (ERR-01), and takes away what the network had made of the messages:
+those that were sent wait again. So a party that refuses something wrong can take the right step afterwards, and must.
+
+Where an adapter draws its values itself, its shadow has others. Then a second round goes along, all of it the
+reference's, in which the same happens: what is refused there must be refused here, and what is taken there taken.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from secagg_spec.conformance.adapter.connection import Connection
+from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request
+from secagg_spec.conformance.sessions import adversary_demands, adversary_paces, mixed
+from secagg_spec.conformance.sessions.adversary_letters import Letter, changed, told
+from secagg_spec.conformance.sessions.deals import Deal, called
+from secagg_spec.conformance.sessions.mixed import Difference, Player, Remote
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call, Party
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.steps import SERVER, Role, role_of
+
+Act: TypeAlias = Sequence[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """A step that a party was asked for: what it was given, what it sent, and how it was refused where it was.
+
+    `before` is the state of the reference's party in which it took the step, or had taken it when it refuses it again.
+    """
+
+    party: int
+    life: int
+    phase: str
+    letters: tuple[Letter, ...]
+    sent: tuple[bytes, ...] = ()
+    aggregate: str | None = None
+    error: ParameterError | ProtocolError | None = None
+    before: Any = None
+
+
+class Found(Exception):
+    """The first difference of a round: in which act, counted from 1, and which; `wanted` is what the text demands."""
+
+    def __init__(self, number: int, act: Act, difference: Difference, wanted: Any) -> None:
+        super().__init__(f"act {number} ({described(act)}): {difference}")
+        self.number, self.difference, self.wanted = number, difference, wanted
+
+
+@dataclass(eq=False)
+class Engine:
+    """A round between two acts.
+
+    Parameters
+    ----------
+    deal : Deal
+        What every party is given.
+    parties : dict from party to Party
+        The reference's parties; those that an adapter plays as well, as shadows.
+    player : Player or None
+        The adapter; nothing in a round that is the reference's alone.
+    remotes : dict from party to Remote
+        The parties that the adapter plays.
+    twin : Engine or None
+        The round that goes along, where the adapter draws its values itself.
+    """
+
+    deal: Deal
+    parties: dict[int, Party]
+    player: Player | None = None
+    remotes: dict[int, Remote] = field(default_factory=dict)
+    twin: Engine | None = None
+    mail: dict[int, list[Letter]] = field(default_factory=dict)
+    held: dict[int, list[Letter]] = field(default_factory=dict)
+    archive: list[bytes] = field(default_factory=list)
+    log: list[Taken] = field(default_factory=list)
+    acts: list[Act] = field(default_factory=list)
+    lives: Counter[int] = field(default_factory=Counter)
+    gone: set[int] = field(default_factory=set)
+    row: int = 0
+    cycle: int = 0
+    over: bool = False
+    wanted: Any = None
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def users(self) -> list[int]:
+        """The users of the round."""
+        return self.deal.users
+
+    @property
+    def pace(self) -> adversary_paces.Pace:
+        """How the honest parties of the protocol go on."""
+        return adversary_paces.PACES[self.deal.protocol]
+
+    def rows(self, party: int) -> list[str]:
+        """Return the phases of a party, in their order."""
+        return [step.phase for step in self.deal.table if step.role is role_of(party)]
+
+    def taken(self, party: int) -> list[Taken]:
+        """Return the steps that a party took since it was started."""
+        return [event for event in self.steps(party) if event.life == self.lives[party]]
+
+    def steps(self, party: int) -> list[Taken]:
+        """Return the steps that a party took in all its lives."""
+        return [event for event in self.log if event.party == party and event.error is None]
+
+    def state(self, party: int) -> Any:
+        """Return what a party knows: a shadow's state, where an adapter plays it."""
+        return (self.twin or self).parties[party].state
+
+    @property
+    def aggregates(self) -> list[str]:
+        """The sums that the server computed."""
+        return [event.aggregate for event in self.log if event.aggregate is not None]
+
+    def waiting(self, party: int) -> list[Letter]:
+        """Return the letters that wait for a party."""
+        return self.mail.setdefault(party, [])
+
+    @cached_property
+    def foreign(self) -> tuple[bytes, ...]:
+        """The messages of another round of the same parties, in which nothing happens to them."""
+        network = replace(self.deal, round=self.deal.round ^ 1, rounds={}).played()
+        return tuple(encode(message) for event in network.transcript for message in event.sent)
+
+    # -------------------------------------------------------------------------------------------------------- acting
+
+    def do(self, act: Act) -> None:
+        """Do an act.
+
+        Raises
+        ------
+        Found
+            An adapter's party does not do what the text demands.
+        LookupError
+            The round has not what the act names.
+        """
+        self.acts.append(act)
+        before = len(self.log)
+        if self.twin is not None:
+            self.twin.do(act)
+        try:
+            ACTS[act[0]](self, *act[1:])
+            adversary_demands.check_end(self, self.log[before:])
+        except Difference as difference:
+            raise Found(len(self.acts), act, difference, self.wanted) from difference
+
+    def step(self, party: int, phase: str, *, turned: bool = False) -> Taken:
+        """Let a party take a step on the letters that wait for it, the last one first where they are turned round."""
+        step = self.parties[party].step(phase)
+        chosen = self.pace.chosen(self, step, party)[:: -1 if turned else 1]
+        event = self.ask(party, phase, chosen)
+        lost = {id(letter) for letter in chosen if event.error is None or letter.made}
+        back = {id(letter): letter.original for letter in chosen if event.error is not None}
+        kept = [back.get(id(letter)) if id(letter) in lost else letter for letter in self.waiting(party)]
+        self.mail[party] = [letter for letter in kept if letter is not None]
+        return event
+
+    def ask(self, party: int, phase: str, letters: Sequence[Letter]) -> Taken:
+        """Let a party take a step on some letters, compare what it does, and send what it sends."""
+        call = Call(phase, tuple(letter.data for letter in letters))
+        right = None if self.twin is None else self.twin.log[len(self.log)]
+        remote = self.remotes.get(party)
+        if remote is not None and right is not None and not remote.exact:
+            event = self._believed(remote.step(phase, call.inbox), right, letters)
+        else:
+            event = self._shadowed(party, call, letters)
+            if remote is not None:
+                self._compare(remote.step(phase, call.inbox), event)
+            elif right is not None:
+                adversary_demands.check_agreed(self, event, right)
+        self.log.append(event)
+        for data in event.sent:
+            self._send(data)
+        return event
+
+    def _shadowed(self, party: int, call: Call, letters: Sequence[Letter]) -> Taken:
+        """Let a party of the reference take a step."""
+        taken = [event.before for event in self.taken(party) if event.phase == call.phase]
+        event = Taken(party, self.lives[party], call.phase, tuple(letters), before=self.parties[party].state)
+        try:
+            entry = self.parties[party].take(call)
+        except (ParameterError, ProtocolError) as error:
+            return replace(event, error=error, before=taken[-1] if taken else None)
+        sent = tuple(bytes.fromhex(text) for text in entry["outbox"])
+        return replace(event, sent=sent, aggregate=entry.get("aggregate"))
+
+    def _compare(self, answer: Answer, event: Taken) -> None:
+        """Compare the answer of an adapter with what the shadow did."""
+        if event.error is not None:
+            self._refused(answer, event, adversary_demands.fitting(self, event))
+            return
+        sent = {"outbox": [data.hex() for data in event.sent]}
+        self.wanted = {"result": sent if event.aggregate is None else {**sent, "aggregate": event.aggregate}}
+        mixed.compare(answer, event.party, event.phase, [parse(data) for data in event.sent], event.aggregate)
+
+    def _believed(self, answer: Answer, right: Taken, letters: Sequence[Letter]) -> Taken:
+        """Return the step of a party that draws its values itself, when it is taken or refused as it must be."""
+        event = replace(right, letters=tuple(letters), sent=(), aggregate=answer.value.get("aggregate"))
+        if right.error is not None:
+            assert self.twin is not None
+            self._refused(answer, event, adversary_demands.fitting(self.twin, right))
+            return event
+        self.wanted = {"result": {"outbox": f"{len(right.sent)} messages"}}
+        sent = sorted(mixed.taken(answer, event.party, event.phase), key=adversary_demands.place)
+        adversary_demands.check_shape(event, sent, [parse(data) for data in right.sent])
+        return replace(event, sent=tuple(encode(message) for message in sent))
+
+    def _refused(self, answer: Answer, event: Taken, codes: frozenset[str]) -> None:
+        """Judge the answer of an adapter to a step that must be refused."""
+        self.wanted = {"reject": sorted(codes)}
+        adversary_demands.check_refused(answer, event, codes)
+
+    def _send(self, data: bytes) -> None:
+        """Put a message into the mail; one that comes twice is lost with the step that refuses it."""
+        message = parse(data)
+        between_users = role_of(message.sender) is role_of(message.receiver) is Role.USER
+        to = SERVER if between_users and self.log[-1].party != SERVER else message.receiver
+        again = any(_same(letter.message, message) for letter in self.waiting(to))
+        self.waiting(to).append(Letter(data, made=again))
+        self.archive.append(data)
+
+    def start_again(self, party: int, round: int) -> None:
+        """Start a party again, in a round, and end the one that it was: what that knew is lost."""
+        if round != self.deal.round_of(party):
+            self.deal = replace(self.deal, rounds={**self.deal.rounds, party: round})
+        self.lives[party] += 1
+        self.parties[party] = self.deal.open(party)
+        if party in self.remotes:
+            assert self.player is not None
+            before = self.remotes[party]
+            self.remotes[party] = self.player.open(self.deal, party, _handle(party, self.lives[party]))
+            before.free()
+
+
+def _same(one: Message | None, other: Message) -> bool:
+    return one is not None and (one.TYPE, one.sender, one.receiver, one.round) == (
+        other.TYPE,
+        other.sender,
+        other.receiver,
+        other.round,
+    )
+
+
+def _handle(party: int, life: int) -> str:
+    return called(party) if not life else f"{called(party)}, started again ({life})"
+
+
+@contextmanager
+def opened(
+    deal: Deal, player: Player | None = None, played: Sequence[int] = (), connection: Connection | None = None
+) -> Iterator[Engine]:
+    """Open a round before its first act, and free what the adapter was given in the end.
+
+    Parameters
+    ----------
+    deal : Deal
+        What every party is given.
+    player : Player or None
+        The adapter that plays some of the parties.
+    played : sequence of int
+        Which ones.
+    connection : Connection or None
+        The adapter itself, by which sessions are freed after a failure, beside what a transcript keeps.
+
+    Raises
+    ------
+    Found
+        A session of the adapter does not open, or does not end.
+    """
+    engine = _before(deal)
+    engine.player = player
+    if player is not None and not all(player.exact(deal, party) for party in played):
+        engine.twin = _before(deal)
+    try:
+        for party in played:
+            assert player is not None
+            engine.remotes[party] = player.open(deal, party, _handle(party, 0))
+        yield engine
+        for party in list(engine.remotes):
+            engine.remotes[party].free()
+    except BaseException as failure:
+        if connection is not None:
+            _forget(connection, [_handle(party, life) for party in played for life in range(engine.lives[party] + 1)])
+        if isinstance(failure, Difference):
+            raise Found(len(engine.acts), ["end"], failure, {"result": {}}) from failure
+        raise
+
+
+def _forget(connection: Connection, handles: Sequence[str]) -> None:
+    """Free sessions after a failure, those that are open: the next round names its own alike."""
+    try:
+        for handle in handles:
+            connection.ask(Request("session.free", {"handle": handle}))
+    except AdapterBroken:
+        connection.restart()
+
+
+def _before(deal: Deal) -> Engine:
+    return Engine(deal, {party: deal.open(party) for party in (*deal.users, SERVER)})
+
+
+# ------------------------------------------------------------------------------------------------------------- acts
+
+
+def _all(engine: Engine, order: str = "") -> None:
+    """Let every party that can take the next row of the table; whoever refuses what the network made tries again."""
+    step = engine.deal.table[engine.row]
+    for party in engine.pace.takers(engine, step):
+        event = engine.step(party, step.phase, turned=order == TURNED)
+        if event.error is not None and any(letter.made for letter in event.letters):
+            event = engine.step(party, step.phase)
+        if event.error is not None and party == SERVER:
+            engine.pace.refused(engine, event)
+    engine.pace.turn(engine)
+
+
+def _step(engine: Engine, party: int, phase: str) -> None:
+    engine.step(party, phase)
+
+
+def _again(engine: Engine, party: int, number: int, times: int, *change: Any) -> None:
+    """Ask a party several times for a step that it took, on the same letters; with a change, of one of them."""
+    event = engine.steps(party)[number]
+    letters = [Letter(letter.data, True, None, letter.changed) for letter in event.letters]
+    if change:
+        how, place, *rest = change
+        data = (told if how == "told" else changed)(letters[place].data, rest)
+        letters[place] = Letter(data, True, None, True)
+    for _ in range(times):
+        engine.ask(party, event.phase, letters)
+
+
+def _leave(engine: Engine, party: int) -> None:
+    engine.gone.add(party)
+
+
+def _drop(engine: Engine, party: int, place: int) -> None:
+    del engine.waiting(party)[place]
+
+
+def _hold(engine: Engine, party: int, place: int) -> None:
+    engine.held.setdefault(party, []).append(engine.waiting(party).pop(place))
+
+
+def _release(engine: Engine, party: int, place: int) -> None:
+    late = engine.held[party].pop(place)
+    engine.waiting(party).append(replace(late, made=True, original=late))
+
+
+def _repeat(engine: Engine, party: int, place: int) -> None:
+    engine.waiting(party).append(replace(engine.waiting(party)[place], made=True, original=None))
+
+
+def _swap(engine: Engine, party: int, place: int, other: int) -> None:
+    letters = engine.waiting(party)
+    letters[place], letters[other] = letters[other], letters[place]
+
+
+def _alter(engine: Engine, party: int, place: int, *change: Any) -> None:
+    _exchange(engine, party, place, changed(engine.waiting(party)[place].data, change))
+
+
+def _tell(engine: Engine, party: int, place: int, phase: str, times: int, *change: Any) -> None:
+    """Name other users to a party, and ask it for its step at once: several times, as long as it refuses."""
+    letter = engine.waiting(party)[place]
+    for _ in range(times):
+        _exchange(engine, party, engine.waiting(party).index(letter), told(letter.data, change))
+        if engine.step(party, phase).error is None:
+            return
+
+
+def _exchange(engine: Engine, party: int, place: int, data: bytes) -> None:
+    letters = engine.waiting(party)
+    letters[place] = Letter(data, True, letters[place], True)
+
+
+def _recall(engine: Engine, party: int, number: int) -> None:
+    engine.waiting(party).append(Letter(engine.archive[number], made=True, changed=True))
+
+
+def _foreign(engine: Engine, party: int, number: int) -> None:
+    engine.waiting(party).append(Letter(engine.foreign[number], made=True, changed=True))
+
+
+def _restart(engine: Engine, party: int, round: int) -> None:
+    engine.start_again(party, round)
+
+
+ACTS: Mapping[str, Callable[..., None]] = MappingProxyType(
+    {
+        "all": _all,
+        "step": _step,
+        "again": _again,
+        "leave": _leave,
+        "drop": _drop,
+        "hold": _hold,
+        "release": _release,
+        "repeat": _repeat,
+        "swap": _swap,
+        "alter": _alter,
+        "tell": _tell,
+        "recall": _recall,
+        "foreign": _foreign,
+        "restart": _restart,
+    }
+)
+"""What each act does, by its name. Places count from 0 among the letters that wait for a party."""
+
+TURNED = "turned"
+"""What stands behind the act `all` when everybody's messages come in reverse order."""
+
+_SAID: Mapping[str, str] = MappingProxyType(
+    {
+        "all": "all go on",
+        TURNED: "all go on, and what waits for them comes in reverse order",
+        "step": "{0} is asked for its step {1}",
+        "again": "{0} is asked for step {1} that it took, {2} times more",
+        "leave": "{0} drops out",
+        "drop": "message {1} to {0} is lost",
+        "hold": "message {1} to {0} is delayed",
+        "release": "message {1} of those delayed to {0} comes",
+        "repeat": "message {1} to {0} comes twice",
+        "swap": "messages {1} and {2} to {0} change places",
+        "alter": "message {1} to {0} is altered",
+        "tell": "message {1} to {0} names other users, and {0} is asked for its step {2}, {3} times at most",
+        "recall": "{0} is sent message {1} of this round",
+        "foreign": "{0} is sent message {1} of another round",
+        "restart": "{0} is ended and started again in round {1}",
+        "end": "the end",
+    }
+)
+
+
+def described(act: Act) -> str:
+    """Return an act in words."""
+    if act[1:] == [TURNED]:
+        return _SAID[TURNED]
+    word, *rest = act
+    named = [called(rest[0]), *rest[1:]] if rest else rest
+    more = {"alter": 2, "tell": 4, "again": 3}.get(word, len(named))
+    text = _SAID[word].format(*named)
+    return f"{text}: {' '.join(str(part) for part in named[more:])}" if named[more:] else text

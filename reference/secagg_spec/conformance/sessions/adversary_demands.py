@@ -1,0 +1,136 @@
+"""What is demanded of an adapter's party in a round in which the network is the adversary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from secagg_spec.conformance.adapter.codes import ALL_CODES, reject_code
+from secagg_spec.conformance.adapter.wire import Answer, pack
+from secagg_spec.conformance.sessions import broken
+from secagg_spec.conformance.sessions.deals import called
+from secagg_spec.conformance.sessions.mixed import Difference
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.secagg.round import UnmaskShares
+from secagg_spec.protocols.steps import SERVER
+
+if TYPE_CHECKING:
+    from secagg_spec.conformance.sessions.adversary import Engine, Taken
+
+STRUCTURE = frozenset(
+    {
+        *("malformed", "wrong_phase", "replay", "duplicate_id", "unknown_peer", "inconsistent_sets"),
+        *("length_mismatch", "noncanonical", "out_of_range", "bad_param", "below_threshold"),
+    }
+)
+"""The codes of messages that do not belong to a step or have not its form, and of too few of them."""
+
+MASKED = ("upload", "masked_input")
+"""The phases in which the server learns who contributes."""
+
+
+def fitting(engine: Engine, event: Taken) -> frozenset[str]:
+    """Return the codes with which a step may be refused (spec/adapter.md, section 5): those of all rules it breaks.
+
+    `engine` has the party of the reference that refused it. A step of which more than one message was made by the
+    network may be refused by any.
+    """
+    assert event.error is not None
+    suspects = [at for at, letter in enumerate(event.letters) if letter.made]
+    if len(suspects) > 1:
+        return ALL_CODES
+    deal = engine.deal
+    header = broken.expected(deal.named(event.party), deal.opening(event.party))
+    call, before = Call(event.phase, tuple(letter.data for letter in event.letters)), event.before
+    errors = [event.error, *broken.refusals(engine.parties[event.party], call, header, suspects, before)]
+    return frozenset({"other"}).union(header.codes(call.inbox), *map(_of, errors))
+
+
+def _of(error: ParameterError | ProtocolError) -> frozenset[str]:
+    code = reject_code(error)
+    return STRUCTURE if code in STRUCTURE else frozenset({code, "below_threshold", "inconsistent_sets"})
+
+
+def check_refused(answer: Answer, event: Taken, codes: frozenset[str]) -> None:
+    """Judge the answer to a step that must be refused, with one of some codes."""
+    if answer.kind != "reject":
+        what = f"taken, and it must be refused: {event.error}"
+        raise Difference("accepted_invalid", event.party, event.phase, what)
+    if answer.code not in codes:
+        what = f"refused as {answer.code}, must be {' or '.join(sorted(codes))}: {event.error}"
+        raise Difference("wrong_reason", event.party, event.phase, what)
+
+
+def check_shape(event: Taken, got: Sequence[Message], wanted: Sequence[Message]) -> None:
+    """Demand the types and receivers of what a party sends that draws its values itself."""
+    for number, (mine, right) in enumerate(zip(got, sorted(wanted, key=place), strict=False)):
+        if place(mine) != place(right):
+            what = f"message {number} is a {_said(mine)}, must be a {_said(right)}"
+            raise Difference("wrong_value", event.party, event.phase, what)
+    if len(got) != len(wanted):
+        what = f"it sends {len(got)} messages, must send {len(wanted)}"
+        raise Difference("wrong_value", event.party, event.phase, what)
+
+
+def place(message: Message) -> tuple[int, int]:
+    """Return what the messages of one outbox are told apart by."""
+    return message.TYPE, message.receiver
+
+
+def _said(message: Message) -> str:
+    return f"{type(message).__name__} to {called(message.receiver)}"
+
+
+def check_agreed(engine: Engine, event: Taken, right: Taken) -> None:
+    """Blame the adapter's parties when one of the reference refuses what they sent, or takes what it should not."""
+    if (event.error is None) != (right.error is None):
+        senders = {message.sender for letter in event.letters if (message := letter.message) is not None}
+        blamed = min(senders & set(engine.remotes) or set(engine.remotes))
+        what = f"{called(event.party)} {'refuses' if event.error else 'takes'} what it was sent: {event.error}"
+        raise Difference("wrong_value", blamed, event.phase, what)
+
+
+# ----------------------------------------------------------------------------------------------------- the whole round
+
+
+def check_end(engine: Engine, events: Sequence[Taken]) -> None:
+    """Demand of the last steps that a sum is the right one, and that no user gave both secrets of anyone away."""
+    for event in events:
+        if event.aggregate is not None and engine.deal.protocol != "basecagg" and not tainted(engine):
+            _check_sum(engine, event)
+        both = revealed_twice(engine, event.party)
+        if both:
+            what = f"shares of both secrets of user {min(both)} were sent"
+            raise Difference("wrong_value", event.party, event.phase, what)
+
+
+def _check_sum(engine: Engine, event: Taken) -> None:
+    wanted = pack(engine.deal.total(contributors(engine)))
+    if event.aggregate != wanted:
+        what = f"the sum over the contributors: got {event.aggregate}, must be {wanted}"
+        raise Difference("wrong_value", event.party, event.phase, what)
+
+
+def tainted(engine: Engine) -> bool:
+    """Return whether somebody took a message that nobody sent to it: the sum may then be any."""
+    return any(letter.changed for event in engine.log if event.error is None for letter in event.letters)
+
+
+def contributors(engine: Engine) -> list[int]:
+    """Return whose masked updates the server took."""
+    senders: set[int] = set()
+    for event in engine.taken(SERVER):
+        if event.phase in MASKED:
+            senders = {parse(letter.data).sender for letter in event.letters}
+    return sorted(senders)
+
+
+def revealed_twice(engine: Engine, party: int) -> set[int]:
+    """Return the users of whom a party, since it was started, sent shares of the self seed and of the masking key."""
+    sent = [parse(data) for event in engine.taken(party) for data in event.sent]
+    answers = [message for message in sent if isinstance(message, UnmaskShares)]
+    seeds = {user for message in answers for user in message.survivors}
+    return seeds & {user for message in answers for user in message.dropped}

@@ -1,0 +1,254 @@
+"""Letters: the messages of a round on their way, and what the network makes of them.
+
+A *change* is plain data: a list whose first entry is a word, so that it can be stored and made again. A change works on
+any message, and may as well give bytes that are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.targets.reference.messages import KINDS, parse
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.codec import Message, OpaqueBytes, Unsigned, Words, encode, field_codecs
+from secagg_spec.protocols.steps import SERVER
+
+Change: TypeAlias = Sequence[Any]
+_HEADER = tuple(field_codecs(Message))
+_WORDS = 2**32
+
+
+@dataclass(frozen=True, eq=False)
+class Letter:
+    """A message on its way, as bytes.
+
+    Parameters
+    ----------
+    data : bytes
+        What is delivered.
+    made : bool
+        Whether the network made it: it goes with the next step, whatever its type, and is lost when that is refused.
+    original : Letter or None
+        What comes back in its place when it is lost.
+    changed : bool
+        Whether its bytes are others than those that somebody sent to this party in this round.
+    """
+
+    data: bytes
+    made: bool = False
+    original: Letter | None = None
+    changed: bool = False
+
+    @property
+    def message(self) -> Message | None:
+        """The message, where the bytes are one."""
+        try:
+            return parse(self.data)
+        except ProtocolError:
+            return None
+
+
+# --------------------------------------------------------------------------------------------------------- changes
+
+
+def changed(data: bytes, change: Change) -> bytes:
+    """Return the bytes of a message with a change.
+
+    Raises
+    ------
+    LookupError
+        There is no such change, or the message has not what it names.
+    """
+    word, *rest = change
+    return _CHANGES[word](data, *rest)
+
+
+def told(data: bytes, change: Change) -> bytes:
+    """Return the bytes of a message that names other users: what a server says to one user and not to another."""
+    word, name, *rest = change
+    message = parse(data)
+    return encode(replace(message, **_LISTS[word](message, name, *rest)))
+
+
+def _flip(data: bytes, at: int, mask: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
+
+
+def _type(data: bytes, number: int) -> bytes:
+    return number.to_bytes(2, "little") + data[2:]
+
+
+def _element(data: bytes, name: str, at: int, mask: int) -> bytes:
+    message = parse(data)
+    values: Any = getattr(message, name)
+    if isinstance(values, bytes):
+        flipped: Any = _flip(values, at, mask)
+        return encode(replace(message, **{name: flipped}))
+    numbers = [int(value) for value in values]
+    numbers[at] ^= mask
+    made: Any = tuple(numbers) if isinstance(values, tuple) else np.array(numbers, np.uint64)
+    return encode(replace(message, **{name: made}))
+
+
+def _headed(name: str) -> Callable[[bytes, Any], bytes]:
+    def change(data: bytes, value: Any) -> bytes:
+        return encode(replace(parse(data), **{name: value}))
+
+    return change
+
+
+_CHANGES: Mapping[str, Callable[..., bytes]] = MappingProxyType(
+    {
+        "flip": _flip,
+        "cut": lambda data, count: data[: len(data) - count],
+        "longer": lambda data, count: data + bytes(count),
+        "type": _type,
+        "element": _element,
+        **{name: _headed(name) for name in _HEADER},
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------- lists of users
+
+
+def user_lists(message: Message) -> list[str]:
+    """Return the names of the fields that are lists of users."""
+    codecs = field_codecs(type(message))
+    return [name for name, codec in codecs.items() if codec == Words(tuple) and getattr(message, name) is not None]
+
+
+def _columns(message: Message, name: str) -> dict[str, list[Any]]:
+    """Return a list of users and what stands beside it, one entry for each user, by the names of the fields."""
+    count, found = len(getattr(message, name)), {name: list(getattr(message, name))}
+    if not count or len(user_lists(message)) > 1:
+        return found
+    for other, codec in field_codecs(type(message)).items():
+        value = getattr(message, other)
+        if isinstance(codec, OpaqueBytes) and value and not divmod(len(value), count)[1]:
+            width = len(value) // count
+            found[other] = [value[at : at + width] for at in range(0, len(value), width)]
+        elif codec == Words(np.ndarray) and len(value) == count:
+            found[other] = value.tolist()
+    return found
+
+
+def _joined(columns: Mapping[str, list[Any]], message: Message) -> dict[str, Any]:
+    """Return the fields that columns are written in."""
+    joined: Mapping[type, Callable[[list[Any]], Any]] = {tuple: tuple, bytes: b"".join}
+    words: Callable[[list[Any]], Any] = lambda entries: np.array(entries, np.uint64)  # noqa: E731
+    return {name: joined.get(type(getattr(message, name)), words)(entries) for name, entries in columns.items()}
+
+
+def _left_out(message: Message, name: str, at: int) -> dict[str, Any]:
+    columns = _columns(message, name)
+    return _joined({other: entries[:at] + entries[at + 1 :] for other, entries in columns.items()}, message)
+
+
+def _twice(message: Message, name: str, at: int) -> dict[str, Any]:
+    columns = _columns(message, name)
+    return _joined({other: entries[: at + 1] + entries[at:] for other, entries in columns.items()}, message)
+
+
+def _swapped(message: Message, name: str, at: int) -> dict[str, Any]:
+    columns = _columns(message, name)
+    for entries in columns.values():
+        entries[at - 1], entries[at] = entries[at], entries[at - 1]
+    return _joined(columns, message)
+
+
+def _added(message: Message, name: str, user: int) -> dict[str, Any]:
+    """Name another user where it belongs, with what stands beside the one after it."""
+    columns = _columns(message, name)
+    at = sum(other < user for other in columns[name])
+    for other, entries in columns.items():
+        entries.insert(at, user if other == name else entries[min(at, len(entries) - 1)])
+    return _joined(columns, message)
+
+
+def _moved(message: Message, name: str, at: int) -> dict[str, Any]:
+    """Take a user from one list to the other one."""
+    return {**_left_out(message, name, at), **_in_both(message, name, at)}
+
+
+def _in_both(message: Message, name: str, at: int) -> dict[str, Any]:
+    """Name a user of one list in the other one as well."""
+    [other] = [field for field in user_lists(message) if field != name]
+    user = getattr(message, name)[at]
+    return {other: tuple(sorted({*getattr(message, other), user}))}
+
+
+_LISTS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
+    {
+        "without": _left_out,
+        "with": _added,
+        "moved": _moved,
+        "both": _in_both,
+        "twice": _twice,
+        "swapped": _swapped,
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------------- draws
+
+
+@st.composite
+def changes(draw: st.DrawFn, data: bytes, parties: Sequence[int]) -> list[Any]:
+    """Draw a change of a message; `parties` are those that it may come from or go to."""
+    message = parse(data)
+    word = draw(st.sampled_from(("element", "flip", "sender", "receiver", "round", "session", "cut", "longer", "type")))
+    if word == "element" and _own(message):
+        return _drawn_element(draw, message)
+    values: Mapping[str, Callable[[], list[Any]]] = {
+        "cut": lambda: [draw(st.integers(1, len(data)))],
+        "longer": lambda: [draw(st.integers(1, 4))],
+        "type": lambda: [draw(st.sampled_from([number for number in sorted(KINDS) if number != message.TYPE]))],
+        "session": lambda: [bytes([message.session[0] ^ 1]) + message.session[1:]],
+        "round": lambda: [message.round ^ 1 << draw(st.sampled_from((0, 1, 31)))],
+        "sender": lambda: [draw(st.sampled_from([party for party in parties if party != message.sender]))],
+        "receiver": lambda: [draw(st.sampled_from([party for party in parties if party != message.receiver]))],
+    }
+    if word in values:
+        return [word, *values[word]()]
+    return ["flip", draw(st.integers(0, len(data) - 1)), 1 << draw(st.integers(0, 7))]
+
+
+def _own(message: Message) -> list[str]:
+    """Return the fields after the header that hold something."""
+    codecs = field_codecs(type(message))
+    return [
+        name
+        for name, codec in codecs.items()
+        if name not in _HEADER and not isinstance(codec, Unsigned) and len(getattr(message, name))
+    ]
+
+
+def _drawn_element(draw: st.DrawFn, message: Message) -> list[Any]:
+    name = draw(st.sampled_from(_own(message)))
+    value = getattr(message, name)
+    at, bits = draw(st.integers(0, len(value) - 1)), 8 if isinstance(value, bytes) else 32
+    return ["element", name, at, 1 << draw(st.integers(0, bits - 1))]
+
+
+@st.composite
+def lies(draw: st.DrawFn, data: bytes, size: int) -> list[Any]:
+    """Draw a change of the users that a message names, of `size` users of the round."""
+    message = parse(data)
+    lists = user_lists(message)
+    name = draw(st.sampled_from(lists))
+    users = getattr(message, name)
+    unnamed = [user for user in (*range(size), size, SERVER) if user not in users]
+    words = ["without", *(["moved", "both"] if len(lists) == 2 else []), "twice"] if users else []
+    words += ["with"] if unnamed else []
+    words += ["swapped"] if len(users) > 1 else []
+    word = draw(st.sampled_from(words))
+    if word == "with":
+        return [word, name, draw(st.sampled_from(unnamed))]
+    return [word, name, draw(st.integers(1 if word == "swapped" else 0, len(users) - 1))]

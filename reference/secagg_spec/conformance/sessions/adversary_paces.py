@@ -1,0 +1,137 @@
+"""How the honest parties of a round go on: who takes which row of the table next, and on which letters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from secagg_spec.conformance.sessions.adversary_letters import Letter
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.steps import SERVER, Role, Step
+
+if TYPE_CHECKING:
+    from secagg_spec.conformance.sessions.adversary import Engine, Taken
+
+
+@dataclass(frozen=True)
+class Pace:
+    """All users, then the server, phase by phase; whoever misses a row has dropped out.
+
+    The table is gone through `cycles` times. Where that is long, `haste` is what the honest act weighs more.
+    """
+
+    cycles: int = 1
+    haste: int = 0
+
+    def chosen(self, engine: Engine, step: Step, party: int) -> list[Letter]:
+        """Return the letters that a step of a party is asked on: those that it takes, and what the network made."""
+        return [letter for letter in engine.waiting(party) if letter.made or isinstance(letter.message, step.receives)]
+
+    def takers(self, engine: Engine, step: Step) -> list[int]:
+        """Return who takes a row."""
+        if step.role is Role.SERVER:
+            return [SERVER]
+        return [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
+
+    def ready(self, engine: Engine, step: Step, user: int) -> bool:
+        """Return whether a user has taken all rows before one, and has mail for it."""
+        number = engine.rows(user).index(step.phase)
+        return len(engine.taken(user)) == number and (not step.receives or bool(self.chosen(engine, step, user)))
+
+    def allowed(self, engine: Engine, party: int) -> list[str]:
+        """Return the steps that the state of a party allows."""
+        phases, number = engine.rows(party), len(engine.taken(party))
+        return phases[number : number + 1]
+
+    def refused(self, engine: Engine, event: Taken) -> None:
+        """Say what comes of a row that the server refuses: the round is over."""
+        engine.over = True
+
+    def turn(self, engine: Engine) -> None:
+        """Go to the next row; the round is over after the last one of the last cycle."""
+        engine.row += 1
+        if engine.row == len(engine.deal.table):
+            engine.row, engine.cycle = 0, engine.cycle + 1
+            engine.over = engine.over or engine.cycle == self.cycles
+
+
+@dataclass(frozen=True)
+class Buffered(Pace):
+    """The table of BASecAgg row by row: whoever is idle asks for a model, and as many upload as a buffer has places."""
+
+    cycles: int = 2
+    haste: int = 25
+
+    def chosen(self, engine: Engine, step: Step, party: int) -> list[Letter]:
+        """Return what `Pace.chosen` does, but of each sender's shares the oldest alone where a user keeps them."""
+        letters = super().chosen(engine, step, party)
+        if step.phase != "hold":
+            return letters
+        senders: set[int] = set()
+        return [letter for letter in letters if letter.made or _first(letter.message, senders)]
+
+    def takers(self, engine: Engine, step: Step) -> list[int]:
+        """Return who takes a row; nobody abandons a training."""
+        if step.phase == "abandon":
+            return []
+        if step.role is Role.SERVER:
+            return [SERVER] if not step.receives or self.chosen(engine, step, SERVER) else []
+        able = [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
+        return able[: self._room(engine)] if step.phase == "upload" else able
+
+    def ready(self, engine: Engine, step: Step, user: int) -> bool:
+        """Return whether a user would take a row."""
+        state, server = engine.state(user), engine.state(SERVER)
+        if step.phase == "request":
+            record = server.records.get(user)
+            return (
+                state.phase == "idle" and user not in server.buffer and getattr(record, "stamp", None) != server.round
+            )
+        if step.phase == "upload":
+            return bool(state.phase == "training")
+        return bool(self.chosen(engine, step, user))
+
+    def allowed(self, engine: Engine, party: int) -> list[str]:
+        """Return the steps that the state of a party allows, whatever arrives."""
+        phase = engine.state(party).phase
+        steps = list(_STEPS[phase])
+        return [*steps, "hold", "recover"] if party != SERVER else steps
+
+    def refused(self, engine: Engine, event: Taken) -> None:
+        """Lose what the server refuses, and go on."""
+        engine.mail[SERVER] = [letter for letter in engine.waiting(SERVER) if letter not in event.letters]
+
+    def _room(self, engine: Engine) -> int:
+        server: Any = engine.state(SERVER)
+        coming = sum(type(letter.message).__name__ == "StampedUpdate" for letter in engine.waiting(SERVER))
+        return max(0, int(engine.deal.numbers["K"]) - len(server.buffer) - coming)
+
+
+_STEPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "idle": ("request",),
+        "asked": ("request", "share"),
+        "training": ("upload", "abandon"),
+        "filling": ("request", "share", "upload", "close"),
+        "recovering": ("request", "share", "recover"),
+    }
+)
+
+
+def _first(message: Message | None, senders: set[int]) -> bool:
+    """Return whether this is the first message of its sender, which is noted."""
+    assert message is not None
+    new = message.sender not in senders
+    senders.add(message.sender)
+    return new
+
+
+PACES: Mapping[str, Pace] = MappingProxyType(
+    {
+        **dict.fromkeys(("lightsecagg", "lightsecagg-active", "secagg", "heterosag"), Pace()),
+        "basecagg": Buffered(),
+    }
+)
+"""The protocols whose rounds can be played, and how."""

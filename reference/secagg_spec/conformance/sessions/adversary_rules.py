@@ -1,0 +1,255 @@
+"""Rules: what the network may do next in a round, and how likely it is to do it.
+
+A rule looks at the reference's parties and at what they sent, and never at an answer of an adapter: where an adapter
+draws its values itself, at the round that goes along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from hypothesis import strategies as st
+
+from secagg_spec.conformance.sessions.adversary import TURNED, Act, Engine
+from secagg_spec.conformance.sessions.adversary_letters import Letter, changes, lies, user_lists
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.protocols.steps import SERVER
+
+MOST_LOST = 4
+"""The most messages that the network loses or delays in a round, which else seldom came to its end."""
+
+HEADERS = frozenset({"sender", "receiver", "round", "session", "cut", "longer", "type"})
+"""The changes that are refused, or not, whatever the values of a message are."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A round, and whom the network turns against most often: the parties that an adapter plays."""
+
+    engine: Engine
+    played: tuple[int, ...]
+
+    @property
+    def seen(self) -> Engine:
+        """The round that draws may look at."""
+        return self.engine.twin or self.engine
+
+    @property
+    def parties(self) -> list[int]:
+        """All parties, those that are played first."""
+        return [*self.played, *(party for party in (*self.seen.users, SERVER) if party not in self.played)]
+
+    @property
+    def blind(self) -> bool:
+        """Whether values may not be altered, since an adapter has others than the round that draws look at."""
+        return self.engine.twin is not None
+
+    def targets(self, has: Callable[[int], bool]) -> list[int]:
+        """Return the parties for which something holds, those that are played several times."""
+        able = [party for party in self.parties if has(party)]
+        return [party for party in able if party in self.played] * 4 + able
+
+    def lost(self) -> int:
+        """Return how many messages were lost or delayed so far."""
+        return sum(act[0] in ("drop", "hold") for act in self.seen.acts)
+
+    def meddled(self, most: int) -> bool:
+        """Return whether the last acts, so many of them, were all the network's."""
+        last = [act[0] for act in self.seen.acts[-most:]]
+        return len(last) == most and "all" not in last
+
+    def pressed(self) -> list[int]:
+        """Return the parties that were started again, and those for which letters wait that the network made."""
+        return [party for party in self.parties if self._begins(party) or self._has_made(party)]
+
+    def _begins(self, party: int) -> bool:
+        return self.seen.lives[party] > 0 and not self.seen.taken(party)
+
+    def _has_made(self, party: int) -> bool:
+        return any(letter.made for letter in self.seen.waiting(party))
+
+    def honest(self, party: int) -> list[int]:
+        """Return the places of the letters that wait for a party as they were sent."""
+        return [place for place, letter in enumerate(self.seen.waiting(party)) if not letter.made]
+
+    def lists(self, party: int) -> list[int]:
+        """Return the places of those that the server sent, and that name users."""
+        letters = self.seen.waiting(party)
+        return [place for place in self.honest(party) if _names_users(letters[place])] if party != SERVER else []
+
+
+def _names_users(letter: Letter) -> bool:
+    return letter.message is not None and letter.message.sender == SERVER and bool(user_lists(letter.message))
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of act: how often it comes, whether it can come now, and a function that draws one.
+
+    What the network made is often tried out at once by the act `step`: `tried` is what it weighs then.
+    """
+
+    weight: int
+    possible: Callable[[Stage], bool]
+    drawn: Callable[[Any, Stage], Act]
+    tried: int | None = None
+
+    def often(self, stage: Stage) -> int:
+        """Return how often the act comes now; not at all where it is impossible."""
+        if not self.possible(stage):
+            return 0
+        return self.tried if self.tried is not None and stage.pressed() else self.weight
+
+
+def _one(draw: Any, options: Sequence[Any]) -> Any:
+    return draw(st.sampled_from(options))
+
+
+def _at_mail(name: str, weight: int, least: int = 1) -> Rule:
+    """Return the rule of an act that names letters that wait for a party as they were sent."""
+
+    def able(stage: Stage) -> list[int]:
+        return stage.targets(lambda party: len(stage.honest(party)) >= least)
+
+    def drawn(draw: Any, stage: Stage) -> Act:
+        party = _one(draw, able(stage))
+        places = stage.honest(party)
+        first = _one(draw, places)
+        return [name, party, first, *([_one(draw, [at for at in places if at != first])] if least > 1 else [])]
+
+    def possible(stage: Stage) -> bool:
+        return bool(able(stage)) and (name not in ("drop", "hold") or stage.lost() < MOST_LOST)
+
+    return Rule(weight, possible, drawn)
+
+
+def _drawn_all(draw: Any, stage: Stage) -> Act:
+    return ["all", TURNED] if draw(st.booleans()) else ["all"]
+
+
+def _drawn_step(draw: Any, stage: Stage) -> Act:
+    """Draw a party and a step of it: mostly one that its state allows."""
+    party = _one(draw, stage.pressed() * 8 + stage.targets(lambda party: True))
+    return ["step", party, _phase(draw, stage, party)]
+
+
+def _phase(draw: Any, stage: Stage, party: int) -> str:
+    seen = stage.seen
+    phase: str = _one(draw, seen.pace.allowed(seen, party) * 9 + seen.rows(party))
+    return phase
+
+
+def _drawn_again(draw: Any, stage: Stage) -> Act:
+    """Draw a step that a party took, often the last one, as it was or with one of its letters changed."""
+    party = _one(draw, stage.targets(lambda party: bool(stage.seen.steps(party))))
+    events = stage.seen.steps(party)
+    number = draw(st.integers(0, len(events) - 1)) if draw(st.booleans()) else len(events) - 1
+    asked = ["again", party, number, draw(st.integers(1, 3))]
+    letters = events[number].letters
+    if not letters or any(letter.message is None for letter in letters) or stage.blind or draw(st.booleans()):
+        return asked
+    place = draw(st.integers(0, len(letters) - 1))
+    if _names_users(letters[place]) and draw(st.integers(0, 3)):
+        return [*asked, "told", place, *draw(lies(letters[place].data, len(stage.seen.users)))]
+    return [*asked, "changed", place, *draw(changes(letters[place].data, stage.parties))]
+
+
+def _drawn_leave(draw: Any, stage: Stage) -> Act:
+    return ["leave", _one(draw, _able_to_leave(stage))]
+
+
+def _able_to_leave(stage: Stage) -> list[int]:
+    gone = stage.seen.gone
+    left = [user for user in stage.seen.users if user not in gone]
+    return left[::-1] if len(gone) < max(1, len(stage.seen.users) // 4) else []
+
+
+def _drawn_release(draw: Any, stage: Stage) -> Act:
+    held = stage.seen.held
+    party = _one(draw, stage.targets(lambda party: bool(held.get(party))))
+    return ["release", party, draw(st.integers(0, len(held[party]) - 1))]
+
+
+def _drawn_alter(draw: Any, stage: Stage) -> Act:
+    party = _one(draw, stage.targets(lambda party: bool(stage.honest(party))))
+    place = _one(draw, stage.honest(party))
+    change = draw(changes(stage.seen.waiting(party)[place].data, stage.parties))
+    if stage.blind and change[0] not in HEADERS:
+        change = ["cut", 1]
+    return ["alter", party, place, *change]
+
+
+def _drawn_tell(draw: Any, stage: Stage) -> Act:
+    party = _one(draw, stage.targets(lambda party: bool(stage.lists(party))))
+    place = _one(draw, stage.lists(party))
+    asked = ["tell", party, place, _phase(draw, stage, party), draw(st.integers(1, 3))]
+    return [*asked, *draw(lies(stage.seen.waiting(party)[place].data, len(stage.seen.users)))]
+
+
+def _drawn_recall(draw: Any, stage: Stage) -> Act:
+    party = _one(draw, stage.targets(lambda party: True))
+    return ["recall", party, draw(st.integers(0, len(stage.seen.archive) - 1))]
+
+
+def _drawn_foreign(draw: Any, stage: Stage) -> Act:
+    """Draw a message of the other round, mostly one that goes to the party there."""
+    party, letters = _one(draw, stage.targets(lambda party: True)), stage.seen.foreign
+    own = [number for number, data in enumerate(letters) if parse(data).receiver == party]
+    return [
+        "foreign",
+        party,
+        _one(draw, own) if own and draw(st.booleans()) else draw(st.integers(0, len(letters) - 1)),
+    ]
+
+
+def _has_other_round(stage: Stage) -> bool:
+    return stage.seen.deal.protocol != "basecagg" and bool(stage.seen.log)
+
+
+def _drawn_restart(draw: Any, stage: Stage) -> Act:
+    """Draw a party that is started again: in the round, or in the other one, whose messages the network knows."""
+    party, round = _one(draw, stage.targets(lambda party: _can_restart(stage, party))), stage.seen.deal.round
+    return ["restart", party, round ^ 1 if _has_other_round(stage) and draw(st.booleans()) else round]
+
+
+def _can_restart(stage: Stage, party: int) -> bool:
+    """Return whether a party has the same values again: one that draws them itself has others."""
+    return not stage.blind or party not in stage.played
+
+
+RULES: Mapping[str, Rule] = MappingProxyType(
+    {
+        "all": Rule(20, lambda stage: True, _drawn_all),
+        "step": Rule(5, lambda stage: True, _drawn_step, tried=24),
+        "again": Rule(10, lambda stage: any(map(stage.seen.steps, stage.parties)), _drawn_again),
+        "drop": _at_mail("drop", 2),
+        "hold": _at_mail("hold", 2),
+        "release": Rule(4, lambda stage: any(stage.seen.held.values()), _drawn_release),
+        "repeat": _at_mail("repeat", 3),
+        "swap": _at_mail("swap", 3, least=2),
+        "alter": Rule(7, lambda stage: any(map(stage.honest, stage.parties)), _drawn_alter),
+        "tell": Rule(20, lambda stage: any(map(stage.lists, stage.parties)), _drawn_tell),
+        "recall": Rule(3, lambda stage: bool(stage.seen.archive), _drawn_recall),
+        "foreign": Rule(3, _has_other_round, _drawn_foreign),
+        "leave": Rule(1, lambda stage: bool(_able_to_leave(stage)), _drawn_leave),
+        "restart": Rule(4, lambda stage: bool(stage.seen.log), _drawn_restart),
+    }
+)
+"""All rules by the name of their act. The first one is honest, and the simplest."""
+
+
+@st.composite
+def act(draw: st.DrawFn, name: str, stage: Stage) -> Act:
+    """Draw an act of one kind, which is possible."""
+    return list(RULES[name].drawn(draw, stage))
+
+
+@st.composite
+def acts(draw: st.DrawFn, stage: Stage) -> Act:
+    """Draw what happens next."""
+    names = ["all"] * stage.seen.pace.haste
+    names += [name for name, rule in RULES.items() for _ in range(rule.often(stage))]
+    return list(draw(act(draw(st.sampled_from(names)), stage)))

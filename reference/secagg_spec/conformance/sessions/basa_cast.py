@@ -1,0 +1,207 @@
+"""Every message of BASA, made by the kit itself: it holds the keys of all parties of a session (spec/basa.md).
+
+So a script can be given what any party might send, honest or not: other boxes with the right hashes, other hashes with
+a right signature, keys of another epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.sessions.deals import Deal
+from secagg_spec.conformance.targets.reference.basa import read_parameters
+from secagg_spec.crypto import signatures
+from secagg_spec.crypto.boxes import PER_POSITION
+from secagg_spec.crypto.keys import Roster, public_key, sha256
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.messages import (
+    Abandonment,
+    Assignment,
+    CloseRequest,
+    EpochKeys,
+    KeyRequest,
+    PositionKey,
+    PositionOffer,
+    PositionRequest,
+    PositionState,
+    PositionUpload,
+    Release,
+    Session,
+    Settlement,
+    split,
+)
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
+
+KEY = 32
+BOX = PER_POSITION.box_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Cast:
+    """All parties of a session."""
+
+    deal: Deal
+
+    @cached_property
+    def session(self) -> Session:
+        """What all parties know."""
+        setup = self.deal.setups[SERVER]
+        roster = Roster(tuple(bytes.fromhex(key) for key in setup["verification"]))
+        authority = bytes.fromhex(setup["authority"])
+        parameters = read_parameters(**self.deal.numbers)
+        return Session(parameters, self.deal.session, PER_POSITION, roster, authority)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The numbers of the session."""
+        return self.session.parameters
+
+    @property
+    def positions(self) -> int:
+        """P."""
+        return self.parameters.positions
+
+    # keys
+
+    def secrets(self, epoch: int) -> list[bytes]:
+        """Return the secret keys of an epoch: the pair keys of all positions, then the self keys, if there are any."""
+        rand, at = self.deal.rand(AUTHORITY), epoch - self.deal.round_of(AUTHORITY)
+        lists = (rand["pair_keys"], rand["self_keys"]) if self.parameters.settle else (rand["pair_keys"],)
+        return [key for entries in lists for key in split("keys", bytes.fromhex(entries[at]), KEY)]
+
+    def pair_key(self, epoch: int, position: int) -> bytes:
+        """Return the pair key of a position."""
+        return self.secrets(epoch)[position]
+
+    def published(self, epoch: int) -> bytes:
+        """Return the public keys of an epoch."""
+        return b"".join(public_key(key) for key in self.secrets(epoch))
+
+    def _signed(self, epoch: int, keys: bytes) -> bytes:
+        signing = bytes.fromhex(self.deal.setups[AUTHORITY]["signing"])
+        return signatures.sign(signing, self.session.keys_signed(epoch, keys))
+
+    def signature(self, user: int, epoch: int, upload: tuple[int, int, int], hashes: bytes) -> bytes:
+        """Return what a user signs of the position, the stamp, the weight and the hashes of an upload."""
+        signing = bytes.fromhex(self.deal.setups[user]["signing"])
+        return signatures.sign(signing, self.session.boxes_signed(epoch, user, upload, hashes))
+
+    # messages
+
+    def epoch_keys(self, epoch: int, keys: bytes | None = None, signed: int | None = None) -> EpochKeys:
+        """Return the keys of an epoch, perhaps others, or signed for another one."""
+        shown = self.published(epoch) if keys is None else keys
+        signature = self._signed(epoch if signed is None else signed, shown)
+        return EpochKeys(self.session.id, epoch, AUTHORITY, SERVER, shown, signature)
+
+    def request(self, user: int, stamp: int) -> PositionRequest:
+        """Return the request of a user."""
+        return PositionRequest(self.session.id, stamp, user, SERVER)
+
+    def offer(self, user: int, epoch: int, position: int, uploads: Sequence[PositionUpload]) -> PositionOffer:
+        """Return the offer of a position, with the boxes of the uploads before."""
+        keys = self.epoch_keys(epoch)
+        boxes = b"".join(self.box(upload, position) for upload in uploads)
+        return PositionOffer(self.session.id, epoch, SERVER, user, position, keys.keys, keys.signature, boxes)
+
+    def assignment(self, user: int, epoch: int, position: int) -> Assignment:
+        """Return the assignment of a position."""
+        return Assignment(self.session.id, epoch, SERVER, AUTHORITY, position, user)
+
+    def key_request(self, user: int, epoch: int, position: int) -> KeyRequest:
+        """Return the request of a key."""
+        return KeyRequest(self.session.id, epoch, user, AUTHORITY, position)
+
+    def position_key(self, user: int, epoch: int, position: int, uploads: Sequence[PositionUpload]) -> PositionKey:
+        """Return the key of a position, with the accepted uploads before."""
+        return PositionKey(
+            self.session.id, epoch, AUTHORITY, user, position,
+            np.array([upload.position for upload in uploads], np.uint64),
+            np.array([upload.sender for upload in uploads], np.uint64),
+            b"".join(sha256(self.box(upload, position)) for upload in uploads),
+            self.pair_key(epoch, position),
+        )  # fmt: skip
+
+    def upload(
+        self, user: int, epoch: int, position: int, stamp: int, weight: int, masked: UintArray, seed: int = 1
+    ) -> PositionUpload:
+        """Return an upload whose seeds are made of a number, and all different."""
+        boxes = b"".join(self.boxes(user, epoch, position, seed))
+        blank = PositionUpload(self.session.id, epoch, user, SERVER, position, stamp, weight, masked, boxes, b"")
+        return self.signed(blank)
+
+    def boxes(self, user: int, epoch: int, position: int, seed: int = 1) -> list[bytes]:
+        """Return right boxes of a user at a position, in their order."""
+        targets = self.session.targets(position)
+        return [self.sealed(user, epoch, position, target, bytes([seed, target] * 16)) for target in targets]
+
+    def sealed(
+        self, user: int, epoch: int, position: int, target: int, seed: bytes, *, bound: int | None = None
+    ) -> bytes:
+        """Return the box of a seed, bound to its epoch or to another one; its private key is made of the seed."""
+        address = self.session.address(epoch if bound is None else bound, user, position, target)
+        return PER_POSITION.seal(address, self.published(epoch), seed, sha256(seed))
+
+    def box(self, upload: PositionUpload, target: int) -> bytes:
+        """Return the box of an upload to a later position, or to its own."""
+        at = self.session.targets(upload.position).index(target)
+        return upload.boxes[BOX * at : BOX * (at + 1)]
+
+    def opened(self, upload: PositionUpload, target: int) -> bytes:
+        """Return the seed in a box of an upload; one that does not open is refused."""
+        address = self.session.address(upload.round, upload.sender, upload.position, target)
+        own = self.positions if target == upload.position else 0
+        key = self.secrets(upload.round)[own + target]
+        return PER_POSITION.open(address, self.published(upload.round), key, self.box(upload, target))
+
+    def hashes(self, boxes: bytes) -> bytes:
+        """Return the hashes of some boxes, one after the other."""
+        return b"".join(sha256(box) for box in split("boxes", boxes, BOX))
+
+    def signed(self, upload: PositionUpload, **changes: Any) -> PositionUpload:
+        """Return an upload with some other fields, signed by its user for these."""
+        changed = replace(upload, **changes)
+        upload_of = (changed.position, changed.stamp, changed.weight)
+        signature = self.signature(changed.sender, changed.round, upload_of, self.hashes(changed.boxes))
+        return replace(changed, signature=signature)
+
+    def with_box(self, upload: PositionUpload, target: int, box: bytes) -> PositionUpload:
+        """Return an upload with another box, signed by its user: the hash is right, whatever is in the box."""
+        at = self.session.targets(upload.position).index(target)
+        boxes = upload.boxes[: BOX * at] + box + upload.boxes[BOX * (at + 1) :]
+        return self.signed(upload, boxes=boxes)
+
+    def settled(self, upload: PositionUpload) -> Settlement:
+        """Return what tells the authority that an upload was accepted."""
+        told = self.expired(upload.round, upload.position)
+        signed = {"stamp": upload.stamp, "weight": upload.weight, "signature": upload.signature}
+        return replace(told, accepted=1, hashes=self.hashes(upload.boxes), **signed)  # type: ignore[arg-type]
+
+    def expired(self, epoch: int, position: int) -> Settlement:
+        """Return what tells the authority that an offer expired."""
+        return Settlement(self.session.id, epoch, SERVER, AUTHORITY, position, 0, 0, 0, b"", b"")
+
+    def state(self, epoch: int, position: int, state: int) -> PositionState:
+        """Return what the authority tells of a position."""
+        return PositionState(self.session.id, epoch, AUTHORITY, SERVER, position, state)
+
+    def close_request(self, epoch: int) -> CloseRequest:
+        """Return the request to end an epoch."""
+        return CloseRequest(self.session.id, epoch, SERVER, AUTHORITY)
+
+    def release(self, epoch: int, accepted: Iterable[int]) -> Release:
+        """Return the keys that the authority releases in the profile *settle*, given the accepted positions."""
+        chosen, keys = set(accepted), self.secrets(epoch)
+        own = self.positions if self.parameters.settle else 0
+        picked = [keys[position + own * (position in chosen)] for position in range(self.positions)] if own else []
+        return Release(self.session.id, epoch, AUTHORITY, SERVER, b"".join(picked))
+
+    def abandonment(self, epoch: int) -> Abandonment:
+        """Return the message that gives an epoch up."""
+        return Abandonment(self.session.id, epoch, SERVER, AUTHORITY)

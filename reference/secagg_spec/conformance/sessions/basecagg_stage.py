@@ -1,0 +1,196 @@
+"""Sessions of BASecAgg, turn by turn, in which each party is played by an implementation of its own choice.
+
+There are no phases that all parties go through together: a *turn* says which party takes which step, and on which
+messages. So a session that the reference went through can be gone through again by others, who make messages of their
+own. A party that an adapter plays has a shadow, as in `mixed`, and the first difference is located in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from secagg_spec.arithmetic.staleness import Staleness, admissible_weights
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack, unpack
+from secagg_spec.conformance.sessions.deals import Deal, called
+from secagg_spec.conformance.sessions.mixed import Difference, Player, Remote, compare, opened, taken
+from secagg_spec.conformance.targets.reference.messages import parse
+from secagg_spec.conformance.targets.reference.scripts import Call, Party
+from secagg_spec.errors import ProtocolError
+from secagg_spec.protocols.basecagg.round import BufferedSet, StampedUpdate
+from secagg_spec.protocols.codec import Message, encode
+from secagg_spec.protocols.steps import SERVER, Event, Network
+
+
+class Key(NamedTuple):
+    """A message of a session: the number of the turn in which it was sent, its sender, its receiver."""
+
+    turn: int
+    sender: int
+    receiver: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A party takes a step on messages that were sent before."""
+
+    party: int
+    phase: str
+    inbox: tuple[Key, ...] = ()
+
+
+@dataclass(eq=False)
+class Stage:
+    """The parties of a session and every message that was sent; `remotes` are those that an adapter plays."""
+
+    deal: Deal
+    parties: dict[int, Party]
+    remotes: Mapping[int, Remote] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+    sent: dict[Key, Message] = field(default_factory=dict)
+    transcript: list[Event] = field(default_factory=list)
+    updates: dict[tuple[int, int], UintArray] = field(default_factory=dict)
+    announced: BufferedSet | None = None
+    aggregates: list[UintArray] = field(default_factory=list)
+
+    def take(self, turn: Turn) -> list[Key]:
+        """Let a party take its step, and return the names of the messages that it sends.
+
+        Raises
+        ------
+        Difference
+            The party is not the reference's, and the step is not the right one; or the reference's party refuses what
+            another one sent.
+        ProtocolError
+            The reference refuses the step, and only the reference had a part in it.
+        """
+        received = tuple(self.sent[key] for key in turn.inbox)
+        entry = self._entry(turn, Call(turn.phase, tuple(encode(message) for message in received)))
+        outbox = tuple(parse(bytes.fromhex(text)) for text in entry["outbox"])
+        party = self.parties[turn.party]
+        self.transcript.append(Event(party.step(turn.phase), turn.party, received, outbox, party.state))
+        keys = [Key(len(self.turns), message.sender, message.receiver) for message in outbox]
+        self.sent.update(zip(keys, outbox, strict=True))
+        self.turns.append(turn)
+        self._note(turn, outbox, entry)
+        return keys
+
+    def network(self) -> Network:
+        """Return the session so far as a network."""
+        network = Network(self.deal.table, {party: actor.state for party, actor in self.parties.items()})
+        network.transcript = list(self.transcript)
+        return network
+
+    def _entry(self, turn: Turn, call: Call) -> dict[str, Any]:
+        remote, party = self.remotes.get(turn.party), self.parties[turn.party]
+        if remote is None:
+            return self._own(party, turn, call)
+        answer = remote.step(turn.phase, call.inbox)
+        if not remote.exact:
+            outbox = taken(answer, turn.party, turn.phase)
+            return {**answer.value, "outbox": [encode(message).hex() for message in outbox]}
+        entry = self._own(party, turn, call)
+        wanted = [parse(bytes.fromhex(text)) for text in entry["outbox"]]
+        compare(answer, turn.party, turn.phase, wanted, entry.get("aggregate"))
+        return entry
+
+    def _own(self, party: Party, turn: Turn, call: Call) -> dict[str, Any]:
+        """Return the entry of a party of the reference; what it refuses is the fault of whoever sent it."""
+        try:
+            return party.take(call)
+        except ProtocolError as error:
+            if not self.remotes:
+                raise
+            senders = {parse(data).sender for data in call.inbox}
+            blamed = min((set(error.blamed) | senders) & set(self.remotes) or senders or {turn.party})
+            what = f"{called(turn.party)} refuses what it sent: {error}"
+            raise Difference("wrong_value", blamed, turn.phase, what) from error
+
+    def _note(self, turn: Turn, outbox: Sequence[Message], entry: Mapping[str, Any]) -> None:
+        """Keep what the sum of a buffer is judged by, and judge it."""
+        for message in outbox:
+            if isinstance(message, StampedUpdate):
+                given = self.deal.setups[turn.party]["updates"]
+                number = sum(user == turn.party for user, _ in self.updates)
+                self.updates[turn.party, message.round] = unpack(given[number]).astype(np.uint64)
+            if isinstance(message, BufferedSet):
+                self.announced = message
+        if turn.phase == "close":
+            self._judge_weights()
+        if (turn.party, turn.phase) == (SERVER, "recover"):
+            self._judge_sum(entry)
+
+    def _judge_weights(self) -> None:
+        """Demand weights that some draw gives, which a server that draws them itself may choose among (BSA-23)."""
+        assert self.announced is not None
+        numbers, announced = self.deal.numbers, self.announced
+        function = staleness_of(numbers)
+        for user, stamp, weight in zip(announced.users, announced.stamps, announced.weights, strict=True):
+            allowed = admissible_weights(function, int(numbers["c_g"]), announced.round - int(stamp))
+            if int(weight) not in allowed:
+                what = f"the weight of user {user} is {int(weight)}, must be {' or '.join(map(str, allowed))}"
+                raise Difference("wrong_value", SERVER, "close", what)
+
+    def _judge_sum(self, entry: Mapping[str, Any]) -> None:
+        """Compare the aggregate with the weighted sum of the updates, whoever computed it (BSA-29)."""
+        assert self.announced is not None
+        announced = self.announced
+        total = weighted_sum(
+            int(self.deal.numbers["q"]),
+            announced.weights.tolist(),
+            [self.updates[user, int(stamp)] for user, stamp in zip(announced.users, announced.stamps, strict=True)],
+        )
+        if entry.get("aggregate") != pack(total):
+            what = f"aggregate: got {entry.get('aggregate')}, must be {pack(total)}"
+            raise Difference("wrong_value", SERVER, "recover", what)
+        self.aggregates.append(total)
+
+
+def weighted_sum(q: int, weights: Sequence[int], rows: Sequence[UintArray]) -> UintArray:
+    """Return the sum modulo q of vectors of elements, each times its weight."""
+    columns = zip(*(row.tolist() for row in rows), strict=True)
+    sums = [sum(w * v for w, v in zip(weights, column, strict=True)) % q for column in columns]
+    return np.array(sums, dtype=np.uint64)
+
+
+def staleness_of(numbers: Mapping[str, Any]) -> Staleness:
+    """Return the staleness function of a session."""
+    return Staleness(numbers["kind"], numbers["numerator"], numbers["denominator"], int(numbers["start"]))
+
+
+def opened_stage(deal: Deal, remotes: Mapping[int, Remote] | None = None) -> Stage:
+    """Return the stage of a session before its first turn."""
+    return Stage(deal, {party: deal.open(party) for party in (*deal.users, SERVER)}, remotes or {})
+
+
+def play(deal: Deal, players: Mapping[int, Player], turns: Sequence[Turn]) -> Stage:
+    """Go through a session: the parties that `players` names by these adapters, the others by the reference.
+
+    The turns are those of a session that the reference went through: every step must be taken.
+
+    Raises
+    ------
+    Difference
+        The first fault: a step or a sum that is not the right one, a right step that is refused.
+    """
+    with ExitStack() as stack:
+        remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
+        stage = opened_stage(deal, remotes)
+        for turn in turns:
+            follow(stage, turn)
+    return stage
+
+
+def follow(stage: Stage, turn: Turn) -> None:
+    """Take a turn; a message that was not sent is the fault of whoever should have sent it."""
+    for key in turn.inbox:
+        if key not in stage.sent:
+            author = stage.turns[key.turn]
+            what = f"there is no message from {called(key.sender)} to {called(key.receiver)}"
+            raise Difference("wrong_value", author.party, author.phase, what)
+    stage.take(turn)

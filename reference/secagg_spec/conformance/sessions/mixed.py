@@ -1,0 +1,351 @@
+"""Rounds in which each party is played by an implementation of its own choice, and the first fault is located.
+
+A party that an adapter plays has a *shadow*: the reference's party in the same state, with the same messages. Each step
+is compared with that of the shadow, so that what is found is the first difference, and where: party, phase, message,
+field, element. Where an implementation draws by itself, or uses another code, nothing is compared bit for bit: what
+it sends is passed on, and must be accepted by the others and lead to the right sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Protocol
+
+from secagg_spec.conformance.adapter import generators
+from secagg_spec.conformance.adapter.capabilities import Capabilities
+from secagg_spec.conformance.adapter.codes import reject_code
+from secagg_spec.conformance.adapter.plain import differing
+from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request, pack
+from secagg_spec.conformance.sdk.secagg_adapter import PARTIES
+from secagg_spec.conformance.sessions.deals import NOBODY, Deal, Dropouts, called
+from secagg_spec.conformance.targets.reference.messages import named, parse
+from secagg_spec.crypto import prg
+from secagg_spec.errors import ProtocolError, TooFewSurvivors
+from secagg_spec.protocols.codec import Message, encode, field_codecs
+from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Role, Step, run_synchronous
+
+END_CODES = frozenset({"below_threshold", "inconsistent_sets", "other"})
+"""The codes with which a step may say that too few users are left."""
+
+CODED = ("lightsecagg", "basecagg")
+"""How the names of the protocols begin that share masks by the code."""
+
+_MASKED = ("upload", "masked_input")
+_handles = count(1)
+
+
+class Asked(Protocol):
+    """What a party needs of an adapter."""
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where two outboxes differ: the message's number and type, its field, the element of it, and both values."""
+
+    number: int
+    type: str
+    field: str
+    element: int | None
+    got: object
+    wanted: object
+
+    def __str__(self) -> str:
+        at = "" if self.element is None else f"[{self.element}]"
+        return f"message {self.number} ({self.type}), {self.field}{at}: got {self.got}, must be {self.wanted}"
+
+
+class Difference(Exception):
+    """The first fault of a mixed round: whose, in which phase, where, and of which kind (a verdict of the kit)."""
+
+    def __init__(self, verdict: str, party: int, phase: str, what: str, spot: Spot | None = None) -> None:
+        super().__init__(differing(f"{called(party)}, step {phase}: {what}{'' if spot is None else str(spot)}"))
+        self.verdict, self.party, self.phase, self.spot = verdict, party, phase, spot
+        self.gone: Dropouts | None = None
+        """Who drops out before which phase, where a whole round was played."""
+
+
+# -------------------------------------------------------------------------------------------------- an adapter's
+
+
+@dataclass(frozen=True, eq=False)
+class Player:
+    """An adapter that plays parties, and what it declares."""
+
+    adapter: Asked
+    caps: Capabilities
+
+    def exact(self, deal: Deal, party: int) -> bool:
+        """Return whether what a party sends is fixed bit for bit."""
+        own_code = deal.protocol.startswith(CODED) and self.caps.policy("mds.code") != "vandermonde"
+        own_stream = deal.protocol in generators.STREAMED and generators.own(self.caps) and not prg.is_exchanged()
+        return not (own_code or own_stream) and (
+            not PARTIES[deal.named(party)][1] or self.caps.grade("session.new") == "explicit"
+        )
+
+    def open(self, deal: Deal, party: int, handle: str | None = None) -> Remote:
+        """Open a session for a party, under a new handle where none is given."""
+        handle = f"party {next(_handles)}" if handle is None else handle
+        params = {"handle": handle, **deal.opening(party)}
+        answer = self.asked(Request("session.new", params, self.rand(deal, party)), party, "session.new")
+        if answer.kind != "result":
+            raise Difference(_verdict(answer), party, "session.new", f"not opened: {answer.code} {answer.message}")
+        return Remote(self, deal, party, handle)
+
+    def asked(self, request: Request, party: int, phase: str) -> Answer:
+        """Return the answer to a request; none at all is a difference as well."""
+        try:
+            return self.adapter.ask(request)
+        except AdapterBroken as broken:
+            raise Difference(broken.verdict, party, phase, str(broken)) from None
+
+    def rand(self, deal: Deal, party: int) -> dict[str, Any] | None:
+        """Return the ``rand`` of a party in the grade of the adapter."""
+        values, grade = deal.rand(party), self.caps.grade("session.new")
+        if not values or grade == "none":
+            return None
+        return {"seed": (party + 1).to_bytes(32, "little").hex()} if grade == "seeded" else dict(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Remote:
+    """One party that an adapter plays."""
+
+    player: Player
+    deal: Deal
+    party: int
+    handle: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether what the party sends is fixed bit for bit."""
+        return self.player.exact(self.deal, self.party)
+
+    def step(self, phase: str, inbox: Sequence[bytes]) -> Answer:
+        """Let the party take a step; the answer is a result or a rejection."""
+        params = {"handle": self.handle, "phase": phase, "inbox": [data.hex() for data in inbox]}
+        answer = self.player.asked(Request("session.step", params), self.party, phase)
+        if answer.kind not in ("result", "reject"):
+            raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
+        return answer
+
+    def again(self, deal: Deal) -> Answer:
+        """Ask the party to go on to the round of a deal; the answer is a result or a rejection."""
+        params, phase = {"handle": self.handle, **deal.going_on(self.party)}, "session.again"
+        answer = self.player.asked(Request(phase, params, self.player.rand(deal, self.party)), self.party, phase)
+        if answer.kind not in ("result", "reject"):
+            raise Difference(_verdict(answer), self.party, phase, f"{answer.kind}: {answer.message}")
+        return answer
+
+    def free(self) -> None:
+        """End the session."""
+        answer = self.player.asked(Request("session.free", {"handle": self.handle}), self.party, "session.free")
+        if answer.kind != "result":
+            raise Difference(_verdict(answer), self.party, "session.free", f"refused: {answer.code} {answer.message}")
+
+
+@contextmanager
+def opened(player: Player, deal: Deal, party: int) -> Iterator[Remote]:
+    """Open a session for a party, and free it in the end; after a failure, as far as that is still possible."""
+    remote = player.open(deal, party)
+    try:
+        yield remote
+    except TooFewSurvivors:
+        remote.free()
+        raise
+    except Exception:
+        with suppress(Exception):
+            remote.free()
+        raise
+    remote.free()
+
+
+def _verdict(answer: Answer) -> str:
+    return "error" if answer.kind == "error" else "rejected_valid"
+
+
+# -------------------------------------------------------------------------------------------------------- seats
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """A place in a round: the state of the reference's party there, and who plays it, when it is somebody else."""
+
+    party: int
+    state: Any
+    end: Callable[[Any], dict[str, Any]]
+    remote: Remote | None = None
+    aggregate: str | None = None
+
+    def take(self, step: Step, inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
+        """Take a step: the reference's, which the remote one is compared with, or that of the remote one alone."""
+        if self.remote is None:
+            return self._shadowed(step, inbox, randomness)
+        answer = self.remote.step(step.phase, [encode(message) for message in inbox])
+        if not self.remote.exact:
+            sent = taken(answer, self.party, step.phase)
+            return replace(self, aggregate=answer.value.get("aggregate")), tuple(sent)
+        try:
+            after, outbox = self._shadowed(step, inbox, randomness)
+        except ProtocolError as error:
+            refused(answer, self.party, step.phase, error)
+            raise
+        compare(answer, self.party, step.phase, outbox, after.aggregate)
+        return after, outbox
+
+    def _shadowed(self, step: Step, inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
+        state, outbox = step.run(self.state, inbox, randomness=randomness)
+        return replace(self, state=state, aggregate=self.end(state).get("aggregate")), outbox
+
+
+def taken(answer: Answer, party: int, phase: str) -> list[Any]:
+    """Return the messages of a step that must have been taken."""
+    if answer.kind == "reject":
+        what = f"the step is right, and was refused as {answer.code}: {answer.message}"
+        raise Difference("rejected_valid", party, phase, what)
+    outbox = answer.value.get("outbox")
+    if not isinstance(outbox, list) or not all(isinstance(text, str) for text in outbox):
+        raise Difference("protocol", party, phase, "the result has no outbox, a list of messages")
+    try:
+        return [parse(bytes.fromhex(text)) for text in outbox]
+    except (ValueError, ProtocolError) as error:
+        raise Difference("wrong_value", party, phase, f"it sends something that is no message: {error}") from None
+
+
+def refused(answer: Answer, party: int, phase: str, error: ProtocolError) -> None:
+    """Judge the answer to a step that the shadow refuses."""
+    if answer.kind != "reject":
+        raise Difference("accepted_invalid", party, phase, f"taken, and it must be refused: {error}")
+    codes = END_CODES if isinstance(error, TooFewSurvivors) else {reject_code(error), "other"}
+    if answer.code not in codes:
+        raise Difference("wrong_reason", party, phase, f"refused as {answer.code}: {error}")
+
+
+def compare(answer: Answer, party: int, phase: str, outbox: Sequence[Message], aggregate: str | None) -> None:
+    """Raise the first difference between the answer to a step and what the reference does."""
+    spot = first_spot(taken(answer, party, phase), outbox)
+    if spot is not None:
+        raise Difference("wrong_value", party, phase, "", spot)
+    if answer.value.get("aggregate") != aggregate:
+        what = f"aggregate: got {answer.value.get('aggregate')}, must be {aggregate}"
+        raise Difference("wrong_value", party, phase, what)
+
+
+# ---------------------------------------------------------------------------------------------------- differences
+
+
+def first_spot(got: Sequence[Message], wanted: Sequence[Message]) -> Spot | None:
+    """Return where an outbox first differs from the right one, the messages in any order; nothing when it does not."""
+    mine: dict[tuple[int, int, int], list[Message]] = {}
+    for message in got:
+        mine.setdefault(_key(message), []).append(message)
+    for number, right in enumerate(wanted):
+        found = mine.get(_key(right))
+        if not found:
+            return Spot(number, type(right).__name__, "receiver", None, "no such message", named(right.receiver))
+        spot = _message_spot(number, found.pop(0), right)
+        if spot is not None:
+            return spot
+    more = [message for left in mine.values() for message in left]
+    if more:
+        return Spot(len(wanted), type(more[0]).__name__, "receiver", None, named(more[0].receiver), "no such message")
+    return None
+
+
+def _key(message: Message) -> tuple[int, int, int]:
+    return message.TYPE, message.sender, message.receiver
+
+
+def _message_spot(number: int, got: Message, wanted: Message) -> Spot | None:
+    for name in field_codecs(type(wanted)):
+        spot = _field_spot(getattr(got, name), getattr(wanted, name))
+        if spot is not None:
+            return Spot(number, type(wanted).__name__, name, *spot)
+    return None
+
+
+def _field_spot(got: Any, wanted: Any) -> tuple[int | None, object, object] | None:
+    if isinstance(wanted, int):
+        return None if got == wanted else (None, got, wanted)
+    for at, (mine, right) in enumerate(zip(got, wanted, strict=False)):
+        if mine != right:
+            return at, int(mine), int(right)
+    return None if len(got) == len(wanted) else (None, f"length {len(got)}", f"length {len(wanted)}")
+
+
+# --------------------------------------------------------------------------------------------------- whole rounds
+
+
+def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY) -> Network:
+    """Play a round: the parties that `players` names by these adapters, the others by the reference.
+
+    Returns the network after the last step; its states are `Seat`.
+
+    Raises
+    ------
+    Difference
+        The first fault: a step or a sum that is not the right one, a right step that is refused.
+    TooFewSurvivors
+        Too few users are left, and whoever plays the party that saw it has said so.
+    """
+    with ExitStack() as stack:
+        remotes = {party: stack.enter_context(opened(player, deal, party)) for party, player in players.items()}
+        network = seated(deal, remotes)
+        run_seated(deal, network, dropouts)
+    return network
+
+
+def seated(deal: Deal, remotes: Mapping[int, Remote]) -> Network:
+    """Return the network of a round before its first step, some of its parties played by sessions that are open."""
+    table = tuple(replace(step, run=_seated(step)) for step in deal.table)
+    seats = {party: _seat(deal, party, remotes.get(party)) for party in (*deal.users, SERVER)}
+    return Network(table, {**seats})
+
+
+def run_seated(deal: Deal, network: Network, dropouts: Dropouts) -> None:
+    """Play the round of `seated`, and judge its sum; raises as `play`."""
+    try:
+        _run(deal, network, dropouts)
+        _judge_sum(deal, network)
+    except Difference as difference:
+        difference.gone = dropouts
+        raise
+
+
+def _seat(deal: Deal, party: int, remote: Remote | None) -> Seat:
+    opened = deal.open(party)
+    return Seat(party, opened.state, opened.end, remote)
+
+
+def _seated(step: Step) -> Callable[..., tuple[Seat, Outbox]]:
+    def run(seat: Seat, inbox: Inbox, *, randomness: Any) -> tuple[Seat, Outbox]:
+        return seat.take(step, inbox, randomness)
+
+    return run
+
+
+def _run(deal: Deal, network: Network, dropouts: Dropouts) -> None:
+    try:
+        run_synchronous(network, dropouts, deal.randomness())
+    except TooFewSurvivors:
+        raise
+    except ProtocolError as error:
+        blamed = min(error.blamed - {SERVER}, default=SERVER)
+        phase = network.transcript[-1].step.phase if network.transcript else "?"
+        raise Difference("wrong_value", blamed, phase, f"the next party refuses what it sent: {error}") from error
+
+
+def _judge_sum(deal: Deal, network: Network) -> None:
+    """Compare the aggregate with the sum of the updates, whoever computed it."""
+    [step] = [event for event in network.transcript if event.step.role is Role.SERVER and event.step.phase in _MASKED]
+    wanted = pack(deal.total([message.sender for message in step.received]))
+    last = network.transcript[-1]
+    got = network.states[SERVER].aggregate
+    if got != wanted:
+        raise Difference("wrong_value", SERVER, last.step.phase, f"aggregate: got {got}, must be {wanted}")

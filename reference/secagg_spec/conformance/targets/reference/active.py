@@ -1,0 +1,115 @@
+"""Signatures and scripts of the active profile (spec/conventions.md, section 10; spec/lightsecagg.md, section 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from secagg_spec.conformance.targets.reference import readers
+from secagg_spec.conformance.targets.reference.crypto import named_numbers
+from secagg_spec.conformance.targets.reference.scripts import play, read_calls, read_sampled, server_end
+from secagg_spec.crypto import keys, signatures
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.errors import LengthMismatch
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg.active import Parameters, PrivateKeys, PublicKeys
+from secagg_spec.protocols.steps import Role
+
+
+def _signed(
+    protocol: Any, parameters: Any, session: Any, round: Any, purpose: Any, type: Any, signer: Any, content: Any
+) -> bytes:
+    """Return the bytes that a signature is over."""
+    session_id = readers.octets("session", session)
+    if len(session_id) != 16:
+        raise LengthMismatch("session", session_id, "16 bytes")
+    context = Context(
+        readers.ascii_text("protocol", protocol),
+        keys.hash_parameters(named_numbers(parameters)),
+        session_id,
+        readers.u32("round", round),
+        readers.integer("type", type, 2**16),
+    )
+    fields = [readers.octets("content", text) for text in content]
+    return signatures.signed_fields(
+        context, readers.ascii_text("purpose", purpose), readers.integer("signer", signer), fields
+    )
+
+
+def _sign(*, private: Any, **fields: Any) -> dict[str, Any]:
+    data = _signed(**fields)
+    return {"signature": signatures.sign(readers.octets("private", private), data).hex(), "signed": data.hex()}
+
+
+def _verify(*, public: Any, signature: Any, **fields: Any) -> dict[str, Any]:
+    data = _signed(**fields)
+    signatures.verify(readers.octets("public", public), data, readers.octets("signature", signature))
+    return {}
+
+
+def active_parameters(q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any) -> Parameters:
+    """Return the parameters of a request."""
+    return Parameters(readers.number("q", q), N, D, U, T, d, W)
+
+
+def public_roster(name: str, value: Any) -> Roster:
+    """Return the public keys of a request, of whatever kind."""
+    return Roster(tuple(readers.octets(name, key) for key in value))
+
+
+def public_keys(roster: Any, verification: Any) -> PublicKeys:
+    """Return the sealing keys and the verification keys of a request."""
+    return PublicKeys(public_roster("roster", roster), public_roster("verification", verification))
+
+
+def keys_of(private: Any, signing: Any, roster: Any, verification: Any) -> tuple[PrivateKeys, PublicKeys]:
+    """Return the keys of a user, and those of everybody."""
+    own = PrivateKeys(readers.octets("private", private), readers.octets("signing", signing))
+    return own, public_keys(roster, verification)
+
+
+def _user(
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any,
+    session: Any, round: Any, user: Any, private: Any, signing: Any, roster: Any, verification: Any,
+    update: Any, steps: Any, rand: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    parameters = active_parameters(q, N, D, U, T, d, W)
+    state = lightsecagg_active.user_start(
+        parameters,
+        readers.octets("session", session),
+        readers.u32("round", round),
+        readers.integer("user", user),
+        readers.vector("update", update),
+        *keys_of(private, signing, roster, verification),
+    )
+    calls = read_calls(lightsecagg_active.TABLE, Role.USER, steps)
+    sampled = read_sampled(parameters, rand)
+    return {"steps": play(lightsecagg_active.TABLE, Role.USER, state, calls, sampled, lambda state: {})}
+
+
+def _server(
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, W: Any,
+    session: Any, round: Any, roster: Any, verification: Any, steps: Any,
+) -> dict[str, Any]:  # fmt: skip
+    state = lightsecagg_active.server_start(
+        active_parameters(q, N, D, U, T, d, W),
+        readers.octets("session", session),
+        readers.u32("round", round),
+        public_keys(roster, verification),
+    )
+    calls = read_calls(lightsecagg_active.TABLE, Role.SERVER, steps)
+    return {"steps": play(lightsecagg_active.TABLE, Role.SERVER, state, calls, {}, active_end)}
+
+
+def active_end(state: lightsecagg_active.ServerState) -> dict[str, Any]:
+    """Return what the entry of the server's last step holds beside its outbox."""
+    return server_end(state.base)
+
+
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {
+    "signature.sign": _sign,
+    "signature.verify": _verify,
+    "lightsecagg_active.user": _user,
+    "lightsecagg_active.server": _server,
+}

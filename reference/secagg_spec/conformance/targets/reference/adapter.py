@@ -1,0 +1,256 @@
+"""The adapter of the reference: every operation of the adapter protocol, over the functions that the text names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from secagg_spec import __version__
+from secagg_spec.arithmetic import mds, modular, quantizer, sampling, validate
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.codes import REJECT_CODES, reject_code
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.sdk.secagg_adapter import Adapter, Reject, check_drop, check_users
+from secagg_spec.conformance.targets.reference import (
+    active,
+    basa,
+    basa_scripts,
+    basecagg,
+    basecagg_scripts,
+    crypto,
+    heterosag,
+    heterosag_round,
+    messages,
+    multi_round,
+    neighbours,
+    pairs,
+    readers,
+    scripts,
+    sessions,
+    shamir,
+    staleness,
+)
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.steps import SERVER
+
+Handler = Callable[..., dict[str, Any]]
+_SESSION = b"secagg-spec kit."
+
+
+def build() -> Adapter:
+    """Return the reference as an adapter."""
+    adapter = Adapter("secagg-spec reference", __version__)
+    for name, handler in HANDLERS.items():
+        adapter.operation(name)(_refusing(handler))
+    for name, handler in sessions.handlers().items():
+        adapter.operation(name, **sessions.DECLARATIONS.get(name, {}))(_refusing(handler))
+    return adapter
+
+
+def _refusing(handler: Handler) -> Handler:
+    """Turn the reference's two kinds of failure into rejections."""
+
+    def call(**arguments: Any) -> dict[str, Any]:
+        try:
+            return handler(**arguments)
+        except (ParameterError, ProtocolError) as error:
+            code = reject_code(error) if type(error) in REJECT_CODES else "other"
+            blamed = sorted(error.blamed) if isinstance(error, ProtocolError) else []
+            raise Reject(code, str(error), [messages.named(party) for party in blamed]) from error
+
+    return call
+
+
+def _echo(data: Any) -> dict[str, Any]:
+    return {"data": data}
+
+
+def _elementwise(method: str) -> Handler:
+    def call(q: Any, a: Any, b: Any) -> dict[str, Any]:
+        ring = modular.Ring(readers.number("q", q))
+        return {"value": pack(getattr(ring, method)(readers.vector("a", a), readers.vector("b", b)))}
+
+    return call
+
+
+def _inverse(q: Any, a: Any) -> dict[str, Any]:
+    return {"value": pack(readers.field(q).inverse(readers.vector("a", a)))}
+
+
+def _matmul(q: Any, rows: Any, inner: Any, columns: Any, a: Any, b: Any) -> dict[str, Any]:
+    left = readers.shaped("a", a, validate.integer("rows", rows, 0), validate.integer("inner", inner, 0))
+    right = readers.shaped("b", b, inner, validate.integer("columns", columns, 0))
+    return {"value": pack(modular.Ring(readers.number("q", q)).matmul(left, right))}
+
+
+def _sample(q: Any, n: Any, bytes: Any) -> dict[str, Any]:
+    ring = modular.Ring(readers.number("q", q))
+    return {"value": pack(sampling.elements_from_bytes(ring, readers.octets("bytes", bytes), n))}
+
+
+def _encode(q: Any, N: Any, U: Any, T: Any, mask: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
+    code = mds.MaskCode(readers.field(q), N, U, T)
+    vector = readers.vector("mask", mask)
+    noise = readers.shaped("noise", rand["noise"], code.T, code.share_length(vector.size))
+    return {"shares": [pack(share) for share in code.encode(vector, noise)]}
+
+
+def _decode(q: Any, N: Any, U: Any, T: Any, d: Any, users: Any, shares: Any) -> dict[str, Any]:
+    code = mds.MaskCode(readers.field(q), N, U, T)
+    chosen = validate.users("users", users, code.N)
+    return {"mask": pack(code.decode(chosen, readers.rows("shares", shares, len(chosen), code.share_length(d)), d))}
+
+
+def _quantize(q: Any, level: Any, weight: Any, x: Any, rand: Mapping[str, Any]) -> dict[str, Any]:
+    values = quantizer.quantize(
+        readers.reals("x", x),
+        level=readers.number("level", level),
+        ring=modular.Ring(readers.number("q", q)),
+        weight=weight,
+        rounding=readers.reals("rounding", rand["rounding"]),
+    )
+    return {"value": pack(values)}
+
+
+def _dequantize(q: Any, level: Any, format: Any, value: Any) -> dict[str, Any]:
+    ring = modular.Ring(readers.number("q", q))
+    numbers = quantizer.dequantize(
+        readers.vector("value", value), level=readers.number("level", level), ring=ring, format=format
+    )
+    return {"x": numbers.astype(numbers.dtype.newbyteorder("<")).tobytes().hex()}
+
+
+def _mask(q: Any, update: Any, mask: Any) -> dict[str, Any]:
+    return {
+        "masked": pack(
+            lightsecagg.mask_update(readers.field(q), readers.vector("update", update), readers.vector("mask", mask))
+        )
+    }
+
+
+def _aggregate(q: Any, N: Any, T: Any, surviving: Any, held: Any) -> dict[str, Any]:
+    field = readers.field(q)
+    _check_deployment(field.modulus, N, T)
+    shares = {user: readers.vector(f"share of user {user}", text) for user, text in _held("held", held, N)}
+    _check_shares(field, shares)
+    return {"share": pack(lightsecagg.aggregate_shares(field, N, T, surviving, shares))}
+
+
+def _recover(
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, surviving: Any, masked: Any, users: Any, shares: Any
+) -> dict[str, Any]:
+    """Take the server's last two steps, as it takes them in a round."""
+    parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
+    survivors = validate.users("surviving", surviving, N)
+    answering = validate.users("users", users, N)
+    state = lightsecagg.ServerState(parameters, _SESSION, 0, phase="upload", sharers=tuple(range(N)))
+    uploads = readers.rows("masked", masked, len(survivors), parameters.d)
+    answers = readers.rows("shares", shares, len(answering), parameters.share_length)
+    parameters.field.check("masked", uploads, uploads.shape)
+    parameters.field.check("shares", answers, answers.shape)
+    update = lightsecagg.MaskedUpdate
+    inbox = [update(_SESSION, 0, user, SERVER, row) for user, row in zip(survivors, uploads, strict=True)]
+    state, _ = lightsecagg.server_upload(state, inbox, randomness={})
+    share = lightsecagg.AggregatedShare
+    mail = [share(_SESSION, 0, user, SERVER, row) for user, row in zip(answering, answers, strict=True)]
+    state, _ = lightsecagg.server_recover(state, mail, randomness={})
+    assert state.aggregate is not None
+    return {"aggregate": pack(state.aggregate)}
+
+
+def _round(
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, updates: Any, drop: Any, rand: Mapping[str, Any]
+) -> dict[str, Any]:
+    parameters = lightsecagg.Parameters(readers.number("q", q), N, D, U, T, d)
+    masks = readers.rows("masks", rand["masks"], N, d)
+    noises = readers.rows("noises", rand["noises"], N, T * parameters.share_length)
+    randomness = {
+        user: {"mask": masks[user], "noise": noises[user].reshape(T, parameters.share_length)} for user in range(N)
+    }
+    check_drop(drop, N)
+    for user in range(N):
+        parameters.field.check(f"masks[{user}]", masks[user], (d,))
+        parameters.field.check(f"noises[{user}]", noises[user], (noises.shape[1],))
+    result = lightsecagg.run_round(
+        parameters,
+        readers.rows("updates", updates, N, d),
+        randomness=randomness,
+        dropouts=drop,
+        session=_SESSION,
+        round=0,
+    )
+    return {"aggregate": pack(result.aggregate), "contributors": list(result.contributors)}
+
+
+HANDLERS: dict[str, Handler] = {
+    "echo": _echo,
+    "field.add": _elementwise("add"),
+    "field.subtract": _elementwise("subtract"),
+    "field.multiply": _elementwise("multiply"),
+    "field.inverse": _inverse,
+    "field.matmul": _matmul,
+    "sample.field": _sample,
+    "mds.encode": _encode,
+    "mds.decode": _decode,
+    "quantizer.quantize": _quantize,
+    "quantizer.dequantize": _dequantize,
+    "lightsecagg.mask": _mask,
+    "lightsecagg.aggregate_shares": _aggregate,
+    "lightsecagg.recover": _recover,
+    "lightsecagg.round": _round,
+    **crypto.HANDLERS,
+    **pairs.HANDLERS,
+    **messages.HANDLERS,
+    **scripts.HANDLERS,
+    **active.HANDLERS,
+    **shamir.HANDLERS,
+    **neighbours.HANDLERS,
+    **staleness.HANDLERS,
+    **basecagg.HANDLERS,
+    **sessions.HANDLERS,
+    **basecagg_scripts.HANDLERS,
+    **basa.HANDLERS,
+    **basa_scripts.HANDLERS,
+    **heterosag.HANDLERS,
+    **heterosag_round.HANDLERS,
+    **multi_round.HANDLERS,
+}
+
+
+def _held(name: str, value: list[Any], N: int) -> list[tuple[int, Any]]:
+    check_users(name, [user for user, _ in value], N)
+    return [(user, text) for user, text in value]
+
+
+def _check_deployment(q: int, N: int, T: int) -> None:
+    """Refuse numbers that break LSA-01 as far as they are given."""
+    validate.integer("T", T, 1)
+    validate.integer("N", N, T + 2, q - 1)
+
+
+def _check_shares(field: modular.PrimeField, held: Mapping[int, UintArray]) -> None:
+    """Refuse held shares that are not vectors of elements of one length, those of users that dropped included."""
+    length = next((share.size for share in held.values()), 0)
+    for user, share in held.items():
+        field.check(f"share of user {user}", share, (length,))
+
+
+def main() -> None:
+    """Offer the reference, or one of its mutants, on standard input and output."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--mutant", help="run as this mutant (for testing the kit)")
+    mutant = parser.parse_args().mutant
+    if mutant:
+        from secagg_spec.conformance.mutants import catalogue as mutants  # noqa: PLC0415 - a right adapter needs none
+
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(mutants.planted(mutant))
+            except (mutants.EditError, ParameterError) as error:
+                parser.error(str(error))
+            build().run()
+    else:
+        build().run()

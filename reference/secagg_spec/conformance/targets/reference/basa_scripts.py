@@ -1,0 +1,195 @@
+"""BASA: one party step by step (spec/adapter.md, section 4), with the encryption per position.
+
+As in BASecAgg, a party takes its steps as often as its state allows, and what it samples comes in lists. A user has the
+next of its updates in hand when it asks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.targets.reference import readers
+from secagg_spec.conformance.targets.reference.basa import read_parameters
+from secagg_spec.conformance.targets.reference.scripts import Call, Party, entries_of, read_calls
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.prg import KEY_BYTES, check_key
+from secagg_spec.errors import LengthMismatch, ParameterError, WrongPhase
+from secagg_spec.protocols import buffers
+from secagg_spec.protocols.basa import round as basa
+from secagg_spec.protocols.basa.authority import authority_start
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.server import server_start
+from secagg_spec.protocols.basa.user import user_start, user_trained
+from secagg_spec.protocols.steps import Randomness, Role, Step, Table
+
+_SETUP = ("user", "signing", "authority", "verification", "updates", "stamps")
+
+
+# --------------------------------------------------------------------------------------------------------- parties
+
+
+@dataclass(eq=False)
+class PositionParty(Party):
+    """A party that takes a step as often as its state allows; `used` counts the steps that it took."""
+
+    used: Counter[str] = field(default_factory=Counter)
+
+    def take(self, call: Call) -> dict[str, Any]:
+        """Take a step and return its entry; when the step raises, the party is as it was."""
+        before = self.state
+        try:
+            self.state = self.prepared()
+            entry = super().take(call)
+        except Exception:
+            self.state = before
+            raise
+        self.used = self.used + Counter((call.phase,))
+        return entry
+
+    def prepared(self) -> Any:
+        """Return the state in which the party takes its next step: a user has an update in hand, if one is left."""
+        at = self.used["upload"]
+        updates: Sequence[UintArray] = self.sampled.get("update", ())
+        if self.role is not Role.USER or self.state.update is not None or at >= len(updates):
+            return self.state
+        return user_trained(self.state, updates[at], self.sampled["stamp"][at])
+
+    def values(self, step: Step) -> Randomness:
+        """Return the next of the values that a step takes."""
+        at = self.used[step.phase]
+        for name in step.randomness:
+            if at >= len(self.sampled[name]):
+                raise WrongPhase(f"no {name} is left: {at} were used")
+        return {name: self.sampled[name][at] for name in step.randomness}
+
+    def shown(self, step: Step) -> dict[str, Any]:
+        """Return the aggregate of an epoch that was just recovered."""
+        if (step.phase, step.role) != ("recover", Role.SERVER):
+            return {}
+        return self.end(self.state)
+
+
+@dataclass(frozen=True)
+class Positioned:
+    """What a session or a script of BASA needs."""
+
+    @property
+    def table(self) -> Table:
+        """The protocol's table of phases."""
+        return basa.TABLE
+
+    def open(
+        self,
+        role: Role,
+        numbers: Mapping[str, Any],
+        session: bytes,
+        round: int,
+        setup: Mapping[str, Any],
+        rand: Mapping[str, Any] | None,
+    ) -> Party:
+        """Return a party before its first step."""
+        parameters, given = read_parameters(**numbers), rand or {}
+        opened = {Role.USER: _user, Role.SERVER: _server, Role.AUTHORITY: _authority}[role]
+        state, sampled = opened(parameters, session, round, setup, given)
+        return PositionParty(self.table, role, state, sampled, _aggregate)
+
+
+def _aggregate(state: Any) -> dict[str, Any]:
+    return {"aggregate": pack(state.recovered.sum)}
+
+
+def _user(
+    parameters: Parameters, session: bytes, round: int, setup: Mapping[str, Any], rand: Mapping[str, Any]
+) -> tuple[Any, Randomness]:
+    state = user_start(
+        parameters,
+        session,
+        setup["user"],
+        signing=_key("signing", setup["signing"]),
+        verification=_roster(setup["verification"]),
+        authority=_key("authority", setup["authority"]),
+    )
+    texts, shape = enumerate(setup["updates"]), (parameters.d,)
+    rows = [parameters.ring.check(f"updates[{at}]", readers.vector("updates", text), shape) for at, text in texts]
+    stamps = readers.words("stamps", setup["stamps"])
+    if len(stamps) != len(rows):
+        raise LengthMismatch("len(stamps)", len(stamps), f"{len(rows)}: one for each update")
+    draws = readers.reals("roundings", rand["roundings"])
+    sampled = {
+        "update": rows,
+        "stamp": stamps,
+        "seeds": _pieces(parameters, "seeds", rand["seeds"]),
+        "box_key": [_key("box_keys", text) for text in rand["box_keys"]],
+        "rounding": [float(draw) for draw in buffers.check_rounding("roundings", draws, len(draws))],
+    }
+    return state, sampled
+
+
+def _server(
+    parameters: Parameters, session: bytes, round: int, setup: Mapping[str, Any], rand: Mapping[str, Any]
+) -> tuple[Any, Randomness]:
+    verification, authority = _roster(setup["verification"]), _key("authority", setup["authority"])
+    return server_start(parameters, session, round, verification=verification, authority=authority), {}
+
+
+def _authority(
+    parameters: Parameters, session: bytes, round: int, setup: Mapping[str, Any], rand: Mapping[str, Any]
+) -> tuple[Any, Randomness]:
+    signing, verification = _key("signing", setup["signing"]), _roster(setup["verification"])
+    pairs = _pieces(parameters, "pair_keys", rand["pair_keys"])
+    own = _pieces(parameters, "self_keys", rand["self_keys"])
+    if not parameters.settle and own:
+        raise ParameterError("self_keys", f"{len(own)} entries", 'none with the timeouts "void"')
+    sampled = {"pair_keys": pairs, "self_keys": own if parameters.settle else [b""] * len(pairs)}
+    return authority_start(parameters, session, round, signing=signing, verification=verification), sampled
+
+
+# --------------------------------------------------------------------------------------------------------- reading
+
+
+def _key(name: str, text: str) -> bytes:
+    """Return a key of 32 bytes."""
+    key = readers.octets(name, text)
+    check_key(name, key)
+    return key
+
+
+def _roster(texts: Sequence[str]) -> Roster:
+    return Roster(tuple(readers.octets("verification", text) for text in texts))
+
+
+def _pieces(parameters: Parameters, name: str, texts: Sequence[str]) -> list[bytes]:
+    """Return entries of 32 bytes for each position."""
+    entries = [readers.octets(name, text) for text in texts]
+    for at, entry in enumerate(entries):
+        if len(entry) != KEY_BYTES * parameters.positions:
+            raise LengthMismatch(f"len({name}[{at}])", len(entry), f"{KEY_BYTES} bytes for each position")
+    return entries
+
+
+# --------------------------------------------------------------------------------------------------------- scripts
+
+
+def _script(role: Role) -> Callable[..., dict[str, Any]]:
+    """Return the operation that plays a script of a party."""
+
+    def call(
+        session: Any, round: Any, steps: Any, rand: Mapping[str, Any] | None = None, **given: Any
+    ) -> dict[str, Any]:
+        setup: dict[str, Any] = {name: given.pop(name) for name in _SETUP if name in given}
+        agreed = readers.octets("session", session), readers.u32("round", round)
+        party = Positioned().open(role, given, *agreed, setup, rand)
+        return {"steps": entries_of(party, read_calls(party.table, role, steps))}
+
+    return call
+
+
+HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
+    {f"basa.{role.value}": _script(role) for role in Role}
+)

@@ -1,0 +1,212 @@
+"""BASecAgg: one party step by step, and whole sessions by a schedule (spec/adapter.md, section 4).
+
+A party takes its steps as often as its state allows, so that what it samples comes in lists, which it takes from in
+order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.targets.reference import readers
+from secagg_spec.conformance.targets.reference.scripts import Call, Party, entries_of, read_calls
+from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.sealing import SealedStampedChannel
+from secagg_spec.errors import LengthMismatch, WrongPhase
+from secagg_spec.protocols import buffers
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs as basecagg_runs
+from secagg_spec.protocols.basecagg.round import Parameters, Recovered
+from secagg_spec.protocols.basecagg.runs import Abandon, Recover, Start, Turn, Upload
+from secagg_spec.protocols.steps import Inbox, Outbox, Randomness, Role, Step, Table
+
+_LISTS = MappingProxyType({"mask": "masks", "noise": "noises", "update": "updates", "rounding": "roundings"})
+"""The list of a request from which a step takes each of its values."""
+
+
+# --------------------------------------------------------------------------------------------------------- parties
+
+
+@dataclass(eq=False)
+class StampedParty(Party):
+    """A party that takes a step as often as its state allows; `used` counts the steps that it took."""
+
+    used: Counter[str] = field(default_factory=Counter)
+
+    def take(self, call: Call) -> dict[str, Any]:
+        """Take a step and return its entry; when the step raises, the party is as it was."""
+        entry = super().take(call)
+        self.used = self.used + Counter((call.phase,))
+        return entry
+
+    def values(self, step: Step) -> Randomness:
+        """Return the next of the values that a step takes."""
+        at = self.used[step.phase]
+        for name in step.randomness:
+            if at >= len(self.sampled[name]):
+                raise WrongPhase(f"nothing is left of {_LISTS[name]}: {at} were used")
+        return {name: self.sampled[name][at] for name in step.randomness}
+
+    def shown(self, step: Step) -> dict[str, Any]:
+        """Return the aggregate of a buffer that was just recovered."""
+        if (step.phase, step.role) != ("recover", Role.SERVER):
+            return {}
+        return self.end(self.state)
+
+
+def table() -> Table:
+    """Return the protocol's table of phases, in which a user's `upload` takes its update as a sampled value."""
+    return tuple(
+        _trained(step) if (step.phase, step.role) == ("upload", Role.USER) else step for step in basecagg.TABLE
+    )
+
+
+def _trained(step: Step) -> Step:
+    def run(state: Any, inbox: Inbox, *, randomness: Randomness) -> tuple[Any, Outbox]:
+        return step.run(basecagg.user_trained(state, randomness["update"]), inbox, randomness={})
+
+    return replace(step, run=run, randomness=("update",))
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """What the sessions of BASecAgg need, as `reference_sessions.Protocol` has it for other protocols."""
+
+    @property
+    def table(self) -> Table:
+        """The protocol's table of phases."""
+        return table()
+
+    def open(
+        self, role: Role, numbers: Mapping[str, Any], session: bytes, round: int, setup: Mapping[str, Any], rand: Any
+    ) -> Party:
+        """Return a party before its first step."""
+        parameters = read_parameters(**numbers)
+        if role is Role.SERVER:
+            state: Any = basecagg.server_start(parameters, session, round)
+            return StampedParty(table(), role, state, _server_values(parameters, rand), _aggregate)
+        channel = _channel(parameters, session, setup["channel"])
+        state = basecagg.user_start(parameters, session, round, setup["user"], channel)
+        return StampedParty(table(), role, state, _user_values(parameters, setup["updates"], rand), _aggregate)
+
+
+def _aggregate(state: Any) -> dict[str, Any]:
+    return {"aggregate": pack(state.recovered.sum)}
+
+
+def _script(role: Role) -> Callable[..., dict[str, Any]]:
+    """Return the operation that plays a script of a party."""
+
+    def call(session: Any, round: Any, steps: Any, rand: Mapping[str, Any], **given: Any) -> dict[str, Any]:
+        setup: dict[str, Any] = {name: given.pop(name) for name in ("user", "channel", "updates") if name in given}
+        agreed = readers.octets("session", session), readers.u32("round", round)
+        party = Stamped().open(role, given, *agreed, setup, rand)
+        return {"steps": entries_of(party, read_calls(party.table, role, steps))}
+
+    return call
+
+
+# --------------------------------------------------------------------------------------------------------- reading
+
+
+def read_parameters(
+    *, q: Any, c_l: Any, c_g: Any, kind: Any, numerator: Any, denominator: Any, start: Any, **counts: Any
+) -> Parameters:
+    """Return the parameters of a request."""
+    staleness = Staleness(kind, numerator, denominator, readers.number("start", start))
+    levels = {"c_l": readers.number("c_l", c_l), "c_g": readers.number("c_g", c_g)}
+    return Parameters(q=readers.number("q", q), **counts, **levels, staleness=staleness)
+
+
+def _channel(parameters: Parameters, session: bytes, value: Any) -> StampedChannel:
+    """Return the channel of a user, plain or sealed."""
+    if value == "plain":
+        return PlainStampedChannel()
+    private, roster = readers.members("channel", value, "private", "roster")
+    keys = readers.formed("channel.roster", roster, "bytes list")
+    key = readers.octets("channel.private", readers.formed("channel.private", private, "bytes"))
+    context = basecagg.sealing_context(parameters, session)
+    public = Roster(tuple(readers.octets("channel.roster", text) for text in keys))
+    if len(keys) != parameters.N:
+        raise LengthMismatch("len(channel.roster)", len(keys), f"N = {parameters.N}")
+    return SealedStampedChannel(context, key, public)
+
+
+def _vectors(parameters: Parameters, name: str, texts: Sequence[str], *shape: int) -> list[UintArray]:
+    """Return vectors of elements, or matrices, that have a shape."""
+    check = parameters.field.check
+    if len(shape) == 1:
+        return [check(f"{name}[{at}]", readers.vector(name, text), shape) for at, text in enumerate(texts)]
+    return [check(f"{name}[{at}]", readers.shaped(name, text, *shape), shape) for at, text in enumerate(texts)]
+
+
+def _drawn(parameters: Parameters, rand: Mapping[str, Any]) -> dict[str, list[UintArray]]:
+    masks = _vectors(parameters, "masks", rand["masks"], parameters.d)
+    shape = parameters.T, parameters.share_length
+    return {"mask": masks, "noise": _vectors(parameters, "noises", rand["noises"], *shape)}
+
+
+def _user_values(parameters: Parameters, updates: Sequence[str], rand: Mapping[str, Any]) -> Randomness:
+    return {**_drawn(parameters, rand), "update": _vectors(parameters, "updates", updates, parameters.d)}
+
+
+def _server_values(parameters: Parameters, rand: Mapping[str, Any]) -> Randomness:
+    rows = enumerate(readers.reals("roundings", text) for text in rand["roundings"])
+    return {"rounding": [buffers.check_rounding(f"roundings[{at}]", row, parameters.K) for at, row in rows]}
+
+
+# -------------------------------------------------------------------------------------------------- whole sessions
+
+
+def _rounds(round: Any, updates: Any, schedule: Any, rand: Mapping[str, Any], **numbers: Any) -> dict[str, Any]:
+    parameters = read_parameters(**numbers)
+    values = {**_drawn(parameters, rand), **_server_values(parameters, rand)}
+    result = basecagg_runs.run_schedule(
+        parameters,
+        _vectors(parameters, "updates", updates, parameters.d),
+        [_turn(event) for event in schedule],
+        randomness={_LISTS[name]: rows for name, rows in values.items()},
+        round=readers.u32("round", round),
+        session=bytes(16),
+    )
+    return {"buffers": [_buffer(recovered) for recovered in result.buffers]}
+
+
+def _turn(event: Mapping[str, Any]) -> Turn:
+    kinds: dict[str, Callable[[], Turn]] = {
+        "start": lambda: Start(event["user"]),
+        "upload": lambda: Upload(event["user"]),
+        "abandon": lambda: Abandon(event["user"]),
+        "recover": lambda: Recover(tuple(event["users"])),
+    }
+    return kinds[event["event"]]()
+
+
+def _buffer(recovered: Recovered) -> dict[str, Any]:
+    """Return a buffer that was recovered as it stands in a result."""
+    entries = recovered.entries
+    return {
+        "round": str(recovered.round),
+        "users": [entry.user for entry in entries],
+        "stamps": words([entry.stamp for entry in entries]),
+        "weights": words([entry.weight for entry in entries]),
+        "sum": pack(recovered.sum),
+    }
+
+
+def words(values: Sequence[int]) -> str:
+    """Return integers below 2**32 as a vector stands in a request."""
+    return b"".join(value.to_bytes(4, "little") for value in values).hex()
+
+
+HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
+    {"basecagg.rounds": _rounds, "basecagg.user": _script(Role.USER), "basecagg.server": _script(Role.SERVER)}
+)

@@ -1,0 +1,171 @@
+"""Scripts: one party of a round, step by step, over the reference's table of phases (spec/adapter.md, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from secagg_spec.conformance.adapter.codes import reject_code
+from secagg_spec.conformance.adapter.wire import pack
+from secagg_spec.conformance.sdk.secagg_adapter import Reject
+from secagg_spec.conformance.targets.reference import readers
+from secagg_spec.conformance.targets.reference.crypto import channel, session_parameters
+from secagg_spec.conformance.targets.reference.messages import named, parse
+from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.codec import encode
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.steps import Randomness, Role, Step, Table
+
+End = Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One step of a script: its phase, and the bytes of the messages in its inbox."""
+
+    phase: str
+    inbox: tuple[bytes, ...] = ()
+
+
+@dataclass(eq=False)
+class Party:
+    """One party of a round between its steps: its state, the values that it samples, and what it shows at the end."""
+
+    table: Table
+    role: Role
+    state: Any
+    sampled: Randomness
+    end: End
+
+    def take(self, call: Call) -> dict[str, Any]:
+        """Take a step and return its entry; when the step raises, the party is as it was."""
+        step = self.step(call.phase)
+        inbox = tuple(parse(data) for data in call.inbox)
+        self.state, outbox = step.run(self.state, inbox, randomness=self.values(step))
+        return {"outbox": [encode(message).hex() for message in outbox], **self.shown(step)}
+
+    def refusal(self, call: Call, state: Any) -> ParameterError | ProtocolError | None:
+        """Return how a step would be refused in a state; nothing when it would be taken. Neither notices."""
+        try:
+            replace(self, state=deepcopy(state)).take(call)
+        except (ParameterError, ProtocolError) as error:
+            return error
+        return None
+
+    def step(self, phase: str) -> Step:
+        """Return the party's row of a phase."""
+        return {step.phase: step for step in self.table if step.role is self.role}[phase]
+
+    def values(self, step: Step) -> Randomness:
+        """Return the sampled values that a step takes."""
+        return {name: self.sampled[name] for name in step.randomness}
+
+    def shown(self, step: Step) -> dict[str, Any]:
+        """Return what the entry of a step that was just taken holds beside its outbox."""
+        return self.end(self.state)
+
+
+def play(table: Table, role: Role, state: Any, calls: Sequence[Call], sampled: Randomness, end: End) -> list[Any]:
+    """Return one entry for each step that a party takes, in order; a refused one leaves the state as it was.
+
+    Parameters
+    ----------
+    table, role
+        The protocol's phases, and who the party is.
+    state
+        The party before its first step.
+    calls : sequence of Call
+        The steps.
+    sampled : mapping from name to array
+        The values that the steps take by name.
+    end : function
+        The members beside ``outbox`` that a state gives to the entry of the step that led to it.
+    """
+    return entries_of(Party(table, role, state, sampled, end), calls)
+
+
+def entries_of(party: Party, calls: Sequence[Call]) -> list[Any]:
+    """Let a party take steps, and return the entry of each; a refused one leaves the party as it was."""
+    entries: list[Any] = []
+    for call in calls:
+        try:
+            entries.append(party.take(call))
+        except (ParameterError, ProtocolError) as error:
+            entries.append({"reject": rejection(error)})
+    return entries
+
+
+def rejection(error: ParameterError | ProtocolError) -> dict[str, Any]:
+    """Return a refusal as it stands in an entry."""
+    blamed = sorted(error.blamed) if isinstance(error, ProtocolError) else []
+    return {"code": reject_code(error), "message": str(error), "blamed": [named(party) for party in blamed]}
+
+
+def read_calls(table: Table, role: Role, steps: Any) -> list[Call]:
+    """Return the steps of a request."""
+    phases = [step.phase for step in table if step.role is role]
+    calls = []
+    for at, value in enumerate(readers.formed("steps", steps, "list")):
+        phase, inbox = readers.members(f"steps[{at}]", value, "phase", "inbox")
+        if phase not in phases:
+            raise Reject("malformed", f"steps[{at}].phase is {phase!r}; it must be one of {', '.join(phases)}")
+        texts = readers.formed(f"steps[{at}].inbox", inbox, "bytes list")
+        calls.append(Call(phase, tuple(readers.octets(f"steps[{at}].inbox", text) for text in texts)))
+    return calls
+
+
+def read_channel(parameters: lightsecagg.Parameters, session: Any, round: Any, value: Any) -> Channel:
+    """Return the channel of a user, plain or sealed."""
+    if value == "plain":
+        return PlainChannel()
+    private, roster = readers.members("channel", value, "private", "roster")
+    readers.formed("channel.private", private, "bytes")
+    readers.formed("channel.roster", roster, "bytes list")
+    sealed: Channel = channel(parameters, session, round, lightsecagg.MaskShare.TYPE, private, roster)
+    return sealed
+
+
+def read_sampled(parameters: lightsecagg.Parameters, rand: Mapping[str, Any]) -> Randomness:
+    """Return the mask and the noise of a request."""
+    shape = (parameters.T, parameters.share_length)
+    mask = parameters.field.check("mask", readers.vector("mask", rand["mask"]), (parameters.d,))
+    noise = parameters.field.check("noise", readers.shaped("noise", rand["noise"], *shape), shape)
+    return {"mask": mask, "noise": noise}
+
+
+def _user(
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any,
+    session: Any, round: Any, user: Any, channel: Any, update: Any, steps: Any, rand: Mapping[str, Any],
+) -> dict[str, Any]:  # fmt: skip
+    parameters = session_parameters(q, N, D, U, T, d)
+    state = lightsecagg.user_start(
+        parameters,
+        readers.octets("session", session),
+        readers.u32("round", round),
+        readers.integer("user", user),
+        readers.vector("update", update),
+        read_channel(parameters, session, round, channel),
+    )
+    calls = read_calls(lightsecagg.TABLE, Role.USER, steps)
+    sampled = read_sampled(parameters, rand)
+    return {"steps": play(lightsecagg.TABLE, Role.USER, state, calls, sampled, lambda state: {})}
+
+
+def _server(
+    q: Any, N: Any, D: Any, U: Any, T: Any, d: Any, session: Any, round: Any, steps: Any
+) -> dict[str, Any]:  # fmt: skip
+    parameters = session_parameters(q, N, D, U, T, d)
+    state = lightsecagg.server_start(parameters, readers.octets("session", session), readers.u32("round", round))
+    calls = read_calls(lightsecagg.TABLE, Role.SERVER, steps)
+    return {"steps": play(lightsecagg.TABLE, Role.SERVER, state, calls, {}, server_end)}
+
+
+def server_end(state: Any) -> dict[str, Any]:
+    """Return what the entry of the server's last step holds beside its outbox."""
+    return {} if state.aggregate is None else {"aggregate": pack(state.aggregate)}
+
+
+HANDLERS: dict[str, Callable[..., dict[str, Any]]] = {"lightsecagg.user": _user, "lightsecagg.server": _server}

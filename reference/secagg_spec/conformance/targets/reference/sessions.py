@@ -1,0 +1,324 @@
+"""Sessions: parties that are kept between requests, over the reference's tables of phases (spec/adapter.md, section 4).
+
+A protocol brings its parameters, how its two parties start, and how its sampled values are read; the rest is written
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType, ModuleType
+from typing import Any
+
+from secagg_spec.arithmetic import shamir
+from secagg_spec.conformance.sdk.secagg_adapter import NUMBERS, PARTIES, Reject
+from secagg_spec.conformance.targets.reference import readers
+from secagg_spec.conformance.targets.reference.active import active_end, active_parameters, keys_of, public_keys
+from secagg_spec.conformance.targets.reference.basa_scripts import Positioned
+from secagg_spec.conformance.targets.reference.basecagg_scripts import Stamped
+from secagg_spec.conformance.targets.reference.crypto import session_parameters
+from secagg_spec.conformance.targets.reference.heterosag import read_parameters
+from secagg_spec.conformance.targets.reference.heterosag_round import read_past
+from secagg_spec.conformance.targets.reference.scripts import (
+    Call,
+    End,
+    Party,
+    entries_of,
+    read_calls,
+    read_channel,
+    read_sampled,
+    server_end,
+)
+from secagg_spec.crypto.prg import check_key
+from secagg_spec.errors import LengthMismatch
+from secagg_spec.protocols.heterosag import round as heterosag
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import Randomness, Role, Table
+
+DECLARATIONS: Mapping[str, Mapping[str, Any]] = MappingProxyType({"session.new": {"parties": list(PARTIES)}})
+"""What the reference declares beside the names of the operations."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What the sessions of one protocol need besides its table of phases.
+
+    `parameters` makes the parameters of ``numbers``. `starts` makes the state of a party before its first step, of the
+    parameters, the session, the round and the members of ``setup``; `later` makes that of a later round, of the state
+    that the party was left in, the number and the members of ``setup``. `sampled` reads the values of ``rand``, and
+    `end` gives what the server shows beside its outbox.
+    """
+
+    module: ModuleType
+    parameters: Callable[..., Any]
+    starts: Mapping[Role, Callable[..., Any]]
+    later: Mapping[Role, Callable[..., Any]]
+    sampled: Callable[[Any, Mapping[str, Any]], Randomness]
+    end: End
+
+    @property
+    def table(self) -> Table:
+        """The protocol's table of phases."""
+        table: Table = self.module.TABLE
+        return table
+
+    def open(
+        self, role: Role, numbers: Mapping[str, Any], session: bytes, round: int, setup: Mapping[str, Any], rand: Any
+    ) -> Member:
+        """Return a party before its first step."""
+        parameters = self.parameters(**numbers)
+        state = self.starts[role](parameters, session, round, **setup)
+        if role is Role.SERVER:
+            return Member(self.module.TABLE, role, state, {}, self.end, self, parameters)
+        return Member(
+            self.module.TABLE, role, state, self.sampled(parameters, rand), lambda state: {}, self, parameters
+        )
+
+
+@dataclass(eq=False)
+class Member(Party):
+    """A party that can go on to further rounds of its session, with the same parameters."""
+
+    protocol: Protocol
+    parameters: Any
+
+    def again(self, round: int, setup: Mapping[str, Any], rand: Any) -> None:
+        """Go on to another round; when that is refused, the party is as it was (SES-01, ERR-01)."""
+        state = self.protocol.later[self.role](self.state, round, **setup)
+        if self.role is Role.USER:
+            self.sampled = self.protocol.sampled(self.parameters, rand)
+        self.state = state
+
+
+# ---------------------------------------------------------------------------------------------------- LightSecAgg
+
+
+def _light_user(parameters: Any, session: bytes, round: int, user: Any, channel: Any, update: Any) -> Any:
+    shown = read_channel(parameters, session.hex(), str(round), channel)
+    return lightsecagg.user_start(parameters, session, round, user, readers.vector("update", update), shown)
+
+
+def _light_server(parameters: Any, session: bytes, round: int) -> Any:
+    return lightsecagg.server_start(parameters, session, round)
+
+
+def _light_user_again(state: Any, round: int, channel: Any, update: Any) -> Any:
+    shown = read_channel(state.parameters, state.session.hex(), str(round), channel)
+    return lightsecagg.user_again(state, round, readers.vector("update", update), shown)
+
+
+def _active_user(
+    parameters: Any, session: bytes, round: int, user: Any, update: Any, verification: Any, **keys: Any
+) -> Any:
+    private, public = keys_of(**keys, verification=verification)
+    vector = readers.vector("update", update)
+    return lightsecagg_active.user_start(parameters, session, round, user, vector, private, public)
+
+
+def _active_server(parameters: Any, session: bytes, round: int, roster: Any, verification: Any) -> Any:
+    return lightsecagg_active.server_start(parameters, session, round, public_keys(roster, verification))
+
+
+def _active_user_again(state: Any, round: int, update: Any, verification: Any, **keys: Any) -> Any:
+    private, public = keys_of(**keys, verification=verification)
+    return lightsecagg_active.user_again(state, round, readers.vector("update", update), private, public)
+
+
+def _active_server_again(state: Any, round: int, roster: Any, verification: Any) -> Any:
+    return lightsecagg_active.server_again(state, round, public_keys(roster, verification))
+
+
+# --------------------------------------------------------------------------------------------------------- SecAgg
+
+
+def _secagg_parameters(R: Any, **numbers: Any) -> secagg.Parameters:
+    return secagg.Parameters(R=readers.number("R", R), **numbers)
+
+
+def _secagg_round(parameters: Any, session: bytes, round: int, order: Any) -> secagg.Round:
+    return secagg.Round(parameters, parameters.graph(order), session, round)
+
+
+def _secagg_user(parameters: Any, session: bytes, round: int, user: Any, order: Any, update: Any) -> Any:
+    agreed = _secagg_round(parameters, session, round, order)
+    return secagg.user_start(agreed, user, readers.vector("update", update))
+
+
+def _secagg_server(parameters: Any, session: bytes, round: int, order: Any) -> Any:
+    return secagg.server_start(_secagg_round(parameters, session, round, order))
+
+
+def _secagg_user_again(state: Any, round: int, order: Any, update: Any) -> Any:
+    return secagg.user_again(state, round, readers.vector("update", update), order)
+
+
+def _secagg_server_again(state: Any, round: int, order: Any) -> Any:
+    return secagg.server_again(state, round, order)
+
+
+def _secagg_sampled(parameters: Any, rand: Mapping[str, Any]) -> Randomness:
+    """Return the keys, the self seed and the coefficients of a request."""
+    keys = {name: readers.octets(name, rand[name]) for name in ("sealing_key", "masking_key", "self_seed")}
+    for name, key in keys.items():
+        check_key(name, key)
+    coefficients = ("key_coefficients", "seed_coefficients")
+    return {**keys, **{name: _elements(name, rand[name], parameters.t - 1) for name in coefficients}}
+
+
+def _elements(name: str, text: str, count: int) -> tuple[int, ...]:
+    """Return numbers below 2**521 - 1, `shamir.ELEMENT_BYTES` bytes each."""
+    data, size = readers.octets(name, text), shamir.ELEMENT_BYTES
+    if len(data) != count * size:
+        raise LengthMismatch(name, f"{len(data)} bytes", f"t - 1 = {count} elements of {size} bytes")
+    return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
+
+
+# ------------------------------------------------------------------------------------------------------ HeteroSAg
+
+
+def _heterosag_user(parameters: Any, session: bytes, round: int, user: Any, past: Any, update: Any) -> Any:
+    state = heterosag.user_start(parameters, session, round, user, readers.vector("update", update))
+    return replace(state, past=read_past(parameters, past, user))
+
+
+def _heterosag_server(parameters: Any, session: bytes, round: int, past: Any) -> Any:
+    return heterosag.server_start(parameters, session, round, read_past(parameters, past))
+
+
+def _heterosag_user_again(state: Any, round: int, update: Any) -> Any:
+    return heterosag.user_again(state, round, readers.vector("update", update))
+
+
+def _heterosag_server_again(state: Any, round: int) -> Any:
+    return heterosag.server_again(state, round)
+
+
+PROTOCOLS: Mapping[str, Protocol | Stamped | Positioned] = MappingProxyType(
+    {
+        "lightsecagg": Protocol(
+            lightsecagg,
+            session_parameters,
+            {Role.USER: _light_user, Role.SERVER: _light_server},
+            {Role.USER: _light_user_again, Role.SERVER: lightsecagg.server_again},
+            read_sampled,
+            server_end,
+        ),
+        "lightsecagg-active": Protocol(
+            lightsecagg_active,
+            active_parameters,
+            {Role.USER: _active_user, Role.SERVER: _active_server},
+            {Role.USER: _active_user_again, Role.SERVER: _active_server_again},
+            read_sampled,
+            active_end,
+        ),
+        "secagg": Protocol(
+            secagg,
+            _secagg_parameters,
+            {Role.USER: _secagg_user, Role.SERVER: _secagg_server},
+            {Role.USER: _secagg_user_again, Role.SERVER: _secagg_server_again},
+            _secagg_sampled,
+            server_end,
+        ),
+        "basecagg": Stamped(),
+        "basa": Positioned(),
+        "heterosag": Protocol(
+            heterosag,
+            read_parameters,
+            {Role.USER: _heterosag_user, Role.SERVER: _heterosag_server},
+            {Role.USER: _heterosag_user_again, Role.SERVER: _heterosag_server_again},
+            _secagg_sampled,
+            server_end,
+        ),
+    }
+)
+assert set(PROTOCOLS) == set(NUMBERS)
+
+
+# ------------------------------------------------------------------------------------------------------ operations
+
+
+@dataclass(eq=False)
+class Sessions:
+    """The sessions that are open, by handle."""
+
+    open: dict[str, Party] = field(default_factory=dict)
+
+    def new(
+        self, handle: Any, protocol: Any, role: Any, numbers: Any, session: Any, round: Any, setup: Any, rand: Any
+    ) -> dict[str, Any]:
+        """Open a session (ADP-22)."""
+        if handle in self.open:
+            raise Reject("duplicate_id", f"the session {handle!r} is open")
+        party = PROTOCOLS[protocol].open(
+            Role(role), numbers, readers.octets("session", session), readers.u32("round", round), setup, rand
+        )
+        self.open[handle] = party
+        return {}
+
+    def step(self, handle: Any, phase: Any, inbox: Any) -> dict[str, Any]:
+        """Let the party of a session take a step; a refused one leaves it as it was (ERR-01)."""
+        party = self._found(handle)
+        phases = [step.phase for step in party.table if step.role is party.role]
+        if phase not in phases:
+            raise Reject("bad_param", f"phase is {phase!r}; it must be one of {', '.join(phases)}")
+        return party.take(Call(phase, tuple(readers.octets("inbox", text) for text in inbox)))
+
+    def again(self, handle: Any, round: Any, setup: Any, rand: Any) -> dict[str, Any]:
+        """Let the party of a session go on to another round (ADP-51, SES-01)."""
+        party = self._found(handle)
+        assert isinstance(party, Member), "the helper answers for protocols without rounds (ADP-52)"
+        party.again(readers.u32("round", round), setup, rand)
+        return {}
+
+    def free(self, handle: Any) -> dict[str, Any]:
+        """Forget a session (ADP-23)."""
+        self._found(handle)
+        del self.open[handle]
+        return {}
+
+    def _found(self, handle: str) -> Party:
+        if handle not in self.open:
+            raise Reject("bad_param", f"no session {handle!r} is open")
+        return self.open[handle]
+
+
+def handlers() -> dict[str, Callable[..., dict[str, Any]]]:
+    """Return the four operations over sessions of their own."""
+    sessions = Sessions()
+    return {
+        "session.new": sessions.new,
+        "session.step": sessions.step,
+        "session.again": sessions.again,
+        "session.free": sessions.free,
+    }
+
+
+# -------------------------------------------------------------------------------------------------------- scripts
+
+
+def _script(protocol: str, role: Role) -> Callable[..., dict[str, Any]]:
+    """Return the operation that plays a script of a party, which starts as in a session."""
+    known, names = PROTOCOLS[protocol], PARTIES[f"{protocol}.{role.value}"][0]
+
+    def call(
+        session: Any, round: Any, steps: Any, rand: Mapping[str, Any] | None = None, **given: Any
+    ) -> dict[str, Any]:
+        setup = {name: given.pop(name) for name in names}
+        agreed = (readers.octets("session", session), readers.u32("round", round))
+        party = known.open(role, given, *agreed, setup, rand)
+        calls = read_calls(known.table, role, steps)
+        return {"steps": entries_of(party, calls)}
+
+    return call
+
+
+HANDLERS: Mapping[str, Callable[..., dict[str, Any]]] = MappingProxyType(
+    {
+        f"{protocol}.{role.value}": _script(protocol, role)
+        for protocol in ("secagg", "heterosag")
+        for role in (Role.USER, Role.SERVER)
+    }
+)

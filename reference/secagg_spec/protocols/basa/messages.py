@@ -1,0 +1,307 @@
+"""The messages of BASA, and what all its parties know: the parameters, the keys of the roster, what is signed.
+
+Source: spec/basa.md, sections 3 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.crypto.boxes import PAIR, PROTOCOL, SELF, Address, Encryption, Epoch
+from secagg_spec.crypto.keys import SESSION_BYTES, Roster, hash_parameters, sha256
+from secagg_spec.crypto.prg import check_key
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.signatures import SIGNATURE_BYTES, signed_fields, verify
+from secagg_spec.errors import LengthMismatch, Malformed, ParameterError, WrongPhase
+from secagg_spec.protocols.agreement import words
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.codec import U16, U32, Message, Opaque, Vector, encode
+from secagg_spec.protocols.steps import AUTHORITY, Inbox, accept
+
+FREE, ACCEPTED, SKIPPED, VOIDED = range(4)
+"""What becomes of a position: the state in `PositionState`."""
+HASH_BYTES = 32
+LAST_EPOCH = 2**32 - 1
+_Message = TypeVar("_Message", bound=Message)
+
+
+@dataclass(frozen=True, eq=False)
+class EpochKeys(Message):
+    """The public keys of the positions of an epoch, signed by the authority."""
+
+    TYPE: ClassVar[int] = 1025
+    keys: Opaque
+    signature: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class PositionRequest(Message):
+    """The sender asks for a position; `round` is the stamp of its update."""
+
+    TYPE: ClassVar[int] = 1026
+
+
+@dataclass(frozen=True, eq=False)
+class PositionOffer(Message):
+    """A position, the keys of the epoch, and the boxes from the accepted positions before."""
+
+    TYPE: ClassVar[int] = 1027
+    position: U32
+    keys: Opaque
+    signature: Opaque
+    boxes: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(Message):
+    """The position is offered to this user."""
+
+    TYPE: ClassVar[int] = 1028
+    position: U32
+    user: U32
+
+
+@dataclass(frozen=True, eq=False)
+class KeyRequest(Message):
+    """The sender asks for the pair key of the position that it was offered."""
+
+    TYPE: ClassVar[int] = 1029
+    position: U32
+
+
+@dataclass(frozen=True, eq=False)
+class PositionKey(Message):
+    """The pair key of a position, with the accepted positions before, their users and the hashes of their boxes."""
+
+    TYPE: ClassVar[int] = 1030
+    position: U32
+    positions: Vector
+    senders: Vector
+    hashes: Opaque
+    key: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class PositionUpload(Message):
+    """The masked update, d elements, with the boxes to the positions to come, signed."""
+
+    TYPE: ClassVar[int] = 1031
+    position: U32
+    stamp: U32
+    weight: U32
+    masked: Vector
+    boxes: Opaque
+    signature: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement(Message):
+    """The server took an upload at a position, with what its user signed; or the offer expired."""
+
+    TYPE: ClassVar[int] = 1032
+    position: U32
+    accepted: U16
+    stamp: U32
+    weight: U32
+    hashes: Opaque
+    signature: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class PositionState(Message):
+    """What became of a position: free, accepted, skipped or void."""
+
+    TYPE: ClassVar[int] = 1033
+    position: U32
+    state: U16
+
+
+@dataclass(frozen=True, eq=False)
+class CloseRequest(Message):
+    """The server asks to end the epoch."""
+
+    TYPE: ClassVar[int] = 1034
+
+
+@dataclass(frozen=True, eq=False)
+class Release(Message):
+    """One secret key for each position, or none."""
+
+    TYPE: ClassVar[int] = 1035
+    keys: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class Abandonment(Message):
+    """The server gave the epoch up."""
+
+    TYPE: ClassVar[int] = 1036
+
+
+# ------------------------------------------------------------------------------------------------ what all know
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all parties of a session know.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    id : bytes
+        The session id, 16 bytes.
+    encryption : Encryption
+        How seeds are sealed to positions.
+    verification : Roster
+        The Ed25519 verification keys of the N users.
+    authority : bytes
+        The verification key of the authority, 32 bytes.
+
+    Raises
+    ------
+    LengthMismatch
+        The session id or a key has another length, or the roster does not name N users.
+    """
+
+    parameters: Parameters
+    id: bytes
+    encryption: Encryption
+    verification: Roster
+    authority: bytes
+
+    def __post_init__(self) -> None:
+        if len(validate.octets("session", self.id)) != SESSION_BYTES:
+            raise LengthMismatch("len(session)", len(self.id), f"{SESSION_BYTES} bytes")
+        if len(self.verification.keys) != self.parameters.N:
+            raise LengthMismatch("len(verification)", len(self.verification.keys), f"N = {self.parameters.N}")
+        check_key("authority", self.authority)
+
+    @cached_property
+    def hash(self) -> bytes:
+        """The hash of the parameters, to which keys and signatures are bound (section 5)."""
+        return hash_parameters({**self.parameters.numbers(), "encryption": self.encryption.number})
+
+    def epoch(self, number: int) -> Epoch:
+        """Return what the boxes of an epoch are bound to."""
+        return Epoch(self.hash, self.id, number, self.parameters.positions, self.parameters.settle)
+
+    def box_count(self, position: int) -> int:
+        """Return the number of boxes in the upload at a position: P - 1 - k, and the self box where there is one."""
+        return self.parameters.positions - 1 - position + self.parameters.settle
+
+    def address(self, number: int, sender: int, source: int, target: int) -> Address:
+        """Return where the box from one position to another one, or to itself, belongs."""
+        return Address(self.epoch(number), SELF if source == target else PAIR, sender, source, target)
+
+    def targets(self, position: int) -> tuple[int, ...]:
+        """Return to which position each box of an upload is sealed, in their order; the self box comes last."""
+        own = (position,) if self.parameters.settle else ()
+        return (*range(position + 1, self.parameters.positions), *own)
+
+    def boxes(self, data: bytes) -> tuple[bytes, ...]:
+        """Return the boxes that follow each other in some bytes.
+
+        Raises
+        ------
+        LengthMismatch
+            The bytes are not a number of boxes.
+        """
+        return split("boxes", data, self.encryption.box_bytes)
+
+    def keys_signed(self, number: int, published: bytes) -> bytes:
+        """Return the bytes that the authority signs for the public keys of an epoch (BAA-08)."""
+        return signed_fields(self._context(number, EpochKeys), "epoch-keys", AUTHORITY, (published,))
+
+    def boxes_signed(self, number: int, user: int, upload: tuple[int, int, int], digests: bytes) -> bytes:
+        """Return the bytes that a user signs for the position, stamp and weight of an upload and its boxes (BAA-34)."""
+        content = (*(words([value]) for value in upload), digests)
+        return signed_fields(self._context(number, PositionUpload), "boxes", user, content)
+
+    def _context(self, number: int, kind: type[Message]) -> Context:
+        return Context(PROTOCOL, self.hash, self.id, number, kind.TYPE)
+
+    def take(self, inbox: Inbox, kind: type[_Message], receiver: int, senders: Collection[int]) -> _Message:
+        """Return the one message of an inbox (MSG-03, MSG-04); its round is not looked at.
+
+        Raises
+        ------
+        WrongPhase
+            There is none, or it is of another type or session.
+        Malformed
+            A field holds what has no bytes.
+        """
+        accept(inbox, (kind,), session=self.id, round=None, receiver=receiver, senders=senders)
+        require(len(inbox) == 1, f"one {kind.__name__} is needed, and {len(inbox)} messages were received")
+        message = inbox[0]
+        assert isinstance(message, kind)
+        with blaming(message):
+            encode(message)
+        return message
+
+    def take_nothing(self, inbox: Inbox, receiver: int) -> None:
+        """Refuse any message in a step that takes none."""
+        accept(inbox, (), session=self.id, round=None, receiver=receiver, senders=())
+
+    def check_position(self, message: Message, position: int) -> None:
+        """Refuse a message that names a position that there is not (BAA-51)."""
+        with blaming(message):
+            validate.integer("position", position, 0, self.parameters.positions - 1)
+
+    def check_keys(self, message: EpochKeys | PositionOffer) -> None:
+        """Refuse keys of another length (BAA-51), and keys that the authority did not sign for the epoch (BAA-29)."""
+        with blaming(message):
+            self.encryption.check_published(self.epoch(message.round), message.keys)
+            check_length("signature", message.signature, SIGNATURE_BYTES)
+        verify(self.authority, self.keys_signed(message.round, message.keys), message.signature, (message.sender,))
+
+
+# ------------------------------------------------------------------------------------------------------ helpers
+
+
+def digests(boxes: Iterable[bytes]) -> bytes:
+    """Return the hashes of boxes, one after the other."""
+    return b"".join(sha256(box) for box in boxes)
+
+
+def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:
+    """Return the pieces of one length that some bytes are made of.
+
+    Raises
+    ------
+    LengthMismatch
+        The last piece is shorter.
+    """
+    count = len(data) // size
+    check_length(name, data, count * size, f"a multiple of {size} bytes")
+    return tuple(data[at * size : (at + 1) * size] for at in range(count))
+
+
+def check_length(name: str, data: bytes, size: int, allowed: str = "") -> None:
+    """Refuse bytes of another length.
+
+    Raises
+    ------
+    LengthMismatch
+    """
+    if len(validate.octets(name, data)) != size:
+        raise LengthMismatch(f"len({name})", len(data), allowed or f"{size} bytes")
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse a step that a state does not allow; nobody is blamed."""
+    if not condition:
+        raise WrongPhase(message)
+
+
+@contextmanager
+def blaming(message: Message) -> Iterator[None]:
+    """Turn the refusal of a value that came in a message into one of the message, which its sender is to blame for."""
+    try:
+        yield
+    except ParameterError as error:
+        raise Malformed(f"{type(message).__name__} from {message.sender}: {error}", (message.sender,)) from error

@@ -1,0 +1,234 @@
+"""Whole runs of BASA among honest parties: a server, an authority and N users, and what happens to them turn by turn.
+
+Source: spec/basa.md, sections 3 and 4; spec/adapter.md (`basa.epochs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.boxes import KeyRing, PositionKeys
+from secagg_spec.crypto.entropy import Source, draw_scalars
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.errors import LengthMismatch, ProtocolError
+from secagg_spec.protocols.basa.authority import authority_start
+from secagg_spec.protocols.basa.cores import Parameters
+from secagg_spec.protocols.basa.round import table_of
+from secagg_spec.protocols.basa.server import Entry, Recovered, ServerState, server_start
+from secagg_spec.protocols.basa.user import user_start, user_trained
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Randomness, Role, Step, role_of
+
+
+@dataclass(frozen=True)
+class SigningKeys:
+    """The private signing keys of the N users and of the authority, 32 bytes each."""
+
+    users: tuple[bytes, ...]
+    authority: bytes
+
+    def verification(self) -> Roster:
+        """Return the verification keys of the users."""
+        return Roster(tuple(verification_key(key) for key in self.users))
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came of an epoch: the accepted updates, and the sum where there is one."""
+
+    epoch: int
+    entries: tuple[Entry, ...] = ()
+    recovered: Recovered | None = None
+
+
+def open_session(
+    parameters: Parameters,
+    keys: SigningKeys,
+    *,
+    session: bytes,
+    round: int,
+    ring: KeyRing | None = None,
+) -> Network:
+    """Return the network of a session before its first step.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    keys : SigningKeys
+    session : bytes
+        The session id, 16 bytes.
+    round : int
+        The epoch that is opened first.
+    ring : KeyRing
+        How the authority makes keys; one key pair for each position when left out.
+    """
+    made = PositionKeys() if ring is None else ring
+    if len(validate.sequence("keys", keys.users, "signing keys")) != parameters.N:
+        raise LengthMismatch("len(keys.users)", len(keys.users), f"N = {parameters.N}")
+    verification = keys.verification()
+    authority = authority_start(
+        parameters, session, round, signing=keys.authority, verification=verification, ring=made
+    )
+    public: dict[str, Any] = {
+        "verification": verification,
+        "authority": authority.session.authority,
+        "encryption": made.encryption,
+    }
+    states: dict[int, object] = {AUTHORITY: authority}
+    states[SERVER] = server_start(parameters, session, round - 1 if round else None, **public)
+    for user in range(parameters.N):
+        states[user] = user_start(parameters, session, user, signing=keys.users[user], **public)
+    return Network(table_of(made), states)
+
+
+def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
+    """Draw the signing keys of all users and of the authority."""
+    return SigningKeys(tuple(source.take(KEY_BYTES) for _ in range(parameters.N)), source.take(KEY_BYTES))
+
+
+def draw_hidden(parameters: Parameters, step: Step, source: Source) -> Randomness:
+    """Draw what a step samples besides the rounding (section 10)."""
+    p, released = parameters, parameters.positions * parameters.settle
+    lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
+    scalars = {"box_secrets": p.positions, "key_blindings": 2 * (released if step.phase == "close" else 1)}
+    return {
+        name: draw_scalars(source, scalars[name]) if name in scalars else source.take(KEY_BYTES * lengths[name])
+        for name in step.randomness
+        if name != "rounding"
+    }
+
+
+class Run:
+    """A session whose turns are taken one by one; what only hides is drawn from a source.
+
+    The first epoch is open from the beginning, and a next one is opened when one has ended and a turn needs it. A turn
+    that a party refuses raises what the party raises, and ends the run.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    source : Source
+        Where keys and seeds come from.
+    session, round
+        The session id (16 bytes), and the epoch that is opened first.
+    ring : KeyRing
+        How the authority makes keys; one key pair for each position when left out.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        source: Source,
+        *,
+        session: bytes,
+        round: int,
+        ring: KeyRing | None = None,
+    ) -> None:
+        self.parameters = validate.instance("parameters", parameters, Parameters)
+        self.source = source
+        keys = draw_signing_keys(parameters, source)
+        self.network = open_session(parameters, keys, session=session, round=round, ring=ring)
+        self._rows: Mapping[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+        self._outcomes: dict[int, Outcome] = {}
+        self._open()
+
+    @property
+    def server(self) -> ServerState:
+        """The state of the server."""
+        state: ServerState = self.network.states[SERVER]
+        return state
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What came of each epoch that was opened, in order; the last one may still be open."""
+        return tuple(self._outcomes.values())
+
+    @property
+    def transcript(self) -> Sequence[Event]:
+        """Every step that was taken."""
+        return self.network.transcript
+
+    def upload(self, user: int, update: UintArray, stamp: int, rounding: float) -> None:
+        """Let a user be offered the position, get its key and upload; the upload is taken and settled."""
+        self._offer(user, update, stamp)
+        self._key(user)
+        self._step("upload", user, rounding=rounding)
+        self._step("take", SERVER)
+        self._settle()
+
+    def expire(self, user: int, stamp: int, *, keyed: bool) -> None:
+        """Let a user be offered the position, get its key or not, and do nothing; the offer expires."""
+        self._offer(user, self.parameters.ring.zeros(self.parameters.d), stamp)
+        if keyed:
+            self._key(user)
+        self._step("expire", SERVER)
+        self._settle()
+        self.network.waiting.clear()
+
+    def late(self, user: int, update: UintArray, stamp: int, rounding: float) -> None:
+        """Let a user upload when its offer has expired: the server refuses, and all goes on."""
+        self._offer(user, update, stamp)
+        self._key(user)
+        self._step("upload", user, rounding=rounding)
+        self._step("expire", SERVER)
+        self._settle()
+        try:
+            self._step("take", SERVER)
+        except ProtocolError:
+            self.network.waiting.clear()
+        else:
+            raise AssertionError("the server took an upload whose offer had expired")
+
+    def close(self) -> Recovered:
+        """Let the server close its buffer, and recover."""
+        self._open()
+        for phase, party in (("close", SERVER), ("close", AUTHORITY), ("recover", SERVER)):
+            self._step(phase, party)
+        recovered = self.server.recovered
+        assert recovered is not None
+        self._outcomes[recovered.epoch] = Outcome(recovered.epoch, recovered.entries, recovered)
+        return recovered
+
+    def abandon(self) -> None:
+        """Let the server give the epoch up."""
+        self._step("abandon", SERVER)
+        self._step("abandon", AUTHORITY)
+
+    def _open(self) -> None:
+        """Open the next epoch, when none is open."""
+        if self.server.phase == "idle":
+            self._step("open", AUTHORITY)
+            self._step("open", SERVER)
+            self._note()
+
+    def _offer(self, user: int, update: UintArray, stamp: int) -> None:
+        (user,) = validate.users("user", (validate.integer("user", user, 0),), self.parameters.N)
+        self._open()
+        self.network.states[user] = user_trained(self.network.states[user], update, stamp)
+        for phase, party in (("request", user), ("offer", SERVER), ("assign", AUTHORITY)):
+            self._step(phase, party)
+
+    def _key(self, user: int) -> None:
+        self._step("fetch", user)
+        self._step("issue", AUTHORITY)
+
+    def _settle(self) -> None:
+        self._step("settle", AUTHORITY)
+        self._step("settle", SERVER)
+        self._note()
+
+    def _note(self) -> None:
+        """Keep what is in the buffer of the epoch that is open."""
+        state = self.server
+        if state.phase != "idle":
+            assert state.epoch is not None
+            self._outcomes[state.epoch] = Outcome(state.epoch, state.entries)
+
+    def _step(self, phase: str, party: int, **given: Any) -> None:
+        step = self._rows[phase, role_of(party)]
+        self.network.take(step, party, {**draw_hidden(self.parameters, step, self.source), **given})

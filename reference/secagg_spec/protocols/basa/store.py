@@ -1,0 +1,358 @@
+"""What the parties of BASA store between two steps, as data that JSON holds, and the parties that come back from it.
+
+Bytes, vectors and messages are the hex digits of their bytes.
+
+Source: spec/basa.md, section 10 (BAA-44).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.crypto.boxes import PER_POSITION, Encryption, KeyRing, PositionKeys
+from secagg_spec.crypto.keys import Roster
+from secagg_spec.errors import ParameterError, ProtocolError
+from secagg_spec.protocols.basa.authority import AuthorityState, Seat, authority_start
+from secagg_spec.protocols.basa.cores import Parameters, check_accepted
+from secagg_spec.protocols.basa.messages import (
+    HASH_BYTES,
+    LAST_EPOCH,
+    EpochKeys,
+    PositionOffer,
+    PositionUpload,
+    Session,
+    check_length,
+)
+from secagg_spec.protocols.basa.server import Entry, Place, Recovered, ServerState, server_start, server_take
+from secagg_spec.protocols.basa.user import UserState, user_fetch, user_start
+from secagg_spec.protocols.buffers import average
+from secagg_spec.protocols.codec import AnyMessage, Message, decode, encode, vector_bytes, vector_from_bytes
+from secagg_spec.protocols.steps import AUTHORITY, SERVER
+
+SERVER_FORMAT, AUTHORITY_FORMAT, USER_FORMAT = "basa-server-1", "basa-authority-1", "basa-user-1"
+_SERVER_PHASES = ("idle", "filling", "serving", "settling", "closing")
+_USER_PHASES = ("idle", "asked", "fetched")
+_SEATS = ("assigned", "keyed", "accepted", "skipped")
+_State = TypeVar("_State")
+
+
+# ---------------------------------------------------------------------------------------------------- the server
+
+
+def store_server(state: ServerState) -> dict[str, Any]:
+    """Return the state of a server as data that JSON holds (BAA-44)."""
+    return {
+        "format": SERVER_FORMAT,
+        **_stored_session(state.session),
+        "epoch": state.epoch,
+        "phase": state.phase,
+        "keys": state.keys.hex(),
+        "signature": state.signature.hex(),
+        "places": [{**asdict(place), "boxes": [box.hex() for box in place.boxes]} for place in state.places],
+        "serving": state.serving,
+        "upload": _stored_message(state.upload),
+        "total": _stored_vector(state.total),
+        "recovered": None if state.recovered is None else _stored_sum(state.recovered),
+    }
+
+
+def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> ServerState:
+    """Return the server that goes on from what `store_server` gave (BAA-44).
+
+    Raises
+    ------
+    ParameterError
+        It is not what `store_server` gives, or no steps lead to it.
+    """
+    return _restored(data, SERVER_FORMAT, lambda: _server(data, encryption), store_server)
+
+
+def _server(data: Mapping[str, Any], encryption: Encryption) -> ServerState:
+    known = _session(data, encryption)
+    start = server_start(known.parameters, known.id, data["epoch"], **_public(known))
+    places = tuple(_place(known, at, value) for at, value in enumerate(data["places"]))
+    recovered = None if data["recovered"] is None else _sum(known, data["recovered"])
+    state = replace(
+        start,
+        phase=_one_of("phase", data["phase"], _SERVER_PHASES),
+        keys=bytes.fromhex(data["keys"]),
+        signature=bytes.fromhex(data["signature"]),
+        places=places,
+        serving=data["serving"],
+        total=None if data["total"] is None else _vector(known, data["total"]),
+        recovered=recovered,
+    )
+    _check_server(state)
+    return _with_upload(state, _message(PositionUpload, data["upload"]))
+
+
+def _check_server(state: ServerState) -> None:
+    """Refuse the state of a server that no steps lead to."""
+    _check_recovered(state)
+    if state.phase == "idle":
+        nothing = ServerState(state.session, state.epoch, recovered=state.recovered)
+        _check_same("state", store_server(state), store_server(nothing), "without anything of an epoch while idle")
+        return
+    if state.epoch is None or state.total is None:
+        raise ParameterError("epoch, total", [state.epoch, state.total], f"there while {state.phase}")
+    state.session.check_keys(EpochKeys(state.session.id, state.epoch, AUTHORITY, SERVER, state.keys, state.signature))
+    _check_places(state)
+    if not state.entries and state.total.any():
+        raise ParameterError("total", state.total, "zero while no update is accepted")
+
+
+def _check_places(state: ServerState) -> None:
+    p, users = state.session.parameters, [place.user for place in state.places]
+    serving = state.phase in ("serving", "settling")
+    if serving:
+        users.append(validate.integer("serving", state.serving, 0, p.N - 1))
+    elif state.serving is not None:
+        raise ParameterError("serving", state.serving, f"nobody while {state.phase}")
+    if len(set(users)) != len(users) or len(users) > p.positions or len(state.entries) + serving > p.K:
+        raise ParameterError("places", users, "different users, at most P of them, and at most K accepted")
+    if len(state.entries) == p.K and not state.places[-1].accepted:
+        raise ParameterError("places", users, "none skipped after K that are accepted")
+    if not p.settle and len(state.entries) < len(state.places):
+        raise ParameterError("places", users, 'accepted ones with the timeouts "void"')
+
+
+def _with_upload(state: ServerState, upload: PositionUpload | None) -> ServerState:
+    """Return the server with an upload that it would have taken."""
+    if upload is None:
+        return state
+    if state.phase != "settling":
+        raise ParameterError("upload", upload, f"none while {state.phase}")
+    return server_take(replace(state, phase="serving"), (upload,), randomness={})[0]
+
+
+def _place(known: Session, at: int, value: Mapping[str, Any]) -> Place:
+    place = Place(**{**value, "boxes": tuple(bytes.fromhex(box) for box in value["boxes"])})
+    validate.integer("user", place.user, 0, known.parameters.N - 1)
+    if not isinstance(place.accepted, bool):
+        raise ParameterError("accepted", place.accepted, "true or false")
+    validate.integer("weight", place.weight, *((1, known.parameters.c_g) if place.accepted else (0, 0)))
+    if len(place.boxes) != (known.box_count(at) if place.accepted else 0):
+        raise ParameterError("boxes", len(place.boxes), f"those of position {at}, or none of a skipped one")
+    for box in place.boxes:
+        check_length("box", box, known.encryption.box_bytes)
+    return place
+
+
+def _stored_sum(recovered: Recovered) -> dict[str, Any]:
+    """Return the sum of an epoch without its average, which follows from the rest."""
+    entries = [asdict(entry) for entry in recovered.entries]
+    return {"epoch": recovered.epoch, "entries": entries, "sum": vector_bytes(recovered.sum).hex()}
+
+
+def _sum(known: Session, value: Mapping[str, Any]) -> Recovered:
+    p, entries = known.parameters, tuple(Entry(**entry) for entry in value["entries"])
+    check_accepted("entries", [entry.position for entry in entries], p.positions)
+    validate.users("entries", [entry.user for entry in entries], p.N)
+    validate.integer("len(entries)", len(entries), p.T + 2, p.K)
+    weights = np.array([validate.integer("weight", e.weight, 1, p.c_g) for e in entries], dtype=np.uint64)
+    total = _vector(known, value["sum"])
+    mean = frozen(average(p.ring, p.c_l, weights, total))
+    return Recovered(validate.integer("epoch", value["epoch"], 0, LAST_EPOCH), entries, total, mean)
+
+
+def _check_recovered(state: ServerState) -> None:
+    if state.recovered is not None:
+        newest = -1 if state.epoch is None else state.epoch - (state.phase != "idle")
+        validate.integer("recovered", state.recovered.epoch, 0, newest)
+
+
+# ------------------------------------------------------------------------------------------------- the authority
+
+
+def store_authority(state: AuthorityState) -> dict[str, Any]:
+    """Return the state of an authority, with its secret keys, as data that JSON holds."""
+    return {
+        "format": AUTHORITY_FORMAT,
+        **_stored_session(state.session),
+        "signing": state.signing.hex(),
+        "ring": state.ring.stored().hex(),
+        "epoch": state.epoch,
+        "is_open": state.is_open,
+        "seats": [{**asdict(seat), "hashes": [value.hex() for value in seat.hashes]} for seat in state.seats],
+    }
+
+
+def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> AuthorityState:
+    """Return the authority that goes on from what `store_authority` gave; `ring` is one of the kind that it had.
+
+    Raises
+    ------
+    ParameterError
+        It is not what `store_authority` gives, or no steps lead to it.
+    """
+    made = PositionKeys() if ring is None else ring
+    return _restored(data, AUTHORITY_FORMAT, lambda: _authority(data, made), store_authority)
+
+
+def _authority(data: Mapping[str, Any], ring: KeyRing) -> AuthorityState:
+    known = _session(data, ring.encryption)
+    signing, epoch, is_open = bytes.fromhex(data["signing"]), data["epoch"], data["is_open"]
+    validate.integer("epoch", epoch, 0, LAST_EPOCH + 1)
+    if not isinstance(is_open, bool) or (is_open and epoch > LAST_EPOCH):
+        raise ParameterError("is_open", is_open, "true or false, and false after the last epoch")
+    start = authority_start(known.parameters, known.id, 0, signing=signing, verification=known.verification, ring=ring)
+    _check_same("authority", start.session.authority, known.authority, "the verification key of the signing key")
+    keys = ring.restored(known.epoch(epoch), bytes.fromhex(data["ring"]), is_open)
+    seats = tuple(_seat(known, at, value) for at, value in enumerate(data["seats"]))
+    state = replace(start, ring=keys, epoch=epoch, is_open=is_open, seats=seats)
+    _check_seats(state)
+    return state
+
+
+def _seat(known: Session, at: int, value: Mapping[str, Any]) -> Seat:
+    seat = Seat(**{**value, "hashes": tuple(bytes.fromhex(text) for text in value["hashes"])})
+    validate.integer("user", seat.user, 0, known.parameters.N - 1)
+    _one_of("seats", seat.state, _SEATS if known.parameters.settle else _SEATS[:3])
+    if len(seat.hashes) != (known.box_count(at) if seat.state == "accepted" else 0):
+        raise ParameterError("hashes", len(seat.hashes), f"those of position {at}, or none where nothing is accepted")
+    for value_ in seat.hashes:
+        check_length("hash", value_, HASH_BYTES)
+    return seat
+
+
+def _check_seats(state: AuthorityState) -> None:
+    """Refuse positions that no steps lead to."""
+    p, users = state.session.parameters, [seat.user for seat in state.seats]
+    if state.seats and not state.is_open:
+        raise ParameterError("seats", users, "none while no epoch is open")
+    if len(set(users)) != len(users) or len(users) > p.positions or len(state.accepted) > p.K:
+        raise ParameterError("seats", users, "different users, at most P of them, and at most K accepted")
+    if any(seat.state in ("assigned", "keyed") for seat in state.seats[:-1]):
+        raise ParameterError("seats", [seat.state for seat in state.seats], "settled, all but the last")
+    if len(state.accepted) == p.K and state.accepted[-1] < len(users) - 1:
+        raise ParameterError("seats", [seat.state for seat in state.seats], "nothing after K that are accepted")
+
+
+# ------------------------------------------------------------------------------------------------------- a user
+
+
+def store_user(state: UserState) -> dict[str, Any]:
+    """Return the state of a user, with its update and signing key, as data that JSON holds."""
+    return {
+        "format": USER_FORMAT,
+        **_stored_session(state.session),
+        "user": state.user,
+        "signing": state.signing.hex(),
+        "phase": state.phase,
+        "update": _stored_vector(state.update),
+        "stamp": state.stamp,
+        "offer": _stored_message(state.offer),
+        "last": state.last,
+    }
+
+
+def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> UserState:
+    """Return the user that goes on from what `store_user` gave.
+
+    Raises
+    ------
+    ParameterError
+        It is not what `store_user` gives, or no steps lead to it.
+    """
+    return _restored(data, USER_FORMAT, lambda: _user(data, encryption), store_user)
+
+
+def _user(data: Mapping[str, Any], encryption: Encryption) -> UserState:
+    known = _session(data, encryption)
+    signing, phase = bytes.fromhex(data["signing"]), _one_of("phase", data["phase"], _USER_PHASES)
+    start = user_start(known.parameters, known.id, data["user"], signing=signing, **_public(known))
+    update = None if data["update"] is None else _vector(known, data["update"])
+    stamp, offer = validate.integer("stamp", data["stamp"], 0, LAST_EPOCH), _message(PositionOffer, data["offer"])
+    if (update is None and (stamp or phase != "idle")) or (offer is None) is (phase == "fetched"):
+        raise ParameterError("phase", phase, "one that the update and the offer allow")
+    last = None if data["last"] is None else validate.integer("last", data["last"], 0, LAST_EPOCH)
+    state = replace(start, phase=phase, update=update, stamp=stamp, last=last)
+    if offer is None:
+        return state
+    return user_fetch(replace(state, phase="asked"), (offer,), randomness={})[0]
+
+
+# ------------------------------------------------------------------------------------------------------- helpers
+
+
+def _restored(
+    data: Mapping[str, Any], format: str, make: Callable[[], _State], store: Callable[[_State], dict[str, Any]]
+) -> _State:
+    """Return what is made of stored data; whatever is wrong with it is the caller's fault."""
+    validate.mapping("data", data)
+    given = data.get("format")
+    if not isinstance(given, str) or given != format:
+        raise ParameterError("format", given, format)
+    try:
+        state = make()
+        _check_whole(data, store(state))
+        return state
+    except ParameterError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ProtocolError) as error:
+        raise ParameterError("data", repr(error), "the state of a party as it was stored") from error
+
+
+def _check_whole(data: Mapping[str, Any], again: Mapping[str, Any]) -> None:
+    """Refuse data with more, less or other members than are stored of the state that came of it; no secret is shown."""
+    wrong = [name for name in {**again, **data} if name not in again or name not in data or again[name] != data[name]]
+    _check_same("data", wrong, [], "without members that are missing, unknown, or not as they are stored")
+
+
+def _stored_session(session: Session) -> dict[str, Any]:
+    return {
+        "parameters": asdict(session.parameters),
+        "session": session.id.hex(),
+        "encryption": session.encryption.name,
+        "verification": [key.hex() for key in session.verification.keys],
+        "authority": session.authority.hex(),
+    }
+
+
+def _session(data: Mapping[str, Any], encryption: Encryption) -> Session:
+    _check_same("encryption", data["encryption"], encryption.name, encryption.name)
+    numbers = dict(data["parameters"])
+    parameters = Parameters(**{**numbers, "staleness": Staleness(**numbers["staleness"])})
+    verification = Roster(tuple(bytes.fromhex(key) for key in data["verification"]))
+    return Session(
+        parameters, bytes.fromhex(data["session"]), encryption, verification, bytes.fromhex(data["authority"])
+    )
+
+
+def _public(known: Session) -> dict[str, Any]:
+    return {name: getattr(known, name) for name in ("verification", "authority", "encryption")}
+
+
+def _stored_message(message: Message | None) -> str | None:
+    return None if message is None else encode(message).hex()
+
+
+def _message(kind: type[AnyMessage], value: str | None) -> AnyMessage | None:
+    return None if value is None else decode(kind, bytes.fromhex(value))
+
+
+def _stored_vector(vector: UintArray | None) -> str | None:
+    return None if vector is None else vector_bytes(vector).hex()
+
+
+def _vector(known: Session, value: str) -> UintArray:
+    vector = vector_from_bytes(bytes.fromhex(value))
+    return frozen(known.parameters.ring.check("vector", vector, (known.parameters.d,)))
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(name, value, f"one of {', '.join(allowed)}")
+    return value
+
+
+def _check_same(name: str, value: object, wanted: object, allowed: str) -> None:
+    if value != wanted:
+        raise ParameterError(name, value, allowed)

@@ -1,0 +1,389 @@
+"""BASecAgg, active profile: a user answers only for a buffer that W users have signed.
+
+========================  ==========================================
+the text                  here
+========================  ==========================================
+the numbers, and W        `Parameters`
+what is set aside         `pending` of a user's state
+the signers               `signers` of the server's state
+========================  ==========================================
+
+The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
+profile are taken on it: what `user_confirm` sets aside is the answer of that profile's `user_recover`.
+
+Source: spec/basecagg.md, section 11 (BSA-37 to BSA-47, BSA-50).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any, ClassVar, TypeVar
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
+from secagg_spec.crypto.sealing import Context, SealedStampedChannel
+from secagg_spec.crypto.signatures import verification_key
+from secagg_spec.errors import LengthMismatch, ParameterError, Replay, TooFewSurvivors, WrongPhase
+from secagg_spec.protocols.agreement import (
+    Ballot,
+    Proposal,
+    check_quorum,
+    check_signature,
+    check_threshold,
+    sign_proposal,
+    words,
+)
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import store as basecagg_store
+from secagg_spec.protocols.basecagg.round import BufferedSet, Entry, WeightedShare
+from secagg_spec.protocols.basecagg.runs import Play, ScheduleResult, Turn, run_turns, supplies
+from secagg_spec.protocols.codec import Message, Opaque, Users
+from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, roster_of_users
+from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Randomness, Role, Step, accept, take_randomness
+
+PROTOCOL = "basecagg-active"
+PURPOSE = "buffered-set"
+_State = TypeVar("_State", "UserState", "ServerState")
+
+
+@dataclass(frozen=True)
+class Parameters(basecagg.Parameters):
+    """The numbers that a session of the active profile agrees on.
+
+    Raises
+    ------
+    ParameterError
+        They break BSA-01 or BSA-02, or BSA-37: ``2W > N + T`` and ``U <= W <= N - D``.
+    """
+
+    W: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_threshold(self.W, self.N, self.D, self.T)
+        validate.integer("W", self.W, self.U)
+        object.__setattr__(self, "W", int(self.W))
+
+    def numbers(self) -> dict[str, int]:
+        """Return the names and values that keys and signatures are bound to: W comes last (BSA-45)."""
+        return {**super().numbers(), "W": self.W}
+
+
+def with_signatures(parameters: basecagg.Parameters, W: int) -> Parameters:
+    """Return parameters of the semi-honest profile with W."""
+    values = {entry.name: getattr(parameters, entry.name) for entry in fields(basecagg.Parameters)}
+    return Parameters(**values, W=W)
+
+
+PRESETS: Mapping[str, Parameters] = MappingProxyType(
+    {
+        "tiny": with_signatures(basecagg.PRESETS["tiny"], W=4),
+        "default": with_signatures(basecagg.PRESETS["default"], W=7),
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, eq=False)
+class SignedBuffer(Message):
+    """The sender's signature on the buffer of `round` that it was told, 64 bytes."""
+
+    TYPE: ClassVar[int] = 775
+    signature: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class BufferQuorum(Message):
+    """The users that signed the buffer of `round`, ascending, and their signatures one after another."""
+
+    TYPE: ClassVar[int] = 776
+    signers: Users
+    signatures: Opaque
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """What a user set aside: the buffer that it signed last, and its answer."""
+
+    proposal: Proposal
+    answer: WeightedShare
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps."""
+
+    base: basecagg.UserState
+    roster: PublicKeys
+    signing: bytes = field(repr=False)
+    pending: Pending | None = None
+
+    @property
+    def phase(self) -> str:
+        """What the user does: ``idle``, ``asked`` or ``training``."""
+        return self.base.phase
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps; `signers` are the users that confirmed its buffer."""
+
+    base: basecagg.ServerState
+    roster: PublicKeys
+    signers: tuple[int, ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """What the server does: ``filling``, ``confirming`` or ``recovering``."""
+        return "confirming" if self.base.entries and not self.signers else self.base.phase
+
+    @property
+    def round(self) -> int:
+        """The round of the server."""
+        return self.base.round
+
+    @property
+    def recovered(self) -> basecagg.Recovered | None:
+        """The buffer that was recovered last."""
+        return self.base.recovered
+
+
+def sealing_context(parameters: basecagg.Parameters, session: bytes, sealing: Roster) -> Context:
+    """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-45, BSA-47).
+
+    `sealing` are the public sealing keys of the N users in this session.
+    """
+    bound = hash_parameters(parameters.numbers(), sealing.hash)
+    return replace(basecagg.sealing_context(parameters, session), protocol=PROTOCOL, parameters=bound)
+
+
+def ballot_of(parameters: basecagg.Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
+    """Return where the signatures on the buffer of a round belong (BSA-38, BSA-45, BSA-47)."""
+    assert isinstance(parameters, Parameters)
+    context = replace(sealing_context(parameters, session, roster.sealing), round=round, message_type=SignedBuffer.TYPE)
+    return Ballot(context, roster.verification, parameters.W, PURPOSE)
+
+
+def proposal_of(parameters: basecagg.Parameters, entries: Sequence[Entry]) -> Proposal:
+    """Return what is signed of a buffer, by any user: its users, their stamps and their weights (BSA-38)."""
+    stamps, weights = words([entry.stamp for entry in entries]), words([entry.weight for entry in entries])
+    return Proposal(tuple(entry.user for entry in entries), (stamps, weights), range(parameters.N))
+
+
+def user_start(
+    parameters: Parameters, session: bytes, round: int, user: int, keys: PrivateKeys, roster: PublicKeys
+) -> UserState:
+    """Return the state of a user before its first step, with its sealed channel.
+
+    The sealing keys are those of this session: a user that begins it again draws a new one.
+
+    Raises
+    ------
+    LengthMismatch
+        The roster does not name N users, or a private key is not 32 bytes long.
+    ParameterError
+        The keys of the user are not those that the roster has for it.
+    """
+    roster = _roster(parameters, roster)
+    context = sealing_context(parameters, session, roster.sealing)
+    channel = SealedStampedChannel(context, keys.sealing, roster.sealing)
+    base = basecagg.user_start(parameters, session, round, user, channel)
+    own = (public_key(keys.sealing), verification_key(keys.signing))
+    if own != (roster.sealing.keys[user], roster.verification.keys[user]):
+        raise ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
+    return UserState(base, roster, keys.signing)
+
+
+def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
+    """Return the state of the server before its first step, with the public keys of the N users."""
+    return ServerState(basecagg.server_start(parameters, session, round), _roster(parameters, roster))
+
+
+def _roster(parameters: Parameters, roster: PublicKeys) -> PublicKeys:
+    if len(roster.verification.keys) != parameters.N:
+        raise LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
+    return roster
+
+
+def user_trained(state: UserState, update: UintArray) -> UserState:
+    """Return the state of a training user with its update; as in the semi-honest profile."""
+    return replace(state, base=basecagg.user_trained(state.base, update))
+
+
+# ------------------------------------------------------------------------------------------------------- steps
+
+
+def _as_before(step: Step) -> Step:
+    """Return a step of the semi-honest profile as one on the states of this profile."""
+
+    def run(state: _State, inbox: Inbox, *, randomness: Randomness) -> tuple[_State, Outbox]:
+        base, outbox = step.run(state.base, inbox, randomness=randomness)
+        return replace(state, base=base), outbox
+
+    run.__name__, run.__doc__ = step.run.__name__, step.run.__doc__
+    return replace(step, run=run)
+
+
+def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Sign a buffer that can be right, and set the answer to it aside (BSA-21 to BSA-26, BSA-38, BSA-39; step 1)."""
+    base, (answer,) = basecagg.user_recover(state.base, inbox, randomness=randomness)
+    message = inbox[0]
+    assert isinstance(message, BufferedSet)
+    assert isinstance(answer, WeightedShare)
+    proposal = proposal_of(base.parameters, basecagg.entries_of(message.users, message.stamps, message.weights))
+    ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
+    signature = sign_proposal(ballot, state.signing, base.user, proposal)
+    outbox = (SignedBuffer(base.session, message.round, base.user, SERVER, signature),)
+    return replace(state, base=base, pending=Pending(proposal, answer)), outbox
+
+
+def server_confirm(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Check the signatures, and relay all of them to each signer (BSA-40 to BSA-42; step 2)."""
+    take_randomness(randomness, ())
+    base = state.base
+    _accept(base, (SignedBuffer,), inbox, range(base.parameters.N))
+    if state.phase != "confirming":
+        raise WrongPhase(f"the server is {state.phase}, and has no buffer to confirm")
+    ballot, _ = _agenda(state)
+    signatures = {message.sender: _checked(state, message) for message in inbox if isinstance(message, SignedBuffer)}
+    signers = tuple(sorted(signatures))
+    if len(signers) < ballot.enough:
+        raise TooFewSurvivors(f"{len(signers)} users confirmed the buffer and W = {ballot.enough} are needed")
+    together = b"".join(signatures[user] for user in signers)
+    outbox = tuple(BufferQuorum(base.session, base.round, SERVER, user, signers, together) for user in signers)
+    return replace(state, signers=signers), outbox
+
+
+def _checked(state: ServerState, message: SignedBuffer) -> bytes:
+    """Return a signature on the announced buffer; a wrong one is its sender's fault (BSA-41)."""
+    ballot, proposal = _agenda(state)
+    check_signature(ballot, message.sender, proposal, message.signature, message.sender)
+    return message.signature
+
+
+def _agenda(state: ServerState) -> tuple[Ballot, Proposal]:
+    base = state.base
+    ballot = ballot_of(base.parameters, base.session, base.round, state.roster)
+    return ballot, proposal_of(base.parameters, base.entries)
+
+
+def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Release the answer that was set aside, when W users signed its buffer (BSA-43, BSA-44; step 3)."""
+    take_randomness(randomness, ())
+    base = state.base
+    accept(inbox, (BufferQuorum,), session=base.session, round=None, receiver=base.user, senders=(SERVER,))
+    if not inbox:
+        raise WrongPhase("no quorum was received")
+    message = inbox[0]
+    assert isinstance(message, BufferQuorum)
+    pending = _pending(state, message.round)
+    ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
+    check_quorum(ballot, pending.proposal, message.signers, message.signatures)
+    return replace(state, pending=None), (pending.answer,)
+
+
+def _pending(state: UserState, round: int) -> Pending:
+    """Return what was set aside for the buffer of a round."""
+    if state.pending is None and state.base.answered == round:
+        raise Replay(f"the quorum of round {round} was answered before")
+    if state.pending is None or state.pending.answer.round != round:
+        raise WrongPhase(f"no answer is set aside for the buffer of round {round}")
+    return state.pending
+
+
+def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Remove the masks of the buffer that was confirmed; only its signers may answer (BSA-46)."""
+    base = state.base
+    _accept(base, (WeightedShare,), inbox, state.signers)
+    if state.phase != "recovering":
+        raise WrongPhase(f"the server is {state.phase}, and recovers nothing")
+    base, outbox = basecagg.server_recover(base, inbox, randomness=randomness)
+    return replace(state, base=base, signers=()), outbox
+
+
+_BEFORE = {(step.phase, step.role): _as_before(step) for step in basecagg.TABLE}
+TABLE = (
+    _BEFORE["request", Role.USER],
+    _BEFORE["request", Role.SERVER],
+    _BEFORE["share", Role.USER],
+    _BEFORE["share", Role.SERVER],
+    _BEFORE["hold", Role.USER],
+    _BEFORE["upload", Role.USER],
+    _BEFORE["abandon", Role.USER],
+    _BEFORE["upload", Role.SERVER],
+    _BEFORE["close", Role.SERVER],
+    Step("confirm", Role.USER, user_confirm, receives=(BufferedSet,), sends=(SignedBuffer,)),
+    Step("confirm", Role.SERVER, server_confirm, receives=(SignedBuffer,), sends=(BufferQuorum,)),
+    Step("recover", Role.USER, user_recover, receives=(BufferQuorum,), sends=(WeightedShare,)),
+    Step("recover", Role.SERVER, server_recover, receives=(WeightedShare,)),
+)
+
+
+def _accept(base: basecagg.ServerState, kinds: tuple[type[Message], ...], inbox: Inbox, senders: Sequence[int]) -> None:
+    accept(inbox, kinds, session=base.session, round=base.round, receiver=SERVER, senders=senders)
+
+
+# ------------------------------------------------------------------------------------------- what a server stores
+
+
+def store(state: ServerState) -> dict[str, Any]:
+    """Return the state of a server as data that JSON holds, without the roster of keys (BSA-35)."""
+    return {"base": basecagg_store.store(state.base), "signers": list(state.signers)}
+
+
+def restore(data: Mapping[str, Any], roster: PublicKeys) -> ServerState:
+    """Return the server that goes on from what `store` gave, with the roster of its session (BSA-35).
+
+    Raises
+    ------
+    ParameterError
+        It is not what `store` gives.
+    """
+    if set(validate.mapping("data", data)) != {"base", "signers"}:
+        raise ParameterError("data", list(data), "base and signers")
+    base = basecagg_store.restore(data["base"], Parameters)
+    parameters = base.parameters
+    assert isinstance(parameters, Parameters)
+    signers = validate.users("signers", data["signers"], parameters.N)
+    if signers and (not base.entries or len(signers) < parameters.W):
+        raise ParameterError("signers", list(signers), "none, or W of them while the server recovers")
+    return ServerState(base, _roster(parameters, roster), signers)
+
+
+# ------------------------------------------------------------------------------------------------- whole runs
+
+
+def open_session(parameters: Parameters, *, keys: Mapping[int, PrivateKeys], session: bytes, round: int) -> Network:
+    """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
+    roster = roster_of_users(parameters.N, keys)
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
+    for user in range(parameters.N):
+        states[user] = user_start(parameters, session, round, user, keys[user], roster)
+    return Network(TABLE, states)
+
+
+def run_schedule(
+    parameters: Parameters,
+    updates: Sequence[UintArray],
+    schedule: Sequence[Turn],
+    *,
+    randomness: Randomness,
+    keys: Mapping[int, PrivateKeys],
+    session: bytes,
+    round: int,
+) -> ScheduleResult:
+    """Run a session of the active profile among honest parties.
+
+    The users of a `Recover` confirm its buffer and answer. `keys` has the private keys of each of the N users; the
+    other arguments and the errors are those of `basecagg.runs.run_schedule`.
+    """
+    network = open_session(parameters, keys=keys, session=session, round=round)
+    return run_turns(Play(network, supplies(parameters, updates, randomness), user_trained), schedule)

@@ -1,0 +1,756 @@
+"""BASecAgg: the weighted sum over a buffer of updates that start from models of different rounds.
+
+========================  ==========================================
+papers                    here
+========================  ==========================================
+q, N, D, U, T, d, K       `Parameters`
+c_l, c_g, tau_max, s      `c_l`, `c_g`, `tau_max`, `staleness`
+t, t_i                    the round of the server, the stamp of user i
+Delta_i, z_i, y_i         `update`, `mask`, `masked` of user i
+[n_i]_k                   `noise`, T rows
+z~_{i,j}                  the share of user i's mask that user j holds
+S(t)                      the entries of the buffer of round t
+========================  ==========================================
+
+This is the semi-honest profile; `basecagg.active` is the active one. Whole runs are in `basecagg.runs`, what a server
+stores is in `basecagg.store`.
+
+Source: BASecAgg, sections 2 and 3; spec/basecagg.md (BSA-01 to BSA-36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, is_prime
+from secagg_spec.arithmetic.quantizer import quantize
+from secagg_spec.arithmetic.staleness import KINDS, Staleness, admissible_weights, realised_weight
+from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
+from secagg_spec.crypto.channels import StampedChannel
+from secagg_spec.crypto.keys import hash_parameters
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.errors import (
+    InconsistentSets,
+    LengthMismatch,
+    Malformed,
+    ParameterError,
+    Replay,
+    WrongPhase,
+)
+from secagg_spec.protocols.begun import session_id
+from secagg_spec.protocols.buffers import (
+    MAX_STALENESS,
+    average,
+    budget,
+    check_levels,
+    check_rounding,
+    check_update,
+    weight_sum,
+)
+from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
+from secagg_spec.protocols.steps import SERVER, Inbox, Outbox, Randomness, Role, Step, accept, parcels, take_randomness
+
+PROTOCOL = "basecagg"
+LAST_ROUND = 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The numbers that a session agrees on.
+
+    Raises
+    ------
+    ParameterError
+        They break BSA-01: ``T >= 1``, ``U > T``, ``D >= 0``, ``N - D >= U``, ``T + 2 <= K <= N``, q a prime above N and
+        at most 2**32, ``d >= 1``, tau_max in ``[0, 2**31 - 1]``; or BSA-02: c_l and c_g in ``[1, 2**32]``,
+        ``c_g s(tau_max) >= 1``, ``K c_g <= (q - 1) // 2``, ``c_l K c_g <= 2**53``.
+    """
+
+    q: int
+    N: int
+    D: int
+    U: int
+    T: int
+    d: int
+    K: int
+    c_l: int
+    c_g: int
+    tau_max: int
+    staleness: Staleness
+
+    def __post_init__(self) -> None:
+        for name in ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max"):
+            object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
+        if not is_prime(validate.integer("q", self.q, 2, MAX_MODULUS)):
+            raise ParameterError("q", self.q, "a prime")
+        validate.integer("d", self.d, 1, validate.MAX_COUNT)
+        validate.integer("D", self.D, 0, validate.MAX_COUNT)
+        assert self.code.N == self.N
+        if self.U > self.N - self.D:
+            raise ParameterError("N - D", self.N - self.D, f"at least U = {self.U}")
+        validate.integer("K", self.K, self.T + 2, self.N)
+        self._check_levels()
+
+    def _check_levels(self) -> None:
+        check_levels("q", self.q, self.K, self.c_l, self.c_g, self.tau_max, self.staleness)
+
+    @cached_property
+    def field(self) -> PrimeField:
+        """The field of the vectors."""
+        return PrimeField(self.q)
+
+    @cached_property
+    def code(self) -> MaskCode:
+        """The code that shares the masks."""
+        return MaskCode(self.field, self.N, self.U, self.T)
+
+    @property
+    def share_length(self) -> int:
+        """L, the elements of a share."""
+        return self.code.share_length(self.d)
+
+    @property
+    def total_weight(self) -> int:
+        """K c_g, the largest total weight of a buffer."""
+        return self.K * self.c_g
+
+    @property
+    def budget(self) -> int:
+        """B, the largest magnitude of an element of an update (BSA-06)."""
+        return budget(self.field, self.total_weight)
+
+    def numbers(self) -> dict[str, int]:
+        """Return the names and values that keys and signatures are bound to, in this order (BSA-03)."""
+        names = ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max")
+        s = self.staleness
+        function = {"kind": KINDS.index(s.kind), "numerator": s.numerator, "denominator": s.denominator}
+        return {name: int(getattr(self, name)) for name in names} | function | {"start": s.start}
+
+
+_SLOWLY = Staleness.polynomial(1)
+PRESETS: Mapping[str, Parameters] = MappingProxyType(
+    {
+        "tiny": Parameters(q=19, N=5, D=1, U=3, T=1, d=3, K=3, c_l=1, c_g=3, tau_max=2, staleness=_SLOWLY),
+        "default": Parameters(
+            q=DEFAULT_PRIME, N=10, D=2, U=7, T=3, d=16, K=5, c_l=65536, c_g=64, tau_max=10, staleness=_SLOWLY
+        ),
+        "paper": Parameters(
+            q=DEFAULT_PRIME, N=100, D=30, U=70, T=8, d=1000, K=10, c_l=65536, c_g=64, tau_max=10, staleness=_SLOWLY
+        ),
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRequest(Message):
+    """The sender asks for the model; `round` is the latest that it knows of."""
+
+    TYPE: ClassVar[int] = 769
+
+
+@dataclass(frozen=True, eq=False)
+class ModelStamp(Message):
+    """The stamp of the receiver is `round`."""
+
+    TYPE: ClassVar[int] = 770
+
+
+@dataclass(frozen=True, eq=False)
+class StampedShare(Message):
+    """The share of the sender's mask that the receiver holds, closed by the channel; `round` is the sender's stamp."""
+
+    TYPE: ClassVar[int] = 771
+    payload: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class StampedUpdate(Message):
+    """The masked update, d elements; `round` is the sender's stamp."""
+
+    TYPE: ClassVar[int] = 772
+    masked: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class BufferedSet(Message):
+    """The buffer of `round`: its users, ascending, and the stamp and the weight of each."""
+
+    TYPE: ClassVar[int] = 773
+    users: Users
+    stamps: Vector
+    weights: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedShare(Message):
+    """The weighted sum of the shares of the buffer of `round`, L elements."""
+
+    TYPE: ClassVar[int] = 774
+    share: Vector
+
+
+# -------------------------------------------------------------------------------------------------- pure cores
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One update of a buffer: whose it is, under which stamp, and what it weighs."""
+
+    user: int
+    stamp: int
+    weight: int
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """The share of somebody's mask, L elements, and the stamp that it belongs to."""
+
+    stamp: int
+    share: UintArray
+
+
+def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> UintArray:
+    """Return an update of d real numbers as elements: the quantiser at c_l with the total weight K c_g (BSA-36).
+
+    `rounding` has d draws, uniform in ``[0, 1)``; the errors are those of `quantize`.
+    """
+    validate.array_shape("x", validate.reals("x", x, (None,)), (parameters.d,))
+    return quantize(x, level=parameters.c_l, ring=parameters.field, weight=parameters.total_weight, rounding=rounding)
+
+
+def mask_update(field: PrimeField, total_weight: int, update: UintArray, mask: UintArray) -> UintArray:
+    """Return y_i = Delta_i + z_i, d elements, for an update that can be carried (BSA-04 to BSA-06)."""
+    return field.add(check_update(field, total_weight, update), mask)
+
+
+def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequence[float]) -> tuple[int, ...]:
+    """Return the realised weight of each stamp in the buffer of a round, with a draw for each (BSA-18).
+
+    Raises
+    ------
+    LengthMismatch
+        There is not one draw for each stamp.
+    ParameterError
+        A stamp is later than the round.
+    OutOfRange
+        A draw is not a multiple of 2**-53 in ``[0, 1)``.
+    """
+    round, stamps = _round(round), validate.user_numbers("stamps", stamps)
+    draws = validate.sequence("draws", draws, "draws")
+    if len(draws) != len(stamps):
+        raise LengthMismatch("len(draws)", len(draws), f"{len(stamps)}, one for each stamp")
+    ages = [validate.integer("round - stamp", round - stamp, 0, MAX_STALENESS) for stamp in stamps]
+    s, c_g = parameters.staleness, parameters.c_g
+    return tuple(realised_weight(s, c_g, tau, draw) for tau, draw in zip(ages, draws, strict=True))
+
+
+def entries_of(users: Sequence[int], stamps: UintArray, weights: UintArray) -> tuple[Entry, ...]:
+    """Return the entries of a buffer from the fields of its announcement.
+
+    Raises
+    ------
+    InconsistentSets
+        There is not one stamp and one weight for each user (BSA-21).
+    """
+    users = validate.user_numbers("users", users)
+    stamps = validate.elements("stamps", stamps, MAX_MODULUS, (None,))
+    weights = validate.elements("weights", weights, MAX_MODULUS, (None,))
+    if not len(users) == stamps.size == weights.size:
+        message = f"the buffer has {len(users)} users, {stamps.size} stamps and {weights.size} weights"
+        raise InconsistentSets(message, (SERVER,))
+    return tuple(Entry(user, int(t), int(w)) for user, t, w in zip(users, stamps, weights, strict=True))
+
+
+def check_buffer(
+    parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]
+) -> tuple[Entry, ...]:
+    """Return the entries of a buffer when a user may answer for it (BSA-21 to BSA-25).
+
+    Parameters
+    ----------
+    parameters : Parameters
+    round : int
+        The round of the buffer.
+    entries : sequence of Entry
+        What the server announced, in its order.
+    held : mapping from user to Held
+        The shares that the user holds, one of each user at most.
+
+    Raises
+    ------
+    InconsistentSets
+        The buffer cannot be right, or a share is not held.
+    """
+    if not all(isinstance(kept, Held) for kept in validate.mapping("held", held).values()):
+        raise ParameterError("held", held, "a mapping from users to the shares of their masks")
+    check_entries(parameters, round, entries)
+    missing = [e.user for e in entries if e.user not in held or held[e.user].stamp != e.stamp]
+    if missing:
+        raise InconsistentSets(f"the buffer names {missing}, whose shares are not held under these stamps")
+    return tuple(entries)
+
+
+def check_entries(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
+    """Refuse entries that cannot be those of a buffer of a round (BSA-21 to BSA-24).
+
+    Raises
+    ------
+    InconsistentSets
+        They are not K users in ascending order with admissible stamps and weights.
+    """
+    _round(round)
+    for entry in validate.sequence("entries", entries, "entries"):
+        if not isinstance(entry, Entry):
+            raise ParameterError("entries", entry, "entries of a buffer")
+    _check_users(parameters, [entry.user for entry in entries])
+    _check_weights(parameters, round, entries)
+
+
+def _check_users(parameters: Parameters, users: Sequence[int]) -> None:
+    if len(users) != parameters.K:
+        raise InconsistentSets(f"the buffer has {len(users)} entries and K is {parameters.K}", (SERVER,))
+    if any(not 0 <= user < parameters.N for user in users):
+        raise InconsistentSets(f"the buffer names {users}: users are in [0, {parameters.N})", (SERVER,))
+    if any(a >= b for a, b in pairwise(users)):
+        raise InconsistentSets(f"the users {users} of the buffer are not in ascending order", (SERVER,))
+
+
+def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        tau = round - entry.stamp
+        if not 0 <= tau <= parameters.tau_max:
+            message = f"user {entry.user} has the stamp {entry.stamp} in round {round}: tau_max is {parameters.tau_max}"
+            raise InconsistentSets(message, (SERVER,))
+        allowed = admissible_weights(parameters.staleness, parameters.c_g, tau)
+        if entry.weight not in allowed:
+            message = f"user {entry.user} weighs {entry.weight} in the buffer, and may weigh {allowed}"
+            raise InconsistentSets(message, (SERVER,))
+    positive = sum(entry.weight > 0 for entry in entries)
+    if positive < parameters.T + 2:
+        raise InconsistentSets(f"{positive} entries have a weight and T + 2 = {parameters.T + 2} are needed", (SERVER,))
+
+
+def combine_shares(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> UintArray:
+    """Return the sum of the shares of a buffer's entries, each times its weight: L elements (BSA-27).
+
+    The arguments and errors are those of `check_buffer`.
+
+    Source: BASecAgg, section 3, step 3.
+    """
+    entries = check_buffer(parameters, round, entries, held)
+    weights = np.array([entry.weight for entry in entries], dtype=np.uint64)
+    return parameters.field.weighted_sum(weights, [held[entry.user].share for entry in entries])
+
+
+def recover(
+    code: MaskCode, weights: UintArray, masked: Sequence[UintArray], users: Sequence[int], shares: UintArray
+) -> UintArray:
+    """Return the weighted sum of the updates: that of the masked ones without that of the masks (BSA-29).
+
+    Parameters
+    ----------
+    code : MaskCode
+        The code that shared the masks.
+    weights : array (n,)
+        The weight of each update, elements.
+    masked : sequence of n arrays (d,)
+        The masked updates, in that order.
+    users : sequence of int
+        Who answered: at least U distinct users.
+    shares : array (len(users), L)
+        Their weighted shares, in that order.
+
+    Raises
+    ------
+    ParameterError
+        All weights are 0 (BSA-32).
+    TooFewSurvivors
+        Fewer than U answers (BSA-30).
+    BadShare
+        More than U answers that do not lie on one codeword (BSA-31).
+
+    Source: BASecAgg eq. (11).
+    """
+    total = code.field.weighted_sum(weights, masked)
+    weight_sum(weights)
+    return code.field.subtract(total, code.decode(users, shares, total.size))
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps.
+
+    `phase` is ``idle``, ``asked`` or ``training``; `known` is the latest round that the user knows of; `newest` has the
+    newest stamp that it saw of each other user; `answered` is the round of the last buffer that it answered.
+    """
+
+    parameters: Parameters
+    session: bytes
+    user: int
+    channel: StampedChannel
+    known: int
+    phase: str = "idle"
+    stamp: int | None = None
+    mask: UintArray | None = None
+    update: UintArray | None = None
+    held: Mapping[int, Held] = field(default_factory=dict)
+    newest: Mapping[int, int] = field(default_factory=dict)
+    answered: int | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the server knows of a user: its newest stamp, and whether its shares were relayed and its update taken."""
+
+    stamp: int
+    relayed: bool = False
+    taken: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """A buffer that was recovered: its round and entries, the weighted sum of its updates and their average."""
+
+    round: int
+    entries: tuple[Entry, ...]
+    sum: UintArray
+    average: RealArray
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps.
+
+    `buffer` has the masked updates by user; `entries` are those of the announced buffer, and empty while it fills.
+    """
+
+    parameters: Parameters
+    session: bytes
+    round: int
+    records: Mapping[int, Record] = field(default_factory=dict)
+    buffer: Mapping[int, UintArray] = field(default_factory=dict)
+    entries: tuple[Entry, ...] = ()
+    recovered: Recovered | None = None
+
+    @property
+    def phase(self) -> str:
+        """What the server does: ``filling`` or ``recovering``."""
+        return "recovering" if self.entries else "filling"
+
+
+def sealing_context(parameters: Parameters, session: bytes, round: int = 0) -> Context:
+    """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-03)."""
+    numbers = hash_parameters(parameters.numbers())
+    return Context(PROTOCOL, numbers, session_id(session), _round(round), StampedShare.TYPE)
+
+
+def user_start(parameters: Parameters, session: bytes, round: int, user: int, channel: StampedChannel) -> UserState:
+    """Return the state of a user before its first step; it knows of `round`."""
+    validate.integer("user", user, 0, parameters.N - 1)
+    return UserState(parameters, session_id(session), user, channel, _round(round))
+
+
+def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
+    """Return the state of the server before its first step, in the round that it begins with."""
+    return ServerState(parameters, session_id(session), _round(round))
+
+
+def user_trained(state: UserState, update: UintArray) -> UserState:
+    """Return the state of a training user with the update that its next `upload` masks (BSA-05, BSA-06).
+
+    Raises
+    ------
+    WrongPhase
+        The user is not training.
+    OutOfRange
+        The update has an element that the buffer cannot carry.
+    """
+    _require(state.phase == "training", f"an update comes while training, and user {state.user} is {state.phase}")
+    parameters = state.parameters
+    parameters.field.check("update", update, (parameters.d,))
+    return replace(state, update=frozen(check_update(parameters.field, parameters.total_weight, update)))
+
+
+# ------------------------------------------------------------------------------------------------ steps of a user
+
+
+def user_request(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Ask for the model, also once more (section 4)."""
+    take_randomness(randomness, ())
+    _take(state, inbox, ())
+    _require(state.phase != "training", f"user {state.user} is training: it uploads or abandons first")
+    return replace(state, phase="asked"), (ModelRequest(state.session, state.known, state.user, SERVER),)
+
+
+def user_share(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Take the stamp, and share a mask under it: one share for each user, its own kept (BSA-08; section 4).
+
+    `randomness` has ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
+    """
+    mask, noise = take_randomness(randomness, ("mask", "noise"))
+    _take(state, inbox, (ModelStamp,), (SERVER,))
+    _require(state.phase == "asked", f"user {state.user} did not ask for a model")
+    _require(len(inbox) == 1, "no stamp was received")
+    parameters, stamp = state.parameters, inbox[0].round
+    if state.stamp is not None and stamp <= state.stamp:
+        raise Replay(f"the stamp {stamp} is not newer than {state.stamp}", (SERVER,))
+    parameters.field.check("mask", mask, (parameters.d,))
+    shares = parameters.code.encode(mask, noise)
+    outbox = tuple(_closed(state, stamp, user, shares[user]) for user in range(parameters.N) if user != state.user)
+    held = {**state.held, state.user: Held(stamp, frozen(shares[state.user]))}
+    known = max(state.known, stamp)
+    return replace(state, phase="training", known=known, stamp=stamp, mask=frozen(mask), held=held), outbox
+
+
+def user_hold(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Keep the shares of others, each in place of an older one of the same sender (BSA-09, BSA-10; section 4)."""
+    take_randomness(randomness, ())
+    _take(state, inbox, (StampedShare,), set(range(state.parameters.N)) - {state.user})
+    held, newest = dict(state.held), dict(state.newest)
+    for message in inbox:
+        assert isinstance(message, StampedShare)
+        sender, stamp = message.sender, message.round
+        if sender in newest and stamp <= newest[sender]:
+            text = f"a share of user {sender} has the stamp {stamp}, which is not newer than {newest[sender]}"
+            raise Replay(text, (sender, SERVER))
+        held[sender], newest[sender] = Held(stamp, _open(state, message)), stamp
+    return replace(state, held=held, newest=newest), ()
+
+
+def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Send the masked update, once, and forget it and the mask (BSA-04 to BSA-07; section 4)."""
+    take_randomness(randomness, ())
+    _take(state, inbox, ())
+    _require(state.phase == "training", f"user {state.user} has no mask to upload under")
+    _require(state.update is not None, f"user {state.user} has no update yet")
+    assert state.update is not None
+    assert state.mask is not None
+    assert state.stamp is not None
+    parameters = state.parameters
+    masked = mask_update(parameters.field, parameters.total_weight, state.update, state.mask)
+    outbox = (StampedUpdate(state.session, state.stamp, state.user, SERVER, frozen(masked)),)
+    return replace(state, phase="idle", mask=None, update=None), outbox
+
+
+def user_abandon(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Give the training up, and forget the mask (section 4)."""
+    take_randomness(randomness, ())
+    _take(state, inbox, ())
+    _require(state.phase == "training", f"user {state.user} has no training to abandon")
+    return replace(state, phase="idle", mask=None, update=None), ()
+
+
+def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Answer a buffer with the weighted sum of its shares, and forget them (BSA-21 to BSA-28; section 4)."""
+    take_randomness(randomness, ())
+    _take(state, inbox, (BufferedSet,), (SERVER,))
+    _require(len(inbox) == 1, "no buffer was received")
+    message, parameters = inbox[0], state.parameters
+    assert isinstance(message, BufferedSet)
+    _require(state.stamp is None or message.round >= state.stamp, f"the buffer of round {message.round} comes late")
+    if state.answered is not None and message.round <= state.answered:
+        raise Replay(f"the buffer of round {state.answered} was answered: that of {message.round} is not after it")
+    entries = entries_of(message.users, message.stamps, message.weights)
+    share = combine_shares(parameters, message.round, entries, state.held)
+    answered = {entry.user for entry in entries}
+    held = {user: kept for user, kept in state.held.items() if user not in answered}
+    outbox = (WeightedShare(state.session, message.round, state.user, SERVER, frozen(share)),)
+    known = max(state.known, message.round)
+    return replace(state, known=known, held=held, answered=message.round), outbox
+
+
+# ------------------------------------------------------------------------------------------- steps of the server
+
+
+def server_request(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Give each user that asks the round as its stamp (BSA-11, BSA-12; section 4)."""
+    take_randomness(randomness, ())
+    _take(state, inbox, (ModelRequest,), range(state.parameters.N))
+    records = dict(state.records)
+    for message in inbox:
+        user = message.sender
+        who = (user,)
+        _require(message.round <= state.round, f"user {user} knows of round {message.round}, after {state.round}", who)
+        _require(user not in state.buffer, f"the update of user {user} waits in the buffer", who)
+        _require(_stamp(state, user) != state.round, f"user {user} has the stamp {state.round} already", who)
+        records[user] = Record(state.round)
+    users = sorted(message.sender for message in inbox)
+    return replace(state, records=records), tuple(ModelStamp(*_header(state, user)) for user in users)
+
+
+def server_share(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Relay the shares of users that sent one for each other user under their newest stamp (BSA-13; section 4)."""
+    take_randomness(randomness, ())
+    everyone = set(range(state.parameters.N))
+    batches = parcels(inbox, StampedShare, session=state.session, round=None, roster=everyone)
+    records = dict(state.records)
+    for user, batch in sorted(batches.items()):
+        stamp = _stamp(state, user)
+        if any(message.round != stamp for message in batch.values()):
+            raise InconsistentSets(f"shares of user {user} are not under its stamp, {stamp}", (user,))
+        if set(batch) != everyone - {user}:
+            raise InconsistentSets(f"{len(batch)} shares of user {user} came, one for each other is needed", (user,))
+        if records[user].relayed:
+            raise Replay(f"the shares of user {user} under the stamp {stamp} were relayed before", (user,))
+        records[user] = replace(records[user], relayed=True)
+    outbox = tuple(batch[receiver] for _, batch in sorted(batches.items()) for receiver in sorted(batch))
+    return replace(state, records=records), outbox
+
+
+def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Put masked updates into the buffer (BSA-14 to BSA-17; section 4)."""
+    take_randomness(randomness, ())
+    parameters = state.parameters
+    _take(state, inbox, (StampedUpdate,), range(parameters.N))
+    _require(not state.entries, "the server recovers its buffer, and takes no updates")
+    records, buffer = dict(state.records), dict(state.buffer)
+    for message in inbox:
+        assert isinstance(message, StampedUpdate)
+        user, masked = message.sender, _vector(parameters, message, message.masked, parameters.d)
+        _check_arrival(state, user, message.round)
+        records[user], buffer[user] = replace(records[user], taken=True), masked
+    _require(len(buffer) <= parameters.K, f"the buffer has room for {parameters.K - len(state.buffer)} updates")
+    return replace(state, records=records, buffer=buffer), ()
+
+
+def _check_arrival(state: ServerState, user: int, stamp: int) -> None:
+    """Refuse an update that has no right to a place (BSA-14 to BSA-16)."""
+    record, who = state.records.get(user), (user,)
+    if record is None or record.stamp != stamp:
+        raise WrongPhase(f"the update of user {user} has not the newest stamp that it was given", who)
+    _require(record.relayed, f"the shares of user {user} under the stamp {stamp} were not relayed", who)
+    if record.taken:
+        raise Replay(f"an update of user {user} under the stamp {stamp} was taken before", who)
+    tau, most = state.round - stamp, state.parameters.tau_max
+    _require(tau <= most, f"the update of user {user} is {tau} rounds old, and may be {most}", who)
+
+
+def server_close(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Weigh the updates of a full buffer, and announce it to all users (BSA-18 to BSA-20; section 4).
+
+    `randomness` has ``rounding``: K draws, multiples of 2**-53 in ``[0, 1)``, by user in ascending order.
+    """
+    (rounding,) = take_randomness(randomness, ("rounding",))
+    _take(state, inbox, ())
+    parameters = state.parameters
+    _require(not state.entries, "the buffer was announced before")
+    _require(len(state.buffer) == parameters.K, f"the buffer has {len(state.buffer)} updates of {parameters.K}")
+    _require(state.round < LAST_ROUND, "this is the last round that a message can name")
+    users = tuple(sorted(state.buffer))
+    stamps = [state.records[user].stamp for user in users]
+    draws = check_rounding("rounding", rounding, parameters.K).tolist()
+    weights = weigh(parameters, state.round, stamps, draws)
+    entries = tuple(Entry(*entry) for entry in zip(users, stamps, weights, strict=True))
+    fields = (users, _words(stamps), _words(weights))
+    outbox = tuple(BufferedSet(*_header(state, user), *fields) for user in range(parameters.N))
+    return replace(state, entries=entries), outbox
+
+
+def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Remove the masks of the buffer, and go to the next round (BSA-29 to BSA-33; section 4).
+
+    The result is `recovered`.
+    """
+    take_randomness(randomness, ())
+    parameters = state.parameters
+    _take(state, inbox, (WeightedShare,), range(parameters.N), state.round)
+    _require(bool(state.entries), "no buffer was announced")
+    length = parameters.share_length
+    answers = {m.sender: _vector(parameters, m, m.share, length) for m in inbox if isinstance(m, WeightedShare)}
+    users = sorted(answers)
+    shares = np.array([answers[user] for user in users], dtype=np.uint64).reshape(-1, length)
+    weights = _words([entry.weight for entry in state.entries])
+    masked = [state.buffer[entry.user] for entry in state.entries]
+    total = recover(parameters.code, weights, masked, users, shares)
+    mean = average(parameters.field, parameters.c_l, weights, total)
+    recovered = Recovered(state.round, state.entries, frozen(total), frozen(mean))
+    return replace(state, round=state.round + 1, buffer={}, entries=(), recovered=recovered), ()
+
+
+TABLE = (
+    Step("request", Role.USER, user_request, sends=(ModelRequest,)),
+    Step("request", Role.SERVER, server_request, receives=(ModelRequest,), sends=(ModelStamp,)),
+    Step("share", Role.USER, user_share, (ModelStamp,), (StampedShare,), ("mask", "noise")),
+    Step("share", Role.SERVER, server_share, receives=(StampedShare,), sends=(StampedShare,)),
+    Step("hold", Role.USER, user_hold, receives=(StampedShare,)),
+    Step("upload", Role.USER, user_upload, sends=(StampedUpdate,)),
+    Step("abandon", Role.USER, user_abandon),
+    Step("upload", Role.SERVER, server_upload, receives=(StampedUpdate,)),
+    Step("close", Role.SERVER, server_close, sends=(BufferedSet,), randomness=("rounding",)),
+    Step("recover", Role.USER, user_recover, receives=(BufferedSet,), sends=(WeightedShare,)),
+    Step("recover", Role.SERVER, server_recover, receives=(WeightedShare,)),
+)
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _round(round: int) -> int:
+    return validate.integer("round", round, 0, LAST_ROUND)
+
+
+def _header(state: ServerState, receiver: int) -> tuple[bytes, int, int, int]:
+    return state.session, state.round, SERVER, receiver
+
+
+def _require(condition: bool, message: str, blamed: Iterable[int] = ()) -> None:
+    if not condition:
+        raise WrongPhase(message, blamed)
+
+
+def _take(
+    state: UserState | ServerState,
+    inbox: Inbox,
+    kinds: tuple[type[Message], ...],
+    senders: Collection[int] = (),
+    round: int | None = None,
+) -> None:
+    """Refuse messages that a step does not take (MSG-03, MSG-04)."""
+    receiver = state.user if isinstance(state, UserState) else SERVER
+    accept(inbox, kinds, session=state.session, round=round, receiver=receiver, senders=senders)
+
+
+def _stamp(state: ServerState, user: int) -> int | None:
+    record = state.records.get(user)
+    return None if record is None else record.stamp
+
+
+def _words(values: Sequence[int]) -> UintArray:
+    return frozen(np.array(values, dtype=np.uint64))
+
+
+def _closed(state: UserState, stamp: int, receiver: int, share: UintArray) -> StampedShare:
+    payload = state.channel.close(stamp, state.user, receiver, vector_bytes(share))
+    return StampedShare(state.session, stamp, state.user, receiver, payload)
+
+
+def _open(state: UserState, message: StampedShare) -> UintArray:
+    plaintext = state.channel.open(message.round, message.sender, state.user, message.payload)
+    try:
+        share = vector_from_bytes(plaintext)
+    except (Malformed, ParameterError) as error:
+        raise Malformed(f"StampedShare from {message.sender}: {error}", (message.sender,)) from error
+    return _vector(state.parameters, message, share, state.parameters.share_length)
+
+
+def _vector(parameters: Parameters, message: Message, value: UintArray, length: int) -> UintArray:
+    """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
+    try:
+        return frozen(parameters.field.check(type(message).__name__, value, (length,)))
+    except ParameterError as error:
+        raise Malformed(f"from {message.sender}: {error}", (message.sender,)) from error

@@ -1,0 +1,246 @@
+"""Whole runs of BASecAgg among honest parties: users come, train and upload as a schedule says.
+
+Source: spec/basecagg.md, sections 3 and 4; spec/adapter.md (`basecagg.rounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.channels import PlainStampedChannel, StampedChannel
+from secagg_spec.crypto.entropy import Source, draw_elements, draw_rounding
+from secagg_spec.crypto.keys import Roster, public_key
+from secagg_spec.crypto.sealing import Context, SealedStampedChannel
+from secagg_spec.errors import ParameterError
+from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg.round import TABLE, BufferedSet, Parameters, Recovered, user_trained
+from secagg_spec.protocols.buffers import check_rounding
+from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Role, Step, take_randomness
+
+
+@dataclass(frozen=True)
+class Start:
+    """A user asks for the model, gets its stamp and shares a mask, and all users hold the shares."""
+
+    user: int
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A user masks the next update, and the server takes it."""
+
+    user: int
+
+
+@dataclass(frozen=True)
+class Abandon:
+    """A user abandons its training."""
+
+    user: int
+
+
+@dataclass(frozen=True)
+class Recover:
+    """The server closes its buffer, these users answer, and it recovers."""
+
+    users: tuple[int, ...]
+
+
+Turn: TypeAlias = Start | Upload | Abandon | Recover
+
+
+@dataclass(frozen=True, eq=False)
+class ScheduleResult:
+    """The end of a run: the buffers that were recovered, in order, and every step that was taken."""
+
+    buffers: tuple[Recovered, ...]
+    transcript: tuple[Event, ...]
+
+
+def draw_randomness(parameters: Parameters, source: Source, schedule: Sequence[Turn]) -> Randomness:
+    """Draw what a schedule samples: `masks` and `noises` for its starts, `roundings` for its recoveries (section 8)."""
+    p, starts = parameters, sum(isinstance(turn, Start) for turn in schedule)
+    return {
+        "masks": [draw_elements(source, p.field, (p.d,)) for _ in range(starts)],
+        "noises": [draw_elements(source, p.field, (p.T, p.share_length)) for _ in range(starts)],
+        "roundings": [draw_rounding(source, p.K) for turn in schedule if isinstance(turn, Recover)],
+    }
+
+
+def open_session(
+    parameters: Parameters,
+    *,
+    session: bytes,
+    round: int,
+    channels: Mapping[int, StampedChannel] | None = None,
+) -> Network:
+    """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
+    links = channels_of(parameters, channels)
+    states: dict[int, object] = {SERVER: basecagg.server_start(parameters, session, round)}
+    for user in range(parameters.N):
+        states[user] = basecagg.user_start(parameters, session, round, user, links[user])
+    return Network(TABLE, states)
+
+
+def channels_of(parameters: Parameters, channels: Mapping[int, StampedChannel] | None) -> Mapping[int, StampedChannel]:
+    """Return the channel of each of the N users: the plain one where none are given."""
+    users = range(parameters.N)
+    if channels is None:
+        return dict.fromkeys(users, PlainStampedChannel())
+    if set(validate.mapping("channels", channels)) != set(users):
+        raise ParameterError("channels", list(channels), f"given for exactly the users 0 to {parameters.N - 1}")
+    return channels
+
+
+def sealed_channels(context: Context, privates: Mapping[int, bytes]) -> dict[int, SealedStampedChannel]:
+    """Return the sealed channels of users 0 ... N - 1, whose roster is made of the public keys of `privates`."""
+    roster = Roster(tuple(public_key(privates[user]) for user in sorted(privates)))
+    return {user: SealedStampedChannel(context, private, roster) for user, private in privates.items()}
+
+
+def run_schedule(
+    parameters: Parameters,
+    updates: Sequence[UintArray],
+    schedule: Sequence[Turn],
+    *,
+    randomness: Randomness,
+    session: bytes,
+    round: int,
+    channels: Mapping[int, StampedChannel] | None = None,
+) -> ScheduleResult:
+    """Run a session among honest parties.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    updates : sequence of arrays (d,)
+        The updates in the order in which they are uploaded; what is left in the end is not used.
+    schedule : sequence of Start, Upload, Abandon and Recover
+        What happens, one after the other.
+    randomness : mapping
+        ``masks``, ``noises`` and ``roundings``, sequences taken from in order; see `draw_randomness`.
+    session, round, channels
+        The session id (16 bytes), the round that the server begins with, and the channel of each user (plain when left
+        out).
+
+    Raises
+    ------
+    ParameterError
+        The inputs do not fit the parameters, or there are too few of them.
+    ProtocolError
+        A party refuses a step.
+    """
+    network = open_session(parameters, session=session, round=round, channels=channels)
+    return run_turns(Play(network, supplies(parameters, updates, randomness), user_trained), schedule)
+
+
+@dataclass(frozen=True, eq=False)
+class Supplies:
+    """What turns take from, in order."""
+
+    updates: Iterator[UintArray]
+    masks: Iterator[UintArray]
+    noises: Iterator[UintArray]
+    roundings: Iterator[Any]
+
+
+def supplies(parameters: Parameters, updates: Sequence[UintArray], randomness: Randomness) -> Supplies:
+    """Return the updates and the sampled values of a run, all of them checked; the errors are those of the run."""
+    masks, noises, roundings = take_randomness(randomness, ("masks", "noises", "roundings"))
+    p = parameters
+    for name, vectors, shape in (
+        ("updates", updates, (p.d,)),
+        ("masks", masks, (p.d,)),
+        ("noises", noises, (p.T, p.share_length)),
+    ):
+        for at, vector in enumerate(validate.sequence(name, vectors, "arrays")):
+            p.field.check(f"{name}[{at}]", vector, shape)
+    for at, draws in enumerate(validate.sequence("roundings", roundings, "arrays")):
+        check_rounding(f"roundings[{at}]", draws, p.K)
+    return Supplies(iter(updates), iter(masks), iter(noises), iter(roundings))
+
+
+@dataclass(eq=False)
+class Play:
+    """A network of either profile on which turns are taken, what they take from, and how a user gets its update."""
+
+    network: Network
+    supplies: Supplies
+    trained: Callable[[Any, UintArray], Any]
+
+    def __post_init__(self) -> None:
+        self.buffers: list[Recovered] = []
+        self.table: dict[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+
+    def take(self, turn: Turn) -> None:
+        """Let happen what a turn says. A turn that is refused ends the run: what waits in the mail stays there.
+
+        Raises also `UnknownUser` for a turn of a user that is not on the network.
+        """
+        self._check_users(turn)
+        match turn:
+            case Start(user):
+                self._start(user)
+            case Upload(user):
+                self._upload(user)
+            case Abandon(user):
+                self._step("abandon", user)
+            case Recover(users):
+                self._recover(users)
+            case _:
+                raise ParameterError("schedule", turn, "Start, Upload, Abandon and Recover")
+
+    def _check_users(self, turn: Turn) -> None:
+        users = turn.users if isinstance(turn, Recover) else (getattr(turn, "user", 0),)
+        validate.users("schedule", users, len(self.network.states) - 1)
+
+    def _start(self, user: int) -> None:
+        self._step("request", user)
+        self._step("request", SERVER)
+        mask, noise = _next("masks", self.supplies.masks), _next("noises", self.supplies.noises)
+        self._step("share", user, {"mask": mask, "noise": noise})
+        self._step("share", SERVER)
+        for other in sorted(self.network.states):
+            if other not in (user, SERVER):
+                self._step("hold", other)
+
+    def _upload(self, user: int) -> None:
+        state = self.network.states[user]
+        self.network.states[user] = self.trained(state, _next("updates", self.supplies.updates))
+        self._step("upload", user)
+        self._step("upload", SERVER)
+
+    def _recover(self, users: Sequence[int]) -> None:
+        self._step("close", SERVER, {"rounding": _next("roundings", self.supplies.roundings)})
+        users = validate.user_numbers("users", users)
+        for phase in ("confirm", "recover") if ("confirm", Role.USER) in self.table else ("recover",):
+            for user in users:
+                self._step(phase, user)
+            self._step(phase, SERVER)
+        self.buffers.append(self.network.states[SERVER].recovered)
+
+    def _step(self, phase: str, party: int, randomness: Randomness | None = None) -> None:
+        """Take a step; announcements of earlier rounds, which came while the user was away, are left waiting."""
+        role, now = Role.SERVER if party == SERVER else Role.USER, self.network.states[SERVER].round
+        step = self.table[phase, role]
+        mail = self.network.mail(step, party)
+        current = tuple(m for m in mail if not isinstance(m, BufferedSet) or m.round == now)
+        self.network.take_on(current, step, party, randomness)
+
+
+def _next(name: str, values: Iterator[Any]) -> Any:
+    try:
+        return next(values)
+    except StopIteration:
+        raise ParameterError(name, "none left", "as many as the schedule uses") from None
+
+
+def run_turns(play: Play, schedule: Sequence[Turn]) -> ScheduleResult:
+    """Take all turns of a schedule, and return what came of them."""
+    for turn in validate.sequence("schedule", schedule, "turns"):
+        play.take(turn)
+    return ScheduleResult(tuple(play.buffers), tuple(play.network.transcript))

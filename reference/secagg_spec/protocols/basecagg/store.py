@@ -1,0 +1,162 @@
+"""What a server of BASecAgg stores between two steps, as data that JSON holds, and the server that comes back from it.
+
+Vectors are the hex digits of their bytes as a field of a message.
+
+Source: spec/basecagg.md, section 9 (BSA-35).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.staleness import Staleness
+from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
+from secagg_spec.errors import InconsistentSets, Malformed, ParameterError
+from secagg_spec.protocols.basecagg.round import (
+    LAST_ROUND,
+    Entry,
+    Parameters,
+    Record,
+    Recovered,
+    ServerState,
+    check_entries,
+    server_start,
+)
+from secagg_spec.protocols.buffers import average
+from secagg_spec.protocols.codec import vector_bytes, vector_from_bytes
+
+FORMAT = "basecagg-server-1"
+_Value = TypeVar("_Value")
+
+
+def store(state: ServerState) -> dict[str, Any]:
+    """Return the state of a server as data that JSON holds (BSA-35)."""
+    return {
+        "format": FORMAT,
+        "parameters": asdict(state.parameters),
+        "session": state.session.hex(),
+        "round": state.round,
+        "records": {str(user): asdict(record) for user, record in state.records.items()},
+        "buffer": {str(user): vector_bytes(masked).hex() for user, masked in state.buffer.items()},
+        "entries": [asdict(entry) for entry in state.entries],
+        "recovered": None if state.recovered is None else _stored(state.recovered),
+    }
+
+
+def _stored(recovered: Recovered) -> dict[str, Any]:
+    """Return a recovered buffer without its average, which follows from the rest."""
+    entries = [asdict(entry) for entry in recovered.entries]
+    return {"round": recovered.round, "entries": entries, "sum": vector_bytes(recovered.sum).hex()}
+
+
+def restore(data: Mapping[str, Any], kind: type[Parameters] = Parameters) -> ServerState:
+    """Return the server that goes on from what `store` gave, with parameters of a class (BSA-35).
+
+    Raises
+    ------
+    ParameterError
+        It is not what `store` gives.
+    """
+    validate.mapping("data", data)
+    given = data.get("format")
+    if not isinstance(given, str) or given != FORMAT:
+        raise ParameterError("format", given, FORMAT)
+    try:
+        return _restored(data, kind)
+    except ParameterError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, Malformed) as error:
+        raise ParameterError("data", repr(error), "the state of a server as it was stored") from error
+
+
+def _restored(data: Mapping[str, Any], kind: type[Parameters]) -> ServerState:
+    numbers = dict(data["parameters"])
+    parameters = kind(**{**numbers, "staleness": Staleness(**numbers["staleness"])})
+    start = server_start(parameters, bytes.fromhex(data["session"]), data["round"])
+    records = _by_user(parameters, data["records"], lambda value: _record(start.round, value))
+    buffer = _by_user(parameters, data["buffer"], lambda value: _vector(parameters, value))
+    entries = _entries(parameters, data["entries"])
+    recovered = None if data["recovered"] is None else _recovered(parameters, data["recovered"])
+    state = ServerState(parameters, start.session, start.round, records, buffer, entries, recovered)
+    _check(state)
+    return state
+
+
+def _check(state: ServerState) -> None:
+    """Refuse a state that no steps lead to: updates without a record, entries that are not the buffer's."""
+    taken = {user for user in state.buffer if user in state.records and state.records[user].taken}
+    if taken != set(state.buffer) or len(taken) > state.parameters.K:
+        raise ParameterError("buffer", sorted(state.buffer), "users whose updates were taken, at most K")
+    named = {entry.user: entry.stamp for entry in state.entries}
+    if state.entries and named != {user: state.records[user].stamp for user in state.buffer}:
+        raise ParameterError("entries", sorted(named.items()), "those of the buffer, with their stamps")
+    _check_announced(state)
+    _check_records(state)
+
+
+def _check_announced(state: ServerState) -> None:
+    """Refuse entries that no user would answer (BSA-20 to BSA-23)."""
+    if not state.entries:
+        return
+    if state.round >= LAST_ROUND:
+        raise ParameterError("round", state.round, f"below {LAST_ROUND} while a buffer is recovered")
+    try:
+        check_entries(state.parameters, state.round, state.entries)
+    except InconsistentSets as refused:
+        raise ParameterError("entries", str(refused), "a buffer that users accept") from refused
+
+
+def _check_records(state: ServerState) -> None:
+    """Refuse updates that were taken without their shares, or that are old and wait, or that are new and do not."""
+    for user, record in state.records.items():
+        if record.taken and not record.relayed:
+            raise ParameterError("records", user, "a user whose shares were relayed before its update was taken")
+        if record.taken and record.stamp == state.round and user not in state.buffer:
+            raise ParameterError("records", user, "a user whose update of this round waits in the buffer")
+    old = [user for user in state.buffer if state.round - state.records[user].stamp > state.parameters.tau_max]
+    if old:
+        raise ParameterError("buffer", old, f"updates at most tau_max = {state.parameters.tau_max} rounds old")
+    if state.recovered is not None and state.recovered.round != state.round - 1:
+        raise ParameterError("recovered", state.recovered.round, f"the round before {state.round}")
+
+
+def _by_user(parameters: Parameters, values: Mapping[str, Any], read: Callable[[Any], _Value]) -> dict[int, _Value]:
+    for user in values:
+        if not isinstance(user, str) or str(int(user)) != user:
+            raise ParameterError("user", user, "the digits of a user, without a needless zero or space")
+    return {validate.integer("user", int(user), 0, parameters.N - 1): read(value) for user, value in values.items()}
+
+
+def _record(round: int, value: Mapping[str, Any]) -> Record:
+    record = Record(**value)
+    validate.integer("stamp", record.stamp, 0, round)
+    if not isinstance(record.relayed, bool) or not isinstance(record.taken, bool):
+        raise ParameterError("records", dict(value), "with relayed and taken, true or false")
+    return record
+
+
+def _entries(parameters: Parameters, values: list[Mapping[str, Any]]) -> tuple[Entry, ...]:
+    entries = tuple(Entry(**value) for value in values)
+    for entry in entries:
+        validate.integer("user", entry.user, 0, parameters.N - 1)
+        validate.integer("stamp", entry.stamp, 0, validate.MAX_COUNT)
+        validate.integer("weight", entry.weight, 1, parameters.c_g)
+    if entries and len(entries) != parameters.K:
+        raise ParameterError("entries", len(entries), f"K = {parameters.K} or none")
+    return entries
+
+
+def _vector(parameters: Parameters, value: str) -> UintArray:
+    return frozen(parameters.field.check("vector", vector_from_bytes(bytes.fromhex(value)), (parameters.d,)))
+
+
+def _recovered(parameters: Parameters, value: Mapping[str, Any]) -> Recovered:
+    entries, total = _entries(parameters, value["entries"]), _vector(parameters, value["sum"])
+    weights = np.array([entry.weight for entry in entries], dtype=np.uint64)
+    mean: RealArray = frozen(average(parameters.field, parameters.c_l, weights, total))
+    return Recovered(validate.integer("round", value["round"], 0, validate.MAX_COUNT), entries, total, mean)

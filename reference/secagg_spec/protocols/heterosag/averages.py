@@ -1,0 +1,102 @@
+"""From real numbers to the quantised segments of a user, and from the sums of cells back to real numbers.
+
+Source: HeteroSAg eq. (3), sections 4.1 and 4.2; spec/heterosag.md, sections 3 and 7 (HSA-07 to HSA-10, HSA-23 to
+HSA-26).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from secagg_spec.arithmetic import averages, validate
+from secagg_spec.arithmetic.levels import cell_mean, quantize_levels
+from secagg_spec.arithmetic.validate import RealArray, UintArray
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
+
+
+@dataclass(frozen=True, eq=False)
+class CellSum:
+    """What the server learns of one cell: the sum of the quantised segment over the survivors."""
+
+    cell: Cell
+    survivors: tuple[int, ...]
+    total: UintArray
+
+
+def quantize_update(
+    parameters: Parameters, user: int, x: RealArray, *, rounding: RealArray, clip: bool = False
+) -> UintArray:
+    """Quantise a user's input, each segment with the levels of its cell.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    user : int
+        In ``[0, N)``.
+    x, rounding : array (d,) of float64
+        Numbers in ``[r1, r2]``, and draws, uniform in ``[0, 1)``.
+    clip : bool
+        Whether to move numbers outside the range to its bounds instead of refusing them (HSA-07).
+
+    Returns
+    -------
+    array (d,) of uint64, below K of the cell
+
+    Raises
+    ------
+    OutOfRange
+        A number is outside the range (HSA-07), or a draw is outside ``[0, 1)`` (HSA-09).
+    LengthMismatch
+        There are not d of each.
+
+    Source: HeteroSAg eq. (3) with algorithm 1.
+    """
+    x = parameters.range.clip(x) if clip else x
+    x, rounding = (validate.reals(name, value, (parameters.d,)) for name, value in (("x", x), ("rounding", rounding)))
+    own = cells_of(parameters, user)
+    cut = ((cell, x[cell.start : cell.stop], rounding[cell.start : cell.stop]) for cell in own)
+    return np.concatenate(
+        [quantize_levels(x, levels=cell.levels, range=parameters.range, rounding=draws) for cell, x, draws in cut]
+    )
+
+
+def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean", trim: int = 0) -> RealArray:
+    """Return the aggregate, d real numbers, from the sums of the cells with survivors.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    sums : sequence of CellSum
+        Those of one round.
+    method : str
+        ``"mean"``, ``"median"`` or ``"trimmed"``.
+    trim : int
+        b of the trimmed mean.
+
+    Raises
+    ------
+    ParameterError
+        There is no such method, ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not
+        0 where nothing is trimmed (ADP-39).
+
+    Source: HeteroSAg, sections 4.1 and 4.2; HSA-23 to HSA-26.
+    """
+    return np.concatenate([_combined(parameters, row, method, trim) for row in _rows(parameters, sums)])
+
+
+def _rows(parameters: Parameters, sums: Sequence[CellSum]) -> list[list[CellSum]]:
+    return [[found for found in sums if found.cell.segment == segment] for segment in range(parameters.count)]
+
+
+def _combined(parameters: Parameters, row: Sequence[CellSum], method: str, trim: int) -> RealArray:
+    counts = [len(found.survivors) for found in row]
+    means = np.array(
+        [
+            cell_mean(found.total, count=count, levels=found.cell.levels, range=parameters.range)
+            for found, count in zip(row, counts, strict=True)
+        ]
+    )
+    return averages.combined(means, counts, method, trim)

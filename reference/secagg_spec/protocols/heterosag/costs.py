@@ -1,0 +1,208 @@
+"""What a round of HeteroSAg costs: bits, bytes and masks by segment, the bound on its error, and SecAgg beside it.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+R, S, K_g^l           `modulus`, `users`, `levels` of a `SegmentCost`
+log(R), rounded up    `width`
+expansion factor      `expansion`, `bandwidth_expansion`
+sigma^2               `error_bound`
+====================  ==========================================
+
+Costs of keys and shares are those of SecAgg and are not counted. A user that drops out before it masks makes the masks
+of others fewer: functions that count masks take the users who are present.
+
+Source: HeteroSAg, theorem 2, proposition 2, appendices F and J.1; spec/heterosag.md, section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from secagg_spec.arithmetic import packing, validate
+from secagg_spec.arithmetic.levels import check_levels
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.errors import ParameterError
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
+
+
+@dataclass(frozen=True)
+class SegmentCost:
+    """What one user sends for one segment, masked among `users` of its cell."""
+
+    segment: int
+    length: int
+    users: int
+    levels: int
+
+    @property
+    def modulus(self) -> int:
+        """R, how many values the sum takes."""
+        return sum_modulus(self.users, self.levels)
+
+    @property
+    def width(self) -> int:
+        """Bits of a masked element."""
+        return packing.bits_of(self.modulus)
+
+    @property
+    def bits(self) -> int:
+        """Bits of the masked segment, without those that are left over."""
+        return self.length * self.width
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the masked segment in the packed form (HSA-15)."""
+        return packing.packed_bytes(self.length, self.modulus)
+
+    @property
+    def clear_bits(self) -> int:
+        """Bits of the quantised segment without masks."""
+        return self.length * packing.bits_of(self.levels)
+
+    @property
+    def expansion(self) -> Fraction:
+        """The bandwidth expansion of the segment."""
+        return bandwidth_expansion(self.users, self.levels)
+
+
+def segment_costs(parameters: Parameters, user: int) -> tuple[SegmentCost, ...]:
+    """Return what a user sends, segment by segment."""
+    return tuple(
+        SegmentCost(cell.segment, cell.length, len(cell.members), cell.levels) for cell in cells_of(parameters, user)
+    )
+
+
+def masked_bits(parameters: Parameters, user: int) -> int:
+    """Return the bits of all masked segments of a user, without those that are left over in bytes."""
+    return sum(cost.bits for cost in segment_costs(parameters, user))
+
+
+def masked_bytes(parameters: Parameters, user: int) -> int:
+    """Return how many bytes `MaskedSegments.segments` of a user has (HSA-15)."""
+    return sum(cost.bytes for cost in segment_costs(parameters, user))
+
+
+def user_expansion(parameters: Parameters, user: int) -> Fraction:
+    """Return the bits that a user sends over those of its quantised input."""
+    costs = segment_costs(parameters, user)
+    return Fraction(sum(cost.bits for cost in costs), sum(cost.clear_bits for cost in costs))
+
+
+# ------------------------------------------------------------------------------------------------ of one modulus
+
+
+def sum_modulus(users: int, levels: int) -> int:
+    """Return R = |S| (K - 1) + 1, how many values the sum of `users` quantised elements takes.
+
+    Raises
+    ------
+    ParameterError
+        There is no user, K is out of range, or R is above ``2**32`` (HSA-03).
+    """
+    users, levels = validate.integer("users", users, 1), check_levels(levels)
+    modulus = users * (levels - 1) + 1
+    if modulus > MAX_MODULUS:
+        raise ParameterError("users * (levels - 1) + 1", modulus, "at most 2**32")
+    return modulus
+
+
+def bandwidth_expansion(users: int, levels: int) -> Fraction:
+    """Return the bits of an element that `users` mask together over those of a quantised element in clear.
+
+    Raises
+    ------
+    ParameterError
+        As of `sum_modulus`.
+    """
+    return Fraction(packing.bits_of(sum_modulus(users, levels)), packing.bits_of(levels))
+
+
+def secagg_bits(d: int, users: int, levels: int) -> int:
+    """Return the bits of a masked input of SecAgg in the packed form, all users together and with the same levels.
+
+    Raises
+    ------
+    ParameterError
+        d is below 1, or as of `sum_modulus`.
+    """
+    return validate.integer("d", d, 1) * packing.bits_of(sum_modulus(users, levels))
+
+
+def secagg_bytes(d: int, users: int, levels: int) -> int:
+    """Return the bytes of the same; the messages of SecAgg itself have 4 for each element."""
+    return packing.packed_bytes(validate.integer("d", d, 1), sum_modulus(users, levels))
+
+
+# --------------------------------------------------------------------------------------------------------- masks
+
+
+@dataclass(frozen=True)
+class MaskCost:
+    """How many masks a party expands, each from a key of its own, and how many elements they have in all."""
+
+    masks: int
+    elements: int
+
+
+def user_masks(parameters: Parameters, user: int, present: Sequence[int] | None = None) -> MaskCost:
+    """Return what a user expands: its own mask and one for each other user of its cell, segment by segment.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    user : int
+    present : sequence of users
+        Whose shares reached the user; without it, everybody's.
+    """
+    here = _present(parameters, "present", present) | {validate.integer("user", user, 0, parameters.N - 1)}
+    return _together((len(cell.members & here), cell) for cell in cells_of(parameters, user))
+
+
+def server_masks(parameters: Parameters, survivors: Sequence[int], sharers: Sequence[int] | None = None) -> MaskCost:
+    """Return what the server expands: survivors' own masks, and those of each dropped user with each survivor.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    survivors : sequence of users
+        U_3, whose masked segments arrived.
+    sharers : sequence of users
+        U_2, whose shares arrived; without it, everybody. Those of them who do not survive have dropped out.
+    """
+    left = _present(parameters, "survivors", survivors)
+    dropped = _present(parameters, "sharers", sharers) - left
+    counts = ((len(cell.members & left), len(cell.members & dropped), cell) for cell in parameters.parts)
+    return _together((kept * (1 + lost), cell) for kept, lost, cell in counts)
+
+
+def secagg_user_masks(d: int, users: int) -> MaskCost:
+    """Return what a user of SecAgg on the complete graph expands."""
+    masks = validate.integer("users", users, 1)
+    return MaskCost(masks, masks * validate.integer("d", d, 1))
+
+
+def _together(counted: Iterable[tuple[int, Cell]]) -> MaskCost:
+    found = [(masks, masks * cell.length) for masks, cell in counted]
+    return MaskCost(sum(masks for masks, _ in found), sum(elements for _, elements in found))
+
+
+def _present(parameters: Parameters, name: str, users: Sequence[int] | None) -> set[int]:
+    everybody = range(parameters.N)
+    return set(everybody if users is None else validate.users(name, users, parameters.N))
+
+
+# --------------------------------------------------------------------------------------------------------- error
+
+
+def error_bound(parameters: Parameters) -> Fraction:
+    """Return the bound on E||p' - p||^2, where p' is the mean of all N quantised inputs and p that of the inputs.
+
+    It is the sum over all cells of L |S| (r2 - r1)^2 / (4 N^2 (K - 1)^2), for any lengths and sizes. It is attained
+    when every number is at the middle of two levels.
+    """
+    width = Fraction(parameters.range.high) - Fraction(parameters.range.low)
+    cells = (Fraction(cell.length * len(cell.members), (cell.levels - 1) ** 2) for cell in parameters.parts)
+    return width**2 / (4 * parameters.N**2) * sum(cells, Fraction(0))

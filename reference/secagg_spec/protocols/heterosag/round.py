@@ -1,0 +1,449 @@
+"""HeteroSAg: SecAgg on segments, each quantised and masked by a cell of one or two subgroups.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+R, S                  `ring`, `members` of a `Cell`; see `heterosag.plan`
+y_i^l                 `masked` of `secagg.mask_update`, cell by cell
+x_U^l                 `total` of a `CellSum`
+====================  ==========================================
+
+The state of a party holds the one that it would have in SecAgg, as `base`, and the steps of SecAgg are taken on it: an
+input there has parts, and the cells here are these parts.
+
+Source: HeteroSAg, sections 4 and appendix G; spec/heterosag.md (HSA-13 to HSA-22, HSA-27 to HSA-29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from secagg_spec.arithmetic import packing, validate
+from secagg_spec.arithmetic.companions import small_class
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors, WrongPhase
+from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.codec import Message, Opaque, Users
+from secagg_spec.protocols.heterosag.averages import CellSum
+from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import (
+    AdvertisedKeys,
+    MaskedInput,
+    NeighbourKeys,
+    Round,
+    SecretShares,
+    SeedCommitment,
+    UnmaskRequest,
+    UnmaskShares,
+    check_request,
+    envelope,
+    ready,
+)
+from secagg_spec.protocols.steps import SERVER, Event, Inbox, Network, Outbox, Randomness, Role, Step, run_synchronous
+
+PROTOCOL = "heterosag"
+PHASES = secagg.PHASES
+
+
+# ---------------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedSegments(Message):
+    """The masked segments in the packed form, and the neighbours whose masks they hold, ascending."""
+
+    TYPE: ClassVar[int] = 1281
+    neighbours: Users
+    segments: Opaque
+
+
+def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
+    """Return masked segments, d elements, in the packed form of the cells of their sender (HSA-15)."""
+    return b"".join(packing.pack(cell.of(masked), cell.ring.modulus) for cell in cells)
+
+
+def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
+    """Return the d elements of packed segments.
+
+    Raises
+    ------
+    LengthMismatch, NonCanonical
+        They are not in the packed form (HSA-16).
+    """
+    sizes = [packing.packed_bytes(cell.length, cell.ring.modulus) for cell in cells]
+    if len(validate.octets("segments", data)) != sum(sizes):
+        raise LengthMismatch("segments", data, f"{sum(sizes)} bytes")
+    ends = np.cumsum(sizes).tolist()
+    pieces = [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
+    numbers = [packing.unpack(piece, cell.length, cell.ring.modulus) for cell, piece in zip(cells, pieces, strict=True)]
+    return np.concatenate(numbers)
+
+
+def read_segments(round: Round, sender: int, data: bytes) -> UintArray:
+    """Return the d elements of the packed segments of a sender.
+
+    Raises
+    ------
+    Malformed
+        They are not in the packed form; the sender is blamed (HSA-16).
+    """
+    try:
+        return frozen(unpack_segments(round.parts_of(sender), data))
+    except ParameterError as error:
+        raise Malformed(f"segments of {sender}: {error}", (sender,)) from error
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps; `past` are the survivors of the requests that it answered before."""
+
+    base: secagg.UserState
+    parameters: Parameters
+    past: tuple[frozenset[int], ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """The step that the user is ready for."""
+        return self.base.phase
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps; `sums` are those of the cells with survivors, `past` all requests'."""
+
+    base: secagg.ServerState
+    parameters: Parameters
+    past: tuple[frozenset[int], ...] = ()
+    sums: tuple[CellSum, ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """The step that the server is ready for."""
+        return self.base.phase
+
+    @property
+    def aggregate(self) -> UintArray | None:
+        """The sums one after the other, by segment and then by the first subgroup of the cell, once they are known."""
+        return np.concatenate([found.total for found in self.sums]) if self.sums else None
+
+
+def agreed(parameters: Parameters, session: bytes, number: int) -> Round:
+    """Return what all parties of a round agree on, with the protocol's name in every key (HSA-22)."""
+    return Round(parameters, parameters.graph(), session, number, PROTOCOL)
+
+
+def user_start(
+    parameters: Parameters,
+    session: bytes,
+    number: int,
+    user: int,
+    update: UintArray,
+    past: Sequence[Collection[int]] = (),
+) -> UserState:
+    """Return the state of a user before its first step.
+
+    Parameters
+    ----------
+    parameters, session, number
+        The parameters, the session id of 16 bytes, and the round number.
+    user : int
+    update : array (d,)
+        The quantised input; see `quantize_update`.
+    past : sequence of sets of users
+        The survivors of the requests that the user answered in this session before (HSA-27).
+
+    Raises
+    ------
+    LengthMismatch, NonCanonical
+        The input has not d elements, or holds a number that is not below the K of its cell (HSA-13).
+    ParameterError
+        The user is not on the roster, or what should be survivors are no sets of users.
+    """
+    update = validate.elements("update", update, MAX_MODULUS, (parameters.d,))
+    for cell in cells_of(parameters, user):
+        _below(update, cell)
+    base = secagg.user_start(agreed(parameters, session, number), user, update)
+    return UserState(base, parameters, _answered(parameters, past))
+
+
+def _answered(parameters: Parameters, past: Sequence[Collection[int]]) -> tuple[frozenset[int], ...]:
+    """Return the survivors of earlier requests as sets of users."""
+    sets = enumerate(validate.sequence("past", past, "sets of users"))
+    lists = ((at, list(members) if isinstance(members, Set) else members) for at, members in sets)
+    return tuple(frozenset(validate.users(f"past[{at}]", members, parameters.N)) for at, members in lists)
+
+
+def _below(update: UintArray, cell: Cell) -> None:
+    large = cell.of(update) >= np.uint64(cell.levels)
+    if large.any():
+        at = cell.start + int(np.argmax(large))
+        raise NonCanonical(f"update[{at}]", int(update[at]), f"in [0, {cell.levels}), in segment {cell.segment}")
+
+
+def server_start(
+    parameters: Parameters, session: bytes, number: int, past: Sequence[Collection[int]] = ()
+) -> ServerState:
+    """Return the state of the server before its first step; `past` are the survivors of its requests (HSA-28)."""
+    base = secagg.server_start(agreed(parameters, session, number))
+    return ServerState(base, parameters, _answered(parameters, past))
+
+
+def user_again(state: UserState, number: int, update: UintArray) -> UserState:
+    """Return the state of a user before another round of its session, with what it answered before (HSA-27, HSA-29).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    number : int
+        The number of the round, above that of the last one.
+    update : array (d,)
+        The quantised input of this round.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one.
+    """
+    round = state.base.round
+    return user_start(state.parameters, round.session, _later(round, number), state.base.user, update, past=state.past)
+
+
+def server_again(state: ServerState, number: int) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (HSA-28, HSA-29)."""
+    round = state.base.round
+    return server_start(state.parameters, round.session, _later(round, number), past=state.past)
+
+
+def _later(round: Round, number: int) -> int:
+    return later_round(round.number, number)
+
+
+# ------------------------------------------------------------------------------------------------------- steps
+
+
+def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Send two public keys, as in SecAgg."""
+    base, outbox = secagg.user_advertise_keys(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Send each user the keys of the others, as in SecAgg."""
+    base, outbox = secagg.server_advertise_keys(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Share the masking key and a self seed among all users, as in SecAgg; the mask keys are by segment (HSA-14)."""
+    base, outbox = secagg.user_share_keys(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Relay the shares, as in SecAgg."""
+    base, outbox = secagg.server_share_keys(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Send the masked segments in the packed form (HSA-14, HSA-15)."""
+    base, outbox = secagg.user_masked_input(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), tuple(_packed(state, m) for m in outbox if isinstance(m, MaskedInput))
+
+
+def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17, HSA-28)."""
+    ready(state.base, "masked_input", inbox, (MaskedSegments,), state.base.sharers)
+    plain = [_unpacked(state, message) for message in inbox if isinstance(message, MaskedSegments)]
+    base, outbox = secagg.server_masked_input(state.base, plain, randomness=randomness)
+    check_cells(state.parameters, base.survivors)
+    check_past(state.parameters, base.survivors, state.past)
+    return replace(state, base=base, past=(*state.past, frozenset(base.survivors))), outbox
+
+
+def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Answer a request that leaves every cell enough survivors, now and together with the past (HSA-18, HSA-27)."""
+    ready(state.base, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
+    if not inbox:
+        raise WrongPhase("no request was received")
+    assert isinstance(inbox[0], UnmaskRequest)
+    survivors, _ = check_request(state.base, inbox[0])
+    check_cells(state.parameters, survivors)
+    check_past(state.parameters, survivors, state.past)
+    base, outbox = secagg.user_unmasking(state.base, inbox, randomness=randomness)
+    return replace(state, base=base, past=(*state.past, frozenset(survivors))), outbox
+
+
+def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Recover the secrets and remove the masks, cell by cell (HSA-19, HSA-20)."""
+    base, outbox = secagg.server_unmasking(state.base, inbox, randomness=randomness)
+    return replace(state, base=base, sums=cell_sums(state.parameters, base.survivors, base.sums)), outbox
+
+
+_STEPS = {(step.phase, step.role): step for step in secagg.TABLE}
+TABLE = (
+    Step(
+        "advertise_keys",
+        Role.USER,
+        user_advertise_keys,
+        sends=(AdvertisedKeys,),
+        randomness=_STEPS["advertise_keys", Role.USER].randomness,
+    ),
+    Step("advertise_keys", Role.SERVER, server_advertise_keys, receives=(AdvertisedKeys,), sends=(NeighbourKeys,)),
+    Step(
+        "share_keys",
+        Role.USER,
+        user_share_keys,
+        receives=(NeighbourKeys,),
+        sends=(SecretShares, SeedCommitment),
+        randomness=_STEPS["share_keys", Role.USER].randomness,
+    ),
+    Step("share_keys", Role.SERVER, server_share_keys, receives=(SecretShares, SeedCommitment), sends=(SecretShares,)),
+    Step("masked_input", Role.USER, user_masked_input, receives=(SecretShares,), sends=(MaskedSegments,)),
+    Step("masked_input", Role.SERVER, server_masked_input, receives=(MaskedSegments,), sends=(UnmaskRequest,)),
+    Step("unmasking", Role.USER, user_unmasking, receives=(UnmaskRequest,), sends=(UnmaskShares,)),
+    Step("unmasking", Role.SERVER, server_unmasking, receives=(UnmaskShares,)),
+)
+
+
+# ---------------------------------------------------------------------------------------------- what is checked
+
+
+def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
+    """Refuse survivors that leave some cell at least one of them and fewer than T + 2 (HSA-17, HSA-18).
+
+    Raises
+    ------
+    TooFewSurvivors
+        There is such a cell.
+    """
+    least = parameters.T + 2
+    for cell in parameters.parts:
+        left = len(cell.members & set(survivors))
+        if 0 < left < least:
+            what = f"{left} of the users of subgroups {list(cell.subgroups)} survive in segment {cell.segment}"
+            raise TooFewSurvivors(f"{what}; none or at least T + 2 = {least} are needed")
+
+
+def check_past(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]]) -> None:
+    """Refuse survivors who, with those of earlier rounds, tell few users of a cell from the others (HSA-27, HSA-28).
+
+    Raises
+    ------
+    TooFewSurvivors
+        In some cell, at least one and fewer than T + 2 users are in the same ones of the sets.
+    """
+    least = parameters.T + 2
+    for cell in parameters.parts:
+        users = small_class([cell.members & members for members in (*past, frozenset(survivors))], least)
+        if users is not None:
+            what = f"with earlier rounds, the sums of segment {cell.segment} tell users {sorted(users)} from the others"
+            raise TooFewSurvivors(f"{what}; at least T + 2 = {least} have to be together")
+
+
+def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequence[UintArray]) -> tuple[CellSum, ...]:
+    """Return the sums of the cells with survivors, of those of all cells (HSA-19).
+
+    Raises
+    ------
+    Malformed
+        A sum is not one that so many users can have; all of them are blamed (HSA-20).
+    """
+    found = (_cell_sum(cell, survivors, total) for cell, total in zip(parameters.parts, totals, strict=True))
+    return tuple(each for each in found if each.survivors)
+
+
+def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellSum:
+    """Return the sum of a cell, when so many users can have it (HSA-20)."""
+    present = tuple(sorted(cell.members & set(survivors)))
+    most = len(present) * (cell.levels - 1)
+    if present and int(total.max()) > most:
+        what = f"segment {cell.segment}: {len(present)} users cannot have the sum {int(total.max())}, only up to {most}"
+        raise Malformed(what, present)
+    return CellSum(cell, present, frozen(total))
+
+
+# ------------------------------------------------------------------------------------------------- whole round
+
+
+@dataclass(frozen=True, eq=False)
+class RoundResult:
+    """The end of a round: the sum of each cell with survivors, who they are in all, and every step that was taken."""
+
+    sums: tuple[CellSum, ...]
+    contributors: tuple[int, ...]
+    transcript: tuple[Event, ...]
+
+
+def run_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    randomness: Mapping[int, Randomness],
+    dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
+    session: bytes,
+    round: int,
+) -> RoundResult:
+    """Run a whole round among honest parties, dropouts included.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    updates : array (N, d)
+        The quantised input of each user; see `quantize_update`.
+    randomness : mapping from user to sampled values
+        Those of each user that takes part in ``advertise_keys``; see `secagg.draw_randomness`.
+    dropouts : mapping from phase to users
+        Who drops out just before its step in a phase.
+    session, round
+        The session id (16 bytes) and the round number.
+
+    Returns
+    -------
+    RoundResult
+        `combine` makes an aggregate of its sums.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few users are left to go on, in all or in a cell (HSA-21).
+    ParameterError
+        The inputs do not fit the parameters.
+    """
+    network = open_round(parameters, updates, session=session, round=round)
+    run_synchronous(network, dropouts, randomness)
+    server = network.states[SERVER]
+    return RoundResult(server.sums, server.base.survivors, tuple(network.transcript))
+
+
+def open_round(parameters: Parameters, updates: UintArray, *, session: bytes, round: int) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    updates = validate.elements("updates", updates, MAX_MODULUS, (parameters.N, parameters.d))
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round)}
+    for user in range(parameters.N):
+        states[user] = user_start(parameters, session, round, user, updates[user])
+    return Network(TABLE, states)
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _packed(state: UserState, message: MaskedInput) -> MaskedSegments:
+    own = state.base.round.parts_of(state.base.user)
+    return MaskedSegments(*envelope(message), message.neighbours, pack_segments(own, message.masked))
+
+
+def _unpacked(state: ServerState, message: MaskedSegments) -> MaskedInput:
+    masked = read_segments(state.base.round, message.sender, message.segments)
+    return MaskedInput(*envelope(message), message.neighbours, masked)

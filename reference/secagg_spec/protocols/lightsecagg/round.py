@@ -1,0 +1,565 @@
+"""LightSecAgg: masks shared by a T-private MDS code and removed all at once.
+
+====================  ==========================================
+papers                here
+====================  ==========================================
+q, N, D, U, T, d      `Parameters`
+x_i, z_i, y_i         `update`, `mask`, `masked` of user i
+[n_i]_k               `noise`, T rows
+z~_{i,j}              the share of user i's mask that user j holds
+U_1                   `surviving`
+U_2                   the users whose answers are decoded
+====================  ==========================================
+
+This is the semi-honest profile; `lightsecagg.active` is the active one.
+
+Source: BASecAgg, appendix A.2 and eq. (21); spec/lightsecagg.md (LSA-01 to LSA-18, LSA-32).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.mds import MaskCode
+from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, is_prime
+from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.crypto.entropy import Source, draw_elements
+from secagg_spec.crypto.keys import hash_parameters
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.errors import (
+    InconsistentSets,
+    LengthMismatch,
+    Malformed,
+    ParameterError,
+    TooFewSurvivors,
+    WrongPhase,
+)
+from secagg_spec.protocols.begun import later_round, session_id
+from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
+from secagg_spec.protocols.steps import (
+    SERVER,
+    Inbox,
+    Network,
+    Outbox,
+    Randomness,
+    Role,
+    RoundResult,
+    Step,
+    accept,
+    check_ascending,
+    check_dropouts,
+    check_randomness,
+    parcels,
+    require_phase,
+    run_synchronous,
+    take_randomness,
+)
+
+PHASES = ("share", "upload", "recover")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The numbers that a session agrees on.
+
+    Raises
+    ------
+    ParameterError
+        They break LSA-01: ``T >= 1``, ``U > T``, ``D >= 0``, ``N - D >= U``, ``N - D >= T + 2``, q a prime above N and
+        at most 2**32, ``d >= 1``.
+    """
+
+    q: int
+    N: int
+    D: int
+    U: int
+    T: int
+    d: int
+
+    def __post_init__(self) -> None:
+        if not is_prime(validate.integer("q", self.q, 2, MAX_MODULUS)):
+            raise ParameterError("q", self.q, "a prime")
+        validate.integer("d", self.d, 1, validate.MAX_COUNT)
+        validate.integer("D", self.D, 0, validate.MAX_COUNT)
+        assert self.code.N == self.N
+        enough = max(self.U, self.T + 2)
+        if enough > self.N - self.D:
+            raise ParameterError("N - D", self.N - self.D, f"at least max(U, T + 2) = {enough}")
+
+    @cached_property
+    def field(self) -> PrimeField:
+        """The field of the vectors."""
+        return PrimeField(self.q)
+
+    @cached_property
+    def code(self) -> MaskCode:
+        """The code that shares the masks."""
+        return MaskCode(self.field, self.N, self.U, self.T)
+
+    @property
+    def share_length(self) -> int:
+        """L, the elements of a share."""
+        return self.code.share_length(self.d)
+
+
+PRESETS: Mapping[str, Parameters] = MappingProxyType(
+    {
+        "tiny": Parameters(q=7, N=5, D=1, U=3, T=1, d=3),
+        "default": Parameters(q=DEFAULT_PRIME, N=10, D=2, U=7, T=3, d=16),
+        "paper": Parameters(q=DEFAULT_PRIME, N=100, D=30, U=70, T=50, d=1000),
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, eq=False)
+class MaskShare(Message):
+    """The share of the sender's mask that the receiver holds, closed by the channel."""
+
+    TYPE: ClassVar[int] = 257
+    payload: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedUpdate(Message):
+    """The masked update, d elements."""
+
+    TYPE: ClassVar[int] = 258
+    masked: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivingSet(Message):
+    """The users whose masked updates were accepted, ascending."""
+
+    TYPE: ClassVar[int] = 259
+    users: Users
+
+
+@dataclass(frozen=True, eq=False)
+class AggregatedShare(Message):
+    """The sum of the shares of the surviving set, L elements."""
+
+    TYPE: ClassVar[int] = 260
+    share: Vector
+
+
+# -------------------------------------------------------------------------------------------------- pure cores
+
+
+def mask_update(field: PrimeField, update: UintArray, mask: UintArray) -> UintArray:
+    """Return y_i = x_i + z_i, d elements (LSA-02, LSA-03; BASecAgg appendix A.2)."""
+    masked = field.add(update, mask)
+    if masked.size == 0:
+        raise LengthMismatch("update", update, "d >= 1 elements")
+    return masked
+
+
+def aggregate_shares(
+    field: PrimeField, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]
+) -> UintArray:
+    """Return the sum over the surviving set of the shares that one user holds, L elements (LSA-08).
+
+    Parameters
+    ----------
+    field : PrimeField
+        The field of the shares.
+    N, T : int
+        Users on the roster, and users that may collude.
+    surviving : sequence of int
+        The set that the server announced, in any order: the sum does not depend on it.
+    held : mapping from user to array (L,)
+        The share of each user's mask.
+
+    Raises
+    ------
+    InconsistentSets
+        The set names a user twice, a user outside the roster (LSA-10) or one whose share is not held (LSA-11).
+    TooFewSurvivors
+        Fewer than T + 2 users (LSA-09).
+    LengthMismatch, NonCanonical
+        The shares differ in length, or one is not a vector of elements.
+
+    Source: BASecAgg, appendix A.2.
+    """
+    surviving = check_surviving_set(N, T, surviving, held)
+    length = field.check(f"held[{surviving[0]}]", held[surviving[0]], (None,)).size
+    if length == 0:
+        raise LengthMismatch(f"held[{surviving[0]}]", held[surviving[0]], "L >= 1 elements")
+    return field.sum(np.stack([field.check(f"held[{user}]", held[user], (length,)) for user in surviving]))
+
+
+def check_surviving_set(N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> tuple[int, ...]:
+    """Return the set that the server announced when a user may answer for it, in any order (LSA-09 to LSA-11).
+
+    The arguments are those of `aggregate_shares`. The order of the message is checked by the steps (LSA-32).
+
+    Raises
+    ------
+    InconsistentSets
+        The set names a user twice, a user outside the roster (LSA-10) or one whose share is not held (LSA-11).
+    TooFewSurvivors
+        Fewer than T + 2 users (LSA-09).
+    """
+    N, T = validate.integer("N", N, 1), validate.integer("T", T, 1)
+    surviving = validate.user_numbers("surviving", surviving)
+    if len(set(surviving)) != len(surviving):
+        raise InconsistentSets(f"the surviving set {list(surviving)} names a user twice", (SERVER,))
+    unknown = [user for user in surviving if not 0 <= user < N]
+    if unknown:
+        raise InconsistentSets(f"the surviving set names {unknown}: users are in [0, {N})", (SERVER,))
+    if len(surviving) < T + 2:
+        raise TooFewSurvivors(f"{len(surviving)} users survive and T + 2 = {T + 2} are needed")
+    missing = [user for user in surviving if user not in validate.mapping("held", held)]
+    if missing:
+        raise InconsistentSets(f"the surviving set names {missing}, whose shares were never received", (SERVER,))
+    return surviving
+
+
+def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:
+    """Return the sum of the updates: the masked sum without the sum of the masks, d elements (LSA-13).
+
+    Parameters
+    ----------
+    parameters : Parameters
+    masked_sum : array (d,)
+        The sum of the masked updates of the surviving set.
+    users : sequence of int
+        Who answered: at least U distinct members of the surviving set.
+    shares : array (len(users), L)
+        Their aggregated shares, in that order.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Fewer than U answers (LSA-14).
+    BadShare
+        More than U answers that do not lie on one codeword (LSA-15).
+
+    Source: BASecAgg, appendix A.2.
+    """
+    mask_sum = parameters.code.decode(users, shares, parameters.d)
+    return parameters.field.subtract(masked_sum, mask_sum)
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps. `phase` is the step that it is ready for."""
+
+    parameters: Parameters
+    session: bytes
+    round: int
+    user: int
+    update: UintArray
+    channel: Channel
+    phase: str = "share"
+    mask: UintArray | None = None
+    held: Mapping[int, UintArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps. `phase` is the step that it is ready for."""
+
+    parameters: Parameters
+    session: bytes
+    round: int
+    phase: str = "share"
+    sharers: tuple[int, ...] = ()
+    surviving: tuple[int, ...] = ()
+    masked_sum: UintArray | None = None
+    aggregate: UintArray | None = None
+
+
+def user_start(
+    parameters: Parameters, session: bytes, round: int, user: int, update: UintArray, channel: Channel
+) -> UserState:
+    """Return the state of a user before its first step. `update` has d elements (LSA-03)."""
+    validate.integer("user", user, 0, parameters.N - 1)
+    update = parameters.field.check("update", update, (parameters.d,))
+    return UserState(parameters, session_id(session), _round(round), user, frozen(update), channel)
+
+
+def sealing_context(parameters: Parameters, session: bytes, round: int) -> Context:
+    """Return what the keys of the sealed channels of a round are bound to (LSA-18)."""
+    numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d")}
+    return Context("lightsecagg", hash_parameters(numbers), session_id(session), round, MaskShare.TYPE)
+
+
+def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
+    """Return the state of the server before its first step."""
+    return ServerState(parameters, session_id(session), _round(round))
+
+
+def user_again(state: UserState, round: int, update: UintArray, channel: Channel) -> UserState:
+    """Return the state of a user before another round of its session, with the same parameters (SES-01).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    round : int
+        The number of the round, above that of the last one that the user began.
+    update : array (d,)
+        The input of this round.
+    channel : Channel
+        The user's channel in this round.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one.
+    LengthMismatch, NonCanonical
+        The update is not d elements (LSA-03).
+    """
+    number = later_round(state.round, round, "round")
+    return user_start(state.parameters, state.session, number, state.user, update, channel)
+
+
+def server_again(state: ServerState, round: int) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
+    return server_start(state.parameters, state.session, later_round(state.round, round, "round"))
+
+
+# ------------------------------------------------------------------------------------------------------- steps
+
+
+def user_share(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Share the mask: one share for each user, its own kept (section 4, step 1).
+
+    `randomness` has ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
+    """
+    _ready(state, "share", inbox, (), ())
+    mask, noise = take_randomness(randomness, ("mask", "noise"))
+    parameters = state.parameters
+    parameters.field.check("mask", mask, (parameters.d,))
+    shares = parameters.code.encode(mask, noise)
+    others = [user for user in range(parameters.N) if user != state.user]
+    outbox = tuple(
+        MaskShare(*_header(state, user), state.channel.close(state.user, user, vector_bytes(shares[user])))
+        for user in others
+    )
+    held = {state.user: frozen(shares[state.user])}
+    return replace(state, phase="upload", mask=frozen(mask), held=held), outbox
+
+
+def server_share(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Relay the shares of every user that sent one for each other user, unopened (LSA-05; section 4, step 2)."""
+    take_randomness(randomness, ())
+    require_phase(PHASES, state.phase, "share")
+    everyone = set(range(state.parameters.N))
+    shares = parcels(inbox, MaskShare, session=state.session, round=state.round, roster=everyone)
+    sharers = tuple(sorted(user for user, sent in shares.items() if set(sent) == everyone - {user}))
+    outbox = tuple(shares[user][receiver] for user in sharers for receiver in sorted(shares[user]))
+    return replace(state, phase="upload", sharers=sharers), outbox
+
+
+def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Keep the shares of the others; send the masked update and forget the mask (LSA-02, LSA-04; step 3)."""
+    take_randomness(randomness, ())
+    _ready(state, "upload", inbox, (MaskShare,), set(range(state.parameters.N)) - {state.user})
+    assert state.mask is not None
+    held = dict(state.held)
+    for message in inbox:
+        assert isinstance(message, MaskShare)
+        held[message.sender] = _open(state, message)
+    masked = mask_update(state.parameters.field, state.update, state.mask)
+    outbox = (MaskedUpdate(*_header(state, SERVER), frozen(masked)),)
+    return replace(state, phase="recover", mask=None, held=held), outbox
+
+
+def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Add the masked updates, and announce whose they are (LSA-06, LSA-07, LSA-16; step 4)."""
+    take_randomness(randomness, ())
+    _ready(state, "upload", inbox, (MaskedUpdate,), state.sharers)
+    parameters = state.parameters
+    total = np.zeros(parameters.d, dtype=np.uint64)
+    for message in inbox:
+        assert isinstance(message, MaskedUpdate)
+        total = parameters.field.add(total, _vector(state, message, message.masked, parameters.d))
+    surviving = tuple(sorted(message.sender for message in inbox))
+    enough = max(parameters.U, parameters.T + 2)
+    if len(surviving) < enough:
+        raise TooFewSurvivors(f"{len(surviving)} masked updates arrived and max(U, T + 2) = {enough} are needed")
+    outbox = tuple(SurvivingSet(*_header(state, user), surviving) for user in surviving)
+    return replace(state, phase="recover", surviving=surviving, masked_sum=frozen(total)), outbox
+
+
+def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Release the sum of the shares of the surviving set, once, and forget them (LSA-08 to LSA-12, LSA-32; step 5)."""
+    take_randomness(randomness, ())
+    _ready(state, "recover", inbox, (SurvivingSet,), (SERVER,))
+    if not inbox:
+        raise WrongPhase("no surviving set was received")
+    message = inbox[0]
+    assert isinstance(message, SurvivingSet)
+    parameters = state.parameters
+    share = aggregate_shares(parameters.field, parameters.N, parameters.T, message.users, state.held)
+    check_ascending("the surviving set", message.users, (SERVER,))
+    outbox = (AggregatedShare(*_header(state, SERVER), frozen(share)),)
+    return replace(state, phase="done", held={}), outbox
+
+
+def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Decode the sum of the masks and remove it (LSA-13 to LSA-17; step 6). The result is `aggregate`."""
+    take_randomness(randomness, ())
+    _ready(state, "recover", inbox, (AggregatedShare,), state.surviving)
+    assert state.masked_sum is not None
+    parameters = state.parameters
+    answers = {
+        message.sender: _vector(state, message, message.share, parameters.share_length)
+        for message in inbox
+        if isinstance(message, AggregatedShare)
+    }
+    users = sorted(answers)
+    shares = np.array([answers[user] for user in users], dtype=np.uint64).reshape(-1, parameters.share_length)
+    aggregate = recover(parameters, state.masked_sum, users, shares)
+    return replace(state, phase="done", aggregate=frozen(aggregate)), ()
+
+
+TABLE = (
+    Step("share", Role.USER, user_share, sends=(MaskShare,), randomness=("mask", "noise")),
+    Step("share", Role.SERVER, server_share, receives=(MaskShare,), sends=(MaskShare,)),
+    Step("upload", Role.USER, user_upload, receives=(MaskShare,), sends=(MaskedUpdate,)),
+    Step("upload", Role.SERVER, server_upload, receives=(MaskedUpdate,), sends=(SurvivingSet,)),
+    Step("recover", Role.USER, user_recover, receives=(SurvivingSet,), sends=(AggregatedShare,)),
+    Step("recover", Role.SERVER, server_recover, receives=(AggregatedShare,)),
+)
+
+
+# ------------------------------------------------------------------------------------------------- whole round
+
+
+def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+    """Draw the mask and the noise of each user from its source (spec/lightsecagg.md, section 7)."""
+    shape = (parameters.T, parameters.share_length)
+    return {
+        user: {
+            "mask": draw_elements(source, parameters.field, (parameters.d,)),
+            "noise": draw_elements(source, parameters.field, shape),
+        }
+        for user, source in sources.items()
+    }
+
+
+def run_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    randomness: Mapping[int, Randomness],
+    dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
+    session: bytes,
+    round: int,
+    channel: Channel | None = None,
+) -> RoundResult:
+    """Run a whole round among honest parties, dropouts included.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    updates : array (N, d)
+        The update of each user, elements.
+    randomness : mapping from user to sampled values
+        ``mask`` and ``noise`` of each user that takes part in ``share``; see `draw_randomness`.
+    dropouts : mapping from phase to users
+        Who drops out just before its step in ``share``, ``upload`` or ``recover``.
+    session, round, channel
+        The session id (16 bytes), the round number, and the channel between users (plain when left out).
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few users are left to go on (LSA-17).
+    ParameterError
+        The inputs do not fit the parameters.
+    """
+    network = open_round(parameters, updates, session=session, round=round, channel=channel)
+    run_network(network, dropouts, randomness)
+    server = network.states[SERVER]
+    return RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
+
+
+def run_network(
+    network: Network, dropouts: Mapping[str, Collection[int]], randomness: Mapping[int, Randomness]
+) -> None:
+    """Let a network before its first step run to its end; the arguments and errors are those of `run_round`."""
+    users = range(len(network.states) - 1)
+    check_dropouts(network.table, users, dropouts)
+    check_randomness(network.table, users, randomness)
+    absent = set(dropouts.get("share", ()))
+    missing = [user for user in users if user not in randomness and user not in absent]
+    if missing:
+        raise ParameterError("randomness", f"without user {missing[0]}", "given for every user that shares a mask")
+    run_synchronous(network, dropouts, randomness)
+
+
+def open_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    session: bytes,
+    round: int,
+    channel: Channel | None = None,
+) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
+    link = channel or PlainChannel()
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round)}
+    for user in range(parameters.N):
+        states[user] = user_start(parameters, session, round, user, updates[user], link)
+    return Network(TABLE, states)
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _round(round: int) -> int:
+    return validate.integer("round", round, 0, 2**32 - 1)
+
+
+def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
+    sender = state.user if isinstance(state, UserState) else SERVER
+    return state.session, state.round, sender, receiver
+
+
+def _ready(
+    state: UserState | ServerState,
+    phase: str,
+    inbox: Inbox,
+    kinds: tuple[type[Message], ...],
+    senders: Collection[int],
+) -> None:
+    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
+    require_phase(PHASES, state.phase, phase)
+    receiver = state.user if isinstance(state, UserState) else SERVER
+    accept(inbox, kinds, session=state.session, round=state.round, receiver=receiver, senders=senders)
+
+
+def _open(state: UserState, message: MaskShare) -> UintArray:
+    plaintext = state.channel.open(message.sender, state.user, message.payload)
+    try:
+        share = vector_from_bytes(plaintext)
+    except (Malformed, ParameterError) as error:
+        raise Malformed(f"MaskShare from {message.sender}: {error}", (message.sender,)) from error
+    return _vector(state, message, share, state.parameters.share_length)
+
+
+def _vector(state: UserState | ServerState, message: Message, value: UintArray, length: int) -> UintArray:
+    """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
+    try:
+        return frozen(state.parameters.field.check(type(message).__name__, value, (length,)))
+    except ParameterError as error:
+        raise Malformed(f"from {message.sender}: {error}", (message.sender,)) from error

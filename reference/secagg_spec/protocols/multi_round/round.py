@@ -1,0 +1,616 @@
+"""Multi-RoundSecAgg: rounds of SecAgg or LightSecAgg among chosen users, whose sums are over whole batches.
+
+====================  ==========================================
+paper                 here
+====================  ==========================================
+N, K, T               `Numbers`, with c, the users that may collude
+p(t)                  `chosen` before a round, `survivors` once the server announced them
+f(t)                  `ServerState.frequencies`
+====================  ==========================================
+
+The state of a party holds the one that it has in the protocol of the round, as `base`, and the steps of that protocol
+are taken on it. Three things differ: a user joins with a choice, the server leaves out the masked inputs of batches
+that lack one, and a user looks at the survivors before it releases anything. In a round the users have the numbers
+0 … K - 1, in the order of their numbers in the session.
+
+Source: Multi-RoundSecAgg, section 4; spec/multi-round.md, section 6 (MRA-17 to MRA-23, MRA-27 to MRA-29).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.channels import Channel, PlainChannel
+from secagg_spec.crypto.entropy import Source
+from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, fields, sha256
+from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError
+from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.lightsecagg import round as lightsecagg
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.steps import (
+    SERVER,
+    Inbox,
+    Network,
+    Outbox,
+    Randomness,
+    RoundResult,
+    Step,
+    Table,
+    accept,
+    require_phase,
+    run_synchronous,
+)
+from secagg_spec.selection import batches
+from secagg_spec.selection.batches import in_family, whole_batches
+from secagg_spec.selection.strategies import Counts
+
+PURPOSE = "multi-round"
+BaseParameters: TypeAlias = secagg.Parameters | lightsecagg.Parameters
+BaseUser: TypeAlias = secagg.UserState | lightsecagg.UserState
+BaseServer: TypeAlias = secagg.ServerState | lightsecagg.ServerState
+Logged: TypeAlias = tuple[int, tuple[int, ...]]
+"""A round of a log: its number, and the survivors that the server announced, ascending, or nobody."""
+
+
+@dataclass(frozen=True)
+class Numbers(batches.Parameters):
+    """N users, K of them in one round, in batches of T, of whom c may collude with the server.
+
+    Raises
+    ------
+    ParameterError
+        They break MRA-01, or MRA-17: ``c >= 1`` and ``T >= c + 2``.
+    """
+
+    c: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        honest = self.T - validate.integer("c", self.c, 1, validate.MAX_COUNT)
+        if honest < 2:
+            raise ParameterError("T", self.T, f"at least c + 2 = {self.c + 2}")
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The numbers that a session agrees on: whom to choose from, and those of the protocol of each round.
+
+    Raises
+    ------
+    ParameterError
+        They break MRA-17: the round is not one of SecAgg on the complete graph or of LightSecAgg, it does not have K
+        users, or T is less than c + 2, where c is the T of the round.
+    """
+
+    selection: batches.Parameters
+    round: BaseParameters
+
+    def __post_init__(self) -> None:
+        validate.instance("selection", self.selection, batches.Parameters)
+        kind = type(self.round)
+        if kind not in BASES:
+            given = f"{kind.__name__} of {kind.__module__}"
+            raise ParameterError("round", given, "parameters of SecAgg or of LightSecAgg, semi-honest")
+        if self.round.N != self.selection.K:
+            raise ParameterError("round.N", self.round.N, f"K = {self.selection.K}")
+        if isinstance(self.round, secagg.Parameters) and not self.round.complete:
+            raise ParameterError("round.k", self.round.k, f"K - 1 = {self.round.N - 1}, of the complete graph")
+        _ = self.numbers
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """N, K, T and c."""
+        return Numbers(self.selection.N, self.selection.K, self.selection.T, self.round.T)
+
+    @property
+    def base(self) -> Base:
+        """The protocol of each round."""
+        return BASES[type(self.round)]
+
+
+# ---------------------------------------------------------------------------------------------- what is checked
+
+
+def round_batches(parameters: batches.Parameters) -> batches.Parameters:
+    """Return the batches of one round: K users, all of them chosen, in batches of T."""
+    return batches.Parameters(parameters.K, parameters.K, parameters.T)
+
+
+def whole_inputs(parameters: batches.Parameters, arrived: Sequence[int]) -> tuple[int, ...]:
+    """Return the survivors of a round, ascending: the users of those batches of which each user's input came (MRA-18).
+
+    Parameters
+    ----------
+    parameters : batches.Parameters
+    arrived : sequence of int
+        Whose masked inputs came, distinct users with their numbers in the round, [0, K).
+
+    Raises
+    ------
+    UnknownUser, DuplicateUser
+        A user is outside [0, K), or named twice.
+    """
+    return whole_batches(round_batches(parameters), validate.users("arrived", arrived, parameters.K))
+
+
+def check_choice(parameters: batches.Parameters, user: int, chosen: Sequence[int]) -> tuple[int, ...]:
+    """Return the choice of a round when a user may join it, with all numbers those of the session (MRA-20).
+
+    Raises
+    ------
+    InconsistentSets
+        It is not a set of the family, does not ascend, or does not have the user in it; the server is blamed.
+    """
+    validate.integer("user", user, 0, parameters.N - 1)
+    chosen = validate.user_numbers("chosen", chosen)
+    if not _is_choice(parameters, chosen):
+        what = f"{parameters.per_round} whole batches of {parameters.T} users, ascending"
+        raise InconsistentSets(f"the choice {_some(chosen)} must be {what}", (SERVER,))
+    if user not in chosen:
+        raise InconsistentSets(f"the choice {_some(chosen)} is without user {user}", (SERVER,))
+    return chosen
+
+
+def check_survivors(parameters: batches.Parameters, survivors: Sequence[int]) -> None:
+    """Refuse survivors who are not a union of batches of the round, with their numbers in the round (MRA-21).
+
+    Raises
+    ------
+    InconsistentSets
+        They are not; the server is blamed.
+    """
+    users = validate.user_numbers("survivors", survivors)
+    inside = set(users) <= set(range(parameters.K)) and len(set(users)) == len(users)
+    if not inside or len(whole_inputs(parameters, users)) != len(users):
+        what = f"whole batches of the {parameters.K} users of the round, {parameters.T} in each"
+        raise InconsistentSets(f"the survivors {_some(users)} must be {what}", (SERVER,))
+
+
+def round_session(parameters: batches.Parameters, session: bytes, number: int, chosen: Sequence[int]) -> bytes:
+    """Return the session id of a round, 16 bytes, which belongs to its choice (MRA-19).
+
+    Parameters
+    ----------
+    parameters : batches.Parameters
+    session : bytes
+        The session id, 16 bytes.
+    number : int
+        The round.
+    chosen : sequence of int
+        The users of the round with their numbers in the session, a set of the family, ascending.
+
+    Raises
+    ------
+    LengthMismatch
+        The session id is not 16 bytes long.
+    ParameterError
+        The round is not below 2**32, or the choice is not as it should be.
+    """
+    if len(validate.octets("session", session)) != SESSION_BYTES:
+        raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
+    validate.integer("number", number, 0, validate.MAX_COUNT)
+    chosen = validate.user_numbers("chosen", chosen)
+    if not _is_choice(parameters, chosen):
+        raise ParameterError("chosen", list(chosen), "a set of the family, its users ascending")
+    numbers = (number, parameters.N, parameters.K, parameters.T)
+    return sha256(fields(LABEL, PURPOSE, session, *numbers, *chosen))[:SESSION_BYTES]
+
+
+def _is_choice(parameters: batches.Parameters, chosen: Sequence[int]) -> bool:
+    """Return whether users ascend and are a set of the family."""
+    ascends = all(before < after for before, after in pairwise(chosen))
+    inside = bool(chosen) and min(chosen) >= 0 and max(chosen) < parameters.N
+    return ascends and inside and in_family(parameters, chosen)
+
+
+def _some(users: Sequence[int]) -> str:
+    shown = ", ".join(map(str, users[:12]))
+    return f"[{shown}]" if len(users) <= 12 else f"[{shown}, …] of {len(users)} users"
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True)
+class Round:
+    """What all parties of a round agree on before it begins; `chosen` are its users, ascending.
+
+    Raises
+    ------
+    LengthMismatch, ParameterError
+        As of `round_session`.
+    """
+
+    parameters: Parameters
+    session: bytes
+    number: int
+    chosen: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        validate.instance("parameters", self.parameters, Parameters)
+        assert len(self.id) == SESSION_BYTES
+
+    @cached_property
+    def id(self) -> bytes:
+        """The session id of the round."""
+        return round_session(self.parameters.selection, self.session, self.number, self.chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps; `user` is its number in the session, that of the base the one here."""
+
+    base: BaseUser
+    round: Round
+    user: int
+
+    @property
+    def phase(self) -> str:
+        """The step that the user is ready for."""
+        return self.base.phase
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps; `past` is the log of the rounds before, by ascending round (MRA-29)."""
+
+    base: BaseServer
+    round: Round
+    past: tuple[Logged, ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """The step that the server is ready for."""
+        return self.base.phase
+
+    @property
+    def aggregate(self) -> UintArray | None:
+        """The sum of the inputs of the survivors, d elements, once it is known."""
+        return self.base.aggregate
+
+    @property
+    def survivors(self) -> tuple[int, ...]:
+        """The survivors that were announced, with their numbers in the session, ascending; nobody before that.
+
+        They are the same whether or not the round ends with a sum (MRA-27).
+        """
+        here = self.base.survivors if isinstance(self.base, secagg.ServerState) else self.base.surviving
+        return tuple(self.round.chosen[user] for user in here)
+
+    @property
+    def log(self) -> tuple[Logged, ...]:
+        """The log of the session so far: the rounds that the server began, each with the survivors that it announced.
+
+        A round without a choice is not among them; in the log of section 7 it is one without users.
+        """
+        return (*self.past, (self.round.number, self.survivors))
+
+    @property
+    def frequencies(self) -> Counts:
+        """The frequency of each user, (N,): the number of sets of the log that have it (MRA-28)."""
+        counts = np.zeros(self.round.parameters.selection.N, dtype=np.int64)
+        for _, survivors in self.log:
+            counts[list(survivors)] += 1
+        return counts
+
+
+def user_start(
+    parameters: Parameters,
+    session: bytes,
+    number: int,
+    user: int,
+    chosen: Sequence[int],
+    update: UintArray,
+    channel: Channel | None = None,
+) -> UserState:
+    """Return the state of a user that joins a round, before its first step there (MRA-20).
+
+    Parameters
+    ----------
+    parameters, session, number
+        The parameters, the session id of 16 bytes, and the round number.
+    user : int
+        The number of the user in the session.
+    chosen : sequence of int
+        The users of the round with their numbers in the session, as the server says.
+    update : array (d,)
+        The input of the user.
+    channel : Channel, optional
+        In LightSecAgg, the user's channel to the others of the round, who have their numbers in the round; plain when
+        left out. SecAgg seals its shares itself.
+
+    Raises
+    ------
+    InconsistentSets
+        The choice is not one that the user may join; the server is blamed.
+    ParameterError
+        The user is not on the roster, or the input does not fit the parameters of the round.
+    """
+    chosen = check_choice(parameters.selection, user, chosen)
+    round = Round(parameters, session, number, chosen)
+    return UserState(parameters.base.user(round, chosen.index(user), update, channel), round, user)
+
+
+def server_start(
+    parameters: Parameters, session: bytes, number: int, chosen: Sequence[int], past: Sequence[Logged] = ()
+) -> ServerState:
+    """Return the state of the server before its first step of a round among `chosen`, a set of the family, ascending.
+
+    Parameters
+    ----------
+    parameters, session, number
+        The parameters, the session id of 16 bytes, and the round number.
+    chosen : sequence of int
+        The users of the round with their numbers in the session.
+    past : sequence of (int, tuple of int)
+        The log of the session before this round, as `ServerState.log` gives it; its rounds ascend (MRA-29).
+
+    Raises
+    ------
+    LengthMismatch, ParameterError
+        As of `round_session`; the rounds of the log do not ascend below `number`; or it names a user who is not on
+        the roster, or one twice in a round.
+    """
+    round = Round(parameters, session, number, validate.user_numbers("chosen", chosen))
+    return ServerState(parameters.base.server(round), round, _checked_log(parameters, number, past))
+
+
+def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) -> tuple[Logged, ...]:
+    """Return a log whose rounds ascend below a number, and whose survivors are distinct users of the roster."""
+    log: list[Logged] = []
+    for at, (before, survivors) in enumerate(validate.sequence("past", past, "rounds with their survivors")):
+        validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
+        log.append((before, tuple(sorted(validate.users(f"past[{at}]", survivors, parameters.selection.N)))))
+    return tuple(log)
+
+
+def user_again(
+    state: UserState, number: int, chosen: Sequence[int], update: UintArray, channel: Channel | None = None
+) -> UserState:
+    """Return the state of a user that joins another round of its session, with the same parameters (MRA-20, MRA-22).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    number : int
+        The number of the round, above that of the last one that the user was in.
+    chosen, update, channel
+        As of `user_start`.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one.
+    InconsistentSets
+        The choice is not one that the user may join; the server is blamed.
+    """
+    round = state.round
+    return user_start(round.parameters, round.session, _later(round, number), state.user, chosen, update, channel)
+
+
+def server_again(state: ServerState, number: int, chosen: Sequence[int]) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (MRA-22, MRA-29)."""
+    round = state.round
+    return server_start(round.parameters, round.session, _later(round, number), chosen, state.log)
+
+
+def _later(round: Round, number: int) -> int:
+    return later_round(round.number, number)
+
+
+# ------------------------------------------------------------------------------------------------------- steps
+
+
+@dataclass(frozen=True)
+class Base:
+    """The protocol of a round: how its parties start and draw, its table, and the rows that a session changes.
+
+    In the phase `adds` the server takes one message of type `masked` from each user, and in the phase `releases` a user
+    takes one of type `request` from it, whose field `named` are the survivors.
+    """
+
+    name: str
+    user: Callable[[Round, int, UintArray, Channel | None], BaseUser]
+    server: Callable[[Round], BaseServer]
+    draw: Callable[[Any, Mapping[int, Source]], dict[int, Randomness]]
+    steps: Table
+    phases: tuple[str, ...]
+    adds: str
+    masked: type[Message]
+    releases: str
+    request: type[Message]
+    named: str
+
+    @cached_property
+    def table(self) -> Table:
+        """The rows of a session."""
+        return tuple(replace(step, run=_session_step(self, step)) for step in self.steps)
+
+
+def _session_step(base: Base, step: Step) -> Callable[..., tuple[UserState | ServerState, Outbox]]:
+    """Return the step of a session that takes one of the base protocol, on what `_looked_at` leaves of its inbox."""
+
+    def run(
+        state: UserState | ServerState, inbox: Inbox, *, randomness: Randomness
+    ) -> tuple[UserState | ServerState, Outbox]:
+        inbox = _looked_at(base, step, state, inbox)
+        after, outbox = step.run(state.base, inbox, randomness=randomness)
+        return replace(state, base=after), outbox
+
+    return run
+
+
+def _looked_at(base: Base, step: Step, state: UserState | ServerState, inbox: Inbox) -> Inbox:
+    """Return the messages for a step of the base protocol: the server leaves some out, and a user may refuse."""
+    if isinstance(state, ServerState) and step.phase == base.adds:
+        return leave_out(base, state, inbox)
+    if isinstance(state, UserState) and step.phase == base.releases:
+        look_at_survivors(base, state, inbox)
+    return inbox
+
+
+def leave_out(base: Base, state: ServerState, inbox: Inbox) -> Inbox:
+    """Return the masked inputs of the users of those batches that lack none (MRA-18)."""
+    require_phase(base.phases, state.phase, base.adds)
+    _accept(state, inbox, base.masked, state.base.sharers, SERVER)
+    survivors = set(whole_inputs(state.round.parameters.selection, [message.sender for message in inbox]))
+    return tuple(message for message in inbox if message.sender in survivors)
+
+
+def look_at_survivors(base: Base, state: UserState, inbox: Inbox) -> None:
+    """Refuse a request for survivors who are not a union of batches (MRA-21)."""
+    require_phase(base.phases, state.phase, base.releases)
+    _accept(state, inbox, base.request, (SERVER,), state.base.user)
+    for message in inbox:
+        check_survivors(state.round.parameters.selection, getattr(message, base.named))
+
+
+def _accept(
+    state: UserState | ServerState, inbox: Inbox, kind: type[Message], senders: Collection[int], receiver: int
+) -> None:
+    round = state.round
+    accept(inbox, (kind,), session=round.id, round=round.number, receiver=receiver, senders=senders)
+
+
+def _secagg_round(round: Round) -> secagg.Round:
+    parameters = round.parameters.round
+    assert isinstance(parameters, secagg.Parameters)
+    return secagg.Round(parameters, parameters.graph(), round.id, round.number)
+
+
+def _secagg_user(round: Round, user: int, update: UintArray, channel: Channel | None) -> BaseUser:
+    if channel is not None:
+        raise ParameterError("channel", type(channel).__name__, "left out, as SecAgg seals its shares itself")
+    return secagg.user_start(_secagg_round(round), user, update)
+
+
+def _secagg_server(round: Round) -> BaseServer:
+    return secagg.server_start(_secagg_round(round))
+
+
+def _lightsecagg_user(round: Round, user: int, update: UintArray, channel: Channel | None) -> BaseUser:
+    parameters = round.parameters.round
+    assert isinstance(parameters, lightsecagg.Parameters)
+    return lightsecagg.user_start(parameters, round.id, round.number, user, update, channel or PlainChannel())
+
+
+def _lightsecagg_server(round: Round) -> BaseServer:
+    parameters = round.parameters.round
+    assert isinstance(parameters, lightsecagg.Parameters)
+    return lightsecagg.server_start(parameters, round.id, round.number)
+
+
+BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
+    {
+        secagg.Parameters: Base(
+            "secagg",
+            _secagg_user,
+            _secagg_server,
+            secagg.draw_randomness,
+            secagg.TABLE,
+            secagg.PHASES,
+            "masked_input",
+            secagg.MaskedInput,
+            "unmasking",
+            secagg.UnmaskRequest,
+            "survivors",
+        ),
+        lightsecagg.Parameters: Base(
+            "lightsecagg",
+            _lightsecagg_user,
+            _lightsecagg_server,
+            lightsecagg.draw_randomness,
+            lightsecagg.TABLE,
+            lightsecagg.PHASES,
+            "upload",
+            lightsecagg.MaskedUpdate,
+            "recover",
+            lightsecagg.SurvivingSet,
+            "users",
+        ),
+    }
+)
+
+
+# ------------------------------------------------------------------------------------------------- whole round
+
+
+def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+    """Draw the sampled values of each user of a round from its source, as the protocol of the round does."""
+    return parameters.base.draw(parameters.round, sources)
+
+
+def run_round(
+    parameters: Parameters,
+    chosen: Sequence[int],
+    updates: UintArray,
+    *,
+    randomness: Mapping[int, Randomness],
+    dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
+    session: bytes,
+    round: int,
+    channel: Channel | None = None,
+) -> RoundResult:
+    """Run a whole round among honest parties, dropouts included.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    chosen : sequence of int
+        The users of the round with their numbers in the session, ascending.
+    updates : array (K, d)
+        The input of each of them, in that order.
+    randomness : mapping from user to sampled values
+        By number in the round; see `draw_randomness`.
+    dropouts : mapping from phase to users
+        Who drops out just before its step in a phase, by number in the round.
+    session, round
+        The session id (16 bytes) and the round number.
+    channel : Channel, optional
+        As of `user_start`, of all users.
+
+    Returns
+    -------
+    RoundResult
+        Its `contributors` have their numbers in the session, and the parties of its transcript those in the round.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few users are left to go on (MRA-23).
+    InconsistentSets, ParameterError
+        The choice is none, or the inputs do not fit the parameters.
+    """
+    network = open_round(parameters, chosen, updates, session=session, round=round, channel=channel)
+    run_synchronous(network, dropouts, randomness)
+    server = network.states[SERVER]
+    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+
+
+def open_round(
+    parameters: Parameters,
+    chosen: Sequence[int],
+    updates: UintArray,
+    *,
+    session: bytes,
+    round: int,
+    channel: Channel | None = None,
+) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    validate.elements("updates", updates, MAX_MODULUS, (parameters.selection.K, parameters.round.d))
+    states: dict[int, object] = {SERVER: server_start(parameters, session, round, chosen)}
+    for place, user in enumerate(chosen):
+        states[place] = user_start(parameters, session, round, user, chosen, updates[place], channel)
+    return Network(parameters.base.table, states)

@@ -1,0 +1,172 @@
+"""A session of Multi-RoundSecAgg among honest parties: choose, run the round, log the survivors.
+
+Source: Multi-RoundSecAgg, sections 3.3 and 4; spec/multi-round.md, sections 3 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.entropy import Source, draw_below
+from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.protocols.multi_round.round import (
+    Parameters,
+    ServerState,
+    UserState,
+    draw_randomness,
+    server_again,
+    server_start,
+    user_again,
+    user_start,
+)
+from secagg_spec.protocols.steps import SERVER, Network, check_dropouts, run_synchronous
+from secagg_spec.selection import batches, strategies
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """What a round of a session meets, with all users by their numbers in the session.
+
+    `updates` are the inputs of all users, (N, d), `available` those who can be chosen, and `dropouts` who drops out
+    just before its step in a phase, if it was chosen.
+    """
+
+    updates: UintArray
+    available: Sequence[int]
+    dropouts: Mapping[str, Collection[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The end of a round of a session: who was chosen, the survivors that the server announced, and the sum.
+
+    `chosen` is empty when there was no round, `survivors` when the server announced none, and `aggregate` is None when
+    the round ended without a sum.
+    """
+
+    chosen: tuple[int, ...] = ()
+    survivors: tuple[int, ...] = ()
+    aggregate: UintArray | None = None
+
+
+def run_session(
+    parameters: Parameters,
+    turns: Sequence[Turn],
+    *,
+    strategy: str,
+    source: Source,
+    session: bytes,
+) -> tuple[Outcome, ...]:
+    """Run the rounds 0, 1, … of a session among honest parties, each among users that a strategy chooses.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    turns : sequence of Turn
+        What each round meets.
+    strategy : str
+        A name of `strategies.STRATEGIES`.
+    source : Source
+        Where all sampled values come from: the draws of the choices, and those of the users.
+    session : bytes
+        The session id, 16 bytes.
+
+    Returns
+    -------
+    tuple of Outcome
+        One for each turn; their survivors, in order, are the log of the session (MRA-27). A round that failed after the
+        survivors were announced has them too.
+
+    Raises
+    ------
+    ParameterError
+        The strategy, the source or a turn does not fit the parameters.
+    """
+    for turn in validate.sequence("turns", turns, "turns"):
+        _check(parameters, turn)
+    hall = _Hall(parameters, session, source)
+    outcomes: list[Outcome] = []
+    for number, turn in enumerate(turns):
+        chosen = _choose(parameters.selection, strategy, hall.frequencies, turn, source)
+        outcomes.append(hall.round(number, chosen, turn) if chosen else Outcome())
+    return tuple(outcomes)
+
+
+def _check(parameters: Parameters, turn: Turn) -> None:
+    """Refuse a turn that does not fit the parameters."""
+    validate.instance("turns", turn, Turn)
+    N = parameters.selection.N
+    validate.elements("updates", turn.updates, MAX_MODULUS, (N, parameters.round.d))
+    validate.users("available", turn.available, N)
+    check_dropouts(parameters.base.table, range(N), turn.dropouts)
+
+
+def _choose(
+    parameters: batches.Parameters, strategy: str, frequencies: strategies.Counts, turn: Turn, source: Source
+) -> tuple[int, ...]:
+    """Return the users of a round, or nobody."""
+    available = np.zeros(parameters.N, dtype=np.bool_)
+    available[list(turn.available)] = True
+    ranges = strategies.ranges(parameters, strategy, frequencies, available)
+    draws = draw_below(source, ranges or ())
+    return strategies.choose(parameters, strategy, frequencies, available, draws) or ()
+
+
+@dataclass(eq=False)
+class _Hall:
+    """The parties of a session: the states of the server and of the users that were chosen before."""
+
+    parameters: Parameters
+    session: bytes
+    source: Source
+    states: dict[int, Any] = field(default_factory=dict)
+
+    @property
+    def frequencies(self) -> strategies.Counts:
+        """The frequencies of all users, (N,), by the log of the server (MRA-28)."""
+        if SERVER in self.states:
+            counts: strategies.Counts = self.states[SERVER].frequencies
+            return counts
+        return np.zeros(self.parameters.selection.N, dtype=np.int64)
+
+    def round(self, number: int, chosen: tuple[int, ...], turn: Turn) -> Outcome:
+        """Run one round among the users that were chosen."""
+        network = Network(self.parameters.base.table, self._seated(number, chosen, turn.updates))
+        randomness = draw_randomness(self.parameters, dict.fromkeys(range(len(chosen)), self.source))
+        with suppress(TooFewSurvivors):
+            run_synchronous(network, _dropouts_of(turn, chosen), randomness)
+        server = network.states[SERVER]
+        self.states |= {chosen[place]: state for place, state in network.states.items() if place != SERVER}
+        self.states[SERVER] = server
+        return Outcome(chosen, server.survivors, server.aggregate)
+
+    def _seated(self, number: int, chosen: tuple[int, ...], updates: UintArray) -> dict[int, Any]:
+        """Return the states of the parties of a round before its first step, by number in the round."""
+        users = enumerate(chosen)
+        return {SERVER: self._server(number, chosen)} | {
+            place: self._user(number, user, chosen, updates[user]) for place, user in users
+        }
+
+    def _server(self, number: int, chosen: tuple[int, ...]) -> ServerState:
+        if SERVER in self.states:
+            return server_again(self.states[SERVER], number, chosen)
+        return server_start(self.parameters, self.session, number, chosen)
+
+    def _user(self, number: int, user: int, chosen: tuple[int, ...], update: UintArray) -> UserState:
+        if user in self.states:
+            return user_again(self.states[user], number, chosen, update)
+        return user_start(self.parameters, self.session, number, user, chosen, update)
+
+
+def _dropouts_of(turn: Turn, chosen: tuple[int, ...]) -> dict[str, list[int]]:
+    """Return who drops out of a round, by number in the round."""
+    places = {user: place for place, user in enumerate(chosen)}
+    return {phase: [places[user] for user in users if user in places] for phase, users in turn.dropouts.items()}

@@ -1,0 +1,495 @@
+"""SecAgg, active profile: keys and the surviving set are signed, and nobody answers for a set without t signatures.
+
+====================  ==========================================
+the text              here
+====================  ==========================================
+R, N, D, T, t, k, d   `Parameters`
+`keys`                `AttemptRound.attempt`
+the surviving set     `request` of a user's state
+U_4                   `signers` of the server's state
+====================  ==========================================
+
+The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
+profile are taken on it.
+
+Source: spec/secagg.md, section 10 (SAG-50 to SAG-67, SAG-75).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import ClassVar
+
+from secagg_spec.arithmetic import validate
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
+from secagg_spec.crypto.prg import KEY_BYTES
+from secagg_spec.crypto.sealing import Context
+from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
+from secagg_spec.errors import BadSignature, LengthMismatch, ParameterError, TooFewSurvivors, WrongPhase
+from secagg_spec.protocols.agreement import (
+    Ballot,
+    Proposal,
+    check_quorum,
+    check_signature,
+    check_threshold,
+    sign_proposal,
+)
+from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.codec import Message, Opaque, Users
+from secagg_spec.protocols.secagg import round as secagg
+from secagg_spec.protocols.secagg.round import (
+    AdvertisedKeys,
+    KeyPair,
+    MaskedInput,
+    NeighbourKeys,
+    Round,
+    SecretShares,
+    SeedCommitment,
+    UnmaskRequest,
+    UnmaskShares,
+    check_request,
+    envelope,
+    octets,
+)
+from secagg_spec.protocols.steps import (
+    SERVER,
+    Inbox,
+    Network,
+    Outbox,
+    Randomness,
+    Role,
+    RoundResult,
+    Step,
+    accept,
+    require_phase,
+    run_synchronous,
+    take_randomness,
+)
+
+PROTOCOL = "secagg-active"
+PHASES = ("advertise_keys", "share_keys", "masked_input", "consistency_check", "unmasking")
+KEYS_PURPOSE = "advertised-keys"
+
+
+@dataclass(frozen=True)
+class Parameters(secagg.Parameters):
+    """The numbers that a session of the active profile agrees on.
+
+    Raises
+    ------
+    ParameterError
+        They break SAG-01 or SAG-02, or SAG-50: a complete graph and ``2t > N + T``.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.complete:
+            raise ParameterError("k", self.k, f"N - 1 = {self.N - 1} in the active profile")
+        if 2 * self.t <= self.N + self.T:
+            least = (self.N + self.T) // 2 + 1
+            raise ParameterError("t", self.t, f"at least {least}, so that 2*t > N + T = {self.N + self.T}")
+        check_threshold(self.t, self.N, self.D, self.T)
+
+
+PRESETS: Mapping[str, Parameters] = MappingProxyType(
+    {
+        "tiny": Parameters(R=8, N=5, D=1, T=1, t=4, k=4, d=3),
+        "default": Parameters(R=2**32, N=10, D=2, T=3, t=7, k=9, d=16),
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, eq=False)
+class SignedKeys(Message):
+    """The sender's two X25519 public keys, 32 bytes each, and its signature on them, 64 bytes."""
+
+    TYPE: ClassVar[int] = 520
+    sealing: Opaque
+    masking: Opaque
+    signature: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class SignedNeighbourKeys(Message):
+    """The keys of the receiver's neighbours, 32 bytes for each user and kind, and 64 bytes of signature for each."""
+
+    TYPE: ClassVar[int] = 521
+    users: Users
+    sealing: Opaque
+    masking: Opaque
+    signatures: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class SignedSurvivors(Message):
+    """The sender's signature on the survivors that it was told, 64 bytes."""
+
+    TYPE: ClassVar[int] = 522
+    signature: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivorQuorum(Message):
+    """The users that signed the surviving set, ascending, and their signatures one after another."""
+
+    TYPE: ClassVar[int] = 523
+    signers: Users
+    signatures: Opaque
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps; `request` is the one whose survivors it signed."""
+
+    base: secagg.UserState
+    roster: Roster
+    signing: bytes = field(repr=False)
+    request: UnmaskRequest | None = None
+
+    @property
+    def phase(self) -> str:
+        """The step that the user is ready for."""
+        return "consistency_check" if self.base.phase == "unmasking" and self.request is None else self.base.phase
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps; `signatures` are those on the keys, `signers` are U_4."""
+
+    base: secagg.ServerState
+    roster: Roster
+    signatures: Mapping[int, bytes] = field(default_factory=dict)
+    signers: tuple[int, ...] = ()
+
+    @property
+    def phase(self) -> str:
+        """The step that the server is ready for."""
+        return "consistency_check" if self.base.phase == "unmasking" and not self.signers else self.base.phase
+
+
+@dataclass(frozen=True)
+class AttemptRound(Round):
+    """What all parties of a round of the active profile agree on before it begins."""
+
+    def attempt(self, keys: Mapping[int, KeyPair], kind: type[Message]) -> Context:
+        """Return what seals and signatures are bound to once the keys of U_1 are known: these as well (SAG-67)."""
+        assert isinstance(self.parameters, Parameters)
+        listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in keys.items()})
+        return replace(self.context(kind), parameters=hash_parameters(self.parameters.numbers(), listed))
+
+    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+        """Return what the payloads of secret shares are bound to: the keys of U_1 as well (SAG-67)."""
+        return self.attempt(keys, SecretShares)
+
+
+def agreed(parameters: Parameters, session: bytes, number: int) -> AttemptRound:
+    """Return what all parties of a round agree on, with the protocol's name in every key (SAG-65)."""
+    return AttemptRound(parameters, parameters.graph(), session, number, PROTOCOL)
+
+
+def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes, roster: Roster) -> UserState:
+    """Return the state of a user before its first step.
+
+    Raises
+    ------
+    LengthMismatch
+        The roster does not name N users, or the private signing key is not 32 bytes long.
+    ParameterError
+        The signing key is not the one of the user's verification key.
+    """
+    base = secagg.user_start(round, user, update)
+    if verification_key(signing) != _roster(round, roster).keys[user]:
+        raise ParameterError("signing", f"of another than user {user}", "the one whose verification key the roster has")
+    return UserState(base, roster, signing)
+
+
+def server_start(round: AttemptRound, roster: Roster) -> ServerState:
+    """Return the state of the server before its first step, with the verification keys of the N users."""
+    return ServerState(secagg.server_start(round), _roster(round, roster))
+
+
+def user_again(state: UserState, number: int, update: UintArray) -> UserState:
+    """Return the state of a user before another round of its session; see `secagg.user_again` (SES-01)."""
+    return user_start(_later(state.base.round, number), state.base.user, update, state.signing, state.roster)
+
+
+def server_again(state: ServerState, number: int) -> ServerState:
+    """Return the state of the server before another round of its session; see `secagg.user_again` (SES-01)."""
+    return server_start(_later(state.base.round, number), state.roster)
+
+
+def _later(round: Round, number: int) -> AttemptRound:
+    assert isinstance(round.parameters, Parameters)
+    return agreed(round.parameters, round.session, later_round(round.number, number))
+
+
+def _roster(round: Round, roster: Roster) -> Roster:
+    if len(roster.keys) != round.parameters.N:
+        raise LengthMismatch("len(roster)", len(roster.keys), f"N = {round.parameters.N}")
+    return roster
+
+
+# ------------------------------------------------------------------------------------------------------- steps
+
+
+def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Send two public keys and the signature on them (SAG-51; step 1)."""
+    base, outbox = secagg.user_advertise_keys(state.base, inbox, randomness=randomness)
+    [keys] = outbox
+    assert isinstance(keys, AdvertisedKeys)
+    pair = KeyPair(keys.sealing, keys.masking)
+    signature = sign(state.signing, _signed_keys(base.round, base.user, pair))
+    return replace(state, base=base), (SignedKeys(*_header(state, SERVER), keys.sealing, keys.masking, signature),)
+
+
+def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Check the signatures, and send each user the keys of the others with them (SAG-52; step 2)."""
+    _ready(state, "advertise_keys", inbox, (SignedKeys,), range(state.base.round.parameters.N))
+    signed = {message.sender: message for message in inbox if isinstance(message, SignedKeys)}
+    for message in signed.values():
+        pair = KeyPair(*(octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
+        signature = octets(message, "signature", SIGNATURE_BYTES)
+        _check_keys(state, message.sender, pair, signature, message.sender)
+    plain = [AdvertisedKeys(*envelope(message), message.sealing, message.masking) for message in signed.values()]
+    base, outbox = secagg.server_advertise_keys(state.base, plain, randomness=randomness)
+    signatures = {user: message.signature for user, message in signed.items()}
+    return replace(state, base=base, signatures=signatures), tuple(
+        SignedNeighbourKeys(*envelope(m), m.users, m.sealing, m.masking, b"".join(signatures[user] for user in m.users))
+        for m in outbox
+        if isinstance(m, NeighbourKeys)
+    )
+
+
+def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Check the signatures on the keys, and share the secrets as in the semi-honest profile (SAG-53; step 3)."""
+    _ready(state, "share_keys", inbox, (SignedNeighbourKeys,), (SERVER,))
+    plain = [_verified(state, message) for message in inbox if isinstance(message, SignedNeighbourKeys)]
+    base, outbox = secagg.user_share_keys(state.base, plain, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Relay the shares, as in the semi-honest profile (step 4)."""
+    base, outbox = secagg.server_share_keys(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Send the masked input, as in the semi-honest profile (step 5)."""
+    base, outbox = secagg.user_masked_input(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Add the masked inputs and name the survivors, as in the semi-honest profile (step 6)."""
+    base, outbox = secagg.server_masked_input(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+def user_consistency_check(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Sign the survivors of a request that may be answered, once (SAG-54 to SAG-56; step 7)."""
+    take_randomness(randomness, ())
+    _ready(state, "consistency_check", inbox, (UnmaskRequest,), (SERVER,))
+    if not inbox:
+        raise WrongPhase("no request was received")
+    assert isinstance(inbox[0], UnmaskRequest)
+    survivors, _ = check_request(state.base, inbox[0])
+    signature = sign_proposal(_ballot(state), state.signing, state.base.user, Proposal(survivors))
+    return replace(state, request=inbox[0]), (SignedSurvivors(*_header(state, SERVER), signature),)
+
+
+def server_consistency_check(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Check the signatures, and relay all of them to each signer (SAG-57 to SAG-59; step 8)."""
+    take_randomness(randomness, ())
+    _ready(state, "consistency_check", inbox, (SignedSurvivors,), state.base.survivors)
+    ballot, proposal = _ballot(state), Proposal(state.base.survivors)
+    signatures = {message.sender: message.signature for message in inbox if isinstance(message, SignedSurvivors)}
+    for user, signature in signatures.items():
+        check_signature(ballot, user, proposal, signature, user)
+    signers = tuple(sorted(signatures))
+    if len(signers) < ballot.enough:
+        raise TooFewSurvivors(f"{len(signers)} users signed the surviving set and t = {ballot.enough} are needed")
+    together = b"".join(signatures[user] for user in signers)
+    outbox = tuple(SurvivorQuorum(*_header(state, user), signers, together) for user in signers)
+    return replace(state, signers=signers), outbox
+
+
+def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Answer the request whose survivors were signed, when t users signed them (SAG-60 to SAG-63; step 9)."""
+    take_randomness(randomness, ())
+    _ready(state, "unmasking", inbox, (SurvivorQuorum,), (SERVER,))
+    if not inbox:
+        raise WrongPhase("no quorum was received")
+    message, request = inbox[0], state.request
+    assert isinstance(message, SurvivorQuorum)
+    assert request is not None
+    check_quorum(_ballot(state), Proposal(request.survivors), message.signers, message.signatures)
+    base, outbox = secagg.user_unmasking(state.base, (request,), randomness={})
+    return replace(state, base=base), outbox
+
+
+def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Recover the secrets from the answers of U_4 and remove the masks (SAG-64; step 10)."""
+    _ready(state, "unmasking", inbox, (UnmaskShares,), state.signers)
+    base, outbox = secagg.server_unmasking(state.base, inbox, randomness=randomness)
+    return replace(state, base=base), outbox
+
+
+_USER_STEPS = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
+TABLE = (
+    Step(
+        "advertise_keys",
+        Role.USER,
+        user_advertise_keys,
+        sends=(SignedKeys,),
+        randomness=_USER_STEPS["advertise_keys"].randomness,
+    ),
+    Step("advertise_keys", Role.SERVER, server_advertise_keys, receives=(SignedKeys,), sends=(SignedNeighbourKeys,)),
+    Step(
+        "share_keys",
+        Role.USER,
+        user_share_keys,
+        receives=(SignedNeighbourKeys,),
+        sends=(SecretShares, SeedCommitment),
+        randomness=_USER_STEPS["share_keys"].randomness,
+    ),
+    Step("share_keys", Role.SERVER, server_share_keys, receives=(SecretShares, SeedCommitment), sends=(SecretShares,)),
+    Step("masked_input", Role.USER, user_masked_input, receives=(SecretShares,), sends=(MaskedInput,)),
+    Step("masked_input", Role.SERVER, server_masked_input, receives=(MaskedInput,), sends=(UnmaskRequest,)),
+    Step("consistency_check", Role.USER, user_consistency_check, receives=(UnmaskRequest,), sends=(SignedSurvivors,)),
+    Step(
+        "consistency_check",
+        Role.SERVER,
+        server_consistency_check,
+        receives=(SignedSurvivors,),
+        sends=(SurvivorQuorum,),
+    ),
+    Step("unmasking", Role.USER, user_unmasking, receives=(SurvivorQuorum,), sends=(UnmaskShares,)),
+    Step("unmasking", Role.SERVER, server_unmasking, receives=(UnmaskShares,)),
+)
+
+
+# ------------------------------------------------------------------------------------------------- whole round
+
+
+def run_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    randomness: Mapping[int, Randomness],
+    signing: Mapping[int, bytes],
+    dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
+    session: bytes,
+    round: int,
+) -> RoundResult:
+    """Run a whole round of the active profile among honest parties, dropouts included.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    updates : array (N, d)
+        The update of each user, integers modulo R.
+    randomness : mapping from user to sampled values
+        Those of each user that takes part in ``advertise_keys``; see `secagg.draw_randomness`.
+    signing : mapping from user to bytes
+        The private signing key of each of the N users, 32 bytes.
+    dropouts : mapping from phase to users
+        Who drops out just before its step in a phase.
+    session, round
+        The session id (16 bytes) and the round number.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few users are left to go on (SAG-66).
+    ParameterError
+        The inputs do not fit the parameters.
+    """
+    network = open_round(parameters, updates, signing=signing, session=session, round=round)
+    run_synchronous(network, dropouts, randomness)
+    server = network.states[SERVER].base
+    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+
+
+def open_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    signing: Mapping[int, bytes],
+    session: bytes,
+    round: int,
+) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
+    users = range(parameters.N)
+    if set(validate.mapping("signing", signing)) != set(users):
+        raise ParameterError("signing", list(signing), f"given for exactly the users 0 to {parameters.N - 1}")
+    roster = Roster(tuple(verification_key(signing[user]) for user in users))
+    together = agreed(parameters, session, round)
+    states: dict[int, object] = {SERVER: server_start(together, roster)}
+    for user in users:
+        states[user] = user_start(together, user, updates[user], signing[user], roster)
+    return Network(TABLE, states)
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _ballot(state: UserState | ServerState) -> Ballot:
+    """Return where the signatures on the surviving set belong, with the keys of the attempt (SAG-67)."""
+    round = state.base.round
+    assert isinstance(round, AttemptRound)
+    keys = state.base.peers if isinstance(state, UserState) else state.base.keys
+    return Ballot(round.attempt(keys, SignedSurvivors), state.roster, round.parameters.t)
+
+
+def _signed_keys(round: Round, user: int, keys: KeyPair) -> bytes:
+    """Return the bytes that the signature on a user's keys is over (SAG-51)."""
+    return signed_fields(round.context(SignedKeys), KEYS_PURPOSE, user, (keys.sealing, keys.masking))
+
+
+def _check_keys(state: UserState | ServerState, user: int, keys: KeyPair, signature: bytes, blamed: int) -> None:
+    verify(state.roster.keys[user], _signed_keys(state.base.round, user, keys), signature, (blamed,))
+
+
+def _verified(state: UserState, message: SignedNeighbourKeys) -> NeighbourKeys:
+    """Return the keys of a message whose signatures are those of their owners (SAG-53)."""
+    users = validate.user_numbers("users", message.users)
+    N, count = state.base.round.parameters.N, len(users)
+    plain = NeighbourKeys(*envelope(message), message.users, message.sealing, message.masking)
+    keys = [octets(message, name, KEY_BYTES * count) for name in ("sealing", "masking")]
+    signatures = octets(message, "signatures", SIGNATURE_BYTES * count)
+    for at, user in enumerate(users):
+        if not 0 <= user < N:
+            raise BadSignature(f"keys of user {user}, who has no verification key", (SERVER,))
+        pair = KeyPair(*(each[KEY_BYTES * at : KEY_BYTES * (at + 1)] for each in keys))
+        _check_keys(state, user, pair, signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)], SERVER)
+    return plain
+
+
+def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
+    sender = state.base.user if isinstance(state, UserState) else SERVER
+    return state.base.round.session, state.base.round.number, sender, receiver
+
+
+def _ready(
+    state: UserState | ServerState,
+    phase: str,
+    inbox: Inbox,
+    kinds: tuple[type[Message], ...],
+    senders: Collection[int],
+) -> None:
+    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
+    require_phase(PHASES, state.phase, phase)
+    round, base = state.base.round, state.base
+    receiver = base.user if isinstance(base, secagg.UserState) else SERVER
+    accept(inbox, kinds, session=round.session, round=round.number, receiver=receiver, senders=senders)

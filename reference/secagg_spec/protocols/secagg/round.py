@@ -1,0 +1,1094 @@
+"""SecAgg and SecAgg+: pairwise masks that cancel, self masks, and secret sharing for whoever drops out.
+
+====================  ==========================================
+papers                here
+====================  ==========================================
+R, N, D, T, t, k, d   `Parameters`
+x_i, y_i              `update`, `masked` of user i
+b_i                   `self_seed`
+s_i^SK, s_i^PK        `masking_key`, `masking` of user i
+PRG(s_{i,j})          the stream of `crypto.masks.pairwise_key`
+U_1, U_2, U_3, U_5    `advertised`, `sharers`, `survivors`, who answers
+====================  ==========================================
+
+This is the semi-honest profile; `secagg.active` is the active one. The graph is a parameter: with k = N - 1 this is
+SecAgg, with less SecAgg+.
+
+Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+
+from secagg_spec.arithmetic import shamir, validate
+from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, Summand
+from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.crypto import masks
+from secagg_spec.crypto.entropy import Source, draw_coefficients
+from secagg_spec.crypto.keys import SESSION_BYTES, agree, hash_parameters, public_key, refuse_weak
+from secagg_spec.crypto.prg import KEY_BYTES, check_key, pieces
+from secagg_spec.crypto.sealing import Context, Lane
+from secagg_spec.errors import (
+    BadShare,
+    InconsistentSets,
+    LengthMismatch,
+    Malformed,
+    ParameterError,
+    TooFewSurvivors,
+    WeakKey,
+    WrongPhase,
+)
+from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.codec import Message, Opaque, Users, Vector
+from secagg_spec.protocols.secagg.graph import Graph, check_degree
+from secagg_spec.protocols.steps import (
+    SERVER,
+    Inbox,
+    Network,
+    Outbox,
+    Randomness,
+    Role,
+    RoundResult,
+    Step,
+    accept,
+    check_ascending,
+    check_inbox,
+    parcels,
+    require_phase,
+    run_synchronous,
+    take_randomness,
+)
+
+PROTOCOL = "secagg"
+PHASES = ("advertise_keys", "share_keys", "masked_input", "unmasking")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Elements `start` to `stop` of the inputs, which `members` mask together modulo their ring.
+
+    In SecAgg the whole input is one part, with all users as members and the segment 0.
+    """
+
+    segment: int
+    start: int
+    stop: int
+    ring: Ring
+    members: frozenset[int]
+
+    @property
+    def length(self) -> int:
+        """How many elements the part has."""
+        return self.stop - self.start
+
+    def of(self, vector: UintArray) -> UintArray:
+        """Return the elements of the part in a vector of d elements."""
+        return vector[self.start : self.stop]
+
+
+class Numbers:
+    """What the steps below ask of the numbers of a session: those of SecAgg here, those of HeteroSAg elsewhere."""
+
+    N: int
+    D: int
+    T: int
+    t: int
+    k: int
+    d: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody is a neighbour of everybody."""
+        return self.k == self.N - 1
+
+    @property
+    def enough(self) -> int:
+        """The fewest users that may be summed over: max(t, T + 2)."""
+        return max(self.t, self.T + 2)
+
+    def graph(self, order: Sequence[int] | None = None) -> Graph:
+        """Return the graph on an order of the users; without one, on the order of the roster."""
+        users = tuple(range(self.N)) if order is None else validate.user_numbers("order", order)
+        if len(users) != self.N:
+            raise LengthMismatch("len(order)", len(users), f"N = {self.N}")
+        return Graph(users, self.k)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What is masked together."""
+        raise NotImplementedError
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash of the parameters that keys are bound to."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Parameters(Numbers):
+    """The numbers that a session agrees on.
+
+    Raises
+    ------
+    ParameterError
+        They break SAG-01 (``2 <= R <= 2**32``, ``d >= 1``, ``T >= 1``, ``D >= 0``, ``N - D >= T + 2``, a degree k of
+        which there is a graph) or SAG-02 (``T + 2 <= t <= N - D``, or ``2 <= t <= k + 1`` on a sparse graph).
+    """
+
+    R: int
+    N: int
+    D: int
+    T: int
+    t: int
+    k: int
+    d: int
+
+    def __post_init__(self) -> None:
+        validate.integer("R", self.R, 2, MAX_MODULUS)
+        validate.integer("d", self.d, 1, validate.MAX_COUNT)
+        N = validate.integer("N", self.N, 3, validate.MAX_COUNT - 1)
+        D, T = (
+            validate.integer("D", self.D, 0, validate.MAX_COUNT),
+            validate.integer("T", self.T, 1, validate.MAX_COUNT),
+        )
+        if N - D < T + 2:
+            raise ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
+        validate.integer("k", check_degree(N, self.k), 2, shamir.MAX_HOLDERS - 1)
+        low, high = (T + 2, N - D) if self.complete else (2, min(self.k + 1, N - D))
+        validate.integer("t", self.t, low, high)
+
+    @cached_property
+    def ring(self) -> Ring:
+        """The integers modulo R."""
+        return Ring(self.R)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """What is masked together: the whole input, by all users."""
+        return (Part(0, 0, self.d, self.ring, frozenset(range(self.N))),)
+
+    def numbers(self) -> dict[str, int]:
+        """Return the names and values that keys are bound to, in the order of the text."""
+        return {name: getattr(self, name) for name in ("R", "N", "D", "T", "t", "k", "d")}
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The hash of the parameters that keys are bound to."""
+        return hash_parameters(self.numbers())
+
+
+PRESETS: Mapping[str, Parameters] = MappingProxyType(
+    {
+        "tiny": Parameters(R=8, N=5, D=1, T=1, t=3, k=4, d=3),
+        "default": Parameters(R=2**32, N=10, D=2, T=3, t=6, k=9, d=16),
+        "sparse": Parameters(R=2**32, N=100, D=20, T=10, t=16, k=30, d=100),
+    }
+)
+
+
+# ---------------------------------------------------------------------------------------------------- messages
+
+
+@dataclass(frozen=True, eq=False)
+class AdvertisedKeys(Message):
+    """The sender's two X25519 public keys, 32 bytes each."""
+
+    TYPE: ClassVar[int] = 513
+    sealing: Opaque
+    masking: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class NeighbourKeys(Message):
+    """The keys of the receiver's neighbours: users ascending, and 32 bytes for each of them."""
+
+    TYPE: ClassVar[int] = 514
+    users: Users
+    sealing: Opaque
+    masking: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class SecretShares(Message):
+    """The receiver's shares of the sender's masking key and self seed, sealed."""
+
+    TYPE: ClassVar[int] = 515
+    payload: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class SeedCommitment(Message):
+    """What the sender's self seed is compared with when it is recovered, 32 bytes."""
+
+    TYPE: ClassVar[int] = 516
+    commitment: Opaque
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedInput(Message):
+    """The masked input, d elements, and the neighbours whose masks it holds, ascending."""
+
+    TYPE: ClassVar[int] = 517
+    neighbours: Users
+    masked: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class UnmaskRequest(Message):
+    """The users whose masked inputs were accepted, and those that shared secrets and dropped out, ascending."""
+
+    TYPE: ClassVar[int] = 518
+    survivors: Users
+    dropped: Users
+
+
+@dataclass(frozen=True, eq=False)
+class UnmaskShares(Message):
+    """Shares of the self seeds of survivors and of the masking keys of dropped users, 66 bytes for each."""
+
+    TYPE: ClassVar[int] = 519
+    survivors: Users
+    seed_shares: Opaque
+    dropped: Users
+    key_shares: Opaque
+
+
+# -------------------------------------------------------------------------------------------------- pure cores
+
+
+def mask_update(
+    ring: Ring, user: int, update: UintArray, self_mask: Summand, pairwise: Iterable[tuple[int, Summand]]
+) -> UintArray:
+    """Return y_i, d elements: the update, the user's own mask, and those it shares (SAG-12; HeteroSAg eq. 4).
+
+    Parameters
+    ----------
+    ring : Ring
+    user : int
+        i.
+    update, self_mask : array (d,)
+        x_i and PRG(b_i). A mask may be given in consecutive pieces.
+    pairwise : iterable of (int, array (d,))
+        Each neighbour j in U_2, with PRG(s_ij). It is added where i < j, else subtracted.
+    """
+    signed = ((user < peer, mask) for peer, mask in pairwise)
+    return ring.signed_sum(update, [(True, self_mask)], signed)
+
+
+def unmask(
+    ring: Ring,
+    masked_sum: UintArray,
+    self_masks: Iterable[Summand],
+    left: Iterable[tuple[int, int, Summand]],
+) -> UintArray:
+    """Return the sum of the updates of the survivors, d elements (SAG-29; HeteroSAg eq. 5 with the sign repaired).
+
+    Parameters
+    ----------
+    ring : Ring
+    masked_sum : array (d,)
+        The sum of the masked inputs.
+    self_masks : iterable of array (d,)
+        The own masks of the survivors.
+    left : iterable of (int, int, array (d,))
+        What does not cancel: each pair of a dropped user i and a surviving neighbour j of it, with PRG(s_ij). What i
+        would have added is added.
+    """
+    own = ((False, mask) for mask in self_masks)
+    return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left))
+
+
+# ------------------------------------------------------------------------------------------------------ states
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """The two public keys of a user, or its two private ones."""
+
+    sealing: bytes
+    masking: bytes
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What a holder has of one user: a share of its masking key and one of its self seed."""
+
+    key: int = field(repr=False)
+    seed: int = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What all parties of a round agree on before it begins."""
+
+    parameters: Numbers
+    graph: Graph
+    session: bytes
+    number: int
+    protocol: str = PROTOCOL
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.session, bytes) or len(self.session) != SESSION_BYTES:
+            raise LengthMismatch("session", self.session, f"{SESSION_BYTES} bytes")
+        validate.integer("round", self.number, 0, 2**32 - 1)
+        if (len(self.graph.order), self.graph.k) != (self.parameters.N, self.parameters.k):
+            given = f"of {len(self.graph.order)} users and degree {self.graph.k}"
+            raise ParameterError("graph", given, f"of N = {self.parameters.N} and k = {self.parameters.k}")
+
+    def parts_of(self, user: int) -> tuple[Part, ...]:
+        """Return the parts that a user masks, in the order of the input."""
+        return tuple(part for part in self.parameters.parts if user in part.members)
+
+    def context(self, kind: type[Message] = SecretShares) -> Context:
+        """Return what keys are bound to."""
+        return Context(self.protocol, self.parameters.digest, self.session, self.number, kind.TYPE)
+
+    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+        """Return what the payloads of secret shares are bound to.
+
+        `keys` are the public keys of the user and of its neighbours in U_1. Only the active profile binds them.
+        """
+        return self.context()
+
+
+@dataclass(frozen=True, eq=False)
+class UserState:
+    """What one user knows between its steps. `phase` is the step that it is ready for.
+
+    `peers` are the public keys of the neighbours in U_1, `sealing_secrets` what is agreed on with them, `mask_keys` the
+    keys of pairwise masks by segment and peer, `self_keys` those of the own masks, `held` the shares by owner.
+    """
+
+    round: Round
+    user: int
+    update: UintArray
+    phase: str = PHASES[0]
+    private: KeyPair | None = field(default=None, repr=False)
+    peers: Mapping[int, KeyPair] = field(default_factory=dict)
+    sealing_secrets: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+    mask_keys: Mapping[tuple[int, int], bytes] = field(default_factory=dict, repr=False)
+    self_keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
+    held: Mapping[int, Shares] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ServerState:
+    """What the server knows between its steps. `phase` is the step that it is ready for.
+
+    `keys` are the public keys of U_1 by user, `commitments` those of U_2; `masked_sums` and `sums` are by part.
+    """
+
+    round: Round
+    phase: str = PHASES[0]
+    keys: Mapping[int, KeyPair] = field(default_factory=dict)
+    commitments: Mapping[int, bytes] = field(default_factory=dict)
+    sharers: tuple[int, ...] = ()
+    survivors: tuple[int, ...] = ()
+    masked_sums: tuple[UintArray, ...] = ()
+    sums: tuple[UintArray, ...] = ()
+
+    @property
+    def aggregate(self) -> UintArray | None:
+        """The sums over the survivors, one part after the other, once they are known; in SecAgg d elements."""
+        return frozen(np.concatenate(self.sums)) if self.sums else None
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """The users that shared secrets and sent no masked input."""
+        return tuple(sorted(set(self.sharers) - set(self.survivors)))
+
+
+def user_start(round: Round, user: int, update: UintArray) -> UserState:
+    """Return the state of a user before its first step. `update` has d elements (SAG-14)."""
+    validate.integer("user", user, 0, round.parameters.N - 1)
+    update = validate.elements("update", update, MAX_MODULUS, (round.parameters.d,))
+    for part in round.parts_of(user):
+        part.ring.check("update", part.of(update), None)
+    return UserState(round, user, frozen(update))
+
+
+def server_start(round: Round) -> ServerState:
+    """Return the state of the server before its first step."""
+    return ServerState(round)
+
+
+def user_again(state: UserState, number: int, update: UintArray, order: Sequence[int] | None = None) -> UserState:
+    """Return the state of a user before another round of its session, with the same parameters (SES-01).
+
+    Parameters
+    ----------
+    state : UserState
+        The user at the end of a round, or wherever it left it.
+    number : int
+        The number of the round, above that of the last one that the user began.
+    update : array (d,)
+        The input of this round.
+    order : sequence of int
+        The order of the users on the circle of the graph in this round; that of the roster when left out.
+
+    Raises
+    ------
+    ParameterError
+        The number is not above the last one, or the order is no permutation of the roster (SAG-04).
+    LengthMismatch, NonCanonical
+        The update is not d integers modulo R (SAG-14).
+    """
+    return user_start(_next_round(state.round, number, order), state.user, update)
+
+
+def server_again(state: ServerState, number: int, order: Sequence[int] | None = None) -> ServerState:
+    """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
+    return server_start(_next_round(state.round, number, order))
+
+
+def _next_round(round: Round, number: int, order: Sequence[int] | None) -> Round:
+    number = later_round(round.number, number)
+    return replace(round, number=number, graph=round.parameters.graph(order))
+
+
+# ------------------------------------------------------------------------------------------- masks, part by part
+
+
+def mask_keys(
+    round: Round, user: int, keys: Mapping[int, bytes], secrets: Mapping[int, bytes]
+) -> dict[tuple[int, int], bytes]:
+    """Return the keys of the masks that a user shares with others, by segment and peer (MSK-01).
+
+    `keys` are the public masking keys of the user and of these others, `secrets` what it agreed on with each of them.
+    """
+    context = round.context()
+    return {
+        (part.segment, peer): masks.pairwise_key(context, secret, {user: keys[user], peer: keys[peer]}, part.segment)
+        for part in round.parts_of(user)
+        for peer, secret in secrets.items()
+        if peer in part.members
+    }
+
+
+def self_keys(round: Round, user: int, seed: bytes) -> dict[int, bytes]:
+    """Return the keys of a user's own masks, by segment (MSK-02)."""
+    context = round.context()
+    return {part.segment: masks.self_key(context, seed, user, part.segment) for part in round.parts_of(user)}
+
+
+def masked_update(state: UserState, received: Collection[int]) -> UintArray:
+    """Return the masked input of a user, d elements, over the neighbours whose shares arrived (SAG-12)."""
+    return np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
+
+
+def masked_sums(parameters: Numbers, masked: Mapping[int, UintArray]) -> tuple[UintArray, ...]:
+    """Return, for each part, the sum of what its members sent for it, by user d elements."""
+    return tuple(_masked_sum(part, masked) for part in parameters.parts)
+
+
+def unmasked_sums(
+    state: ServerState, seeds: Mapping[int, bytes], secrets: Mapping[tuple[int, int], bytes]
+) -> tuple[UintArray, ...]:
+    """Return, for each part, the sum of the inputs of the survivors (SAG-29).
+
+    `seeds` are the self seeds of the survivors, `secrets` what each dropped user agreed on with each surviving one.
+    """
+    parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
+    return tuple(
+        frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
+        for part, total in parts
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- steps
+
+
+def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Send two public keys (section 5, step 1).
+
+    `randomness` has ``sealing_key`` and ``masking_key``, 32 bytes each, uniform and fresh.
+    """
+    ready(state, "advertise_keys", inbox, (), ())
+    sealing, masking = take_randomness(randomness, ("sealing_key", "masking_key"))
+    private = KeyPair(sealing, masking)
+    keys = AdvertisedKeys(*_header(state, SERVER), public_key(sealing), public_key(masking))
+    if keys.sealing == keys.masking:
+        raise ParameterError("masking_key", "the sealing key", "a key pair of its own")
+    return replace(state, phase="share_keys", private=private), (keys,)
+
+
+def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Send each user of U_1 the keys of its neighbours (SAG-05; step 2)."""
+    take_randomness(randomness, ())
+    ready(state, "advertise_keys", inbox, (AdvertisedKeys,), range(state.round.parameters.N))
+    sent = {message.sender: _key_pair(message) for message in inbox if isinstance(message, AdvertisedKeys)}
+    _refuse_equal(sent, set())
+    advertised = _core(state, sent, "advertised keys")
+    keys = {user: sent[user] for user in advertised}
+    outbox = tuple(_neighbour_keys(state, user, keys) for user in advertised)
+    return replace(state, phase="share_keys", keys=keys), outbox
+
+
+def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Share the masking key and a self seed among the holders, and commit to the seed (SAG-06 to SAG-10; step 3).
+
+    `randomness` has ``self_seed``, 32 bytes, and ``key_coefficients`` and ``seed_coefficients``, t - 1 numbers below
+    2**521 - 1 each, uniform and fresh.
+    """
+    names = ("self_seed", "key_coefficients", "seed_coefficients")
+    seed, for_key, for_seed = take_randomness(randomness, names)
+    ready(state, "share_keys", inbox, (NeighbourKeys,), (SERVER,))
+    if not inbox:
+        raise WrongPhase("no keys were received")
+    assert isinstance(inbox[0], NeighbourKeys)
+    assert state.private is not None
+    own = _public(state)
+    peers = _peers(state, inbox[0], own)
+    sealing = {peer: _secret(state.private.sealing, peer, keys.sealing) for peer, keys in peers.items()}
+    masking = {peer: _secret(state.private.masking, peer, keys.masking) for peer, keys in peers.items()}
+    held = _deal(state, sorted([*peers, state.user]), seed, for_key, for_seed)
+    pairs = {user: pair.masking for user, pair in {**peers, state.user: own}.items()}
+    after = replace(
+        state,
+        phase="masked_input",
+        private=None,
+        peers={**peers, state.user: own},
+        sealing_secrets=sealing,
+        mask_keys=mask_keys(state.round, state.user, pairs, masking),
+        self_keys=self_keys(state.round, state.user, seed),
+        held={state.user: held[state.user]},
+    )
+    committed = masks.commitment(state.round.context(), seed, state.user)
+    shares = tuple(_sealed(after, peer, held[peer]) for peer in sorted(peers))
+    return after, (*shares, SeedCommitment(*_header(state, SERVER), committed))
+
+
+def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Relay the shares of U_2 to U_2, unopened (SAG-11; step 4)."""
+    take_randomness(randomness, ())
+    require_phase(PHASES, state.phase, "share_keys")
+    committed = tuple(message for message in check_inbox(inbox) if isinstance(message, SeedCommitment))
+    ready(state, "share_keys", committed, (SeedCommitment,), state.keys)
+    others = tuple(message for message in inbox if not isinstance(message, SeedCommitment))
+    shares = parcels(
+        others, SecretShares, session=state.round.session, round=state.round.number, roster=state.keys.keys()
+    )
+    commitments = {message.sender: octets(message, "commitment", KEY_BYTES) for message in committed}
+    whole = {user for user, sent in shares.items() if _shared_with_all(state, user, sent)} & set(commitments)
+    sharers = _core(state, whole, "shared their secrets")
+    outbox = tuple(shares[user][peer] for user in sharers for peer in sorted(shares[user]) if peer in sharers)
+    kept = {user: commitments[user] for user in sharers}
+    return replace(state, phase="masked_input", commitments=kept, sharers=sharers), outbox
+
+
+def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Keep the shares of the others, send the masked input and forget its masks (SAG-12 to SAG-15; step 5)."""
+    take_randomness(randomness, ())
+    ready(state, "masked_input", inbox, (SecretShares,), set(state.peers) - {state.user})
+    received = {m.sender: _opened(state, m) for m in inbox if isinstance(m, SecretShares)}
+    parameters = state.round.parameters
+    if len(received) + 1 < parameters.t:
+        raise TooFewSurvivors(f"shares of {len(received)} neighbours came and t - 1 = {parameters.t - 1} are needed")
+    masked = masked_update(state, received)
+    after = replace(
+        state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
+    )
+    return after, (MaskedInput(*_header(state, SERVER), tuple(sorted(received)), frozen(masked)),)
+
+
+def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Add the masked inputs, and ask for what unmasks the sum (SAG-16 to SAG-18; step 6)."""
+    take_randomness(randomness, ())
+    ready(state, "masked_input", inbox, (MaskedInput,), state.sharers)
+    _same_neighbours(state, inbox)
+    masked = {message.sender: _vector(state, message) for message in inbox if isinstance(message, MaskedInput)}
+    survivors = tuple(sorted(masked))
+    _enough(state, survivors, "sent a masked input")
+    _recoverable(state, survivors, "survive")
+    sums = masked_sums(state.round.parameters, masked)
+    after = replace(state, phase="unmasking", survivors=survivors, masked_sums=sums)
+    return after, tuple(UnmaskRequest(*_header(state, user), survivors, after.dropped) for user in survivors)
+
+
+def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+    """Release one share of each user, once, and forget them (SAG-19 to SAG-25; step 7)."""
+    take_randomness(randomness, ())
+    ready(state, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
+    if not inbox:
+        raise WrongPhase("no request was received")
+    assert isinstance(inbox[0], UnmaskRequest)
+    survivors, dropped = check_request(state, inbox[0])
+    survivors, dropped = (tuple(sorted(set(users) & set(state.held))) for users in (survivors, dropped))
+    seeds = b"".join(shamir.element_bytes(state.held[user].seed) for user in survivors)
+    keys = b"".join(shamir.element_bytes(state.held[user].key) for user in dropped)
+    outbox = (UnmaskShares(*_header(state, SERVER), survivors, seeds, dropped, keys),)
+    return replace(state, phase="done", held={}), outbox
+
+
+def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+    """Recover the secrets and remove the masks (SAG-26 to SAG-30; step 8). The result is `sums`."""
+    take_randomness(randomness, ())
+    ready(state, "unmasking", inbox, (UnmaskShares,), state.survivors)
+    answers = [_answer(state, message) for message in inbox if isinstance(message, UnmaskShares)]
+    _recoverable(state, [message.sender for message in inbox], "answer")
+    seeds = {user: _self_seed(state, user, answers) for user in state.survivors}
+    keys = {user: _masking_key(state, user, answers) for user in state.dropped}
+    return replace(state, phase="done", sums=unmasked_sums(state, seeds, _pairwise_secrets(state, keys))), ()
+
+
+TABLE = (
+    Step(
+        "advertise_keys",
+        Role.USER,
+        user_advertise_keys,
+        sends=(AdvertisedKeys,),
+        randomness=("sealing_key", "masking_key"),
+    ),
+    Step("advertise_keys", Role.SERVER, server_advertise_keys, receives=(AdvertisedKeys,), sends=(NeighbourKeys,)),
+    Step(
+        "share_keys",
+        Role.USER,
+        user_share_keys,
+        receives=(NeighbourKeys,),
+        sends=(SecretShares, SeedCommitment),
+        randomness=("self_seed", "key_coefficients", "seed_coefficients"),
+    ),
+    Step("share_keys", Role.SERVER, server_share_keys, receives=(SecretShares, SeedCommitment), sends=(SecretShares,)),
+    Step("masked_input", Role.USER, user_masked_input, receives=(SecretShares,), sends=(MaskedInput,)),
+    Step("masked_input", Role.SERVER, server_masked_input, receives=(MaskedInput,), sends=(UnmaskRequest,)),
+    Step("unmasking", Role.USER, user_unmasking, receives=(UnmaskRequest,), sends=(UnmaskShares,)),
+    Step("unmasking", Role.SERVER, server_unmasking, receives=(UnmaskShares,)),
+)
+
+
+# ------------------------------------------------------------------------------------------------- whole round
+
+
+def draw_randomness(parameters: Numbers, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+    """Draw the sampled values of each user from its source (spec/secagg.md, section 8)."""
+    return {
+        user: {
+            "sealing_key": source.take(KEY_BYTES),
+            "masking_key": source.take(KEY_BYTES),
+            "self_seed": source.take(KEY_BYTES),
+            "key_coefficients": draw_coefficients(source, parameters.t - 1),
+            "seed_coefficients": draw_coefficients(source, parameters.t - 1),
+        }
+        for user, source in sources.items()
+    }
+
+
+def run_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    randomness: Mapping[int, Randomness],
+    dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
+    order: Sequence[int] | None = None,
+    session: bytes,
+    round: int,
+) -> RoundResult:
+    """Run a whole round among honest parties, dropouts included.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    updates : array (N, d)
+        The update of each user, integers modulo R.
+    randomness : mapping from user to sampled values
+        Those of each user that takes part in ``advertise_keys``; see `draw_randomness`.
+    dropouts : mapping from phase to users
+        Who drops out just before its step in a phase.
+    order : sequence of int
+        The order of the users on the circle of the graph; that of the roster when left out.
+    session, round
+        The session id (16 bytes) and the round number.
+
+    Raises
+    ------
+    TooFewSurvivors
+        Too few users are left to go on (SAG-30).
+    ParameterError
+        The inputs do not fit the parameters.
+    """
+    network = open_round(parameters, updates, order=order, session=session, round=round)
+    run_synchronous(network, dropouts, randomness)
+    server = network.states[SERVER]
+    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+
+
+def open_round(
+    parameters: Parameters,
+    updates: UintArray,
+    *,
+    order: Sequence[int] | None = None,
+    session: bytes,
+    round: int,
+) -> Network:
+    """Return the network of a round before its first step; the arguments are those of `run_round`."""
+    updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
+    agreed = Round(parameters, parameters.graph(order), session, round)
+    states: dict[int, object] = {SERVER: server_start(agreed)}
+    for user in range(parameters.N):
+        states[user] = user_start(agreed, user, updates[user])
+    return Network(TABLE, states)
+
+
+# ------------------------------------------------------------------------------------------ what a user checks
+
+
+def _peers(state: UserState, message: NeighbourKeys, own: KeyPair) -> dict[int, KeyPair]:
+    """Return the keys of the neighbours in U_1, none equal to the user's own (SAG-06 to SAG-08)."""
+    neighbours, parameters = state.round.graph.neighbours(state.user), state.round.parameters
+    users = validate.user_numbers("users", message.users)
+    if len(set(users)) != len(users) or not set(users) <= neighbours:
+        raise InconsistentSets(f"keys of {list(users)}: must be distinct neighbours of user {state.user}", (SERVER,))
+    _refuse_disorder(message, "users", users)
+    for name in ("sealing", "masking"):
+        octets(message, name, KEY_BYTES * len(users))
+    peers = {
+        user: KeyPair(*(keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] for keys in (message.sealing, message.masking)))
+        for at, user in enumerate(users)
+    }
+    _refuse_equal({**peers, state.user: own}, {SERVER}, state.user)
+    if len(users) + 1 < parameters.t:
+        raise TooFewSurvivors(f"{len(users)} neighbours advertised keys and t - 1 = {parameters.t - 1} are needed")
+    return peers
+
+
+def _refuse_disorder(message: Message, name: str, users: Sequence[int]) -> None:
+    """Refuse users that are not in ascending order (SAG-32)."""
+    check_ascending(f"{type(message).__name__} from {message.sender}: {name}", users, (message.sender,))
+
+
+def _refuse_equal(keys: Mapping[int, KeyPair], also: Collection[int], own: int | None = None) -> None:
+    """Refuse two equal keys, whosever and whatever for they are; blame their owners but `own` (SAG-07, SAG-35)."""
+    owner: dict[bytes, int] = {}
+    for user, pair in keys.items():
+        for key in (pair.sealing, pair.masking):
+            if key in owner:
+                blamed = ({user, owner[key]} | set(also)) - {own}
+                raise InconsistentSets(f"users {owner[key]} and {user} advertise one key", blamed)
+            owner[key] = user
+
+
+def _secret(private: bytes, peer: int, public: bytes) -> bytes:
+    try:
+        return agree(private, public)
+    except WeakKey as error:
+        raise WeakKey(f"user {peer}: {error}", (peer, SERVER)) from None
+
+
+def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return survivors and dropped when a user may answer for them.
+
+    Raises
+    ------
+    InconsistentSets
+        A user is named twice or is outside the roster (SAG-19), is in both sets (SAG-20); the user itself is not a
+        survivor (SAG-21); or the sets do not name exactly the neighbours whose shares it holds (SAG-23).
+    Malformed
+        Users do not ascend (SAG-32).
+    TooFewSurvivors
+        Fewer than max(t, T + 2) survivors, or fewer than t among the holders (SAG-22).
+    """
+    parameters, holders = state.round.parameters, state.round.graph.holders(state.user)
+    survivors, dropped = set[int](), set[int]()
+    for name, distinct in (("survivors", survivors), ("dropped", dropped)):
+        users = validate.user_numbers(name, getattr(message, name))
+        distinct.update(users)
+        if len(distinct) != len(users):
+            raise InconsistentSets(f"{name} = {list(users)} names a user twice", (SERVER,))
+        if not all(0 <= user < parameters.N for user in users):
+            raise InconsistentSets(f"{name} = {list(users)}: users are in [0, {parameters.N})", (SERVER,))
+        _refuse_disorder(message, name, users)
+    if survivors & dropped:
+        raise InconsistentSets(f"{sorted(survivors & dropped)} are named as survivors and as dropped", (SERVER,))
+    if state.user not in survivors:
+        raise InconsistentSets(f"user {state.user} is asked, and is not named as a survivor", (SERVER,))
+    if len(survivors) < parameters.enough:
+        raise TooFewSurvivors(f"{len(survivors)} users survive and max(t, T + 2) = {parameters.enough} are needed")
+    if len(survivors & holders) < parameters.t:
+        raise TooFewSurvivors(f"{len(survivors & holders)} holders survive and t = {parameters.t} are needed")
+    if (survivors | dropped) & holders != set(state.held):
+        named = sorted((survivors | dropped) & holders)
+        raise InconsistentSets(f"{named} are named, and shares of {sorted(state.held)} are held", (SERVER,))
+    return message.survivors, message.dropped
+
+
+# ---------------------------------------------------------------------------------------- sharing and sealing
+
+
+def _deal(
+    state: UserState, holders: Sequence[int], seed: bytes, for_key: Sequence[int], for_seed: Sequence[int]
+) -> dict[int, Shares]:
+    """Return the shares of the masking key and of the self seed, by holder (SAG-10)."""
+    assert state.private is not None
+    check_key("self_seed", seed)
+    wanted = state.round.parameters.t - 1
+    for name, coefficients in (("key_coefficients", for_key), ("seed_coefficients", for_seed)):
+        if len(validate.sequence(name, coefficients, "coefficients")) != wanted:
+            raise LengthMismatch(f"len({name})", len(coefficients), f"t - 1 = {wanted}")
+    keys = shamir.share(state.private.masking, for_key, holders)
+    seeds = shamir.share(seed, for_seed, holders)
+    return {user: Shares(key, share) for user, key, share in zip(holders, keys, seeds, strict=True)}
+
+
+def _public(state: UserState) -> KeyPair:
+    assert state.private is not None
+    return KeyPair(public_key(state.private.sealing), public_key(state.private.masking))
+
+
+def _masked(state: UserState, part: Part, received: Collection[int]) -> UintArray:
+    """Return one part of the masked input, over the members whose shares arrived (SAG-12)."""
+    ring, length = part.ring, part.length
+    peers = sorted(part.members & set(received))
+    pairwise = ((peer, pieces(state.mask_keys[part.segment, peer], ring, length)) for peer in peers)
+    own = pieces(state.self_keys[part.segment], ring, length)
+    return mask_update(ring, state.user, part.of(state.update), own, pairwise)
+
+
+def _lane(state: UserState, sender: int, receiver: int) -> Lane:
+    keys = (state.peers[sender].sealing, state.peers[receiver].sealing)
+    return Lane(state.round.sealing_context(state.peers), sender, receiver, *keys)
+
+
+def _sealed(state: UserState, peer: int, shares: Shares) -> SecretShares:
+    plaintext = shamir.element_bytes(shares.key) + shamir.element_bytes(shares.seed)
+    payload = _lane(state, state.user, peer).seal(state.sealing_secrets[peer], plaintext)
+    return SecretShares(*_header(state, peer), payload)
+
+
+def _opened(state: UserState, message: SecretShares) -> Shares:
+    secret = state.sealing_secrets[message.sender]
+    plaintext = _lane(state, message.sender, state.user).open(secret, message.payload)
+    return Shares(*_elements(message, "payload", plaintext, 2))
+
+
+# ---------------------------------------------------------------------------------------- what the server does
+
+
+def _key_pair(message: AdvertisedKeys) -> KeyPair:
+    """Return the keys of a message, of which none may be of low order (SAG-34)."""
+    pair = KeyPair(*(octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
+    for name, key in (("sealing", pair.sealing), ("masking", pair.masking)):
+        try:
+            refuse_weak(key)
+        except WeakKey:
+            raise WeakKey(f"the {name} key of user {message.sender} is of low order", (message.sender,)) from None
+    return pair
+
+
+def _neighbour_keys(state: ServerState, user: int, keys: Mapping[int, KeyPair]) -> NeighbourKeys:
+    users = tuple(sorted(state.round.graph.neighbours(user) & set(keys)))
+    sealing, masking = (b"".join(getattr(keys[u], name) for u in users) for name in ("sealing", "masking"))
+    return NeighbourKeys(*_header(state, user), users, sealing, masking)
+
+
+def _core(state: ServerState, users: Collection[int], what: str) -> tuple[int, ...]:
+    """Return the largest set of users in which each has t holders; refuse one that is too small (SAG-18)."""
+    return _enough(state, state.round.graph.core(users, state.round.parameters.t), what)
+
+
+def _enough(state: ServerState, users: tuple[int, ...], what: str) -> tuple[int, ...]:
+    enough = state.round.parameters.enough
+    if len(users) < enough:
+        raise TooFewSurvivors(f"{len(users)} users {what} and max(t, T + 2) = {enough} are needed")
+    return users
+
+
+def _recoverable(state: ServerState, present: Collection[int], what: str) -> None:
+    """Refuse when a secret that is needed has fewer than t holders present (SAG-18, SAG-27)."""
+    here, t = set(present), state.round.parameters.t
+    for user in state.sharers:
+        holders = len(state.round.graph.holders(user) & here)
+        if holders < t:
+            raise TooFewSurvivors(f"{holders} holders of the secrets of user {user} {what} and t = {t} are needed")
+
+
+def _shared_with_all(state: ServerState, user: int, sent: Mapping[int, SecretShares]) -> bool:
+    """Return whether a user sent a share to each neighbour in U_1; one to anybody else is its fault."""
+    neighbours = state.round.graph.neighbours(user)
+    if not set(sent) <= neighbours:
+        others = sorted(set(sent) - neighbours)
+        raise Malformed(f"SecretShares from {user} to {others}, who are not its neighbours", (user,))
+    return set(sent) == neighbours & set(state.keys)
+
+
+def _same_neighbours(state: ServerState, inbox: Inbox) -> None:
+    """Refuse a masked input over other neighbours than those that shared their secrets (SAG-37)."""
+    for message in inbox:
+        assert isinstance(message, MaskedInput)
+        wanted = tuple(sorted(state.round.graph.neighbours(message.sender) & set(state.sharers)))
+        if validate.user_numbers("neighbours", message.neighbours) != wanted:
+            what = (
+                f"the input of user {message.sender} is masked with {list(message.neighbours)}, must be {list(wanted)}"
+            )
+            raise InconsistentSets(what, (message.sender,))
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The shares that one holder sends, by owner."""
+
+    holder: int
+    seeds: Mapping[int, int]
+    keys: Mapping[int, int]
+
+
+def _answer(state: ServerState, message: UnmaskShares) -> _Answer:
+    """Return the shares of an answer, when they are exactly those that were asked for (SAG-26)."""
+    holders = state.round.graph.holders(message.sender)
+    for name, asked in (("survivors", state.survivors), ("dropped", state.dropped)):
+        wanted = tuple(user for user in asked if user in holders)
+        if validate.user_numbers(name, getattr(message, name)) != wanted:
+            raise Malformed(f"UnmaskShares from {message.sender}: {name} must be {list(wanted)}", (message.sender,))
+    seeds = _elements(message, "seed_shares", message.seed_shares, len(message.survivors))
+    keys = _elements(message, "key_shares", message.key_shares, len(message.dropped))
+    return _Answer(
+        message.sender,
+        dict(zip(message.survivors, seeds, strict=True)),
+        dict(zip(message.dropped, keys, strict=True)),
+    )
+
+
+def _self_seed(state: ServerState, user: int, answers: Sequence[_Answer]) -> bytes:
+    """Return a survivor's self seed, the one that it is committed to (SAG-28)."""
+    shares = {answer.holder: answer.seeds[user] for answer in answers if user in answer.seeds}
+    seed = _recover(state, user, shares)
+    if masks.commitment(state.round.context(), seed, user) != state.commitments[user]:
+        raise BadShare(f"the self seed of user {user} is not the one that it committed to", {user, *shares})
+    return seed
+
+
+def _masking_key(state: ServerState, user: int, answers: Sequence[_Answer]) -> bytes:
+    """Return a dropped user's private masking key, the one of its public key (SAG-28)."""
+    shares = {answer.holder: answer.keys[user] for answer in answers if user in answer.keys}
+    key = _recover(state, user, shares)
+    if public_key(key) != state.keys[user].masking:
+        raise BadShare(f"the masking key of user {user} is not the one that it advertised", {user, *shares})
+    return key
+
+
+def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
+    try:
+        return shamir.reconstruct(state.round.parameters.t, list(shares), list(shares.values()))
+    except BadShare as error:
+        raise BadShare(f"a secret of user {user}: {error}", {user, *shares}) from None
+
+
+def _masked_sum(part: Part, masked: Mapping[int, UintArray]) -> UintArray:
+    """Return the sum of what the members of a part sent for it."""
+    vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
+    return frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
+
+
+def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterator[Summand]:
+    context = state.round.context()
+    for user in sorted(part.members & set(seeds)):
+        yield pieces(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
+
+
+def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tuple[int, int], bytes]:
+    """Return what each dropped user agreed on with each surviving neighbour with whom it shares a part."""
+    found: dict[tuple[int, int], bytes] = {}
+    for user, private in keys.items():
+        together = set[int]().union(*(part.members for part in state.round.parts_of(user)))
+        for peer in sorted(together & state.round.graph.neighbours(user) & set(state.survivors)):
+            found[user, peer] = agree(private, state.keys[peer].masking)
+    return found
+
+
+def _left(
+    state: ServerState, part: Part, secrets: Mapping[tuple[int, int], bytes]
+) -> Iterator[tuple[int, int, Summand]]:
+    """Yield the masks of a part that dropped users share with survivors."""
+    context = state.round.context()
+    for (user, peer), secret in secrets.items():
+        if user in part.members and peer in part.members:
+            pair = {other: state.keys[other].masking for other in (user, peer)}
+            key = masks.pairwise_key(context, secret, pair, part.segment)
+            yield user, peer, pieces(key, part.ring, part.length)
+
+
+# ----------------------------------------------------------------------------------------------------- helpers
+
+
+def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
+    sender = state.user if isinstance(state, UserState) else SERVER
+    return state.round.session, state.round.number, sender, receiver
+
+
+def ready(
+    state: UserState | ServerState,
+    phase: str,
+    inbox: Inbox,
+    kinds: tuple[type[Message], ...],
+    senders: Collection[int],
+) -> None:
+    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04).
+
+    Parameters
+    ----------
+    state : UserState or ServerState
+    phase : str
+        The step that is taken.
+    inbox : sequence of messages
+    kinds, senders
+        The types of messages that it takes, and from whom.
+
+    Raises
+    ------
+    WrongPhase, Malformed, InconsistentSets, Replay
+        As of `require_phase` and `accept`.
+    """
+    require_phase(PHASES, state.phase, phase)
+    receiver = state.user if isinstance(state, UserState) else SERVER
+    accept(inbox, kinds, session=state.round.session, round=state.round.number, receiver=receiver, senders=senders)
+
+
+def envelope(message: Message) -> tuple[bytes, int, int, int]:
+    """Return session, round, sender and receiver of a message, as another one with the same header takes them."""
+    return message.session, message.round, message.sender, message.receiver
+
+
+def octets(message: Message, name: str, size: int) -> bytes:
+    """Return a field of a message that must have `size` bytes.
+
+    Raises
+    ------
+    Malformed
+        It has another length; the sender is blamed.
+    """
+    data = getattr(message, name)
+    if not isinstance(data, bytes) or len(data) != size:
+        got = f"{len(data)} bytes" if isinstance(data, bytes) else type(data).__name__
+        what = f"{type(message).__name__} from {message.sender}: {name} is {got}, must be {size} bytes"
+        raise Malformed(what, (message.sender,))
+    return data
+
+
+def _elements(message: Message, name: str, data: bytes, count: int) -> tuple[int, ...]:
+    """Return field elements of `ELEMENT_BYTES` each; wrong ones are their sender's fault."""
+    size = shamir.ELEMENT_BYTES
+    what = f"{type(message).__name__} from {message.sender}"
+    if not isinstance(data, bytes) or len(data) != size * count:
+        got = f"{len(data)} bytes" if isinstance(data, bytes) else type(data).__name__
+        raise Malformed(f"{what}: {name} is {got}, must be {size * count} bytes", (message.sender,))
+    try:
+        return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
+    except ParameterError as error:
+        raise Malformed(f"{what}: {error}", (message.sender,)) from error
+
+
+def _vector(state: ServerState, message: MaskedInput) -> UintArray:
+    """Return the masked input of a message, when it has d elements, each below the modulus of its part (SAG-33)."""
+    try:
+        masked = validate.elements("masked", message.masked, MAX_MODULUS, (state.round.parameters.d,))
+        for part in state.round.parts_of(message.sender):
+            part.ring.check("masked", part.of(masked), None)
+    except ParameterError as error:
+        raise Malformed(f"MaskedInput from {message.sender}: {error}", (message.sender,)) from error
+    return masked

@@ -1,0 +1,169 @@
+"""What a recorded round is made of, and how a moment is made of the steps that were taken.
+
+A *moment* is what a reader sees at once: the steps of all users in a phase, the step of the server, or all that happens
+when one user comes. It has what was sent, additions that a reader can follow, and what the server then knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.protocols.codec import Message
+from secagg_spec.protocols.steps import SERVER, Event, Network, Role, Step, role_of, sizes
+from secagg_spec.recording.knowledge import Knowledge
+from secagg_spec.simulate.narration import message_in_words
+
+Numbers: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One summand: a vector with a name, times a factor."""
+
+    name: str
+    vector: Numbers
+    factor: int = 1
+
+
+@dataclass(frozen=True)
+class Addition:
+    """Terms that add up to the result modulo a number; of a part of the vectors, `about` says which."""
+
+    modulus: int
+    terms: tuple[Term, ...]
+    result: Term
+    about: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether the terms do add up to the result."""
+        total = np.sum([term.factor * np.array(term.vector, dtype=np.int64) for term in self.terms], axis=0)
+        return tuple(divmod(total, self.modulus)[1].tolist()) == self.result.vector
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """The messages of one kind that are sent in a moment: from whom to whom, and their bytes all together."""
+
+    kind: str
+    routes: tuple[tuple[int, int], ...]
+    bytes: int
+    example: str
+
+    def hops(self, role: Role) -> Iterator[tuple[int, int]]:
+        """Yield the ways on which these messages of a party of this role go: between users they pass the server."""
+        for sender, receiver in self.routes:
+            between = role_of(sender) is role_of(receiver) is Role.USER
+            if between and role is Role.USER:
+                yield sender, SERVER
+            elif between:
+                yield SERVER, receiver
+            else:
+                yield sender, receiver
+
+
+@dataclass(frozen=True)
+class Sending:
+    """What the parties of one role send, one after the other or all at once."""
+
+    role: str
+    parcels: tuple[Parcel, ...]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a reader sees at once.
+
+    `key` says what it is, and what befell besides; `present` are the users that are there, and `acting` those who act.
+    `server` and `colluding` are what the server knows then, alone and together with one user.
+    """
+
+    key: str
+    title: str
+    present: Numbers
+    acting: Numbers
+    sendings: tuple[Sending, ...] = ()
+    additions: tuple[Addition, ...] = ()
+    values: tuple[Term, ...] = ()
+    server: Knowledge = field(default_factory=Knowledge)
+    colluding: Knowledge = field(default_factory=Knowledge)
+    happened: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run of a protocol: what it starts from, its moments, and how it ends: with a sum, or with the reason why not.
+
+    `inputs` are by name. `colluder` is the user whose knowledge is put together with the server's.
+    """
+
+    protocol: str
+    run: str
+    parameters: Mapping[str, int]
+    users: int
+    colluder: int
+    inputs: tuple[Term, ...]
+    moments: tuple[Moment, ...]
+    summed: tuple[Term, ...] = ()
+    ended: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """Return the recording as JSON has it; what is empty is left out."""
+        slim: dict[str, Any] = _slim(asdict(self))
+        return slim
+
+
+def _slim(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _slim(entry) for name, entry in value.items() if entry not in ((), "", None)}
+    return [_slim(entry) for entry in value] if isinstance(value, (tuple, list)) else value
+
+
+# ----------------------------------------------------------------------------------------------------- making them
+
+
+def numbers(vector: UintArray | Sequence[int]) -> Numbers:
+    """Return a vector as plain integers."""
+    return tuple(int(number) for number in vector)
+
+
+def plus(name: str, users: Iterable[int]) -> str:
+    """Return what the sum of vectors of users is called."""
+    return " + ".join(f"{name}_{user}" for user in users)
+
+
+def sending(events: Sequence[Event]) -> Sending:
+    """Return what was sent in steps of one role."""
+    kinds: dict[str, list[Message]] = {}
+    for event in events:
+        for message in event.sent:
+            kinds.setdefault(type(message).__name__, []).append(message)
+    role = events[0].step.role.value if events else Role.USER.value
+    return Sending(role, tuple(_parcel(kind, messages) for kind, messages in kinds.items()))
+
+
+def _parcel(kind: str, messages: Sequence[Message]) -> Parcel:
+    routes = tuple((message.sender, message.receiver) for message in messages)
+    return Parcel(kind, routes, sizes(messages), message_in_words(messages[0]))
+
+
+def sendings(events: Iterable[Event]) -> tuple[Sending, ...]:
+    """Return what was sent in the steps of each row of the table; rows that sent nothing are left out."""
+    taken: dict[int, list[Event]] = {}
+    for event in events:
+        taken.setdefault(id(event.step), []).append(event)
+    return tuple(made for made in map(sending, taken.values()) if made.parcels)
+
+
+def rows(network: Network) -> Iterator[tuple[Step, tuple[Event, ...]]]:
+    """Yield each row of a synchronous protocol with the steps that were taken; the last one may have been refused."""
+    for step in network.table:
+        events = tuple(event for event in network.transcript if event.step is step)
+        yield step, events
+        if step.role is Role.SERVER and not events:
+            return
