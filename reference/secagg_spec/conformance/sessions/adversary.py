@@ -13,7 +13,6 @@ reference's, in which the same happens: what is refused there must be refused he
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -25,32 +24,16 @@ from secagg_spec.conformance.adapter.connection import Connection
 from secagg_spec.conformance.adapter.wire import AdapterBroken, Answer, Request
 from secagg_spec.conformance.sessions import adversary_demands, adversary_paces, mixed
 from secagg_spec.conformance.sessions.adversary_letters import Letter, changed, told
+from secagg_spec.conformance.sessions.adversary_round import Round, Taken
 from secagg_spec.conformance.sessions.deals import Deal, called
-from secagg_spec.conformance.sessions.mixed import Difference, Player, Remote
+from secagg_spec.conformance.sessions.mixed import Difference, Player
 from secagg_spec.conformance.targets.reference.messages import parse
-from secagg_spec.conformance.targets.reference.scripts import Call, Party
+from secagg_spec.conformance.targets.reference.scripts import Call
 from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import Message, encode
 from secagg_spec.protocols.steps import SERVER, Role, role_of
 
 Act: TypeAlias = Sequence[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Taken:
-    """A step that a party was asked for: what it was given, what it sent, and how it was refused where it was.
-
-    `before` is the state of the reference's party in which it took the step, or had taken it when it refuses it again.
-    """
-
-    party: int
-    life: int
-    phase: str
-    letters: tuple[Letter, ...]
-    sent: tuple[bytes, ...] = ()
-    aggregate: str | None = None
-    error: ParameterError | ProtocolError | None = None
-    before: Any = None
 
 
 class Found(Exception):
@@ -62,76 +45,28 @@ class Found(Exception):
 
 
 @dataclass(eq=False)
-class Engine:
-    """A round between two acts.
+class Engine(Round):
+    """A round, and what makes the next act of it happen.
 
     Parameters
     ----------
-    deal : Deal
-        What every party is given.
-    parties : dict from party to Party
-        The reference's parties; those that an adapter plays as well, as shadows.
-    player : Player or None
-        The adapter; nothing in a round that is the reference's alone.
-    remotes : dict from party to Remote
-        The parties that the adapter plays.
     twin : Engine or None
         The round that goes along, where the adapter draws its values itself.
+    player : Player or None
+        The adapter; nothing in a round that is the reference's alone.
     """
 
-    deal: Deal
-    parties: dict[int, Party]
-    player: Player | None = None
-    remotes: dict[int, Remote] = field(default_factory=dict)
     twin: Engine | None = None
-    mail: dict[int, list[Letter]] = field(default_factory=dict)
+    player: Player | None = None
     held: dict[int, list[Letter]] = field(default_factory=dict)
     archive: list[bytes] = field(default_factory=list)
-    log: list[Taken] = field(default_factory=list)
     acts: list[Act] = field(default_factory=list)
-    lives: Counter[int] = field(default_factory=Counter)
-    gone: set[int] = field(default_factory=set)
-    row: int = 0
-    cycle: int = 0
-    over: bool = False
     wanted: Any = None
-
-    # ------------------------------------------------------------------------------------------------------- reading
-
-    @property
-    def users(self) -> list[int]:
-        """The users of the round."""
-        return self.deal.users
 
     @property
     def pace(self) -> adversary_paces.Pace:
         """How the honest parties of the protocol go on."""
         return adversary_paces.PACES[self.deal.protocol]
-
-    def rows(self, party: int) -> list[str]:
-        """Return the phases of a party, in their order."""
-        return [step.phase for step in self.deal.table if step.role is role_of(party)]
-
-    def taken(self, party: int) -> list[Taken]:
-        """Return the steps that a party took since it was started."""
-        return [event for event in self.steps(party) if event.life == self.lives[party]]
-
-    def steps(self, party: int) -> list[Taken]:
-        """Return the steps that a party took in all its lives."""
-        return [event for event in self.log if event.party == party and event.error is None]
-
-    def state(self, party: int) -> Any:
-        """Return what a party knows: a shadow's state, where an adapter plays it."""
-        return (self.twin or self).parties[party].state
-
-    @property
-    def aggregates(self) -> list[str]:
-        """The sums that the server computed."""
-        return [event.aggregate for event in self.log if event.aggregate is not None]
-
-    def waiting(self, party: int) -> list[Letter]:
-        """Return the letters that wait for a party."""
-        return self.mail.setdefault(party, [])
 
     @cached_property
     def foreign(self) -> tuple[bytes, ...]:

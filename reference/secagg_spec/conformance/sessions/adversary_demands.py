@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from secagg_spec.conformance.adapter.codes import ALL_CODES, reject_code
 from secagg_spec.conformance.adapter.wire import Answer, pack
 from secagg_spec.conformance.sessions import broken
+from secagg_spec.conformance.sessions.adversary_round import Round, Taken
 from secagg_spec.conformance.sessions.deals import called
 from secagg_spec.conformance.sessions.mixed import Difference
 from secagg_spec.conformance.targets.reference.messages import parse
@@ -16,9 +16,6 @@ from secagg_spec.errors import ParameterError, ProtocolError
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg.round import UnmaskShares
 from secagg_spec.protocols.steps import SERVER
-
-if TYPE_CHECKING:
-    from secagg_spec.conformance.sessions.adversary import Engine, Taken
 
 STRUCTURE = frozenset(
     {
@@ -32,7 +29,7 @@ MASKED = ("upload", "masked_input")
 """The phases in which the server learns who contributes."""
 
 
-def fitting(engine: Engine, event: Taken) -> frozenset[str]:
+def fitting(engine: Round, event: Taken) -> frozenset[str]:
     """Return the codes with which a step may be refused (spec/adapter.md, section 5): those of all rules it breaks.
 
     `engine` has the party of the reference that refused it. A step of which more than one message was made by the
@@ -84,7 +81,7 @@ def _said(message: Message) -> str:
     return f"{type(message).__name__} to {called(message.receiver)}"
 
 
-def check_agreed(engine: Engine, event: Taken, right: Taken) -> None:
+def check_agreed(engine: Round, event: Taken, right: Taken) -> None:
     """Blame the adapter's parties when one of the reference refuses what they sent, or takes what it should not."""
     if (event.error is None) != (right.error is None):
         senders = {message.sender for letter in event.letters if (message := letter.message) is not None}
@@ -96,7 +93,7 @@ def check_agreed(engine: Engine, event: Taken, right: Taken) -> None:
 # ----------------------------------------------------------------------------------------------------- the whole round
 
 
-def check_end(engine: Engine, events: Sequence[Taken]) -> None:
+def check_end(engine: Round, events: Sequence[Taken]) -> None:
     """Demand of the last steps that a sum is the right one, and that no user gave both secrets of anyone away."""
     for event in events:
         if event.aggregate is not None and engine.deal.protocol != "basecagg" and not tainted(engine):
@@ -107,19 +104,19 @@ def check_end(engine: Engine, events: Sequence[Taken]) -> None:
             raise Difference("wrong_value", event.party, event.phase, what)
 
 
-def _check_sum(engine: Engine, event: Taken) -> None:
+def _check_sum(engine: Round, event: Taken) -> None:
     wanted = pack(engine.deal.total(contributors(engine)))
     if event.aggregate != wanted:
         what = f"the sum over the contributors: got {event.aggregate}, must be {wanted}"
         raise Difference("wrong_value", event.party, event.phase, what)
 
 
-def tainted(engine: Engine) -> bool:
+def tainted(engine: Round) -> bool:
     """Return whether somebody took a message that nobody sent to it: the sum may then be any."""
     return any(letter.changed for event in engine.log if event.error is None for letter in event.letters)
 
 
-def contributors(engine: Engine) -> list[int]:
+def contributors(engine: Round) -> list[int]:
     """Return whose masked updates the server took."""
     senders: set[int] = set()
     for event in engine.taken(SERVER):
@@ -128,7 +125,7 @@ def contributors(engine: Engine) -> list[int]:
     return sorted(senders)
 
 
-def revealed_twice(engine: Engine, party: int) -> set[int]:
+def revealed_twice(engine: Round, party: int) -> set[int]:
     """Return the users of whom a party, since it was started, sent shares of the self seed and of the masking key."""
     sent = [parse(data) for event in engine.taken(party) for data in event.sent]
     answers = [message for message in sent if isinstance(message, UnmaskShares)]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from secagg_spec.conformance.sessions.adversary_letters import Letter
+from secagg_spec.conformance.sessions.adversary_round import Round, Taken
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.steps import SERVER, Role, Step
-
-if TYPE_CHECKING:
-    from secagg_spec.conformance.sessions.adversary import Engine, Taken
 
 
 @dataclass(frozen=True)
@@ -25,31 +23,31 @@ class Pace:
     cycles: int = 1
     haste: int = 0
 
-    def chosen(self, engine: Engine, step: Step, party: int) -> list[Letter]:
+    def chosen(self, engine: Round, step: Step, party: int) -> list[Letter]:
         """Return the letters that a step of a party is asked on: those that it takes, and what the network made."""
         return [letter for letter in engine.waiting(party) if letter.made or isinstance(letter.message, step.receives)]
 
-    def takers(self, engine: Engine, step: Step) -> list[int]:
+    def takers(self, engine: Round, step: Step) -> list[int]:
         """Return who takes a row."""
         if step.role is Role.SERVER:
             return [SERVER]
         return [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
 
-    def ready(self, engine: Engine, step: Step, user: int) -> bool:
+    def ready(self, engine: Round, step: Step, user: int) -> bool:
         """Return whether a user has taken all rows before one, and has mail for it."""
         number = engine.rows(user).index(step.phase)
         return len(engine.taken(user)) == number and (not step.receives or bool(self.chosen(engine, step, user)))
 
-    def allowed(self, engine: Engine, party: int) -> list[str]:
+    def allowed(self, engine: Round, party: int) -> list[str]:
         """Return the steps that the state of a party allows."""
         phases, number = engine.rows(party), len(engine.taken(party))
         return phases[number : number + 1]
 
-    def refused(self, engine: Engine, event: Taken) -> None:
+    def refused(self, engine: Round, event: Taken) -> None:
         """Say what comes of a row that the server refuses: the round is over."""
         engine.over = True
 
-    def turn(self, engine: Engine) -> None:
+    def turn(self, engine: Round) -> None:
         """Go to the next row; the round is over after the last one of the last cycle."""
         engine.row += 1
         if engine.row == len(engine.deal.table):
@@ -64,7 +62,7 @@ class Buffered(Pace):
     cycles: int = 2
     haste: int = 25
 
-    def chosen(self, engine: Engine, step: Step, party: int) -> list[Letter]:
+    def chosen(self, engine: Round, step: Step, party: int) -> list[Letter]:
         """Return what `Pace.chosen` does, but of each sender's shares the oldest alone where a user keeps them."""
         letters = super().chosen(engine, step, party)
         if step.phase != "hold":
@@ -72,7 +70,7 @@ class Buffered(Pace):
         senders: set[int] = set()
         return [letter for letter in letters if letter.made or _first(letter.message, senders)]
 
-    def takers(self, engine: Engine, step: Step) -> list[int]:
+    def takers(self, engine: Round, step: Step) -> list[int]:
         """Return who takes a row; nobody abandons a training."""
         if step.phase == "abandon":
             return []
@@ -81,7 +79,7 @@ class Buffered(Pace):
         able = [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
         return able[: self._room(engine)] if step.phase == "upload" else able
 
-    def ready(self, engine: Engine, step: Step, user: int) -> bool:
+    def ready(self, engine: Round, step: Step, user: int) -> bool:
         """Return whether a user would take a row."""
         state, server = engine.state(user), engine.state(SERVER)
         if step.phase == "request":
@@ -93,17 +91,17 @@ class Buffered(Pace):
             return bool(state.phase == "training")
         return bool(self.chosen(engine, step, user))
 
-    def allowed(self, engine: Engine, party: int) -> list[str]:
+    def allowed(self, engine: Round, party: int) -> list[str]:
         """Return the steps that the state of a party allows, whatever arrives."""
         phase = engine.state(party).phase
         steps = list(_STEPS[phase])
         return [*steps, "hold", "recover"] if party != SERVER else steps
 
-    def refused(self, engine: Engine, event: Taken) -> None:
+    def refused(self, engine: Round, event: Taken) -> None:
         """Lose what the server refuses, and go on."""
         engine.mail[SERVER] = [letter for letter in engine.waiting(SERVER) if letter not in event.letters]
 
-    def _room(self, engine: Engine) -> int:
+    def _room(self, engine: Round) -> int:
         server: Any = engine.state(SERVER)
         coming = sum(type(letter.message).__name__ == "StampedUpdate" for letter in engine.waiting(SERVER))
         return max(0, int(engine.deal.numbers["K"]) - len(server.buffer) - coming)
