@@ -9,12 +9,15 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 EXAMPLES = {"quick": 10, "default": 60, "thorough": 1000}
+_PATIENCE = 15 * 60
 _DATABASE = Path(__file__).parents[1] / ".hypothesis" / "examples"
 
 for _name, _count in EXAMPLES.items():
@@ -44,3 +47,16 @@ def pytest_collection_finish() -> None:
     """Leave modules and collected tests, which stay to the end, out of every later collection of garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Iterator[None]:
+    """End the process of a test that takes 15 minutes: pytest-xdist names the test, and goes on with the others."""
+    hurried = "PYTEST_XDIST_WORKER" in os.environ and not signal.getitimer(signal.ITIMER_REAL)[0]
+    if hurried:
+        signal.alarm(_PATIENCE)
+    try:
+        return (yield)
+    finally:
+        if hurried:
+            signal.alarm(0)
