@@ -179,7 +179,7 @@ def test_a_protocol_may_be_a_package_whose_definitions_have_a_page() -> None:
     assert is_public(Path("protocols/secagg/__init__.py"))
     assert not is_public(Path("protocols/__init__.py"))
     assert not is_public(Path("conformance/checks/__init__.py"))
-    assert api_name(Path("protocols/secagg/__init__.py")) == "secagg_spec.protocols.secagg.round"
+    assert api_name(Path("protocols/secagg/__init__.py")) == "secagg_spec.protocols.secagg"
     [where, *_] = excerpts.definition_lines("conformance.mutants.catalogue:unbreakable", "spec/secagg.md")
     assert where.startswith("    [`unbreakable`, in `conformance/mutants/catalogue.py`]")
 
