@@ -276,13 +276,12 @@ def test_coalitions_that_see_nothing_learn_nothing(modulus: int) -> None:
 
 @pytest.mark.requirement("CNF-30")
 def test_a_drawn_coalition_is_named_without_those_it_does_without() -> None:
-    """Users 3 and 17 of 40 hold a value with the same draw, the others' draws hide all."""
-    entries = [
-        Entry(f"v{at}", at, (at,), tuple(int(k == (17 if at == 3 else at)) for k in range(40))) for at in range(40)
-    ]
+    """User 3 hides a value with the draws of users 17 and 23; all pairs are decided, and drawn coalitions of 20."""
+    entries = [Entry(f"v{at}", at, (at,), tuple(int(k == at) for k in range(40))) for at in range(40)]
+    entries[3] = Entry("v3", 3, (3,), tuple(int(k in (17, 23)) for k in range(40)))
     leak = leaks.smallest(101, entries, ("s",), range(40), 20)
     assert leak is not None
-    assert leak.coalition == (3, 17)
+    assert leak.coalition == (3, 17, 23)
 
 
 @pytest.mark.requirement("CNF-30")

@@ -299,6 +299,23 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, expected: Sw
     assert [one["verdict"] for one in statements] == ["confirmed"]
 
 
+@pytest.mark.requirement("EXP-25")
+def test_a_process_that_removes_what_is_left_ignores_interrupts_from_its_begin_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = list[str]()
+    asked = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
+
+    def start() -> None:
+        said.append(subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr("joblib.externals.loky.backend.resource_tracker.ensure_running", start)
+    sweeps._start_janitor()
+    assert said == ["True\n"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
 @pytest.mark.slow
 @pytest.mark.requirement("EXP-25")
 @pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import signal
+import threading
 import time
 import traceback
 import warnings
@@ -231,8 +232,9 @@ def _local(sweep: Sweep, todo: Sequence[int], jobs: int) -> Outcomes:
 def _start_janitor() -> None:
     """Start the process in which loky removes what ended processes leave.
 
-    Its start lets interrupts through again, so that it comes before `_deaf`. What it says after an interrupt, of things
-    that somebody else has removed already, is of no use to anybody.
+    Its start lets interrupts through again, so that it comes before `_deaf`; it ignores them itself, but not before it
+    has imported what it needs. What it says after an interrupt, of things that somebody else has removed already, is of
+    no use to anybody.
     """
     from joblib.externals.loky.backend import resource_tracker  # noqa: PLC0415
 
@@ -240,12 +242,26 @@ def _start_janitor() -> None:
     quiet = f"ignore::UserWarning:{resource_tracker.__name__}"
     os.environ["PYTHONWARNINGS"] = f"{given},{quiet}" if given else quiet
     try:
-        resource_tracker.ensure_running()
+        with _ignoring_interrupts():
+            resource_tracker.ensure_running()
     finally:
         if given is None:
             del os.environ["PYTHONWARNINGS"]
         else:
             os.environ["PYTHONWARNINGS"] = given
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Ignore interrupts from the keyboard for a moment, as does from its begin on what is started meanwhile."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
