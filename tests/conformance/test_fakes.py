@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from secagg_spec import cli, resources
+from secagg_spec.conformance.adapter import connection
 from secagg_spec.conformance.running.runner import Settings
 
 FAKE = str(Path(__file__).with_name("fake_adapter.py"))
 ROW = re.compile(r"^\| `(?P<fault>[a-z0-9-]+)` \| (?P<about>[^|]+) \| (?P<verdict>[^|]+) \|$", re.MULTILINE)
 PATTERNS = {"lies": "adapter/un*", "64-kib-line": "adapter/long-line"}
-TIMEOUT = {"hang": "0.4", "closes-input": "0.4", "closes-output": "0.4"}
+TIMEOUT = {"hang": "0.4", "closes-input": "0.4"}
 EXIT_CODES = {"pass": 0, "unusable": 3}
 
 
@@ -51,7 +52,9 @@ def judged(target: dict[str, Any]) -> str:
 @pytest.mark.slow
 @pytest.mark.requirement("CNF-54", "CNF-06")
 @pytest.mark.parametrize("fault", table())
-def test_a_fake_has_the_verdict_of_the_table(fault: str, tmp_path: Path) -> None:
+def test_a_fake_has_the_verdict_of_the_table(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault == "closes-output":  # it runs on, and each of 81 cases would wait for its end
+        monkeypatch.setattr(connection, "_END_SECONDS", 0.05)
     code, target = conform(tmp_path, fault)
     assert judged(target) == table()[fault]
     assert code == EXIT_CODES.get(judged(target), 1)
