@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.shamir import element_bytes
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterBroken, AdapterUnusable, Answer, Request, pack
-from secagg_spec.conformance.checks import REGISTRY
+from secagg_spec.conformance.checks import REGISTRY, sessions
 from secagg_spec.conformance.running.runner import Settings, run
 from secagg_spec.conformance.sdk import secagg_adapter
 from secagg_spec.conformance.sdk.secagg_adapter import PARTIES, Adapter
@@ -456,3 +458,16 @@ def test_the_checks_of_secagg_pass_on_the_reference() -> None:
 def test_the_checks_of_sessions_pass_on_the_reference(id: str) -> None:
     _, [outcome] = run(DirectConnection(reference.build().answer), Settings(cases=5, pattern=id))
     assert outcome.verdict == "pass"
+
+
+VALUES = st.sampled_from(["", "0a000000"]) | st.lists(st.just("0a000000"), max_size=2)
+
+
+@pytest.mark.requirement("RND-04")
+@given(st.data(), st.dictionaries(st.sampled_from(["mask", "noises", "seed"]), VALUES, max_size=3))
+def test_sampled_values_are_spoiled_also_where_all_of_them_are_empty(
+    data: st.DataObject, rand: dict[str, str | list[str]]
+) -> None:
+    spoiled, why = sessions._spoiled(data.draw, rand)
+    assert spoiled != rand
+    assert why

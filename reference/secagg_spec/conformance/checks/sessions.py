@@ -284,9 +284,9 @@ def randomness(draw: Any, call: Caller) -> None:
 
 def _spoiled(draw: Any, rand: dict[str, Any]) -> tuple[dict[str, Any], str]:
     """Return sampled values with a name too many or too few, or of another length, and what is wrong with them."""
-    rand = dict(rand)
-    how = draw(st.sampled_from(("more", "less", "longer"))) if rand else "more"
-    name = draw(st.sampled_from(sorted(name for name in rand if rand[name]) or ["zq"]))
+    rand, filled = dict(rand), sorted(name for name in rand if rand[name])
+    how = draw(st.sampled_from(("more", "less", "longer"))) if filled else "more"
+    name = draw(st.sampled_from(filled or ["zq"]))
     if how == "more":
         rand["zq"] = "00000000"
     elif how == "less":
