@@ -37,7 +37,8 @@ def lightsecagg_round(
     # Each user of U1 sends its masked update.
     y = [field.add(x[i], z[i]) for i in U1]  # A.2: y_i = x_i + z_i
 
-    # Each user j of U2 sends the sum of the shares that it holds of U1. The server decodes the sum of the masks.
+    # Each user j of U2 sends the sum of the shares that it holds of U1.
+    # The server decodes the sum of the masks.
     answer = [field.sum(np.stack([share[i][j] for i in U1])) for j in U2]  # A.2: sum of [z~_i]_j
     z_sum = code.decode(U2, np.stack(answer), p.d)  # A.2: sum of z_i
 
