@@ -93,8 +93,8 @@ reproduce: $(VENV)/test  ## run the papers' experiments at their default size, a
 power: $(VENV)/test  ## search again for what finds each mutant, 20 seeds each, and store it (long)
 	$(BIN)/secagg-spec power --regenerate --anew
 
-mutate: $(VENV)/test  ## 1,000 single edits of the source: which of them no test sees (long; SEED=1, CHANGED=REV, SHARD=1/4)
-	$(BIN)/python -m tests.mutate --seed $(or $(SEED),1) --shard $(or $(SHARD),1/1) $(and $(CHANGED),--changed $(CHANGED))
+mutate: $(VENV)/test  ## 1,000 single edits of the source: which of them no test sees (long; SEED=1, CHANGED=1 or a revision, SHARD=1/4)
+	$(BIN)/python -m tests.mutate --seed $(or $(SEED),1) --shard $(or $(SHARD),1/1) $(and $(CHANGED),--changed $(patsubst 1,HEAD,$(CHANGED)))
 
 soak: $(VENV)/core  ## 10,000 cases and more of each right implementation, without an alarm (CASES=500, SEED=1, STORIES=1000)
 	$(BIN)/secagg-spec conform --jobs 2 --target reference --target node --fuzz $(or $(CASES),500) --seed $(or $(SEED),1)

@@ -18,6 +18,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 EXAMPLES = {"quick": 10, "default": 60, "thorough": 1000}
 _PATIENCE = 15 * 60
+"""Seconds after which a test counts as hanging."""
 _DATABASE = Path(__file__).parents[1] / ".hypothesis" / "examples"
 
 for _name, _count in EXAMPLES.items():

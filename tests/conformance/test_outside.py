@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec import resources
 from secagg_spec.conformance.adapter.capabilities import greet
 from secagg_spec.conformance.adapter.connection import Connection, DirectConnection
 from secagg_spec.conformance.adapter.wire import unpack
@@ -31,7 +32,7 @@ from secagg_spec.conformance.outside.probing import POINTS, SWEEP, NotAffine, ev
 from secagg_spec.conformance.outside.views import LightRound
 from secagg_spec.conformance.running import repros
 from secagg_spec.conformance.running.expectations import VERDICTS
-from secagg_spec.conformance.running.runner import Outcome, Settings, first_failure, run_check
+from secagg_spec.conformance.running.runner import Outcome, Settings, first_failure, run, run_check
 from secagg_spec.conformance.sdk.secagg_adapter import DRAWING, OPERATIONS, PARTIES
 from secagg_spec.conformance.targets import TARGETS
 from secagg_spec.conformance.targets.reference import adapter as reference
@@ -382,6 +383,38 @@ def test_the_edges_are_those_of_all_numbers_that_are_declared() -> None:
     assert (12, 6) in {(code["N"], code["T"]) for code in found}
     narrowed = cases.narrowed(caps, "mds.encode", [101])
     assert {code["q"] for code in cases.edges(narrowed, "mds.encode")} == {101}
+
+
+def many(**ranges: Any) -> dict[str, Any]:
+    """A hello that declares codes alone, of such numbers."""
+    return {**reference.build().hello, "operations": {"mds.encode": {"ranges": ranges}}}
+
+
+@pytest.mark.requirement("CNF-67")
+@pytest.mark.parametrize(
+    ("N", "left_out"), [({"max": 12}, False), ({"values": [100]}, False), ({"values": [150]}, True)]
+)
+def test_codes_whose_matrix_is_too_large_are_left_out(N: dict[str, Any], left_out: bool) -> None:
+    caps = greet(DirectConnection(narrow.adapter(many(N=N))).ask)
+    found = cases.edges(caps, "mds.encode")
+    assert all(code["N"] * code["U"] <= cases.MATRIX for code in found)
+    assert any(code["T"] > 8 for code in found)
+    assert cases.crowded(caps, "mds.encode") == left_out
+
+
+@pytest.mark.requirement("CNF-76")
+@pytest.mark.parametrize(("U", "verdict"), [({"values": [2, 150]}, "pass"), ({"values": [150]}, "unsupported")])
+def test_a_pass_says_which_codes_were_left_out(U: dict[str, Any], verdict: str) -> None:
+    connection = DirectConnection(narrow.adapter(many(N={"values": [150]}, U=U, T={"max": 1})))
+    _, outcomes = run(connection, Settings(cases=1, seed=1, pattern="privacy/mds.encode,privacy/mds.encode/edges"))
+    assert [outcome.verdict for outcome in outcomes] == [verdict] * 2
+    said = [f"codes with N U above {cases.MATRIX:,} were left out" in outcome.note for outcome in outcomes]
+    assert said == [verdict == "pass"] * 2
+
+
+def test_the_text_says_which_codes_are_left_out() -> None:
+    text = " ".join((resources.root("spec") / "conformance.md").read_text(encoding="utf-8").split())
+    assert f"A kit that leaves out codes with N U above {cases.MATRIX:,}," in text
 
 
 def _codes(q: int) -> list[dict[str, int]]:

@@ -300,9 +300,7 @@ def test_a_run_that_was_killed_goes_on_where_it_was(tmp_path: Path, expected: Sw
 
 
 @pytest.mark.requirement("EXP-25")
-def test_a_process_that_removes_what_is_left_ignores_interrupts_from_its_begin_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_janitor_ignores_interrupts_from_its_first_moment_on(monkeypatch: pytest.MonkeyPatch) -> None:
     said = list[str]()
     asked = "import signal; print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
 

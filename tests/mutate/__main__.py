@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Try edits, and print what became of them."""
     given = _parser().parse_args(arguments)
     chosen = of_lines(_changed(given.changed)) if given.changed else draw(given.seed, given.count)
-    shard, of = map(int, given.shard.split("/"))
+    shard, of = given.shard
     chosen = [each for each in chosen if int(each.id, 16) % of == shard - 1]
     if not chosen:
         print("no edit was tried: there is nothing to change there", file=sys.stderr)
@@ -73,14 +73,32 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__.partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the seed of what is drawn (1)")
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="how many edits are drawn (1000)")
-    parser.add_argument("--changed", metavar="REV", help="all edits of the lines that changed since a revision")
     parser.add_argument(
-        "--shard", default="1/1", metavar="K/N", help="only each N-th edit, of which this is the K-th part"
+        "--changed", type=_revision, metavar="REV", help="all edits of the lines that changed since a revision"
+    )
+    parser.add_argument(
+        "--shard", default=(1, 1), type=_shard, metavar="K/N", help="only the K-th of N parts of the edits"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="edits at a time")
     parser.add_argument("--again", action="store_true", help="try the edits again that survived before")
     parser.add_argument("--store", action="store_true", help="store what came out in spec/mutation.json")
     return parser
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """Return K and N of a shard."""
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N with 1 <= K <= N, such as 2/4")
+    return int(found[1]), int(found[2])
+
+
+def _revision(text: str) -> str:
+    """Return a revision that git knows."""
+    command = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"]
+    if subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode:
+        raise argparse.ArgumentTypeError(f"{text!r} is no revision of this repository")
+    return text
 
 
 def _changed(revision: str) -> dict[str, set[int]]:

@@ -67,7 +67,7 @@ def draw(seed: int, count: int) -> list[Drawn]:
         return sha256(f"{seed} {each.id}".encode()).hexdigest()
 
     known = [sorted(candidates(package), key=place) for package in PACKAGES]
-    chosen = sorted((each for found in known for each in found[:LEAST]), key=place)
+    chosen = [each for found in known for each in found[:LEAST]]
     rest = sorted((each for found in known for each in found[LEAST:]), key=place)
     chosen += rest[: max(count - len(chosen), 0)]
     return sorted(chosen, key=place)[:count]

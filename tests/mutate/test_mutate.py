@@ -60,6 +60,16 @@ def test_what_is_drawn_follows_from_the_seed_and_has_enough_of_each_package() ->
     assert [each.id for each in drawn.draw(2, 600)] != [each.id for each in chosen]
 
 
+def test_an_edit_keeps_its_place_when_other_functions_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, all_of_it = drawn.draw(1, 600), drawn.candidates
+    gone = {each.id for package in PACKAGES for each in all_of_it(package)[::10]}
+    monkeypatch.setattr(drawn, "candidates", lambda name: [each for each in all_of_it(name) if each.id not in gone])
+    kept = {each.id for each in before} - gone
+    assert [each.id for each in drawn.draw(1, 600) if each.id in kept] == [
+        each.id for each in before if each.id in kept
+    ]
+
+
 def test_edits_of_changed_lines_are_those_of_these_lines() -> None:
     all_of_it = [each for each in drawn.candidates("arithmetic") if each.edit.file == "arithmetic/mds.py"]
     line = all_of_it[0].line
@@ -247,3 +257,17 @@ def test_an_edit_is_known_as_equivalent_however_it_is_written(monkeypatch: pytes
     listed = Edit("arithmetic/modular.py", "Ring.add", (("(a + b)", "((b + a))"),))
     monkeypatch.setattr(edits, "equivalent", lambda: [("sides-swapped", listed)])
     assert command._equivalent([one, other]) == {other.id}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        *((("--shard", wrong), "is not K/N with 1 <= K <= N") for wrong in ("0/0", "0/2", "3/2", "1", "x/2", "1/-2")),
+        (("--changed", "no-such-revision"), "is no revision of this repository"),
+    ],
+)
+def test_wrong_usage_is_told(given: tuple[str, str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(given)
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

@@ -253,7 +253,7 @@ def _start_janitor() -> None:
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Ignore interrupts from the keyboard for a moment, as does from its begin on what is started meanwhile."""
+    """Ignore interrupts from the keyboard, as does a program from its first moment on that is started meanwhile."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -27,7 +27,7 @@ class NoStream(Exception):
 
 
 class Caller(Protocol):
-    """What asks an adapter for a check, as far as streams need it."""
+    """The part of a caller that streams need."""
 
     caps: Capabilities
     by_relation: bool

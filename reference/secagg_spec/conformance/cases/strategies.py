@@ -41,7 +41,8 @@ _PATTERNS = st.sampled_from(("zeros", "ones", "ramp", "largest", "random"))
 _ROUNDINGS = st.sampled_from(("zeros", "half", "largest", "random"))
 _SEEDS = st.integers(0, 2**32 - 1)
 _WORK = 2 * 10**6
-_MATRIX = 20_000
+MATRIX = 20_000
+"""The most shares of one element, N U, of a code whose whole matrix is asked (CNF-76)."""
 _ROWS = 64
 _ACTIVE = "lightsecagg_active."
 _BUFFERED = "basecagg."
@@ -158,7 +159,7 @@ def code(
 ) -> dict[str, int]:
     """Draw (q, N, U, T) with 1 <= T < U <= N - spare and N < q that the operation, or all operations, declare.
 
-    With `whole`, U symbols of all N users can be asked for each element.
+    With `whole`, N U is at most `MATRIX`.
     """
     chosen = Space(caps, _several(operation), spare, whole=whole).draw(draw)
     return {name: chosen[name] for name in ("q", "N", "U", "T")}
@@ -179,7 +180,7 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
     """Return the numbers at the ends of what an operation declares, each once (CNF-67).
 
     These are the smallest q, N = q - 1 or the nearest to it, the largest T and U, and the most coalitions of T users,
-    all with at most 12 users where the declaration has such, and such that their whole matrix can be asked.
+    all with at most 12 users where the declaration has such, and with N U at most `MATRIX`.
     """
     pool = Space(caps, (operation,), whole=True).pool(_EDGE)
     kinds: tuple[Callable[[dict[str, int]], Any], ...] = (
@@ -190,6 +191,11 @@ def edges(caps: Capabilities, operation: str) -> list[dict[str, int]]:
     )
     found = [min(pool, key=kind) for kind in kinds]
     return [code for at, code in enumerate(found) if code not in found[:at]]
+
+
+def crowded(caps: Capabilities, operation: str) -> bool:
+    """Return whether `edges` leaves out codes, since their N U is above `MATRIX`."""
+    return Space(caps, (operation,)).pool(_EDGE) != Space(caps, (operation,), whole=True).pool(_EDGE)
 
 
 def sharing(draw: Any, caps: Capabilities, operation: str | Sequence[str], spare: int = 0) -> dict[str, int]:
@@ -212,8 +218,8 @@ class Space:
     """The parameters that some operations declare, all of them at once.
 
     `spare` users are demanded beyond U, and `outsiders` beyond max(U, T + 2). With `bearable`, only parameters are in
-    it with which the operations take an acceptable time; with `whole`, only those whose whole matrix can be asked, U
-    symbols of all N users for each element.
+    it with which the operations take an acceptable time; with `whole`, only those whose whole matrix can be asked: N U
+    is at most `MATRIX`.
     """
 
     caps: Capabilities
@@ -386,7 +392,7 @@ class Space:
         return any(name.startswith(_SESSIONS) for name in self.operations)
 
     def _bears(self, N: int, U: int) -> bool:
-        if self.whole and N * U > _MATRIX:
+        if self.whole and N * U > MATRIX:
             return False
         return not self.bearable or all(_work(name, N, U) <= _WORK for name in self.operations)
 

@@ -165,7 +165,7 @@ def encode_edges(draw: Any, call: Caller) -> None:
     """The same with the smallest q, N = q - 1, the largest T, the most coalitions; three columns, once up to 100."""
     seed, edges = sweep_seed(draw), strategies.edges(call.caps, _ENCODE)
     fewest = min(edges, key=lambda code: code["U"])
-    long = max(3, min(LONG, _SYMBOLS // fewest["U"], 20_000 // (fewest["N"] * fewest["U"])))
+    long = max(3, min(LONG, _SYMBOLS // fewest["U"], strategies.MATRIX // (fewest["N"] * fewest["U"])))
     for code, columns in [*((code, 3) for code in edges), (fewest, long)]:
         call.transcript.clear()
         _judge_code(call, code, columns * (code["U"] - code["T"]), seed)
@@ -189,6 +189,8 @@ def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
     found = asking.probed()
     names = [name for user in range(N) for name in named(f"shares[{user}]", L)]
     seen = entries(found, names, [user for user in range(N) for _ in range(L)], d)
+    if strategies.crowded(call.caps, _ENCODE):
+        call.limits.append(f"codes with N U above {strategies.MATRIX:,} were left out")
     say_sampled(call, range(N), seen, T, q)
     demand_private(leaks.smallest(q, seen, named("mask", d), range(N), T))
     _demand_decodable(code, found, d, L)
