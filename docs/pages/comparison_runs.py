@@ -131,7 +131,7 @@ def counting() -> Iterator[Mapping[int, Work]]:
     turn = [SERVER]
     takes, multiplies, weighs = Network.take_on, Ring.matmul, Ring.weighted_sum
 
-    def take_on(network: Network, received: Any, step: Step, party: int, randomness: Any = None) -> Event:
+    def take_on(network: Network, received: Any, step: Step[Any], party: int, randomness: Any = None) -> Event:
         turn[0] = party
         return takes(network, received, step, party, randomness)
 

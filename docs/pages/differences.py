@@ -107,7 +107,7 @@ def phases(table: Table) -> Cells:
     return {f"{step.phase}, {step.role.value}": tuple(_step(step)) for step in table}
 
 
-def _step(step: Step) -> Iterator[str]:
+def _step(step: Step[Any]) -> Iterator[str]:
     yield from (f"receives {kind.__name__}" for kind in step.receives)
     yield from (f"sends {kind.__name__}" for kind in step.sends)
     yield from (f"draws {name}" for name in step.randomness)

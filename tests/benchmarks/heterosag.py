@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from tests.benchmarks.record import Aim, Benchmark, Sides, counted, processor
@@ -106,11 +107,11 @@ def whole_step(N: int, G: int, d: int, K: int, user: int) -> Sides:
 def _step(open_round: Callable[..., Network], p: Parameters | secagg.Parameters, user: int) -> Callable[[], object]:
     """Return the step of one user, with all shares in its mail."""
     network = open_round(p, np.zeros((p.N, p.d), np.uint64), session=bytes(16), round=0)
-    step: Step = network.table[4]
+    step: Step[Any] = network.table[4]
     network.table = network.table[:4]
     sources = {user: SeededSource(b"bench", f"user {user}") for user in range(p.N)}
     run_synchronous(network, {}, secagg.draw_randomness(p, sources))
-    return partial(step.run, network.states[user], network.mail(step, user), randomness={})
+    return partial(step.take, network.states[user], network.mail(step, user), randomness={})
 
 
 def packing(N: int, G: int, d: int, K: int, user: int) -> Sides:

@@ -105,7 +105,7 @@ def memory_of_the_server(N: int, D: int, T: int, t: int, k: int, d: int, inputs:
     inbox = [
         MaskedInput(session, 0, user, SERVER, tuple(sorted(graph.neighbours(user))), zeros) for user in range(inputs)
     ]
-    return Sides(peak(lambda: secagg.server_masked_input(state, inbox, randomness={})), counted(zeros.nbytes))
+    return Sides(peak(lambda: secagg.server_masked_input.take(state, inbox, randomness={})), counted(zeros.nbytes))
 
 
 BENCHMARKS = (

@@ -277,7 +277,7 @@ def taken(event: Event, before: object, inbox: Sequence[bytes], sampled: Randomn
     """Return what the reference makes of a step."""
     randomness = {name: sampled[name] for name in event.step.randomness}
     try:
-        _, sent = event.step.run(before, tuple(parse(data) for data in inbox), randomness=randomness)
+        _, sent = event.step.take(before, tuple(parse(data) for data in inbox), randomness=randomness)
     except (ParameterError, ProtocolError) as error:
         return {"reject": reject_code(error)}
     return {"outbox": octets(sent)}

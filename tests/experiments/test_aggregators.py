@@ -197,7 +197,7 @@ def test_the_whole_protocol_runs_step_by_step(name: str, monkeypatch: pytest.Mon
     phases: list[str] = []
     right = Network.take_on
 
-    def counted(self: Network, mail: Any, step: Step, *rest: Any) -> None:
+    def counted(self: Network, mail: Any, step: Step[Any], *rest: Any) -> None:
         phases.append(step.phase)
         right(self, mail, step, *rest)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -259,7 +260,7 @@ def drawn_masking_key(user: str) -> bytes:
     return source.take(32)
 
 
-def send_input(network: Network, step: Step, user: int, near: Users) -> UintArray:
+def send_input(network: Network, step: Step[Any], user: int, near: Users) -> UintArray:
     """Let a user mask its input; only to user 0 the server withholds shares."""
     mail = tuple(m for m in network.mail(step, user) if user or m.sender in near)
     [message] = network.take_on(mail, step, user).sent
@@ -267,7 +268,7 @@ def send_input(network: Network, step: Step, user: int, near: Users) -> UintArra
     return message.masked
 
 
-def answer(network: Network, step: Step, user: int, survivors: Users) -> UnmaskShares:
+def answer(network: Network, step: Step[Any], user: int, survivors: Users) -> UnmaskShares:
     """Let a user answer a request for these survivors."""
     round = network.states[user].base.round
     dropped = tuple(other for other in range(15) if other not in survivors)

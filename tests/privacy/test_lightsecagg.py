@@ -282,7 +282,7 @@ def messages(transcript: Any) -> tuple[dict[int, Any], dict[int, Any], dict[int,
     """The masked updates, the shares that users hold, and the answers, from the transcript of a round."""
     uploads = {m.sender: m.masked for e in transcript for m in e.sent if isinstance(m, protocol.MaskedUpdate)}
     answers = {m.sender: m.share for e in transcript for m in e.sent if isinstance(m, protocol.AggregatedShare)}
-    shares = {e.party: e.state.held for e in transcript if e.step.run is protocol.user_upload}
+    shares = {e.party: e.state.held for e in transcript if e.step is protocol.user_upload}
     return uploads, shares, answers
 
 

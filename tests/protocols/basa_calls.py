@@ -25,6 +25,8 @@ from tests.strategies import vector
 MODULES = (boxes, basa, basa_authority, basa_cores, basa_messages, basa_runs, basa_server, basa_store, basa_user)
 CORES = {
     "table_of",
+    "sampled_by_users",
+    "whole",
     "digests",
     "split",
     "check_length",
@@ -59,7 +61,7 @@ WAY = (
 END = (("close", SERVER), ("close", AUTHORITY), ("recover", SERVER))
 
 
-def ready(step: Step) -> tuple[Scene, int]:
+def ready(step: Step[Any]) -> tuple[Scene, int]:
     """A session in which a party may take a step, and the party."""
     parties = {Role.SERVER: SERVER, Role.AUTHORITY: AUTHORITY, Role.USER: 0}
     place = (step.phase, parties[step.role])
@@ -82,7 +84,7 @@ def ready(step: Step) -> tuple[Scene, int]:
     return scene, place[1]
 
 
-def step_parts(step: Step) -> Parts:
+def step_parts(step: Step[Any]) -> Parts:
     """A valid call of a step."""
     scene, party = ready(step)
     row = scene.step(step.phase, party)
@@ -91,7 +93,7 @@ def step_parts(step: Step) -> Parts:
     arguments = {"inbox": scene.mail(step.phase, party), "randomness": scene.draw(row, {})}
 
     def call(state: Any, inbox: Any, randomness: Any) -> Any:
-        return row.run(state, inbox, randomness=randomness)
+        return row.take(state, inbox, randomness=randomness)
 
     return call, arguments, {"state": scene.network.states[party]}, also
 
@@ -147,6 +149,6 @@ CALLS: dict[str, Parts] = {
         basa_user.user_trained, {"update": vector([1, 15]), "stamp": 0}, {"state": SCENE.user(0)}, (),
     ),
     "open_session of BASA": (basa_runs.open_session, START, {"parameters": TINY, "keys": SCENE.keys}, ()),
-    **{f"{step.run.__name__} of BASA": step_parts(step) for step in basa.TABLE},
+    **{f"{step.name} of BASA": step_parts(step) for step in basa.TABLE},
     **dict(stored_parts()),
 }  # fmt: skip

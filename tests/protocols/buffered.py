@@ -53,7 +53,7 @@ class Scene:
         self.parameters, self.seed, self.drawn = parameters, seed, 0
         self.active = isinstance(parameters, basecagg_active.Parameters)
         self.network = network or self.opened(round)
-        self.table: dict[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+        self.table: dict[tuple[str, Role], Step[Any]] = {(step.phase, step.role): step for step in self.network.table}
         self.updates: dict[tuple[int, int], UintArray] = {}
 
     def opened(self, round: int) -> Network:
@@ -72,11 +72,11 @@ class Scene:
         """The state of a user that both profiles have."""
         return base_of(self.network.states[user])
 
-    def step(self, phase: str, party: int) -> Step:
+    def step(self, phase: str, party: int) -> Step[Any]:
         """The row of the table."""
         return self.table[phase, Role.SERVER if party == SERVER else Role.USER]
 
-    def sampled(self, step: Step) -> Randomness:
+    def sampled(self, step: Step[Any]) -> Randomness:
         """Fresh sampled values for a step."""
         p = self.parameters
         self.drawn += 1

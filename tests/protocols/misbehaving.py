@@ -45,7 +45,7 @@ class Misbehaving(RuleBasedStateMachine):
         """Start with a round of which some rows went well."""
         self.case = self.cases.case_of(self.parameters, seed)
         self.network: Network = self.cases.stage(self.case, rows)
-        self.table: Sequence[Step] = self.protocol.TABLE
+        self.table: Sequence[Step[Any]] = self.protocol.TABLE
         self.late: list[tuple[int, Message]] = []
         self.failures = 0
 

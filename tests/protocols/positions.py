@@ -57,7 +57,7 @@ class Scene:
         self.source = SeededSource(seed.to_bytes(4, "little"), "basa")
         self.keys = draw_signing_keys(parameters, self.source)
         self.network: Network = open_session(parameters, self.keys, session=SESSION, round=round, ring=ring)
-        self.table: dict[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+        self.table: dict[tuple[str, Role], Step[Any]] = {(step.phase, step.role): step for step in self.network.table}
         self.updates: dict[int, UintArray] = {}
         self.uploads: dict[tuple[int, int], tuple[UintArray, PositionUpload]] = {}
         self.sampled: list[dict[str, Any]] = []
@@ -89,11 +89,11 @@ class Scene:
 
     # -------------------------------------------------------------------------------------------------- steps
 
-    def step(self, phase: str, party: int) -> Step:
+    def step(self, phase: str, party: int) -> Step[Any]:
         """The row of the table."""
         return self.table[phase, role_of(party)]
 
-    def draw(self, step: Step, given: dict[str, Any]) -> dict[str, Any]:
+    def draw(self, step: Step[Any], given: dict[str, Any]) -> dict[str, Any]:
         """Sampled values for a step: those that are given, and fresh ones."""
         hidden = {
             **draw_hidden(self.parameters, step, self.source),

@@ -64,7 +64,7 @@ def step_call(p: Parameters, row: int) -> Parts:
     fields = {name for kind in step.receives for name in codec.field_codecs(kind)}
     also = (*HEADER, *fields, *OTHERS, "survivors", *(kind.__name__ for kind in step.receives))
     arguments = {"inbox": network.mail(step, party), "randomness": sampled}
-    return step.run, arguments, {"state": network.states[party]}, also, ()
+    return step.take, arguments, {"state": network.states[party]}, also, ()
 
 
 def both(name: str, call: Callable[[Parameters], Parts]) -> dict[str, Parts]:

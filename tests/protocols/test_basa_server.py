@@ -607,7 +607,7 @@ def test_the_table_of_sampled_values_is_that_of_the_steps() -> None:
     assert stated == sampled
 
 
-def cost(step: Step, scene: Scene, event: Any) -> tuple[int, int]:
+def cost(step: Step[Any], scene: Scene, event: Any) -> tuple[int, int]:
     """What the table of costs says of a step."""
     table = {(row[0], row[1]): row for row in rows(page("basa.md"), "who", "phase")}
     row = table.get((step.role.value, step.phase))

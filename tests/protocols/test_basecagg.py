@@ -202,7 +202,7 @@ def test_every_stamp_has_keys_of_its_own() -> None:
     state = replace(scene.network.states[0], phase="asked", stamp=0)
     again = ModelStamp(SESSION, 1, SERVER, 0)
     with pytest.raises(Replay):
-        basecagg.user_share(state, [again], randomness=scene.sampled(scene.step("share", 0)))
+        basecagg.user_share.take(state, [again], randomness=scene.sampled(scene.step("share", 0)))
 
 
 @pytest.mark.requirement("SEA-03", "BSA-03", "BSA-08")
@@ -257,7 +257,7 @@ def test_an_update_or_mask_that_does_not_fit_is_refused(at: int, bad: int) -> No
         with pytest.raises(error):
             basecagg.user_trained(scene.user(0), value)
         with pytest.raises(error):
-            basecagg.user_share(asked, inbox, randomness={"mask": value, "noise": vector([[1, 2]])})
+            basecagg.user_share.take(asked, inbox, randomness={"mask": value, "noise": vector([[1, 2]])})
         for update, mask in ((value, one), (one, value)):
             with pytest.raises(error):
                 mask_update(TINY.field, 1, update, mask)
@@ -788,7 +788,7 @@ def test_every_set_of_U_or_more_answers_recovers(name: str) -> None:
     for chosen in subsets(range(p.N), at_least=p.U - 1):
         inbox = [answers[user] for user in chosen]
         if len(chosen) >= p.U:
-            after, _ = basecagg.server_recover(state, inbox, randomness={})
+            after, _ = basecagg.server_recover.take(state, inbox, randomness={})
             assert integers_of(after.recovered.sum if after.recovered else None) == scene.plain_sum(entries)
         elif sum(chosen) % 7 == 0:
             scene.refused("recover", SERVER, TooFewSurvivors, inbox, [])
@@ -821,9 +821,9 @@ def test_every_altered_answer_is_detected_and_all_who_answered_are_blamed() -> N
         for liar, at, delta in product(chosen, range(2), (1, 9, 18)):
             inbox = [altered(answers[u], 19, at, delta) if u == liar else answers[u] for u in chosen]
             with pytest.raises(BadShare) as caught:
-                basecagg.server_recover(scene.server, inbox, randomness={})
+                basecagg.server_recover.take(scene.server, inbox, randomness={})
             assert caught.value.blamed == set(chosen)
-    wrong, _ = basecagg.server_recover(scene.server, [altered(answers[0], 19), *answers[1:3]], randomness={})
+    wrong, _ = basecagg.server_recover.take(scene.server, [altered(answers[0], 19), *answers[1:3]], randomness={})
     assert wrong.recovered is not None
     assert integers_of(wrong.recovered.sum) != scene.plain_sum(entries)
 
@@ -927,7 +927,7 @@ def test_users_that_round_for_themselves_never_recover(seed: int, data: st.DataO
     if len(answers) > p.U:
         scene.refused("recover", SERVER, BadShare, answers, range(len(answers)))
         return
-    after, _ = basecagg.server_recover(scene.server, answers, randomness={})
+    after, _ = basecagg.server_recover.take(scene.server, answers, randomness={})
     assert after.recovered is not None
     weights = [[Entry(e.user, e.stamp, w) for e, w in zip(entries, own, strict=True)] for own in set(choices)]
     assert integers_of(after.recovered.sum) not in [scene.plain_sum(entries), *map(scene.plain_sum, weights)]
@@ -1059,7 +1059,7 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on(p: Parameter
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             "secagg_spec.protocols.basecagg.runs.TABLE",
-            tuple(replace(step, run=killed(step.run)) if step.role is Role.SERVER else step for step in TABLE),
+            tuple(step.taken_by(killed(step.take)) if step.role is Role.SERVER else step for step in TABLE),
         )
         restored = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)
     assert [encode(m) for e in restored.transcript for m in e.sent] == [

@@ -217,16 +217,16 @@ def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[
     for some_old in ((1,), tuple(USERS)):
         mixed = [(old if user in some_old else new)[user] for user in USERS]
         with pytest.raises(BadSignature) as failed:
-            basecagg_active.server_confirm(second.network.states[SERVER], mixed, randomness={})
+            basecagg_active.server_confirm.take(second.network.states[SERVER], mixed, randomness={})
         assert failed.value.blamed == {some_old[0]}
         together = b"".join(message.signature for message in mixed)
         shown = BufferQuorum(SESSION, 0, SERVER, 0, tuple(USERS), together)
         with pytest.raises(BadSignature) as failed:
-            basecagg_active.user_recover(second.network.states[0], (shown,), randomness={})
+            basecagg_active.user_recover.take(second.network.states[0], (shown,), randomness={})
         assert failed.value.blamed == {SERVER}
     together = b"".join(new[user].signature for user in USERS)
     shown = BufferQuorum(SESSION, 0, SERVER, 0, tuple(USERS), together)
-    assert basecagg_active.user_recover(second.network.states[0], (shown,), randomness={})[1]
+    assert basecagg_active.user_recover.take(second.network.states[0], (shown,), randomness={})[1]
 
 
 @pytest.mark.requirement("BSA-47", "SEA-02")
@@ -275,10 +275,10 @@ def test_a_user_signs_once_in_a_round_and_once_for_an_update(offered: list[int])
         inbox, users = [told(now, entries, 4)], {entry.user for entry in entries}
         if now <= last or users & gone:
             with pytest.raises(Replay if now <= last else InconsistentSets) as caught:
-                basecagg_active.user_confirm(state, inbox, randomness={})
+                basecagg_active.user_confirm.take(state, inbox, randomness={})
             assert not caught.value.blamed
             continue
-        state, (message,) = basecagg_active.user_confirm(state, inbox, randomness={})
+        state, (message,) = basecagg_active.user_confirm.take(state, inbox, randomness={})
         assert message.signature == signature(4, now, entries)  # type: ignore[attr-defined]
         assert state.pending is not None
         assert state.pending.answer.round == now
@@ -362,7 +362,7 @@ def test_a_wrong_signature_is_its_senders_fault_at_the_server(wrong: str) -> Non
 @cache
 def confirmed() -> Any:
     """User 4, who signed the buffer of users 0, 1 and 2."""
-    return basecagg_active.user_confirm(holding()[4], [told(*OFFERS[0], 4)], randomness={})[0]
+    return basecagg_active.user_confirm.take(holding()[4], [told(*OFFERS[0], 4)], randomness={})[0]
 
 
 @pytest.mark.requirement("BSA-43", "BSA-44", "BSA-50")
@@ -379,18 +379,18 @@ def test_a_share_is_released_exactly_after_W_signatures_of_users(signers: list[i
     distinct = len(set(signers)) == len(signers) and set(signers) <= set(USERS)
     if distinct and signers != sorted(signers):
         with pytest.raises(Malformed) as disorder:
-            basecagg_active.user_recover(state, inbox, randomness={})
+            basecagg_active.user_recover.take(state, inbox, randomness={})
         assert disorder.value.blamed == {SERVER}
         return
     if distinct and len(signers) >= 4:
-        after, (answer,) = basecagg_active.user_recover(state, inbox, randomness={})
+        after, (answer,) = basecagg_active.user_recover.take(state, inbox, randomness={})
         assert after.pending is None
         assert answer is state.pending.answer
         with pytest.raises(Replay):
-            basecagg_active.user_recover(after, inbox, randomness={})
+            basecagg_active.user_recover.take(after, inbox, randomness={})
         return
     with pytest.raises(TooFewSurvivors if distinct else InconsistentSets) as caught:
-        basecagg_active.user_recover(state, inbox, randomness={})
+        basecagg_active.user_recover.take(state, inbox, randomness={})
     assert caught.value.blamed == (frozenset() if distinct else {SERVER})
 
 
@@ -408,29 +408,29 @@ def test_a_quorum_counts_exactly_for_the_buffer_that_was_signed(at: int, wrong: 
     }[wrong]
     inbox = [BufferQuorum(SESSION, now, SERVER, 4, (0, 1, 2, 3), b"".join(parts))]
     with pytest.raises(BadSignature) as caught:
-        basecagg_active.user_recover(state, inbox, randomness={})
+        basecagg_active.user_recover.take(state, inbox, randomness={})
     assert caught.value.blamed == {SERVER}
     for size in (-1, 1):
         together = b"".join(signature(user, now, entries) for user in range(4))
         cut = together[:size] if size < 0 else together + b"\0"
         with pytest.raises(Malformed):
-            basecagg_active.user_recover(state, [replace(inbox[0], signatures=cut)], randomness={})
+            basecagg_active.user_recover.take(state, [replace(inbox[0], signatures=cut)], randomness={})
 
 
 @pytest.mark.requirement("BSA-43", "BSA-39")
 def test_a_quorum_is_for_the_buffer_that_was_signed_last() -> None:
     state, first, second = holding()[4], OFFERS[0], (1, tuple(Entry(user, 1, 3) for user in (0, 1, 2)))
     with pytest.raises(WrongPhase):
-        basecagg_active.user_recover(state, [quorum(4, 0, first[1], (0, 1, 2, 3))], randomness={})
+        basecagg_active.user_recover.take(state, [quorum(4, 0, first[1], (0, 1, 2, 3))], randomness={})
     with pytest.raises(WrongPhase):
-        basecagg_active.user_recover(state, [], randomness={})
-    state, _ = basecagg_active.user_confirm(state, [told(*first, 4)], randomness={})
+        basecagg_active.user_recover.take(state, [], randomness={})
+    state, _ = basecagg_active.user_confirm.take(state, [told(*first, 4)], randomness={})
     held = {user: basecagg.Held(1, vector([user, 1])) for user in (0, 1, 2)}
     state = replace(state, base=replace(state.base, held=held))
-    state, _ = basecagg_active.user_confirm(state, [told(*second, 4)], randomness={})
+    state, _ = basecagg_active.user_confirm.take(state, [told(*second, 4)], randomness={})
     with pytest.raises(WrongPhase):
-        basecagg_active.user_recover(state, [quorum(4, 0, first[1], (0, 1, 2, 3))], randomness={})
-    _, (answer,) = basecagg_active.user_recover(state, [quorum(4, 1, second[1], (0, 1, 2, 3))], randomness={})
+        basecagg_active.user_recover.take(state, [quorum(4, 0, first[1], (0, 1, 2, 3))], randomness={})
+    _, (answer,) = basecagg_active.user_recover.take(state, [quorum(4, 1, second[1], (0, 1, 2, 3))], randomness={})
     assert integers_of(answer.share) == [9, 9]  # type: ignore[attr-defined]
 
 
@@ -464,7 +464,7 @@ class LyingServer:
     def tell(self, user: int, at: int) -> None:
         """Tell a user of a buffer, and keep what it signs."""
         try:
-            self.states[user], (message,) = basecagg_active.user_confirm(
+            self.states[user], (message,) = basecagg_active.user_confirm.take(
                 self.states[user], [told(*OFFERS[at], user)], randomness={}
             )
         except ProtocolError:
@@ -477,7 +477,7 @@ class LyingServer:
         message = BufferQuorum(SESSION, OFFERS[at][0], SERVER, user, tuple(quorum_), together)
         last = self.states[user].pending
         try:
-            self.states[user], _ = basecagg_active.user_recover(self.states[user], [message], randomness={})
+            self.states[user], _ = basecagg_active.user_recover.take(self.states[user], [message], randomness={})
         except ProtocolError:
             return
         signed = (last.answer.round, last.proposal.content())
@@ -603,7 +603,7 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on() -> None:
         TINY, budgeted(TINY, 6, 1), turns, randomness=randomness, keys=keys, session=bytes(16), round=0
     )
     back = restoring(plain)
-    restored_table = tuple(replace(s, run=back(s.run)) if s.role is Role.SERVER else s for s in TABLE)
+    restored_table = tuple(s.taken_by(back(s.take)) if s.role is Role.SERVER else s for s in TABLE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secagg_spec.protocols.basecagg.active.TABLE", restored_table)
         again = run_schedule(

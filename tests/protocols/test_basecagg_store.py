@@ -53,7 +53,7 @@ def test_weights_that_were_announced_are_not_drawn_again() -> None:
     state = restore(announced())
     assert len(state.entries) == 3
     with pytest.raises(WrongPhase, match="announced before"):
-        server_close(state, (), randomness={"rounding": np.zeros(3)})
+        server_close.take(state, (), randomness={"rounding": np.zeros(3)})
 
 
 def _copy_entry(data: dict[str, Any]) -> None:

@@ -300,7 +300,7 @@ def test_a_state_that_was_stored_refuses_to_send_its_message_again(protocol: str
     for event in sent:
         sampled = dict.fromkeys(event.step.randomness)
         with pytest.raises((Replay, WrongPhase)):
-            event.step.run(stored(event.state), event.received, randomness=sampled)
+            event.step.take(stored(event.state), event.received, randomness=sampled)
 
 
 DRAWS = {"StampedShare", "BufferedSet", "PositionKey", "PositionUpload"}
@@ -318,7 +318,7 @@ def test_a_state_from_before_sends_the_message_once_more(protocol: str, who: str
         named = message in {type(each).__name__ for each in event.sent} and event.step.role.value == who
         before = [one.state for one in events[:at] if one.party == event.party]
         if named and before:
-            _, sent = event.step.run(before[-1], event.received, randomness={})
+            _, sent = event.step.take(before[-1], event.received, randomness={})
             assert [encode(one) for one in sent] == [encode(one) for one in event.sent]
             tried += 1
     assert tried

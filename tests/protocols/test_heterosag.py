@@ -814,13 +814,13 @@ def test_the_server_does_not_ask_for_survivors_that_tell_about_few_users(gone: t
         network.take(TABLE[INPUT], user, {})
     inbox = network.mail(TABLE[INPUT + 1], SERVER)
     if len(gone) in (0, 4):
-        after, outbox = TABLE[INPUT + 1].run(network.states[SERVER], inbox, randomness={})
+        after, outbox = TABLE[INPUT + 1].take(network.states[SERVER], inbox, randomness={})
         assert len(outbox) == 8 - len(gone)
         assert after.past == (frozenset(range(8)), frozenset(range(8)) - set(gone))
         assert heterosag.server_again(after, 2).past == after.past
     else:
         with pytest.raises(TooFewSurvivors):
-            TABLE[INPUT + 1].run(network.states[SERVER], inbox, randomness={})
+            TABLE[INPUT + 1].take(network.states[SERVER], inbox, randomness={})
 
 
 @pytest.mark.requirement("HSA-29")

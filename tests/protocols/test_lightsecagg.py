@@ -89,7 +89,7 @@ def run(case: Round, schedule: Sequence[str] = ()) -> RoundResult:
     )
 
 
-def party_of(step: Step, users: int) -> Sequence[int]:
+def party_of(step: Step[Any], users: int) -> Sequence[int]:
     """Who takes a step."""
     return (SERVER,) if step.role is Role.SERVER else range(users)
 
@@ -105,7 +105,7 @@ def stage(case: Round, rows: int, session: bytes = SESSION, round: int = 0, chan
 
 def attempt(row: int, state: Any, inbox: Sequence[Message]) -> tuple[Any, Sequence[Message]]:
     """Take a step that samples nothing."""
-    return TABLE[row].run(state, tuple(inbox), randomness={})
+    return TABLE[row].take(state, tuple(inbox), randomness={})
 
 
 # ------------------------------------------------------------------------------------------------------ parameters
@@ -269,7 +269,7 @@ def test_an_update_or_mask_that_does_not_fit_is_refused(at: int, bad: int) -> No
         with pytest.raises(error):
             lightsecagg.user_start(TINY, SESSION, 0, 0, value, PlainChannel())
         with pytest.raises(error):
-            lightsecagg.user_share(state, (), randomness={"mask": value, "noise": noise})
+            lightsecagg.user_share.take(state, (), randomness={"mask": value, "noise": noise})
         with pytest.raises(error):
             mask_update(TINY.field, vector([1, 2, 3]), value)
         with pytest.raises(error):
@@ -326,7 +326,7 @@ def test_without_a_sharer_the_round_goes_on_and_ends_at_the_upload(*, lost: bool
     assert network.states[SERVER].sharers == ()
     before = snapshot(network.states[SERVER])
     with pytest.raises(TooFewSurvivors):
-        TABLE[3].run(network.states[SERVER], (), randomness={})
+        TABLE[3].take(network.states[SERVER], (), randomness={})
     assert snapshot(network.states[SERVER]) == before
     case = fixed_round(TINY)
     with pytest.raises(TooFewSurvivors):
@@ -343,10 +343,10 @@ def test_a_surviving_set_is_answered_only_in_ascending_order(order: list[int], s
     state, users = network.states[0], tuple(order[:size])
     before = snapshot(state)
     if users == tuple(sorted(users)):
-        assert step.run(state, (replace(announced, users=users),), randomness={})[0].phase == "done"
+        assert step.take(state, (replace(announced, users=users),), randomness={})[0].phase == "done"
     else:
         with pytest.raises(Malformed, match="ascending") as caught:
-            step.run(state, (replace(announced, users=users),), randomness={})
+            step.take(state, (replace(announced, users=users),), randomness={})
         assert caught.value.blamed == {SERVER}
     assert snapshot(state) == before
 
@@ -401,14 +401,15 @@ def test_recover_refuses_too_few_answers_and_wrong_ones() -> None:
 def test_no_step_is_taken_twice(row: int) -> None:
     case = fixed_round(TINY)
     network = stage(case, row)
-    step, party = TABLE[row], party_of(TABLE[row], 5)[-1]
+    step: Step[Any] = TABLE[row]
+    party = party_of(step, 5)[-1]
     sampled = case.randomness[party] if step.randomness else {}
     inbox = network.mail(step, party)
-    after, _ = step.run(network.states[party], inbox, randomness=sampled)
+    after, _ = step.take(network.states[party], inbox, randomness=sampled)
     before = snapshot(after)
     for again in (inbox, ()):
         with pytest.raises(Replay):
-            step.run(after, again, randomness=sampled)
+            step.take(after, again, randomness=sampled)
     assert snapshot(after) == before
 
 
@@ -617,7 +618,7 @@ def test_a_message_of_another_type_is_refused(row: int, kind: type[Message]) -> 
 def test_the_first_step_takes_no_message() -> None:
     state = stage(fixed_round(TINY), 0).states[0]
     with pytest.raises(WrongPhase):
-        lightsecagg.user_share(state, [sample_of(MaskShare, 1, 0)], randomness=fixed_round(TINY).randomness[0])
+        lightsecagg.user_share.take(state, [sample_of(MaskShare, 1, 0)], randomness=fixed_round(TINY).randomness[0])
 
 
 BAD_VECTORS: tuple[list[int], ...] = ([], [1], [1, 2, 3, 4], [7, 0], [0, 2**32 - 1], [1, 2, 7])
@@ -854,7 +855,7 @@ class MisbehavingNetwork(RuleBasedStateMachine):
         else:
             self.finished(event)
 
-    def refused(self, step: Step, party: int, error: ProtocolError) -> None:
+    def refused(self, step: Step[Any], party: int, error: ProtocolError) -> None:
         """Judge a failure, and drop the mail of those it blames."""
         mail = self.network.mail(step, party)
         if isinstance(error, TooFewSurvivors) and party == SERVER:

@@ -112,7 +112,7 @@ def outcome(call: Callable[[], Any]) -> str:
 def tell(state: Any, users: Sequence[int]) -> Any:
     """A user takes the step `confirm` on a surviving set."""
     message = SurvivingSet(SESSION, 0, SERVER, state.base.user, tuple(users))
-    return lightsecagg_active.user_confirm(state, (message,), randomness={})
+    return lightsecagg_active.user_confirm.take(state, (message,), randomness={})
 
 
 def signature_on(user: int, users: Sequence[int], **changed: Any) -> bytes:
@@ -125,7 +125,7 @@ def signature_on(user: int, users: Sequence[int], **changed: Any) -> bytes:
 def show(state: Any, signers: Sequence[int], signatures: Sequence[bytes]) -> Any:
     """A user takes the step `recover` on a quorum."""
     message = Quorum(SESSION, 0, SERVER, state.base.user, tuple(signers), b"".join(signatures))
-    return lightsecagg_active.user_recover(state, (message,), randomness={})
+    return lightsecagg_active.user_recover.take(state, (message,), randomness={})
 
 
 @cache
@@ -467,7 +467,7 @@ def announced() -> Any:
 def count(state: Any, signatures: dict[int, bytes]) -> Any:
     """The server takes the step `confirm`."""
     inbox = [SignedSet(SESSION, 0, user, SERVER, signature) for user, signature in signatures.items()]
-    return lightsecagg_active.server_confirm(state, inbox, randomness={})
+    return lightsecagg_active.server_confirm.take(state, inbox, randomness={})
 
 
 @pytest.mark.requirement("LSA-23", "LSA-25")
@@ -510,7 +510,7 @@ def test_the_server_takes_one_signature_of_each_member() -> None:
     assert caught.value.blamed == {4}
     inbox = [SignedSet(SESSION, 0, 1, SERVER, signed[1])] * 2
     with pytest.raises(Replay):
-        lightsecagg_active.server_confirm(server_of((0, 1, 2, 3)), inbox, randomness={})
+        lightsecagg_active.server_confirm.take(server_of((0, 1, 2, 3)), inbox, randomness={})
 
 
 # ---------------------------------------------------------------------------------- turns, and messages from elsewhere
@@ -527,12 +527,12 @@ def test_no_step_is_taken_twice_or_before_its_turn(row: int) -> None:
     early = stage(case, 0).states[party]
     if row > RELAY:
         with pytest.raises(WrongPhase):
-            step.run(early, inbox, randomness=sampled)
-    after, _ = step.run(network.states[party], inbox, randomness=sampled)
+            step.take(early, inbox, randomness=sampled)
+    after, _ = step.take(network.states[party], inbox, randomness=sampled)
     before = snapshot(after)
     for again in (inbox, ()):
         with pytest.raises(Replay):
-            step.run(after, again, randomness=sampled)
+            step.take(after, again, randomness=sampled)
     assert snapshot(after) == before
 
 
@@ -540,7 +540,7 @@ def test_no_step_is_taken_twice_or_before_its_turn(row: int) -> None:
 @pytest.mark.parametrize("row", [CONFIRM, ANSWER])
 def test_a_user_needs_a_message_to_go_on(row: int) -> None:
     with pytest.raises(WrongPhase, match="no "):
-        TABLE[row].run(stage(fixed_round(TINY), row).states[0], (), randomness={})
+        TABLE[row].take(stage(fixed_round(TINY), row).states[0], (), randomness={})
 
 
 @pytest.mark.requirement("MSG-03", "MSG-04", "ERR-01")
@@ -562,7 +562,7 @@ def test_a_message_from_elsewhere_is_refused(row: int, change: dict[str, Any], e
     spoiled = (*inbox[1:], replace(inbox[0], **change)) if change else (*inbox, inbox[0])
     before = snapshot(state)
     with pytest.raises(error) as caught:
-        TABLE[row].run(state, spoiled, randomness={})
+        TABLE[row].take(state, spoiled, randomness={})
     assert caught.value.blamed == {spoiled[-1].sender}
     assert snapshot(state) == before
     network.take(TABLE[row], party)
@@ -575,7 +575,7 @@ def test_a_message_of_another_type_is_refused(row: int) -> None:
     party = party_of(TABLE[row], 5)[0]
     other = lightsecagg.MaskedUpdate(SESSION, 0, 1, party, np.zeros(3, dtype=np.uint64))
     with pytest.raises(WrongPhase):
-        TABLE[row].run(network.states[party], (other,), randomness={})
+        TABLE[row].take(network.states[party], (other,), randomness={})
 
 
 @pytest.mark.requirement("ERR-01", "ERR-02")
@@ -682,7 +682,7 @@ def test_signatures_of_an_attempt_are_worth_nothing_in_the_next(fresh: Sequence[
         assert failed.value.blamed == {SERVER}
         mixed = tuple((old if user in some_old else new)[user] for user in EVERYONE)
         with pytest.raises(BadSignature) as failed:
-            lightsecagg_active.server_confirm(second.states[SERVER], mixed, randomness={})
+            lightsecagg_active.server_confirm.take(second.states[SERVER], mixed, randomness={})
         assert failed.value.blamed == {some_old[0]}
     show(second.states[0], EVERYONE, [new[user].signature for user in EVERYONE])
 
@@ -699,9 +699,9 @@ def test_payloads_of_an_attempt_do_not_open_in_the_next(fresh: Sequence[int]) ->
                 foreign = next(m for m in other if m.sender == message.sender)
                 inbox = (*own[:at], foreign, *own[at + 1 :])
                 with pytest.raises(DecryptionFailed) as failed:
-                    lightsecagg_active.user_upload(network.states[user], inbox, randomness={})
+                    TABLE[UPLOAD].take(network.states[user], inbox, randomness={})
                 assert failed.value.blamed == {message.sender, SERVER}
-            lightsecagg_active.user_upload(network.states[user], tuple(own), randomness={})
+            TABLE[UPLOAD].take(network.states[user], tuple(own), randomness={})
 
 
 @pytest.mark.requirement("LSA-31", "SIG-04", "SIG-05", "KEY-04")

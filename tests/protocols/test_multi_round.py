@@ -85,7 +85,7 @@ def refusal(step: Any, state: Any, inbox: Sequence[Any], error: type[Exception])
     """The refusal of an inbox, which leaves the state as it was."""
     before = snapshot([state, list(inbox)])
     with pytest.raises(error) as caught:
-        step.run(state, tuple(inbox), randomness={})
+        step.take(state, tuple(inbox), randomness={})
     assert type(caught.value) is error
     assert snapshot([state, list(inbox)]) == before
     return caught.value
@@ -356,9 +356,9 @@ def test_a_user_releases_nothing_for_survivors_that_are_no_batches(p: Parameters
             if whole(p.selection, survivors) != survivors:
                 assert refusal(step, state, [asked], InconsistentSets).blamed == {SERVER}
             elif user in survivors:
-                after, [answer] = step.run(state, [asked], randomness={})
+                after, [answer] = step.take(state, [asked], randomness={})
                 assert (after.phase, answer.sender) == ("done", user)
-        step.run(state, [request], randomness={})
+        step.take(state, [request], randomness={})
 
 
 @pytest.mark.requirement("MRA-21")
@@ -385,12 +385,12 @@ def test_what_the_protocol_of_the_round_refuses_is_refused_as_there(p: Parameter
     assert refusal(step, network.states[0], [replace(request, sender=1)], InconsistentSets).blamed == {1}
     nobody = InconsistentSets if isinstance(request, UnmaskRequest) else TooFewSurvivors
     refusal(step, network.states[0], [with_survivors(request, ())], nobody)
-    done, _ = step.run(network.states[0], [request], randomness={})
+    done, _ = step.take(network.states[0], [request], randomness={})
     for asked in (request, with_survivors(request, (0, 1))):
         refusal(step, done, [asked], Replay)
         refusal(step, case_of(p).open().states[0], [asked], WrongPhase)
     with pytest.raises(ParameterError):
-        step.run(network.states[0], [request], randomness={"mask": 1})
+        step.take(network.states[0], [request], randomness={"mask": 1})
     if isinstance(request, UnmaskRequest):
         both_ways = replace(request, dropped=(4, 5, 6, 7))
         assert refusal(step, network.states[0], [both_ways], InconsistentSets).blamed == {SERVER}
@@ -501,7 +501,7 @@ def test_survivors_are_the_users_of_whole_batches_in_whatever_order_inputs_come(
     if not survivors:
         refusal(step, network.states[SERVER], inbox, TooFewSurvivors)
         return
-    _, sent = step.run(network.states[SERVER], tuple(inbox), randomness={})
+    _, sent = step.take(network.states[SERVER], tuple(inbox), randomness={})
     assert tuple(message.receiver for message in sent) == survivors
     assert {getattr(message, p.base.named) for message in sent} == {survivors}
 
@@ -534,7 +534,7 @@ def test_an_input_that_is_wrong_is_refused_though_its_batch_is_left_out(p: Param
     assert refusal(step, state, [replace(first, sender=8), *rest], InconsistentSets).blamed == {8}
     other = case_of(p).open().states[SERVER]
     refusal(step, other, [first, *rest], WrongPhase)
-    after, _ = step.run(state, (first, *rest), randomness={})
+    after, _ = step.take(state, (first, *rest), randomness={})
     refusal(step, after, [first, *rest], Replay)
 
 
@@ -593,14 +593,14 @@ def test_no_user_gives_both_secrets_of_one_who_was_left_out() -> None:
     state, request = network.states[4], request_of(network, 4)
     both_ways = replace(request, survivors=tuple(range(8)), dropped=(0, 1, 2, 3))
     assert refusal(step, state, [both_ways], InconsistentSets).blamed == {SERVER}
-    done, _ = step.run(state, (request,), randomness={})
+    done, _ = step.take(state, (request,), randomness={})
     refusal(step, done, [replace(request, survivors=tuple(range(8)), dropped=())], Replay)
 
 
 def answer_to(network: Network, user: int, survivors: Collection[int], K: int) -> UnmaskShares:
     """What a user answers that is asked for some survivors, and for nothing before."""
     asked = with_survivors(request_of(network, user), survivors, K)
-    _, [answer] = network.table[6].run(network.states[user], (asked,), randomness={})
+    _, [answer] = network.table[6].take(network.states[user], (asked,), randomness={})
     assert isinstance(answer, UnmaskShares)
     return answer
 
@@ -715,7 +715,7 @@ def test_the_survivors_are_in_the_state_from_which_they_are_announced(p: Paramet
     row = ADDS[p.base.name]
     network = case.stage(row, number=5)
     step = network.table[row]
-    after, requests = step.run(network.states[SERVER], network.mail(step, SERVER), randomness={})
+    after, requests = step.take(network.states[SERVER], network.mail(step, SERVER), randomness={})
     assert len(requests) == 8
     assert after.log == ((5, case.chosen),)
     assert multi_round.server_again(after, 6, case.chosen).log == ((5, case.chosen), (6, ()))

@@ -173,7 +173,7 @@ def step_call(row: int) -> Call:
     randomness = ROUND.randomness[0] if step.randomness else {}
     arguments = {"inbox": network.mail(step, party), "randomness": randomness}
     also = ("mask", "noise", "surviving", *HEADER, *(kind.__name__ for kind in step.receives))
-    return Call(lambda state, inbox, randomness: step.run(state, inbox, randomness=randomness), arguments,
+    return Call(lambda state, inbox, randomness: step.take(state, inbox, randomness=randomness), arguments,
                 {"state": network.states[party]}, also)  # fmt: skip
 
 
@@ -195,7 +195,7 @@ def active_call(row: int) -> Call:
         state = replace(state, base=replace(state.base, channel=PlainChannel()))
     arguments = {"inbox": network.mail(step, party), "randomness": ROUND.randomness[0] if step.randomness else {}}
     also = ("mask", "noise", "surviving", "signers", "signatures", "signature", "payload", *HEADER)
-    return Call(lambda state, inbox, randomness: step.run(state, inbox, randomness=randomness), arguments,
+    return Call(lambda state, inbox, randomness: step.take(state, inbox, randomness=randomness), arguments,
                 {"state": state}, (*also, *(kind.__name__ for kind in step.receives)))  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def pairwise_call(protocol: Any, case: Any, network: Network, row: int) -> Call:
     sampled = {name: case.randomness[party][name] for name in step.randomness}
     fields = {name for kind in step.receives for name in codec.field_codecs(kind)}
     also = (*HEADER, *fields, *SAMPLED, "private", "t", "secret", "users", *(kind.__name__ for kind in step.receives))
-    return Call(lambda state, inbox, randomness: step.run(state, inbox, randomness=randomness),
+    return Call(lambda state, inbox, randomness: step.take(state, inbox, randomness=randomness),
                 {"inbox": network.mail(step, party), "randomness": sampled}, {"state": network.states[party]},
                 also)  # fmt: skip
 
@@ -259,7 +259,7 @@ def buffered_call(parameters: basecagg.Parameters, row: int) -> Call:
     sampled = ("mask", "noise", "rounding", "sum", "weights", "rows")
     also = (*HEADER, *fields, *sampled, *(kind.__name__ for kind in step.receives))
     arguments = {"inbox": scene.mail(step.phase, party), "randomness": scene.sampled(step)}
-    return Call(lambda state, inbox, randomness: step.run(state, inbox, randomness=randomness), arguments,
+    return Call(lambda state, inbox, randomness: step.take(state, inbox, randomness=randomness), arguments,
                 {"state": state}, also)  # fmt: skip
 
 
@@ -357,7 +357,7 @@ CALLS: dict[str, Call] = {
     "accept": Call(
         shape.accept,
         {"inbox": GREETINGS},
-        {"kinds": (MaskedUpdate,), **START, "receiver": 9, "senders": (0, 1)},
+        {"kinds": (MaskedUpdate,), "endpoint": shape.Endpoint(SESSION, 0, 9), "senders": (0, 1)},
         also=HEADER,
     ),
     "take_randomness": Call(shape.take_randomness, {"randomness": {"mask": vector([1])}}, {"names": ("mask",)}),
@@ -393,7 +393,7 @@ CALLS: dict[str, Call] = {
         {"parameters": TINY, "channel": PlainChannel()},
     ),
     "server_start": Call(lightsecagg.server_start, START, {"parameters": TINY}),
-    **{step.run.__name__: step_call(row) for row, step in enumerate(lightsecagg.TABLE)},
+    **{step.name: step_call(row) for row, step in enumerate(lightsecagg.TABLE)},
     "check_header": Call(lambda **header: codec.check_header(SurvivingSet(**header, users=())), {**START, **PARTIES}),
     "check_inbox": Call(shape.check_inbox, {"inbox": GREETINGS}, also=HEADER),
     "check_randomness": Call(
@@ -462,7 +462,7 @@ CALLS: dict[str, Call] = {
     "server_start active": Call(
         lightsecagg_active.server_start, START, {"parameters": ACTIVE, "roster": PUBLIC}
     ),
-    **{f"{step.run.__name__} active": active_call(row) for row, step in enumerate(lightsecagg_active.TABLE)},
+    **{f"{step.name} active": active_call(row) for row, step in enumerate(lightsecagg_active.TABLE)},
     "roster_of": Call(lightsecagg_active.roster_of, {"keys": PRIVATE}, {"parameters": ACTIVE}),
     "open_round active": Call(
         lightsecagg_active.open_round, {"updates": ROUND.updates, "keys": PRIVATE, **START}, {"parameters": ACTIVE}
@@ -480,7 +480,7 @@ CALLS: dict[str, Call] = {
     "parcels": Call(
         shape.parcels,
         {"inbox": [MaskShare(SESSION, 0, 0, 1, b""), MaskShare(SESSION, 0, 1, 0, b"")]},
-        {"kind": MaskShare, **START, "roster": (0, 1)},
+        {"kind": MaskShare, "endpoint": shape.Endpoint(SESSION, 0, SERVER), "roster": (0, 1)},
         also=HEADER,
     ),
     "share": Call(shamir.share, {"secret": KEY, "coefficients": (1, 2), "users": (0, 1, 2)}, also=("t", "n")),
@@ -561,9 +561,9 @@ CALLS: dict[str, Call] = {
         {"round": SIGNED_ROUND, "roster": SIGNERS},
         ("private",),
     ),
-    **{f"{step.run.__name__} of SecAgg": pairwise_call(secagg, PAIRWISE, test_secagg.stage(PAIRWISE, row), row)
+    **{f"{step.name} of SecAgg": pairwise_call(secagg, PAIRWISE, test_secagg.stage(PAIRWISE, row), row)
        for row, step in enumerate(secagg.TABLE)},
-    **{f"{step.run.__name__} of SecAgg, active":
+    **{f"{step.name} of SecAgg, active":
        pairwise_call(secagg_active, SIGNED, test_secagg_active.stage(SIGNED, row), row)
        for row, step in enumerate(secagg_active.TABLE)},
     "open_round of SecAgg": Call(
@@ -661,8 +661,8 @@ CALLS: dict[str, Call] = {
         {"update": vector([1, 1, 1])},
         {"state": replace(LEADING, base=TRAINING)},
     ),
-    **{f"{step.run.__name__} of BASecAgg": buffered_call(ASYNC, row) for row, step in enumerate(basecagg.TABLE)},
-    **{f"{step.run.__name__} of BASecAgg, active": buffered_call(SIGNED_BUFFER, row)
+    **{f"{step.name} of BASecAgg": buffered_call(ASYNC, row) for row, step in enumerate(basecagg.TABLE)},
+    **{f"{step.name} of BASecAgg, active": buffered_call(SIGNED_BUFFER, row)
        for row, step in enumerate(basecagg_active.TABLE)},
     "user_start of BASecAgg, active": Call(
         basecagg_active.user_start,
@@ -747,7 +747,7 @@ CALLS: dict[str, Call] = {
     ),
     **{name: Call(*parts) for name, parts in basa_calls.CALLS.items()},
     **{name: Call(*parts) for name, parts in heterosag_calls.CALLS.items()},
-    **{f"{step.run.__name__} of HeteroSAg":
+    **{f"{step.name} of HeteroSAg":
        pairwise_call(heterosag, heterosag_calls.CASE, test_secagg.stage(heterosag_calls.CASE, row), row)
        for row, step in enumerate(heterosag.TABLE)},
     **{name: Call(*parts) for name, parts in cost_calls.CALLS.items()},
@@ -797,6 +797,10 @@ CORES = {
     "round_levels",
     "field_codecs",
     "require_phase",
+    "from_server",
+    "from_authority",
+    "row",
+    "require_round",
     "sizes",
     "check_ascending",
     "draw_randomness",

@@ -144,7 +144,7 @@ def attempt(case: Any, row: int, network: Network, party: int, inbox: Sequence[M
     """Take a step on an inbox, and return the new state and what is sent."""
     step = network.table[row]
     sampled = {name: case.randomness[party][name] for name in step.randomness}
-    return step.run(network.states[party], tuple(inbox), randomness=sampled)
+    return step.take(network.states[party], tuple(inbox), randomness=sampled)
 
 
 def refused(case: Any, row: int, network: Network, party: int, inbox: Sequence[Message], error: type[Exception]) -> Any:
@@ -668,7 +668,7 @@ def test_sampled_values_that_do_not_fit_are_refused(row: int, name: str, value: 
     sampled = {key: case.randomness[0][key] for key in TABLE[row].randomness}
     for wrong in ({**sampled, name: value}, {key: sampled[key] for key in sampled if key != name}, {**sampled, "x": 1}):
         with pytest.raises(ParameterError):
-            TABLE[row].run(network.states[0], network.mail(TABLE[row], 0), randomness=wrong)
+            TABLE[row].take(network.states[0], network.mail(TABLE[row], 0), randomness=wrong)
 
 
 @pytest.mark.requirement("SAG-07")
@@ -676,7 +676,7 @@ def test_sampled_values_that_do_not_fit_are_refused(row: int, name: str, value: 
 def test_one_key_for_sealing_and_masking_is_refused(other: bytes) -> None:
     state = case_of(TINY).open().states[0]
     with pytest.raises(ParameterError, match="masking_key"):
-        secagg.user_advertise_keys(state, (), randomness={"sealing_key": bytes(32), "masking_key": other})
+        secagg.user_advertise_keys.take(state, (), randomness={"sealing_key": bytes(32), "masking_key": other})
 
 
 # ------------------------------------------------------------------------------------------------------- unmasking

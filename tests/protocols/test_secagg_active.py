@@ -101,7 +101,7 @@ def stage(case: Case, rows: int, absent: Sequence[int] = (), since: int = ADVERT
 def attempt(case: Case, row: int, network: Network, party: int, inbox: Sequence[Message]) -> Any:
     """Take a step on an inbox, and return the new state and what is sent."""
     sampled = {name: case.randomness[party][name] for name in TABLE[row].randomness}
-    return TABLE[row].run(network.states[party], tuple(inbox), randomness=sampled)
+    return TABLE[row].take(network.states[party], tuple(inbox), randomness=sampled)
 
 
 def refused(
@@ -230,7 +230,7 @@ def test_a_server_that_gives_users_different_lists_of_keys_gets_no_share_opened(
     other, _ = attempt(case, SHARE, network, 1, network.mail(TABLE[SHARE], 1))
     shares = [m for m in sent if isinstance(m, SecretShares) and m.receiver == 1]
     with pytest.raises(DecryptionFailed):
-        secagg_active.user_masked_input(other, shares, randomness={})
+        secagg_active.TABLE[INPUT].take(other, shares, randomness={})
     assert state.base.peers.keys() == {0, 1, 2, 3}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import (
     InconsistentSets,
     Malformed,
@@ -22,16 +24,20 @@ from secagg_spec.errors import (
 from secagg_spec.protocols.codec import Message, Opaque, encode
 from secagg_spec.protocols.steps import (
     SERVER,
+    Endpoint,
     Inbox,
     Network,
     Outbox,
+    PartyState,
     Randomness,
     Role,
     Step,
+    Table,
     accept,
     check_ascending,
     check_dropouts,
     require_phase,
+    row,
     run_synchronous,
     sizes,
     take_randomness,
@@ -57,39 +63,54 @@ class Echo(Message):
     text: Opaque
 
 
-def user_greet(state: int, inbox: Inbox, *, randomness: Randomness) -> tuple[int, Outbox]:
+@dataclass(frozen=True)
+class Counted(PartyState):
+    """What a party has counted, and the step that it is ready for."""
+
+    party: int
+    count: int
+    phases: ClassVar = ("greet", "listen")
+    phase: str = "greet"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """In the only session."""
+        return Endpoint(SESSION, 0, self.party)
+
+
+@row("greet", Role.USER, sends=(Hello,), randomness=("word", "again"))
+def user_greet(state: Counted, word: UintArray, again: UintArray) -> tuple[Counted, Outbox]:
     """Send one number."""
-    (word,) = take_randomness(randomness, ("word",))
-    return state + 1, (Hello(SESSION, 0, state, SERVER, bytes([int(word[0])])),)
+    text = bytes([int(word[0]), int(again[0])])
+    return replace(state, count=state.count + 1, phase="listen"), (Hello(*state.endpoint.header(SERVER), text),)
 
 
-def server_echo(state: int, inbox: Inbox, *, randomness: Randomness) -> tuple[int, Outbox]:
+@row("greet", Role.SERVER, receives=(Hello,), sends=(Echo,), senders=lambda server: range(3))
+def server_echo(state: Counted, inbox: Sequence[Hello]) -> tuple[Counted, Outbox]:
     """Answer everybody; refuse the number 13."""
-    if any(message.text == bytes([13]) for message in inbox if isinstance(message, Hello)):
+    if any(message.text[0] == 13 for message in inbox):
         raise WrongPhase("13")
-    return len(inbox), tuple(Echo(SESSION, 0, SERVER, m.sender, b"x") for m in inbox)
+    echoes = tuple(Echo(*state.endpoint.header(message.sender), b"x") for message in inbox)
+    return replace(state, count=len(inbox), phase="listen"), echoes
 
 
-def user_listen(state: int, inbox: Inbox, *, randomness: Randomness) -> tuple[int, Outbox]:
-    """Count what was heard."""
-    return 100 + len(inbox), ()
+@row("listen", Role.USER, receives=(Echo,), one=True)
+def user_listen(state: Counted, echo: Echo) -> tuple[Counted, Outbox]:
+    """Keep what was heard."""
+    return replace(state, count=100 + len(echo.text), phase="done"), ()
 
 
-TABLE = (
-    Step("greet", Role.USER, user_greet, sends=(Hello,), randomness=("word",)),
-    Step("greet", Role.SERVER, server_echo, receives=(Hello,), sends=(Echo,)),
-    Step("listen", Role.USER, user_listen, receives=(Echo,)),
-)
+TABLE: Table = (user_greet, server_echo, user_listen)
 
 
 def network(users: int = 3) -> Network:
-    """A network whose users have their number as state."""
-    return Network(TABLE, {SERVER: 0, **{user: user for user in range(users)}})
+    """A network whose users have their number as count."""
+    return Network(TABLE, {SERVER: Counted(SERVER, 0), **{user: Counted(user, user) for user in range(users)}})
 
 
 def words(users: int = 3, value: int = 7) -> dict[int, Randomness]:
-    """One sampled value for each user."""
-    return {user: {"word": vector([value])} for user in range(users)}
+    """Two sampled values for each user."""
+    return {user: {"word": vector([value]), "again": vector([1])} for user in range(users)}
 
 
 # ----------------------------------------------------------------------------------------------------- the network
@@ -99,7 +120,7 @@ def words(users: int = 3, value: int = 7) -> dict[int, Randomness]:
 def test_a_run_takes_every_row_in_turn() -> None:
     run = network()
     run_synchronous(run, {}, words())
-    assert run.states == {SERVER: 3, 0: 101, 1: 101, 2: 101}
+    assert {party: state.count for party, state in run.states.items()} == {SERVER: 3, 0: 101, 1: 101, 2: 101}
     order = [(event.step.phase, event.party) for event in run.transcript]
     assert order == [
         *(("greet", user) for user in (0, 1, 2)),
@@ -121,7 +142,7 @@ def test_a_user_takes_no_step_from_its_drop_on(fate: dict[int, str]) -> None:
 @pytest.mark.requirement("ERR-01")
 def test_a_refused_step_leaves_the_network_as_it_was() -> None:
     run = network(1)
-    run.take(TABLE[0], 0, {"word": vector([13])})
+    run.take(TABLE[0], 0, words(value=13)[0])
     before = snapshot([run.states, run.waiting, len(run.transcript)])
     with pytest.raises(WrongPhase):
         run.take(TABLE[1], SERVER)
@@ -133,10 +154,11 @@ def test_a_refused_step_leaves_the_network_as_it_was() -> None:
 @pytest.mark.requirement("ERR-02")
 def test_mail_for_other_rows_stays() -> None:
     run = network(1)
+    run.states[0] = replace(run.states[0], phase="listen")
     run.waiting[0] = [Hello(SESSION, 0, 0, 0, b""), Echo(SESSION, 0, SERVER, 0, b"")]
     run.take(TABLE[2], 0)
     assert [type(message) for message in run.waiting[0]] == [Hello]
-    assert run.states[0] == 101
+    assert run.states[0] == Counted(0, 100, phase="done")
 
 
 @pytest.mark.requirement("MSG-01")
@@ -178,11 +200,148 @@ def test_sampled_values_come_in_the_order_asked_for() -> None:
 
 
 @pytest.mark.requirement("RND-04")
-@pytest.mark.parametrize("values", [{}, {"word": vector([1]), "more": vector([2])}])
+@pytest.mark.parametrize("values", [{}, {"word": vector([1])}, {"word": vector([1]), "more": vector([2])}])
 def test_a_run_refuses_missing_and_unknown_sampled_values(values: Randomness) -> None:
     run = network()
     with pytest.raises(ParameterError, match="randomness"):
         run_synchronous(run, {}, {**words(), 1: values})
+
+
+# --------------------------------------------------------------------------------------------------- taking a step
+
+
+GREETED = {user: Hello(SESSION, 0, user, SERVER, b"\7\1") for user in range(3)}
+HEARD = Echo(SESSION, 0, SERVER, 1, b"x")
+
+
+@pytest.mark.requirement("RND-04")
+@given(st.permutations(["word", "again"]))
+def test_a_body_takes_its_sampled_values_in_the_order_of_the_row(order: list[str]) -> None:
+    sampled = {"word": vector([4]), "again": vector([5])}
+    _, (hello,) = user_greet.take(Counted(1, 0), (), randomness={name: sampled[name] for name in order})
+    assert isinstance(hello, Hello)
+    assert hello.text == b"\4\5"
+    assert (hello.sender, hello.receiver, hello.session, hello.round) == (1, SERVER, SESSION, 0)
+
+
+@pytest.mark.requirement("RND-04", "ERR-01")
+@pytest.mark.parametrize("step", TABLE, ids=lambda step: step.name)
+@pytest.mark.parametrize("values", [{"word": vector([1])}, {**words()[0], "more": 1}, {"other": 1}])
+def test_no_row_takes_other_sampled_values(step: Step[Any], values: Randomness) -> None:
+    with pytest.raises(ParameterError, match="randomness"):
+        step.take(Counted(1, 0, phase=step.phase), (), randomness=values)
+
+
+@pytest.mark.requirement("ERR-02")
+@pytest.mark.parametrize(("step", "phase"), [(user_greet, "listen"), (user_greet, "done"), (user_listen, "done")])
+def test_no_row_is_taken_twice(step: Step[Any], phase: str) -> None:
+    sampled = words()[1] if step.randomness else {}
+    with pytest.raises(Replay, match=step.phase):
+        step.take(Counted(1, 0, phase=phase), (), randomness=sampled)
+
+
+@pytest.mark.requirement("ERR-02")
+def test_no_row_is_taken_too_early() -> None:
+    with pytest.raises(WrongPhase, match="listen"):
+        user_listen.take(Counted(1, 0), (HEARD,), randomness={})
+
+
+@pytest.mark.requirement("MSG-03", "MSG-04")
+@pytest.mark.parametrize(
+    ("inbox", "error"),
+    [
+        ((), WrongPhase),
+        ((HEARD, HEARD), Replay),
+        ((replace(HEARD, sender=2),), InconsistentSets),
+        ((replace(HEARD, receiver=2),), Malformed),
+        ((replace(HEARD, round=1),), WrongPhase),
+        ((replace(HEARD, session=b"other session id"),), WrongPhase),
+        ((Hello(SESSION, 0, SERVER, 1, b""),), WrongPhase),
+    ],
+)
+def test_a_row_of_one_message_takes_exactly_that(inbox: Inbox, error: type[Exception]) -> None:
+    user = Counted(1, 0, phase="listen")
+    with pytest.raises(error):
+        user_listen.take(user, inbox, randomness={})
+    assert user_listen.take(user, (HEARD,), randomness={})[0] == Counted(1, 101, phase="done")
+
+
+@pytest.mark.requirement("MSG-03")
+@given(st.lists(st.integers(0, 5), unique=True))
+def test_a_row_says_who_may_send(senders: list[int]) -> None:
+    inbox = [Hello(SESSION, 0, sender, SERVER, b"\7\1") for sender in senders]
+    if set(senders) <= {0, 1, 2}:
+        state, echoes = server_echo.take(Counted(SERVER, 0), inbox, randomness={})
+        assert (state.count, [echo.receiver for echo in echoes]) == (len(senders), senders)
+    else:
+        with pytest.raises(InconsistentSets):
+            server_echo.take(Counted(SERVER, 0), inbox, randomness={})
+
+
+@pytest.mark.requirement("MSG-03")
+def test_a_row_that_receives_nothing_refuses_every_message() -> None:
+    with pytest.raises(WrongPhase):
+        user_greet.take(Counted(1, 0), (HEARD,), randomness=words()[1])
+
+
+@dataclass(frozen=True)
+class Outer(PartyState):
+    """The state of another profile, which begins later."""
+
+    base: Counted
+    late: bool = False
+    phases: ClassVar = ("wait", "greet", "listen")
+
+    @property
+    def phase(self) -> str:
+        """That of the base, once it began."""
+        return self.base.phase if self.late else "wait"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """That of the base."""
+        return self.base.endpoint
+
+
+@pytest.mark.requirement("ERR-01", "MSG-03")
+def test_a_row_on_a_base_has_the_phases_of_its_own_profile_and_the_senders_of_the_base() -> None:
+    step: Step[Outer] = server_echo.on_base()
+    assert (step.name, step.phase, step.receives, step.sends) == ("server_echo", "greet", (Hello,), (Echo,))
+    late = Outer(Counted(SERVER, 0), late=True)
+    with pytest.raises(WrongPhase, match="wait"):
+        step.take(replace(late, late=False), tuple(GREETED.values()), randomness={})
+    with pytest.raises(InconsistentSets):
+        step.take(late, (replace(GREETED[0], sender=3),), randomness={})
+    after, echoes = step.take(late, tuple(GREETED.values()), randomness={})
+    plain, expected = server_echo.take(late.base, tuple(GREETED.values()), randomness={})
+    assert after == replace(late, base=plain)
+    assert [encode(echo) for echo in echoes] == [encode(echo) for echo in expected]
+    with pytest.raises(Replay):
+        step.take(after, (), randomness={})
+
+
+@pytest.mark.requirement("MSG-03")
+def test_a_row_on_a_base_may_receive_from_fewer() -> None:
+    step: Step[Outer] = server_echo.on_base(senders=lambda server: (1,))
+    late = Outer(Counted(SERVER, 0), late=True)
+    assert step.take(late, (GREETED[1],), randomness={})[0].base.count == 1
+    with pytest.raises(InconsistentSets):
+        step.take(late, (GREETED[0],), randomness={})
+
+
+@pytest.mark.requirement("ERR-01")
+def test_a_row_that_is_taken_otherwise_keeps_what_it_says() -> None:
+    seen: list[int] = []
+
+    def take(state: Counted, inbox: Inbox, *, randomness: Randomness) -> tuple[Counted, Outbox]:
+        seen.append(len(inbox))
+        return server_echo.take(state, inbox, randomness=randomness)
+
+    step = server_echo.taken_by(take)
+    assert step.take(Counted(SERVER, 0), (GREETED[2],), randomness={})[0].count == 1
+    assert seen == [1]
+    rows = [(each.phase, each.role, each.receives, each.sends, each.name) for each in (step, server_echo)]
+    assert rows[0] == rows[1]
 
 
 # -------------------------------------------------------------------------------------------------------- the checks
@@ -195,7 +354,7 @@ def inbox_of(*senders: int) -> list[Message]:
 
 def judge(inbox: Inbox) -> None:
     """What user 9 says of an inbox in which 1, 2 and 3 may speak."""
-    accept(inbox, (Hello,), session=SESSION, round=5, receiver=9, senders=(1, 2, 3))
+    accept(inbox, (Hello,), Endpoint(SESSION, 5, 9), (1, 2, 3))
 
 
 @pytest.mark.requirement("MSG-03", "MSG-04")

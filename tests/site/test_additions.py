@@ -68,8 +68,8 @@ def small(name: str = "lightsecagg.md", text: str = "") -> additions.Text:
 def steps(tables: Sequence[Table]) -> Iterator[str]:
     for table in tables:
         for step in table:
-            module = step.run.__module__.removeprefix("secagg_spec.")
-            yield f"{module}:{step.run.__qualname__.partition('.<locals>')[0]}"
+            module = step.body.__module__.removeprefix("secagg_spec.")
+            yield f"{module}:{step.body.__qualname__.partition('.<locals>')[0]}"
 
 
 @pytest.mark.parametrize("name", [*MODULES, "multi-round.md"])

@@ -22,7 +22,7 @@ from secagg_spec.protocols.basecagg import active as basecagg_active
 from secagg_spec.protocols.basecagg.active import BufferQuorum
 from secagg_spec.protocols.basecagg.round import BufferedSet, ModelStamp, StampedShare
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys
-from secagg_spec.protocols.steps import SERVER, Role, Step
+from secagg_spec.protocols.steps import SERVER, Role
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.lightsecagg import LightSecAggPlay
@@ -39,7 +39,7 @@ class BASecAggPlay(LightSecAggPlay):
     The adversary makes up buffers: K users, with the stamps that it gave them and weights that a user admits.
     """
 
-    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER}
+    steps: ClassVar = {step.phase: step for step in basecagg_active.TABLE if step.role is Role.USER}
     phases: tuple[str, ...] = LETTERS
     honest_server = False
     told_in = ("confirm",)
@@ -158,7 +158,7 @@ class BASecAggPlay(LightSecAggPlay):
         return True
 
     def _run(self, name: str, at: Standing, inbox: Sequence[Any], **sampled: Any) -> tuple[Any, Any]:
-        return self.steps[name].run(at.state, inbox, randomness=sampled)
+        return self.steps[name].take(at.state, inbox, randomness=sampled)
 
     def _train(self, user: int, at: Standing, letter: Letter) -> Standing:
         """Let a user ask for the model and share a mask under the stamp that the server gives it."""

@@ -20,7 +20,7 @@ from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, Quorum, SignedSet
 from secagg_spec.protocols.lightsecagg.round import AggregatedShare, MaskedUpdate, MaskShare, SurvivingSet
-from secagg_spec.protocols.steps import SERVER, Outbox, Role, Step
+from secagg_spec.protocols.steps import SERVER, Outbox, Role
 from tests.stories.ballots import quorum
 from tests.stories.letters import Letter, Rules
 from tests.stories.rounds import SESSION, Attempt, RoundPlay, Standing, private_key
@@ -32,7 +32,7 @@ class LightSecAggPlay(RoundPlay):
     """One story of the semi-honest profile, with sealed channels whose keys stay for the session."""
 
     phases: tuple[str, ...] = lightsecagg.PHASES
-    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in lightsecagg.TABLE if step.role is Role.USER}
+    steps: ClassVar = {step.phase: step for step in lightsecagg.TABLE if step.role is Role.USER}
 
     def __init__(self, parameters: Any, rules: Rules, random: Random) -> None:
         super().__init__(parameters, rules, random, prime=parameters.q, length=parameters.d)
@@ -123,7 +123,7 @@ class LightSecAggPlay(RoundPlay):
     def step(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
         phase = self.phase(at)
         sampled = self.drawn() if phase == "share" else {}
-        state, outbox = self.steps[phase].run(at.state, inbox, randomness=sampled)
+        state, outbox = self.steps[phase].take(at.state, inbox, randomness=sampled)
         return state, outbox, self.seen(user, at, phase, inbox, outbox, sampled)
 
     def drawn(self) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class ActivePlay(LightSecAggPlay):
     """One story of the active profile; a user draws a sealing key for each attempt, and signs with one key for ever."""
 
     phases: tuple[str, ...] = lightsecagg_active.PHASES
-    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in lightsecagg_active.TABLE if step.role is Role.USER}
+    steps: ClassVar = {step.phase: step for step in lightsecagg_active.TABLE if step.role is Role.USER}
     honest_server = False
     told_in = ("confirm",)
 

@@ -54,7 +54,7 @@ class SecAggPlay(RoundPlay):
     """One story of the semi-honest profile on the complete graph; R is a prime here."""
 
     phases: tuple[str, ...] = secagg.PHASES
-    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
+    steps: ClassVar[dict[str, Step[Any]]] = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
     told_in: tuple[str, ...] = ("unmasking",)
     advertisement: type[Message] = AdvertisedKeys
 
@@ -176,7 +176,7 @@ class SecAggPlay(RoundPlay):
     def step(self, user: int, at: Standing, inbox: Sequence[Message]) -> tuple[Any, Outbox, Mapping[Any, Any]]:
         phase = self.phase(at)
         self.taken = {m.sender: self.plain[RECORDER.core(m.payload)][0] for m in inbox if isinstance(m, SecretShares)}
-        state, outbox = self.steps[phase].run(at.state, inbox, randomness=self._drawn(user, phase))
+        state, outbox = self.steps[phase].take(at.state, inbox, randomness=self._drawn(user, phase))
         after = Standing(state, at.attempt, at.begun, at.model, at.shadow)
         return state, outbox, self.seen(user, at, after, phase, outbox)
 
@@ -261,7 +261,7 @@ class ActivePlay(SecAggPlay):
     """One story of the active profile."""
 
     phases: tuple[str, ...] = secagg_active.PHASES
-    steps: ClassVar[dict[str, Step]] = {step.phase: step for step in secagg_active.TABLE if step.role is Role.USER}
+    steps: ClassVar[dict[str, Step[Any]]] = {step.phase: step for step in secagg_active.TABLE if step.role is Role.USER}
     honest_server = False
     told_in = ("consistency_check",)
     advertisement = SignedKeys

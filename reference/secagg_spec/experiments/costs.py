@@ -135,17 +135,17 @@ class Timed(Network):
 
     spent: list[Spent] = field(default_factory=list)
 
-    def take_on(self, received: Outbox, step: Step, party: int, randomness: Randomness | None = None) -> Event:
+    def take_on(self, received: Outbox, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
         """Let `party` take `step`, and keep how long it took."""
 
         def timed(*state_and_inbox: Any, **sampled: Any) -> Any:
             begun = time.process_time()
-            result = step.run(*state_and_inbox, **sampled)
+            result = step.take(*state_and_inbox, **sampled)
             self.spent.append(Spent(step.phase, party, step.role, time.process_time() - begun))
             return result
 
         kept.forget_shared()
-        return super().take_on(received, replace(step, run=timed), party, randomness)
+        return super().take_on(received, step.taken_by(timed), party, randomness)
 
 
 def _timed(network: Network) -> Timed:

@@ -62,7 +62,7 @@ def user_of_basa(p: basa_cores.Parameters, ring: KeyRing, at: int) -> Alone:
     rows = {(step.phase, step.role): step for step in network.table}
     state: AuthorityState = network.states[AUTHORITY]
     hidden = draw_hidden(p, rows["open", Role.AUTHORITY], source)
-    state, (opened,) = authority_open(state, (), randomness=hidden)
+    state, (opened,) = authority_open.take(state, (), randomness=hidden)
     assert isinstance(opened, EpochKeys)
     mail = _of_position(state, opened, p, rows, at, source)
     user: UserState = user_trained(network.states[at], p.ring.zeros(p.d), 0)
@@ -74,7 +74,7 @@ def _of_position(
     state: AuthorityState,
     opened: EpochKeys,
     p: basa_cores.Parameters,
-    rows: Mapping[tuple[str, Role], Step],
+    rows: Mapping[tuple[str, Role], Step[Any]],
     at: int,
     source: SeededSource,
 ) -> tuple[Message, ...]:

@@ -445,7 +445,7 @@ def told(state: UserState, buffer: Buffer) -> UserState:
     InconsistentSets, Replay, WrongPhase
         The user refuses the buffer.
     """
-    return protocol.user_recover(state, (announcement(state, buffer),), randomness={})[0]
+    return protocol.user_recover.take(state, (announcement(state, buffer),), randomness={})[0]
 
 
 def announcement(state: UserState, buffer: Buffer) -> BufferedSet:

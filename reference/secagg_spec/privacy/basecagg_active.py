@@ -76,7 +76,7 @@ class Confirmations:
         """Return the state of a user that signed a buffer; None when it refuses."""
         message = announcement(state.base, buffer)
         try:
-            after, (signed,) = protocol.user_confirm(state, (message,), randomness={})
+            after, (signed,) = protocol.user_confirm.take(state, (message,), randomness={})
         except ProtocolError:
             return None
         assert isinstance(signed, SignedBuffer)
@@ -88,7 +88,7 @@ class Confirmations:
         signatures = b"".join(self.signature(signer, buffer) for signer in signers)
         message = BufferQuorum(_SESSION, buffer.round, SERVER, state.base.user, signers, signatures)
         try:
-            return protocol.user_recover(state, (message,), randomness={})[0]
+            return protocol.user_recover.take(state, (message,), randomness={})[0]
         except ProtocolError:
             return None
 

@@ -65,7 +65,7 @@ class Confirmations:
         """Return an honest user's state and signature after it was told a set; None when it refuses."""
         message = lightsecagg.SurvivingSet(_SESSION, 0, SERVER, user, chosen)
         try:
-            state, (signed,) = protocol.user_confirm(self.waiting[user], (message,), randomness={})
+            state, (signed,) = protocol.user_confirm.take(self.waiting[user], (message,), randomness={})
         except ProtocolError:
             return None
         assert isinstance(signed, SignedSet)
@@ -83,7 +83,7 @@ class Confirmations:
         signatures = b"".join(self.signature(signer, chosen) for signer in signers)
         message = Quorum(_SESSION, 0, SERVER, user, signers, signatures)
         try:
-            protocol.user_recover(confirmed[0], (message,), randomness={})
+            protocol.user_recover.take(confirmed[0], (message,), randomness={})
         except ProtocolError:
             return False
         return True

@@ -458,7 +458,7 @@ class Requests:
         network.table = tuple(step for step in protocol.TABLE if step.phase in ("advertise_keys", "share_keys"))
         sources = {user: SeededSource(b"requests", str(user)) for user in users}
         run_synchronous(network, {}, protocol.draw_randomness(parameters, sources))
-        [masking] = [step for step in protocol.TABLE if step.run is protocol.user_masked_input]
+        masking = protocol.user_masked_input
         for user in users:
             mail = network.mail(masking, user)
             relayed = tuple(message for message in mail if message.sender in arrived.get(user, users))
@@ -475,7 +475,7 @@ class Requests:
         dropped = tuple(sorted(known - set(survivors)))
         message = UnmaskRequest(state.round.session, state.round.number, SERVER, user, survivors, dropped)
         try:
-            _, (given,) = protocol.user_unmasking(state, (message,), randomness={})
+            _, (given,) = protocol.user_unmasking.take(state, (message,), randomness={})
         except ProtocolError:
             return None
         assert isinstance(given, UnmaskShares)

@@ -1,8 +1,11 @@
 """The shape that every protocol has, and the network that runs it.
 
-A protocol is a table of steps. A step is ``(state, inbox, *, randomness) -> (state, outbox)``: it reads the messages of
-one phase, and either returns the next state and what to send, or raises and leaves everything as it was (ERR-01). A
-`Network` carries messages between parties and keeps the transcript; a *schedule* decides which party takes which step
+A protocol is a table of steps. A step is taken by ``step.take(state, inbox, randomness=...)``: it reads the messages of
+one phase, and either returns the next state and what to send, or raises and leaves everything as it was (ERR-01). Its
+row says when it is taken, what it receives and from whom, and which sampled values it uses. `Step.take` checks that, so
+that the body only does what the text says.
+
+A `Network` carries messages between parties and keeps the transcript; a *schedule* decides which party takes which step
 when. `run_synchronous` is the schedule of the protocols that go phase by phase; protocols in which users come one after
 another bring their own.
 
@@ -12,10 +15,10 @@ The decision and its alternatives: docs/decisions/0002-shape-of-a-protocol.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
@@ -29,7 +32,8 @@ AUTHORITY = 2**32 - 2
 Inbox: TypeAlias = Sequence[Message]
 Outbox: TypeAlias = tuple[Message, ...]
 Randomness: TypeAlias = Mapping[str, Any]
-StepFunction: TypeAlias = Callable[..., tuple[Any, Outbox]]
+Taking: TypeAlias = Callable[..., tuple[Any, Outbox]]
+"""How a step is taken: ``(state, inbox, *, randomness) -> (state, outbox)``."""
 
 
 class Role(Enum):
@@ -45,26 +49,192 @@ def role_of(party: int) -> Role:
     return {SERVER: Role.SERVER, AUTHORITY: Role.AUTHORITY}.get(party, Role.USER)
 
 
+class Endpoint(NamedTuple):
+    """Where a party stands: in which session and round, and under which number. Without a round, it takes any."""
+
+    session: bytes
+    round: int | None
+    party: int
+
+    def header(self, receiver: int) -> tuple[bytes, int, int, int]:
+        """Return the first four members of a message of this round to somebody."""
+        assert self.round is not None
+        return self.session, self.round, self.party, receiver
+
+    def takes(self, message: Message) -> bool:
+        """Return whether a message is of this session and round."""
+        return message.session == self.session and self.round in (None, message.round)
+
+
+class PartyState:
+    """What the state of a party tells its steps."""
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The order of the phases, for a protocol that has one."""
+        return ()
+
+    @property
+    def phase(self) -> str:
+        """The step that the party is ready for, ``"done"`` after all; without an order, what the party does."""
+        raise NotImplementedError
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the party stands."""
+        raise NotImplementedError
+
+
+State = TypeVar("State", bound=PartyState)
+Other = TypeVar("Other", bound=PartyState)
+
+
+def from_server(state: PartyState) -> Collection[int]:
+    """Return who sends what a user receives, where nothing else is said: the server."""
+    return (SERVER,)
+
+
+def from_authority(state: PartyState) -> Collection[int]:
+    """Return who sends what is received from the authority."""
+    return (AUTHORITY,)
+
+
 @dataclass(frozen=True)
-class Step:
-    """One row of a protocol's table of phases."""
+class Step(Generic[State]):
+    """One row of a protocol's table of phases, and the step that a party takes there.
+
+    Parameters
+    ----------
+    phase, role
+        When the step is taken, and by whom.
+    body : callable
+        What the step does: of the state, of what was received and of the sampled values, it makes the next state and
+        what is sent. It takes the inbox, the only message of it where the row says `one`, or neither where nothing is
+        received.
+    receives, sends
+        The classes of the messages.
+    randomness
+        The names of the sampled values, in the order in which the body takes them.
+    one : bool
+        Whether exactly one message is received.
+    senders : callable or None
+        Who may send, as a function of the state. None: the body checks its inbox by itself.
+    """
 
     phase: str
     role: Role
-    run: StepFunction
+    body: Callable[..., tuple[State, Outbox]]
     receives: tuple[type[Message], ...] = ()
     sends: tuple[type[Message], ...] = ()
     randomness: tuple[str, ...] = ()
+    one: bool = False
+    senders: Callable[[State], Collection[int]] | None = from_server
+
+    @property
+    def name(self) -> str:
+        """The name of the function that is the body."""
+        return self.body.__name__
+
+    @property
+    def __wrapped__(self) -> Callable[..., tuple[State, Outbox]]:
+        return self.body
+
+    def take(self, state: State, inbox: Inbox, *, randomness: Randomness) -> tuple[State, Outbox]:
+        """Return the state after the step, and what is sent; neither the state nor the messages change.
+
+        Parameters
+        ----------
+        state
+            The party before the step.
+        inbox : sequence of messages
+            What it received.
+        randomness : mapping
+            The sampled values that the row names.
+
+        Raises
+        ------
+        ParameterError
+            A sampled value is missing or unknown (RND-04), or the inbox is no sequence of messages.
+        Replay
+            The step was taken before, or a sender has two messages.
+        WrongPhase
+            An earlier step is still to come, or a message is missing or is not one of this step (MSG-03).
+        Malformed, InconsistentSets
+            As of `accept`.
+        ProtocolError
+            What the body refuses.
+        """
+        sampled = take_randomness(randomness, self.randomness)
+        if state.phases:
+            require_phase(state.phases, state.phase, self.phase)
+        if self.senders is not None:
+            accept(inbox, self.receives, state.endpoint, self.senders(state))
+        if self.one and not inbox:
+            raise WrongPhase(f"no {self.receives[0].__name__} was received")
+        received = () if not self.receives else (inbox[0],) if self.one else (inbox,)
+        return self.body(state, *received, *sampled)
+
+    def taken_by(self, take: Taking) -> Step[Any]:
+        """Return the same row with another way to take the step, which may call that of this one."""
+        row = {each.name: getattr(self, each.name) for each in fields(self)}
+        return _TakenBy(**row, taking=take)
+
+    def on_base(self, senders: Callable[[Other], Collection[int]] | None = None) -> Step[Other]:
+        """Return the same step in a profile whose states hold those of this one as ``base``.
+
+        There it may receive from fewer: `senders` says from whom.
+        """
+
+        def body(state: Any, *given: Any) -> tuple[Any, Outbox]:
+            base, outbox = self.body(state.base, *given)
+            return replace(state, base=base), outbox
+
+        def those_of_base(state: Any) -> Collection[int]:
+            assert self.senders is not None
+            return self.senders(state.base)
+
+        body.__name__, body.__doc__, body.__module__ = self.name, self.body.__doc__, self.body.__module__
+        among = senders or (None if self.senders is None else those_of_base)
+        return Step(self.phase, self.role, body, self.receives, self.sends, self.randomness, self.one, among)
 
 
-Table: TypeAlias = tuple[Step, ...]
+@dataclass(frozen=True)
+class _TakenBy(Step[State]):
+    """A step that is taken by a function of its own."""
+
+    taking: Taking = field(kw_only=True)
+
+    def take(self, state: State, inbox: Inbox, *, randomness: Randomness) -> tuple[State, Outbox]:
+        """Return what the function returns."""
+        return self.taking(state, inbox, randomness=randomness)
+
+
+def row(
+    phase: str,
+    role: Role,
+    *,
+    receives: tuple[type[Message], ...] = (),
+    sends: tuple[type[Message], ...] = (),
+    randomness: tuple[str, ...] = (),
+    one: bool = False,
+    senders: Callable[[Any], Collection[int]] | None = from_server,
+) -> Callable[[Callable[Concatenate[State, ...], tuple[State, Outbox]]], Step[State]]:
+    """Make a function the body of a step; the arguments are those of `Step`."""
+
+    def made(body: Callable[Concatenate[State, ...], tuple[State, Outbox]]) -> Step[State]:
+        return Step(phase, role, body, receives, sends, randomness, one, senders)
+
+    return made
+
+
+Table: TypeAlias = tuple[Step[Any], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Event:
     """One step that was taken: by whom, on what, with what result."""
 
-    step: Step
+    step: Step[Any]
     party: int
     received: Outbox
     sent: Outbox
@@ -93,11 +263,11 @@ class Network:
     waiting: dict[int, list[Message]] = field(default_factory=dict)
     transcript: list[Event] = field(default_factory=list)
 
-    def mail(self, step: Step, party: int) -> Outbox:
+    def mail(self, step: Step[Any], party: int) -> Outbox:
         """Return the messages that wait for `party` and that `step` receives."""
         return tuple(m for m in self.waiting.get(party, ()) if isinstance(m, step.receives))
 
-    def take(self, step: Step, party: int, randomness: Randomness | None = None) -> Event:
+    def take(self, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
         """Let `party` take `step` on its mail, and put what it sends into the mail of the receivers.
 
         Raises `UnknownUser` for a party that is not on the network, `ParameterError` for one of the other role, and
@@ -106,10 +276,10 @@ class Network:
         self._check_party(step, party)
         return self.take_on(self.mail(step, party), step, party, randomness)
 
-    def take_on(self, received: Outbox, step: Step, party: int, randomness: Randomness | None = None) -> Event:
+    def take_on(self, received: Outbox, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
         """Let `party` take `step` on some messages of its mail; the others are left waiting. Raises as `take`."""
         self._check_party(step, party)
-        state, sent = step.run(self.states[party], received, randomness={} if randomness is None else randomness)
+        state, sent = step.take(self.states[party], received, randomness={} if randomness is None else randomness)
         assert all(isinstance(message, step.sends) for message in sent), f"{step} sends what its row does not name"
         self.states[party] = state
         delivered = {id(message) for message in received}
@@ -122,7 +292,7 @@ class Network:
         self.transcript.append(event)
         return event
 
-    def _check_party(self, step: Step, party: int) -> None:
+    def _check_party(self, step: Step[Any], party: int) -> None:
         if not isinstance(party, int) or party not in self.states:
             raise UnknownUser("party", party, "a party on the network")
         if role_of(party) is not step.role:
@@ -199,15 +369,10 @@ def check_inbox(inbox: Inbox) -> Inbox:
 def accept(
     inbox: Inbox,
     kinds: tuple[type[Message], ...],
-    *,
-    session: bytes,
-    round: int | None,
-    receiver: int,
+    endpoint: Endpoint,
     senders: Iterable[int],
 ) -> None:
-    """Refuse an inbox that is not one message of `kinds` from each of some `senders` (MSG-03, MSG-04).
-
-    Without a round, messages of any round are taken.
+    """Refuse an inbox that is not one message of `kinds` from each of some `senders` to a party (MSG-03, MSG-04).
 
     Raises
     ------
@@ -228,9 +393,9 @@ def accept(
         name = type(message).__name__
         if not isinstance(message, kinds):
             raise WrongPhase(f"{name} from {message.sender} is not a message of this phase", who)
-        if message.session != session or round not in (None, message.round):
+        if not endpoint.takes(message):
             raise WrongPhase(f"{name} from {message.sender} belongs to another session or round", who)
-        if message.receiver != receiver:
+        if message.receiver != endpoint.party:
             raise Malformed(f"{name} from {message.sender} is addressed to {message.receiver}", who)
         if message.sender not in allowed:
             raise InconsistentSets(f"{name} from {message.sender}, who is not among the senders of this phase", who)
@@ -240,11 +405,11 @@ def accept(
 
 
 def parcels(
-    inbox: Inbox, kind: type[AnyMessage], *, session: bytes, round: int | None, roster: Collection[int]
+    inbox: Inbox, kind: type[AnyMessage], endpoint: Endpoint, roster: Collection[int]
 ) -> dict[int, dict[int, AnyMessage]]:
     """Return messages in transit, each from one user to another, by sender and receiver (MSG-03, MSG-04).
 
-    Without a round, messages of any round are taken.
+    `endpoint` is that of the server.
 
     Raises
     ------
@@ -260,7 +425,7 @@ def parcels(
     found: dict[int, dict[int, AnyMessage]] = {}
     for message in check_inbox(inbox):
         who, name = (message.sender,), type(message).__name__
-        if not isinstance(message, kind) or message.session != session or round not in (None, message.round):
+        if not isinstance(message, kind) or not endpoint.takes(message):
             raise WrongPhase(f"{name} from {message.sender} does not belong to this phase", who)
         if message.sender not in roster or message.receiver not in roster or message.sender == message.receiver:
             raise Malformed(f"{name} from {message.sender} to {message.receiver}: not two users", who)

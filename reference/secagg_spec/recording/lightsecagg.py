@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.crypto.entropy import SeededSource, draw_elements
@@ -50,7 +51,7 @@ class LightSecAgg:
         sources = {user: SeededSource(self.seed, f"user {user}") for user in range(self.parameters.N)}
         return lightsecagg.draw_randomness(self.parameters, sources)
 
-    def values(self, step: Step, events: Sequence[Event]) -> Iterator[Term]:
+    def values(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Term]:
         """Yield the masks that users draw, and the shares of them in the order of their holders."""
         if (step.phase, step.role) == ("share", Role.USER):
             sampled = self.randomness()
@@ -60,7 +61,7 @@ class LightSecAgg:
                 yield Term(f"z_{event.party}", numbers(mask))
                 yield Term(f"shares of z_{event.party}, for users 0, 1, …", numbers(shares.reshape(-1)))
 
-    def additions(self, step: Step, events: Sequence[Event]) -> Iterator[Addition]:
+    def additions(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Addition]:
         """Yield how updates are masked, how shares are added, and how the sum of the masks is taken away."""
         made = {
             ("upload", Role.USER): self._masking,

@@ -160,7 +160,7 @@ def sendings(events: Iterable[Event]) -> tuple[Sending, ...]:
     return tuple(made for made in map(sending, taken.values()) if made.parcels)
 
 
-def rows(network: Network) -> Iterator[tuple[Step, tuple[Event, ...]]]:
+def rows(network: Network) -> Iterator[tuple[Step[Any], tuple[Event, ...]]]:
     """Yield each row of a synchronous protocol with the steps that were taken; the last one may have been refused."""
     for step in network.table:
         events = tuple(event for event in network.transcript if event.step is step)

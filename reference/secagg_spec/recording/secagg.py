@@ -59,7 +59,7 @@ class Masked:
 
     def __init__(self, seed: bytes) -> None:
         self.seed = seed
-        self.steps: dict[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+        self.steps: dict[tuple[str, Role], Step[Any]] = {(step.phase, step.role): step for step in self.network.table}
 
     @property
     def inputs(self) -> tuple[Term, ...]:
@@ -101,7 +101,7 @@ class Masked:
 
     # Additions.
 
-    def additions(self, step: Step, events: Sequence[Event]) -> Iterator[Addition]:
+    def additions(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Addition]:
         """Yield how inputs are masked, and how the masks are taken out of the sum."""
         if (step.phase, step.role) == ("masked_input", Role.USER):
             for event in events:
@@ -113,7 +113,7 @@ class Masked:
                     made = self._sum if step.phase == "masked_input" else self._unmasking
                     yield made(server, at, part)
 
-    def values(self, step: Step, events: Sequence[Event]) -> Iterator[Term]:
+    def values(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Term]:
         """Yield nothing: the secrets of this protocol are seeds."""
         yield from ()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from secagg_spec.errors import TooFewSurvivors
 from secagg_spec.privacy.views import View
@@ -40,11 +40,11 @@ class Scribe(Protocol):
         """Return what each user samples."""
         ...
 
-    def additions(self, step: Step, events: Sequence[Event]) -> Iterator[Addition]:
+    def additions(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Addition]:
         """Yield what is added in some steps."""
         ...
 
-    def values(self, step: Step, events: Sequence[Event]) -> Iterator[Term]:
+    def values(self, step: Step[Any], events: Sequence[Event]) -> Iterator[Term]:
         """Yield what else can be seen of some steps."""
         ...
 

@@ -230,7 +230,7 @@ class _Lie:
             changed["dropped"] = (missing,)
         step = self.network.table[row]
         try:
-            step.run(self.network.states[user], (replace(request, **changed),), randomness={})
+            step.take(self.network.states[user], (replace(request, **changed),), randomness={})
         except InconsistentSets as error:
             return [str(error)]
         return []

@@ -4,7 +4,8 @@
 an edit stands in       and is made by
 ======================  ===============================================================================
 a function or method    its new code and defaults; the function object stays, so that every importer
-                        and every table row runs the new code
+                        and every table row runs the new code. With another decorator, such as the row
+                        of a step, it is a change of its class or module
 a class body            the methods that changed, as above; else the attributes that changed, and what
                         `dataclass` derives from them
 a module                the functions and classes that changed, as above; else the statements that
@@ -126,7 +127,8 @@ class Edit:
         if node is None:
             near = difflib.get_close_matches(self.scope, _scopes(text), 1, _CLOSE)
             raise EditError(f"{_ROOT}/{self.file} has no {self.scope}{f'; {near[0]} is most like it' if near else ''}")
-        return node.lineno - 1, node.end_lineno or node.lineno
+        first = min((each.lineno for each in node.decorator_list), default=node.lineno)
+        return first - 1, node.end_lineno or node.lineno
 
     def _said(self, old: str, lines: Sequence[str], start: int, end: int) -> str:
         within = "".join(lines[start:end])
@@ -537,8 +539,10 @@ class _Making:
             It cannot be made while the program runs, or changes nothing then.
         """
         scope, nothing = self.edit.scope, True
-        function = isinstance(_scopes(self.text).get(scope), _Function)
-        for undo in self._function(scope) if function else self._changed(scope):
+        first, second = _scopes(self.before).get(scope), _scopes(self.text).get(scope)
+        body = isinstance(first, _Function) and isinstance(second, _Function) and _around(first) == _around(second)
+        outer = scope.rpartition(".")[0] if isinstance(second, _Function) else scope
+        for undo in self._function(scope) if body else self._changed(outer):
             nothing = False
             yield undo
         if nothing:

@@ -23,17 +23,17 @@ class Pace:
     cycles: int = 1
     haste: int = 0
 
-    def chosen(self, engine: Round, step: Step, party: int) -> list[Letter]:
+    def chosen(self, engine: Round, step: Step[Any], party: int) -> list[Letter]:
         """Return the letters that a step of a party is asked on: those that it takes, and what the network made."""
         return [letter for letter in engine.waiting(party) if letter.made or isinstance(letter.message, step.receives)]
 
-    def takers(self, engine: Round, step: Step) -> list[int]:
+    def takers(self, engine: Round, step: Step[Any]) -> list[int]:
         """Return who takes a row."""
         if step.role is Role.SERVER:
             return [SERVER]
         return [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
 
-    def ready(self, engine: Round, step: Step, user: int) -> bool:
+    def ready(self, engine: Round, step: Step[Any], user: int) -> bool:
         """Return whether a user has taken all rows before one, and has mail for it."""
         number = engine.rows(user).index(step.phase)
         return len(engine.taken(user)) == number and (not step.receives or bool(self.chosen(engine, step, user)))
@@ -62,7 +62,7 @@ class Buffered(Pace):
     cycles: int = 2
     haste: int = 25
 
-    def chosen(self, engine: Round, step: Step, party: int) -> list[Letter]:
+    def chosen(self, engine: Round, step: Step[Any], party: int) -> list[Letter]:
         """Return what `Pace.chosen` does, but of each sender's shares the oldest alone where a user keeps them."""
         letters = super().chosen(engine, step, party)
         if step.phase != "hold":
@@ -70,7 +70,7 @@ class Buffered(Pace):
         senders: set[int] = set()
         return [letter for letter in letters if letter.made or _first(letter.message, senders)]
 
-    def takers(self, engine: Round, step: Step) -> list[int]:
+    def takers(self, engine: Round, step: Step[Any]) -> list[int]:
         """Return who takes a row; nobody abandons a training."""
         if step.phase == "abandon":
             return []
@@ -79,7 +79,7 @@ class Buffered(Pace):
         able = [user for user in engine.users if user not in engine.gone and self.ready(engine, step, user)]
         return able[: self._room(engine)] if step.phase == "upload" else able
 
-    def ready(self, engine: Round, step: Step, user: int) -> bool:
+    def ready(self, engine: Round, step: Step[Any], user: int) -> bool:
         """Return whether a user would take a row."""
         state, server = engine.state(user), engine.state(SERVER)
         if step.phase == "request":

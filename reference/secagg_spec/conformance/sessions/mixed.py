@@ -183,7 +183,7 @@ class Seat:
     remote: Remote | None = None
     aggregate: str | None = None
 
-    def take(self, step: Step, inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
+    def take(self, step: Step[Any], inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
         """Take a step: the reference's, which the remote one is compared with, or that of the remote one alone."""
         if self.remote is None:
             return self._shadowed(step, inbox, randomness)
@@ -199,8 +199,8 @@ class Seat:
         compare(answer, self.party, step.phase, outbox, after.aggregate)
         return after, outbox
 
-    def _shadowed(self, step: Step, inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
-        state, outbox = step.run(self.state, inbox, randomness=randomness)
+    def _shadowed(self, step: Step[Any], inbox: Inbox, randomness: Any) -> tuple[Seat, Outbox]:
+        state, outbox = step.take(self.state, inbox, randomness=randomness)
         return replace(self, state=state, aggregate=self.end(state).get("aggregate")), outbox
 
 
@@ -303,7 +303,7 @@ def play(deal: Deal, players: Mapping[int, Player], dropouts: Dropouts = NOBODY)
 
 def seated(deal: Deal, remotes: Mapping[int, Remote]) -> Network:
     """Return the network of a round before its first step, some of its parties played by sessions that are open."""
-    table = tuple(replace(step, run=_seated(step)) for step in deal.table)
+    table = tuple(step.taken_by(_seated(step)) for step in deal.table)
     seats = {party: _seat(deal, party, remotes.get(party)) for party in (*deal.users, SERVER)}
     return Network(table, {**seats})
 
@@ -323,7 +323,7 @@ def _seat(deal: Deal, party: int, remote: Remote | None) -> Seat:
     return Seat(party, opened.state, opened.end, remote)
 
 
-def _seated(step: Step) -> Callable[..., tuple[Seat, Outbox]]:
+def _seated(step: Step[Any]) -> Callable[..., tuple[Seat, Outbox]]:
     def run(seat: Seat, inbox: Inbox, *, randomness: Any) -> tuple[Seat, Outbox]:
         return seat.take(step, inbox, randomness)
 

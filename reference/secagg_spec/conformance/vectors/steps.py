@@ -26,7 +26,7 @@ class _Recording(Network):
 
     steps: list[dict[str, Any]] = field(default_factory=list)
 
-    def take(self, step: Step, party: int, randomness: Randomness | None = None) -> Event:
+    def take(self, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
         taken: dict[str, Any] = {"actor": "server" if party == SERVER else f"user {party}", "step": step.phase}
         self.steps.append(taken)
         try:

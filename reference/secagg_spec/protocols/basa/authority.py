@@ -6,6 +6,7 @@ Source: spec/basa.md, section 4 (BAA-07 to BAA-22).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -38,9 +39,10 @@ from secagg_spec.protocols.basa.messages import (
     check_length,
     require,
     split,
+    whole,
 )
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Inbox, Outbox, Randomness, take_randomness
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Endpoint, Outbox, PartyState, Role, row
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Seat:
 
 
 @dataclass(frozen=True, eq=False)
-class AuthorityState:
+class AuthorityState(PartyState):
     """What the authority knows between its steps.
 
     `epoch` is the one that is open, or the next one when none is; `seats` are its positions up to the first unused one.
@@ -68,6 +70,16 @@ class AuthorityState:
     epoch: int
     is_open: bool = False
     seats: tuple[Seat, ...] = ()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the authority stands; each step looks at the epoch of its message by itself."""
+        return Endpoint(self.session.id, None, AUTHORITY)
+
+    @property
+    def users(self) -> range:
+        """The users of the roster."""
+        return range(self.session.parameters.N)
 
     @property
     def phase(self) -> str:
@@ -111,15 +123,14 @@ def authority_start(
     return AuthorityState(known, signing, keys, validate.integer("round", round, 0, LAST_EPOCH))
 
 
-def authority_open(state: AuthorityState, inbox: Inbox, *, randomness: Randomness) -> tuple[AuthorityState, Outbox]:
+@row("open", Role.AUTHORITY, sends=(EpochKeys,), randomness=PositionKeys().opening)
+def authority_open(state: AuthorityState, *sampled: Any) -> tuple[AuthorityState, Outbox]:
     """Make the keys of an epoch, and publish and sign the public halves (BAA-07, BAA-08).
 
-    `randomness` has what the ring samples: ``pair_keys`` and ``self_keys``, 32 bytes for each position; ``self_keys``
+    The sampled values are those of the ring: ``pair_keys`` and ``self_keys``, 32 bytes for each position; ``self_keys``
     is empty where timeouts end the epoch.
     """
-    sampled = take_randomness(randomness, state.ring.opening)
     session = state.session
-    session.take_nothing(inbox, AUTHORITY)
     require(not state.is_open, f"the epoch {state.epoch} is open")
     require(state.epoch <= LAST_EPOCH, "this was the last epoch that a message can name")
     epoch = session.epoch(state.epoch)
@@ -130,10 +141,10 @@ def authority_open(state: AuthorityState, inbox: Inbox, *, randomness: Randomnes
     return replace(state, ring=ring, is_open=True), outbox
 
 
-def authority_assign(state: AuthorityState, inbox: Inbox, *, randomness: Randomness) -> tuple[AuthorityState, Outbox]:
+@row("assign", Role.AUTHORITY, receives=(Assignment,), one=True)
+def authority_assign(state: AuthorityState, message: Assignment) -> tuple[AuthorityState, Outbox]:
     """Take the server's word for who is at the position to be filled (BAA-09, BAA-10)."""
-    take_randomness(randomness, ())
-    message = state.session.take(inbox, Assignment, AUTHORITY, (SERVER,))
+    whole(message)
     _check_open(state, message)
     state.session.check_position(message, message.position)
     with blaming(message):
@@ -147,14 +158,22 @@ def authority_assign(state: AuthorityState, inbox: Inbox, *, randomness: Randomn
     return replace(state, seats=(*settled, Seat(message.user))), ()
 
 
-def authority_issue(state: AuthorityState, inbox: Inbox, *, randomness: Randomness) -> tuple[AuthorityState, Outbox]:
+@row(
+    "issue",
+    Role.AUTHORITY,
+    receives=(KeyRequest,),
+    sends=(PositionKey,),
+    randomness=PositionKeys().issuing,
+    senders=lambda authority: authority.users,
+    one=True,
+)
+def authority_issue(state: AuthorityState, message: KeyRequest, *sampled: Any) -> tuple[AuthorityState, Outbox]:
     """Give the user at a position its pair key, once, and name the boxes that it opens (BAA-11 to BAA-13).
 
-    `randomness` has what the ring samples for one key.
+    The sampled values are those that the ring takes for one key.
     """
-    sampled = take_randomness(randomness, state.ring.issuing)
     session = state.session
-    message = session.take(inbox, KeyRequest, AUTHORITY, range(session.parameters.N))
+    whole(message)
     _check_open(state, message)
     session.check_position(message, message.position)
     position, user = message.position, message.sender
@@ -171,10 +190,10 @@ def authority_issue(state: AuthorityState, inbox: Inbox, *, randomness: Randomne
     return _with_seat(state, position, replace(seat, state="keyed")), outbox
 
 
-def authority_settle(state: AuthorityState, inbox: Inbox, *, randomness: Randomness) -> tuple[AuthorityState, Outbox]:
+@row("settle", Role.AUTHORITY, receives=(Settlement,), sends=(PositionState,), one=True)
+def authority_settle(state: AuthorityState, message: Settlement) -> tuple[AuthorityState, Outbox]:
     """Fix what became of a position, once (BAA-14 to BAA-17)."""
-    take_randomness(randomness, ())
-    message = state.session.take(inbox, Settlement, AUTHORITY, (SERVER,))
+    whole(message)
     _check_open(state, message)
     state.session.check_position(message, message.position)
     with blaming(message):
@@ -221,14 +240,14 @@ def _time_out(state: AuthorityState, message: Settlement) -> AuthorityState | No
     return _with_seat(state, position, replace(state.seats[position], state="skipped"))
 
 
-def authority_close(state: AuthorityState, inbox: Inbox, *, randomness: Randomness) -> tuple[AuthorityState, Outbox]:
+@row("close", Role.AUTHORITY, receives=(CloseRequest,), sends=(Release,), randomness=PositionKeys().issuing, one=True)
+def authority_close(state: AuthorityState, message: CloseRequest, *sampled: Any) -> tuple[AuthorityState, Outbox]:
     """End the epoch, and release one secret key for each position where timeouts do not end it (BAA-18 to BAA-21).
 
-    `randomness` has what the ring samples for these keys.
+    The sampled values are those that the ring takes for these keys.
     """
-    sampled = take_randomness(randomness, state.ring.issuing)
     session, p = state.session, state.session.parameters
-    message = session.take(inbox, CloseRequest, AUTHORITY, (SERVER,))
+    whole(message)
     _check_open(state, message)
     require(len(_settled(state)) == len(state.seats), f"position {len(state.seats) - 1} is not settled")
     accepted = state.accepted
@@ -241,10 +260,11 @@ def authority_close(state: AuthorityState, inbox: Inbox, *, randomness: Randomne
     return _ended(state), (Release(*_header(state, SERVER), b"".join(keys)),)
 
 
-def authority_abandon(state: AuthorityState, inbox: Inbox, *, randomness: Randomness) -> tuple[AuthorityState, Outbox]:
+@row("abandon", Role.AUTHORITY, receives=(Abandonment,), one=True)
+def authority_abandon(state: AuthorityState, message: Abandonment) -> tuple[AuthorityState, Outbox]:
     """End the epoch, and release nothing (BAA-21)."""
-    take_randomness(randomness, ())
-    _check_open(state, state.session.take(inbox, Abandonment, AUTHORITY, (SERVER,)))
+    whole(message)
+    _check_open(state, message)
     return _ended(state), ()
 
 

@@ -5,7 +5,7 @@ Source: spec/basa.md, sections 3 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ from secagg_spec.errors import LengthMismatch, Malformed, ParameterError, WrongP
 from secagg_spec.protocols.agreement import words
 from secagg_spec.protocols.basa.cores import Parameters
 from secagg_spec.protocols.codec import U16, U32, Message, Opaque, Vector, encode
-from secagg_spec.protocols.steps import AUTHORITY, Inbox, accept
+from secagg_spec.protocols.steps import AUTHORITY
 
 FREE, ACCEPTED, SKIPPED, VOIDED = range(4)
 """What becomes of a position: the state in `PositionState`."""
@@ -225,28 +225,6 @@ class Session:
     def _context(self, number: int, kind: type[Message]) -> Context:
         return Context(PROTOCOL, self.hash, self.id, number, kind.TYPE)
 
-    def take(self, inbox: Inbox, kind: type[_Message], receiver: int, senders: Collection[int]) -> _Message:
-        """Return the one message of an inbox (MSG-03, MSG-04); its round is not looked at.
-
-        Raises
-        ------
-        WrongPhase
-            There is none, or it is of another type or session.
-        Malformed
-            A field holds what has no bytes.
-        """
-        accept(inbox, (kind,), session=self.id, round=None, receiver=receiver, senders=senders)
-        require(len(inbox) == 1, f"one {kind.__name__} is needed, and {len(inbox)} messages were received")
-        message = inbox[0]
-        assert isinstance(message, kind)
-        with blaming(message):
-            encode(message)
-        return message
-
-    def take_nothing(self, inbox: Inbox, receiver: int) -> None:
-        """Refuse any message in a step that takes none."""
-        accept(inbox, (), session=self.id, round=None, receiver=receiver, senders=())
-
     def check_position(self, message: Message, position: int) -> None:
         """Refuse a message that names a position that there is not (BAA-51)."""
         with blaming(message):
@@ -296,6 +274,17 @@ def require(condition: bool, message: str) -> None:
     """Refuse a step that a state does not allow; nobody is blamed."""
     if not condition:
         raise WrongPhase(message)
+
+
+def whole(message: Message) -> None:
+    """Refuse a message of which a field holds what has no bytes.
+
+    Raises
+    ------
+    Malformed
+    """
+    with blaming(message):
+        encode(message)
 
 
 @contextmanager

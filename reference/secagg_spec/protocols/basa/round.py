@@ -24,64 +24,24 @@ Source: BASA, section 3 and appendix A, repaired; spec/basa.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from secagg_spec.crypto.boxes import KeyRing, PositionKeys
-from secagg_spec.protocols.basa.authority import (
-    authority_abandon,
-    authority_assign,
-    authority_close,
-    authority_issue,
-    authority_open,
-    authority_settle,
-)
-from secagg_spec.protocols.basa.messages import (
-    Abandonment,
-    Assignment,
-    CloseRequest,
-    EpochKeys,
-    KeyRequest,
-    PositionKey,
-    PositionOffer,
-    PositionRequest,
-    PositionState,
-    PositionUpload,
-    Release,
-    Settlement,
-)
-from secagg_spec.protocols.basa.server import (
-    server_abandon,
-    server_close,
-    server_expire,
-    server_offer,
-    server_open,
-    server_recover,
-    server_settle,
-    server_take,
-)
-from secagg_spec.protocols.basa.user import user_fetch, user_request, user_upload
-from secagg_spec.protocols.steps import Role, Step, Table
+from secagg_spec.protocols.basa import authority, server, user
+from secagg_spec.protocols.steps import Table
 
 
 def table_of(ring: KeyRing) -> Table:
     """Return the phases with what is sampled in each, which a way of making keys decides (section 3, section 10)."""
-    drawn, issuing = ("seeds", ring.encryption.samples, "rounding"), ring.issuing
     return (
-        Step("open", Role.AUTHORITY, authority_open, sends=(EpochKeys,), randomness=ring.opening),
-        Step("open", Role.SERVER, server_open, (EpochKeys,)),
-        Step("request", Role.USER, user_request, sends=(PositionRequest,)),
-        Step("offer", Role.SERVER, server_offer, (PositionRequest,), (PositionOffer, Assignment)),
-        Step("assign", Role.AUTHORITY, authority_assign, (Assignment,)),
-        Step("fetch", Role.USER, user_fetch, (PositionOffer,), (KeyRequest,)),
-        Step("issue", Role.AUTHORITY, authority_issue, (KeyRequest,), (PositionKey,), issuing),
-        Step("upload", Role.USER, user_upload, (PositionKey,), (PositionUpload,), drawn),
-        Step("take", Role.SERVER, server_take, (PositionUpload,), (Settlement,)),
-        Step("expire", Role.SERVER, server_expire, sends=(Settlement,)),
-        Step("settle", Role.AUTHORITY, authority_settle, (Settlement,), (PositionState,)),
-        Step("settle", Role.SERVER, server_settle, (PositionState,)),
-        Step("close", Role.SERVER, server_close, sends=(CloseRequest,)),
-        Step("close", Role.AUTHORITY, authority_close, (CloseRequest,), (Release,), issuing),
-        Step("recover", Role.SERVER, server_recover, (Release,)),
-        Step("abandon", Role.SERVER, server_abandon, sends=(Abandonment,)),
-        Step("abandon", Role.AUTHORITY, authority_abandon, (Abandonment,)),
+        replace(authority.authority_open, randomness=ring.opening),
+        *(server.server_open, user.user_request, server.server_offer, authority.authority_assign, user.user_fetch),
+        replace(authority.authority_issue, randomness=ring.issuing),
+        replace(user.user_upload, randomness=user.sampled_by_users(ring.encryption)),
+        *(server.server_take, server.server_expire, authority.authority_settle, server.server_settle),
+        server.server_close,
+        replace(authority.authority_close, randomness=ring.issuing),
+        *(server.server_recover, server.server_abandon, authority.authority_abandon),
     )
 
 

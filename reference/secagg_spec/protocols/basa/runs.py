@@ -91,7 +91,7 @@ def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
     return SigningKeys(tuple(source.take(KEY_BYTES) for _ in range(parameters.N)), source.take(KEY_BYTES))
 
 
-def draw_hidden(parameters: Parameters, step: Step, source: Source) -> Randomness:
+def draw_hidden(parameters: Parameters, step: Step[Any], source: Source) -> Randomness:
     """Draw what a step samples besides the rounding (section 10)."""
     p, released = parameters, parameters.positions * parameters.settle
     lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
@@ -133,7 +133,9 @@ class Run:
         self.source = source
         keys = draw_signing_keys(parameters, source)
         self.network = open_session(parameters, keys, session=session, round=round, ring=ring)
-        self._rows: Mapping[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+        self._rows: Mapping[tuple[str, Role], Step[Any]] = {
+            (step.phase, step.role): step for step in self.network.table
+        }
         self._outcomes: dict[int, Outcome] = {}
         self._open()
 

@@ -42,10 +42,11 @@ from secagg_spec.protocols.basa.messages import (
     digests,
     require,
     split,
+    whole,
 )
 from secagg_spec.protocols.buffers import average
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Inbox, Outbox, Randomness, take_randomness
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Endpoint, Outbox, PartyState, Role, from_authority, row
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Recovered:
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps.
 
     `phase` is ``idle``, ``filling``, ``serving``, ``settling`` or ``closing``; `epoch` is the last one that it knew;
@@ -96,6 +97,16 @@ class ServerState:
     upload: PositionUpload | None = None
     total: UintArray | None = None
     recovered: Recovered | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands; each step looks at the epoch of its message by itself."""
+        return Endpoint(self.session.id, None, SERVER)
+
+    @property
+    def users(self) -> range:
+        """The users of the roster."""
+        return range(self.session.parameters.N)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -137,10 +148,10 @@ def server_start(
     return ServerState(known, None if round is None else validate.integer("round", round, 0, LAST_EPOCH))
 
 
-def server_open(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("open", Role.SERVER, receives=(EpochKeys,), one=True, senders=from_authority)
+def server_open(state: ServerState, message: EpochKeys) -> tuple[ServerState, Outbox]:
     """Take the keys of a new epoch (BAA-29, BAA-50)."""
-    take_randomness(randomness, ())
-    message = state.session.take(inbox, EpochKeys, SERVER, (AUTHORITY,))
+    whole(message)
     require(state.phase == "idle", f"the server is {state.phase}, and opens no epoch")
     state.session.check_keys(message)
     if state.epoch is not None and message.round <= state.epoch:
@@ -150,11 +161,18 @@ def server_open(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> 
     return replace(opened, signature=message.signature, total=frozen(parameters.ring.zeros(parameters.d))), ()
 
 
-def server_offer(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    "offer",
+    Role.SERVER,
+    receives=(PositionRequest,),
+    sends=(PositionOffer, Assignment),
+    one=True,
+    senders=lambda server: server.users,
+)
+def server_offer(state: ServerState, message: PositionRequest) -> tuple[ServerState, Outbox]:
     """Offer the first unused position to a user, with the boxes to it (BAA-35, BAA-36, BAA-49)."""
-    take_randomness(randomness, ())
-    session, p, position = state.session, state.session.parameters, len(state.places)
-    message = session.take(inbox, PositionRequest, SERVER, range(p.N))
+    p, position = state.session.parameters, len(state.places)
+    whole(message)
     require(state.phase == "filling", f"the server is {state.phase}, and offers no position")
     require(len(state.entries) < p.K and position < p.positions, "the buffer is full, or no position is left")
     user = message.sender
@@ -166,11 +184,13 @@ def server_offer(state: ServerState, inbox: Inbox, *, randomness: Randomness) ->
     return replace(state, phase="serving", serving=user), outbox
 
 
-def server_take(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    "take", Role.SERVER, receives=(PositionUpload,), sends=(Settlement,), one=True, senders=lambda server: server.users
+)
+def server_take(state: ServerState, message: PositionUpload) -> tuple[ServerState, Outbox]:
     """Keep the upload of the user that is served, and tell the authority (BAA-37 to BAA-39)."""
-    take_randomness(randomness, ())
     session, position = state.session, len(state.places)
-    message = session.take(inbox, PositionUpload, SERVER, range(session.parameters.N))
+    whole(message)
     _check_epoch(state, message)
     require(state.phase == "serving", f"the server is {state.phase}, and takes no upload")
     require(message.sender == state.serving, f"user {message.sender} is not the one that is served")
@@ -183,19 +203,18 @@ def server_take(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> 
     return replace(state, phase="settling", upload=message), (told,)
 
 
-def server_expire(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("expire", Role.SERVER, sends=(Settlement,))
+def server_expire(state: ServerState) -> tuple[ServerState, Outbox]:
     """Give up the user that is served, and tell the authority (section 4)."""
-    take_randomness(randomness, ())
-    state.session.take_nothing(inbox, SERVER)
     require(state.phase == "serving", f"the server is {state.phase}, and no offer can expire")
     told = Settlement(*_header(state, AUTHORITY), len(state.places), 0, 0, 0, b"", b"")
     return replace(state, phase="settling"), (told,)
 
 
-def server_settle(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("settle", Role.SERVER, receives=(PositionState,), one=True, senders=from_authority)
+def server_settle(state: ServerState, message: PositionState) -> tuple[ServerState, Outbox]:
     """Do with the position what the authority settled (BAA-40)."""
-    take_randomness(randomness, ())
-    message = state.session.take(inbox, PositionState, SERVER, (AUTHORITY,))
+    whole(message)
     _check_epoch(state, message)
     require(state.phase == "settling", f"the server is {state.phase}, and settles no position")
     state.session.check_position(message, message.position)
@@ -222,21 +241,20 @@ def _with_upload(state: ServerState, settled: ServerState) -> ServerState:
     return replace(settled, places=(*state.places, place), total=added)
 
 
-def server_close(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("close", Role.SERVER, sends=(CloseRequest,))
+def server_close(state: ServerState) -> tuple[ServerState, Outbox]:
     """Ask the authority to end the epoch (section 4)."""
-    take_randomness(randomness, ())
-    state.session.take_nothing(inbox, SERVER)
     require(state.phase == "filling", f"the server is {state.phase}, and closes nothing")
     return replace(state, phase="closing"), (CloseRequest(*_header(state, AUTHORITY)),)
 
 
-def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("recover", Role.SERVER, receives=(Release,), one=True, senders=from_authority)
+def server_recover(state: ServerState, message: Release) -> tuple[ServerState, Outbox]:
     """Remove the masks that are left, with the keys that were released (BAA-41 to BAA-43).
 
     The result is `recovered`.
     """
-    take_randomness(randomness, ())
-    message = state.session.take(inbox, Release, SERVER, (AUTHORITY,))
+    whole(message)
     _check_epoch(state, message)
     require(state.phase == "closing", f"the server is {state.phase}, and recovers nothing")
     assert state.total is not None
@@ -250,10 +268,9 @@ def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) 
     return replace(_ended(state), recovered=Recovered(state.epoch, state.entries, total, mean)), ()
 
 
-def server_abandon(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("abandon", Role.SERVER, sends=(Abandonment,))
+def server_abandon(state: ServerState) -> tuple[ServerState, Outbox]:
     """Give the epoch up (section 4)."""
-    take_randomness(randomness, ())
-    state.session.take_nothing(inbox, SERVER)
     require(state.phase != "idle", "the server is idle, and has no epoch to abandon")
     return _ended(state), (Abandonment(*_header(state, AUTHORITY)),)
 

@@ -129,7 +129,7 @@ def _with_upload(state: ServerState, upload: PositionUpload | None) -> ServerSta
         return state
     if state.phase != "settling":
         raise ParameterError("upload", upload, f"none while {state.phase}")
-    return server_take(replace(state, phase="serving"), (upload,), randomness={})[0]
+    return server_take.take(replace(state, phase="serving"), (upload,), randomness={})[0]
 
 
 def _place(known: Session, at: int, value: Mapping[str, Any]) -> Place:
@@ -276,7 +276,7 @@ def _user(data: Mapping[str, Any], encryption: Encryption) -> UserState:
     state = replace(start, phase=phase, update=update, stamp=stamp, last=last)
     if offer is None:
         return state
-    return user_fetch(replace(state, phase="asked"), (offer,), randomness={})[0]
+    return user_fetch.take(replace(state, phase="asked"), (offer,), randomness={})[0]
 
 
 # ------------------------------------------------------------------------------------------------------- helpers

@@ -33,12 +33,13 @@ from secagg_spec.protocols.basa.messages import (
     digests,
     require,
     split,
+    whole,
 )
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Inbox, Outbox, Randomness, take_randomness
+from secagg_spec.protocols.steps import AUTHORITY, SERVER, Endpoint, Outbox, PartyState, Role, from_authority, row
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps.
 
     `phase` is ``idle``, ``asked`` or ``fetched``; `update` and its `stamp` are in hand; `offer` is the one that it
@@ -53,6 +54,11 @@ class UserState:
     stamp: int = 0
     offer: PositionOffer | None = None
     last: int | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands; each step looks at the epoch of its message by itself."""
+        return Endpoint(self.session.id, None, self.user)
 
 
 def user_start(
@@ -113,20 +119,19 @@ def user_trained(state: UserState, update: UintArray, stamp: int) -> UserState:
     return UserState(state.session, state.user, state.signing, update=frozen(update), stamp=stamp, last=state.last)
 
 
-def user_request(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("request", Role.USER, sends=(PositionRequest,))
+def user_request(state: UserState) -> tuple[UserState, Outbox]:
     """Ask for a position, also once more (section 4)."""
-    take_randomness(randomness, ())
-    state.session.take_nothing(inbox, state.user)
     _in_hand(state)
     asked = replace(state, phase="asked", offer=None)
     return asked, (PositionRequest(state.session.id, state.stamp, state.user, SERVER),)
 
 
-def user_fetch(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("fetch", Role.USER, receives=(PositionOffer,), sends=(KeyRequest,), one=True)
+def user_fetch(state: UserState, offer: PositionOffer) -> tuple[UserState, Outbox]:
     """Take an offer for an epoch that the authority opened, and ask for the key (BAA-28, BAA-29, BAA-52)."""
-    take_randomness(randomness, ())
     session = state.session
-    offer = session.take(inbox, PositionOffer, state.user, (SERVER,))
+    whole(offer)
     require(state.phase == "asked", f"user {state.user} did not ask for a position")
     _in_hand(state)
     session.check_position(offer, offer.position)
@@ -143,16 +148,29 @@ def user_fetch(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tup
     return replace(state, phase="fetched", offer=offer), (request,)
 
 
-def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+def sampled_by_users(encryption: Encryption) -> tuple[str, ...]:
+    """Return the names of what a user samples for an upload."""
+    return "seeds", encryption.samples, "rounding"
+
+
+@row(
+    *("upload", Role.USER),
+    receives=(PositionKey,),
+    sends=(PositionUpload,),
+    randomness=sampled_by_users(PER_POSITION),
+    one=True,
+    senders=from_authority,
+)
+def user_upload(
+    state: UserState, message: PositionKey, seeds: bytes, sampled: Any, rounding: float
+) -> tuple[UserState, Outbox]:
     """Send the masked update, once, with a seed for each position to come; forget both (BAA-23 to BAA-27, BAA-30 on).
 
-    `randomness` has ``seeds``, P of 32 bytes: entry j for the position j, that of the own position for the self mask;
-    ``rounding``, a multiple of 2**-53 in ``[0, 1)``; and what the encryption samples: ``box_key``, 32 bytes.
+    The sampled values are ``seeds``, P of 32 bytes: entry j for the position j, that of the own position for the self
+    mask; ``rounding``, a multiple of 2**-53 in ``[0, 1)``; and what the encryption samples: ``box_key``, 32 bytes.
     """
     session, p = state.session, state.session.parameters
-    names = ("seeds", session.encryption.samples, "rounding")
-    seeds, sampled, rounding = take_randomness(randomness, names)
-    message = session.take(inbox, PositionKey, state.user, (AUTHORITY,))
+    whole(message)
     require(state.phase == "fetched", f"user {state.user} did not ask for a key")
     update, offer = _in_hand(state), state.offer
     assert offer is not None

@@ -42,7 +42,18 @@ from secagg_spec.protocols.basecagg.round import BufferedSet, Entry, WeightedSha
 from secagg_spec.protocols.basecagg.runs import Play, ScheduleResult, Turn, run_turns, supplies
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, roster_of_users
-from secagg_spec.protocols.steps import SERVER, Inbox, Network, Outbox, Randomness, Role, Step, accept, take_randomness
+from secagg_spec.protocols.steps import (
+    SERVER,
+    Endpoint,
+    Inbox,
+    Network,
+    Outbox,
+    PartyState,
+    Randomness,
+    Role,
+    Table,
+    row,
+)
 
 PROTOCOL = "basecagg-active"
 PURPOSE = "buffered-set"
@@ -118,7 +129,7 @@ class Pending:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps."""
 
     base: basecagg.UserState
@@ -131,9 +142,14 @@ class UserState:
         """What the user does: ``idle``, ``asked`` or ``training``."""
         return self.base.phase
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands."""
+        return self.base.endpoint
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps; `signers` are the users that confirmed its buffer."""
 
     base: basecagg.ServerState
@@ -144,6 +160,11 @@ class ServerState:
     def phase(self) -> str:
         """What the server does: ``filling``, ``confirming`` or ``recovering``."""
         return "confirming" if self.base.entries and not self.signers else self.base.phase
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands."""
+        return self.base.endpoint
 
     @property
     def round(self) -> int:
@@ -221,22 +242,10 @@ def user_trained(state: UserState, update: UintArray) -> UserState:
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-def _as_before(step: Step) -> Step:
-    """Return a step of the semi-honest profile as one on the states of this profile."""
-
-    def run(state: _State, inbox: Inbox, *, randomness: Randomness) -> tuple[_State, Outbox]:
-        base, outbox = step.run(state.base, inbox, randomness=randomness)
-        return replace(state, base=base), outbox
-
-    run.__name__, run.__doc__ = step.run.__name__, step.run.__doc__
-    return replace(step, run=run)
-
-
-def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("confirm", Role.USER, receives=(BufferedSet,), sends=(SignedBuffer,), one=True)
+def user_confirm(state: UserState, message: BufferedSet) -> tuple[UserState, Outbox]:
     """Sign a buffer that can be right, and set the answer to it aside (BSA-21 to BSA-26, BSA-38, BSA-39; step 1)."""
-    base, (answer,) = basecagg.user_recover(state.base, inbox, randomness=randomness)
-    message = inbox[0]
-    assert isinstance(message, BufferedSet)
+    base, (answer,) = basecagg.user_recover.take(state.base, (message,), randomness={})
     assert isinstance(answer, WeightedShare)
     proposal = proposal_of(base.parameters, basecagg.entries_of(message.users, message.stamps, message.weights))
     ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
@@ -245,15 +254,15 @@ def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
     return replace(state, base=base, pending=Pending(proposal, answer)), outbox
 
 
-def server_confirm(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("confirm", Role.SERVER, receives=(SignedBuffer,), sends=(BufferQuorum,), senders=lambda server: server.base.users)
+def server_confirm(state: ServerState, inbox: Sequence[SignedBuffer]) -> tuple[ServerState, Outbox]:
     """Check the signatures, and relay all of them to each signer (BSA-40 to BSA-42; step 2)."""
-    take_randomness(randomness, ())
     base = state.base
-    _accept(base, (SignedBuffer,), inbox, range(base.parameters.N))
+    basecagg.require_round(base, inbox)
     if state.phase != "confirming":
         raise WrongPhase(f"the server is {state.phase}, and has no buffer to confirm")
     ballot, _ = _agenda(state)
-    signatures = {message.sender: _checked(state, message) for message in inbox if isinstance(message, SignedBuffer)}
+    signatures = {message.sender: _checked(state, message) for message in inbox}
     signers = tuple(sorted(signatures))
     if len(signers) < ballot.enough:
         raise TooFewSurvivors(f"{len(signers)} users confirmed the buffer and W = {ballot.enough} are needed")
@@ -275,15 +284,10 @@ def _agenda(state: ServerState) -> tuple[Ballot, Proposal]:
     return ballot, proposal_of(base.parameters, base.entries)
 
 
-def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("recover", Role.USER, receives=(BufferQuorum,), sends=(WeightedShare,), one=True)
+def user_recover(state: UserState, message: BufferQuorum) -> tuple[UserState, Outbox]:
     """Release the answer that was set aside, when W users signed its buffer (BSA-43, BSA-44; step 3)."""
-    take_randomness(randomness, ())
     base = state.base
-    accept(inbox, (BufferQuorum,), session=base.session, round=None, receiver=base.user, senders=(SERVER,))
-    if not inbox:
-        raise WrongPhase("no quorum was received")
-    message = inbox[0]
-    assert isinstance(message, BufferQuorum)
     pending = _pending(state, message.round)
     ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
     check_quorum(ballot, pending.proposal, message.signers, message.signatures)
@@ -299,36 +303,20 @@ def _pending(state: UserState, round: int) -> Pending:
     return state.pending
 
 
-def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("recover", Role.SERVER, receives=(WeightedShare,), senders=lambda server: server.signers)
+def server_recover(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
     """Remove the masks of the buffer that was confirmed; only its signers may answer (BSA-46)."""
-    base = state.base
-    _accept(base, (WeightedShare,), inbox, state.signers)
+    basecagg.require_round(state.base, inbox)
     if state.phase != "recovering":
         raise WrongPhase(f"the server is {state.phase}, and recovers nothing")
-    base, outbox = basecagg.server_recover(base, inbox, randomness=randomness)
+    base, outbox = basecagg.server_recover.take(state.base, inbox, randomness={})
     return replace(state, base=base, signers=()), outbox
 
 
-_BEFORE = {(step.phase, step.role): _as_before(step) for step in basecagg.TABLE}
-TABLE = (
-    _BEFORE["request", Role.USER],
-    _BEFORE["request", Role.SERVER],
-    _BEFORE["share", Role.USER],
-    _BEFORE["share", Role.SERVER],
-    _BEFORE["hold", Role.USER],
-    _BEFORE["upload", Role.USER],
-    _BEFORE["abandon", Role.USER],
-    _BEFORE["upload", Role.SERVER],
-    _BEFORE["close", Role.SERVER],
-    Step("confirm", Role.USER, user_confirm, receives=(BufferedSet,), sends=(SignedBuffer,)),
-    Step("confirm", Role.SERVER, server_confirm, receives=(SignedBuffer,), sends=(BufferQuorum,)),
-    Step("recover", Role.USER, user_recover, receives=(BufferQuorum,), sends=(WeightedShare,)),
-    Step("recover", Role.SERVER, server_recover, receives=(WeightedShare,)),
+TABLE: Table = (
+    *(step.on_base() for step in basecagg.TABLE if step.phase != "recover"),
+    *(user_confirm, server_confirm, user_recover, server_recover),
 )
-
-
-def _accept(base: basecagg.ServerState, kinds: tuple[type[Message], ...], inbox: Inbox, senders: Sequence[int]) -> None:
-    accept(inbox, kinds, session=base.session, round=base.round, receiver=SERVER, senders=senders)
 
 
 # ------------------------------------------------------------------------------------------- what a server stores

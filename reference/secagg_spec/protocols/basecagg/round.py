@@ -20,7 +20,7 @@ Source: BASecAgg, sections 2 and 3; spec/basecagg.md (BSA-01 to BSA-36).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -57,7 +57,7 @@ from secagg_spec.protocols.buffers import (
     weight_sum,
 )
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
-from secagg_spec.protocols.steps import SERVER, Inbox, Outbox, Randomness, Role, Step, accept, parcels, take_randomness
+from secagg_spec.protocols.steps import SERVER, Endpoint, Inbox, Outbox, PartyState, Role, Table, parcels, row
 
 PROTOCOL = "basecagg"
 LAST_ROUND = 2**32 - 1
@@ -392,7 +392,7 @@ def recover(
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps.
 
     `phase` is ``idle``, ``asked`` or ``training``; `known` is the latest round that the user knows of; `newest` has the
@@ -411,6 +411,16 @@ class UserState:
     held: Mapping[int, Held] = field(default_factory=dict)
     newest: Mapping[int, int] = field(default_factory=dict)
     answered: int | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands; messages of any round may reach it."""
+        return Endpoint(self.session, None, self.user)
+
+    @property
+    def others(self) -> frozenset[int]:
+        """The other users of the roster."""
+        return frozenset(range(self.parameters.N)) - {self.user}
 
 
 @dataclass(frozen=True)
@@ -433,7 +443,7 @@ class Recovered:
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps.
 
     `buffer` has the masked updates by user; `entries` are those of the announced buffer, and empty while it fills.
@@ -451,6 +461,16 @@ class ServerState:
     def phase(self) -> str:
         """What the server does: ``filling`` or ``recovering``."""
         return "recovering" if self.entries else "filling"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands; messages of earlier rounds may reach it."""
+        return Endpoint(self.session, None, SERVER)
+
+    @property
+    def users(self) -> range:
+        """The users of the roster."""
+        return range(self.parameters.N)
 
 
 def sealing_context(parameters: Parameters, session: bytes, round: int = 0) -> Context:
@@ -489,24 +509,21 @@ def user_trained(state: UserState, update: UintArray) -> UserState:
 # ------------------------------------------------------------------------------------------------ steps of a user
 
 
-def user_request(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("request", Role.USER, sends=(ModelRequest,))
+def user_request(state: UserState) -> tuple[UserState, Outbox]:
     """Ask for the model, also once more (section 4)."""
-    take_randomness(randomness, ())
-    _take(state, inbox, ())
     _require(state.phase != "training", f"user {state.user} is training: it uploads or abandons first")
     return replace(state, phase="asked"), (ModelRequest(state.session, state.known, state.user, SERVER),)
 
 
-def user_share(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("share", Role.USER, receives=(ModelStamp,), sends=(StampedShare,), randomness=("mask", "noise"), one=True)
+def user_share(state: UserState, message: ModelStamp, mask: UintArray, noise: UintArray) -> tuple[UserState, Outbox]:
     """Take the stamp, and share a mask under it: one share for each user, its own kept (BSA-08; section 4).
 
-    `randomness` has ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
+    The sampled values are ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
     """
-    mask, noise = take_randomness(randomness, ("mask", "noise"))
-    _take(state, inbox, (ModelStamp,), (SERVER,))
     _require(state.phase == "asked", f"user {state.user} did not ask for a model")
-    _require(len(inbox) == 1, "no stamp was received")
-    parameters, stamp = state.parameters, inbox[0].round
+    parameters, stamp = state.parameters, message.round
     if state.stamp is not None and stamp <= state.stamp:
         raise Replay(f"the stamp {stamp} is not newer than {state.stamp}", (SERVER,))
     parameters.field.check("mask", mask, (parameters.d,))
@@ -517,13 +534,11 @@ def user_share(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tup
     return replace(state, phase="training", known=known, stamp=stamp, mask=frozen(mask), held=held), outbox
 
 
-def user_hold(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("hold", Role.USER, receives=(StampedShare,), senders=lambda user: user.others)
+def user_hold(state: UserState, inbox: Sequence[StampedShare]) -> tuple[UserState, Outbox]:
     """Keep the shares of others, each in place of an older one of the same sender (BSA-09, BSA-10; section 4)."""
-    take_randomness(randomness, ())
-    _take(state, inbox, (StampedShare,), set(range(state.parameters.N)) - {state.user})
     held, newest = dict(state.held), dict(state.newest)
     for message in inbox:
-        assert isinstance(message, StampedShare)
         sender, stamp = message.sender, message.round
         if sender in newest and stamp <= newest[sender]:
             text = f"a share of user {sender} has the stamp {stamp}, which is not newer than {newest[sender]}"
@@ -532,10 +547,9 @@ def user_hold(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tupl
     return replace(state, held=held, newest=newest), ()
 
 
-def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("upload", Role.USER, sends=(StampedUpdate,))
+def user_upload(state: UserState) -> tuple[UserState, Outbox]:
     """Send the masked update, once, and forget it and the mask (BSA-04 to BSA-07; section 4)."""
-    take_randomness(randomness, ())
-    _take(state, inbox, ())
     _require(state.phase == "training", f"user {state.user} has no mask to upload under")
     _require(state.update is not None, f"user {state.user} has no update yet")
     assert state.update is not None
@@ -547,21 +561,17 @@ def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tu
     return replace(state, phase="idle", mask=None, update=None), outbox
 
 
-def user_abandon(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("abandon", Role.USER)
+def user_abandon(state: UserState) -> tuple[UserState, Outbox]:
     """Give the training up, and forget the mask (section 4)."""
-    take_randomness(randomness, ())
-    _take(state, inbox, ())
     _require(state.phase == "training", f"user {state.user} has no training to abandon")
     return replace(state, phase="idle", mask=None, update=None), ()
 
 
-def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("recover", Role.USER, receives=(BufferedSet,), sends=(WeightedShare,), one=True)
+def user_recover(state: UserState, message: BufferedSet) -> tuple[UserState, Outbox]:
     """Answer a buffer with the weighted sum of its shares, and forget them (BSA-21 to BSA-28; section 4)."""
-    take_randomness(randomness, ())
-    _take(state, inbox, (BufferedSet,), (SERVER,))
-    _require(len(inbox) == 1, "no buffer was received")
-    message, parameters = inbox[0], state.parameters
-    assert isinstance(message, BufferedSet)
+    parameters = state.parameters
     _require(state.stamp is None or message.round >= state.stamp, f"the buffer of round {message.round} comes late")
     if state.answered is not None and message.round <= state.answered:
         raise Replay(f"the buffer of round {state.answered} was answered: that of {message.round} is not after it")
@@ -577,10 +587,9 @@ def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> t
 # ------------------------------------------------------------------------------------------- steps of the server
 
 
-def server_request(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("request", Role.SERVER, receives=(ModelRequest,), sends=(ModelStamp,), senders=lambda server: server.users)
+def server_request(state: ServerState, inbox: Sequence[ModelRequest]) -> tuple[ServerState, Outbox]:
     """Give each user that asks the round as its stamp (BSA-11, BSA-12; section 4)."""
-    take_randomness(randomness, ())
-    _take(state, inbox, (ModelRequest,), range(state.parameters.N))
     records = dict(state.records)
     for message in inbox:
         user = message.sender
@@ -593,11 +602,11 @@ def server_request(state: ServerState, inbox: Inbox, *, randomness: Randomness) 
     return replace(state, records=records), tuple(ModelStamp(*_header(state, user)) for user in users)
 
 
-def server_share(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("share", Role.SERVER, receives=(StampedShare,), sends=(StampedShare,), senders=None)
+def server_share(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
     """Relay the shares of users that sent one for each other user under their newest stamp (BSA-13; section 4)."""
-    take_randomness(randomness, ())
-    everyone = set(range(state.parameters.N))
-    batches = parcels(inbox, StampedShare, session=state.session, round=None, roster=everyone)
+    everyone = set(state.users)
+    batches = parcels(inbox, StampedShare, state.endpoint, everyone)
     records = dict(state.records)
     for user, batch in sorted(batches.items()):
         stamp = _stamp(state, user)
@@ -612,15 +621,13 @@ def server_share(state: ServerState, inbox: Inbox, *, randomness: Randomness) ->
     return replace(state, records=records), outbox
 
 
-def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("upload", Role.SERVER, receives=(StampedUpdate,), senders=lambda server: server.users)
+def server_upload(state: ServerState, inbox: Sequence[StampedUpdate]) -> tuple[ServerState, Outbox]:
     """Put masked updates into the buffer (BSA-14 to BSA-17; section 4)."""
-    take_randomness(randomness, ())
     parameters = state.parameters
-    _take(state, inbox, (StampedUpdate,), range(parameters.N))
     _require(not state.entries, "the server recovers its buffer, and takes no updates")
     records, buffer = dict(state.records), dict(state.buffer)
     for message in inbox:
-        assert isinstance(message, StampedUpdate)
         user, masked = message.sender, _vector(parameters, message, message.masked, parameters.d)
         _check_arrival(state, user, message.round)
         records[user], buffer[user] = replace(records[user], taken=True), masked
@@ -640,13 +647,12 @@ def _check_arrival(state: ServerState, user: int, stamp: int) -> None:
     _require(tau <= most, f"the update of user {user} is {tau} rounds old, and may be {most}", who)
 
 
-def server_close(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("close", Role.SERVER, sends=(BufferedSet,), randomness=("rounding",))
+def server_close(state: ServerState, rounding: RealArray) -> tuple[ServerState, Outbox]:
     """Weigh the updates of a full buffer, and announce it to all users (BSA-18 to BSA-20; section 4).
 
-    `randomness` has ``rounding``: K draws, multiples of 2**-53 in ``[0, 1)``, by user in ascending order.
+    The sampled value is ``rounding``: K draws, multiples of 2**-53 in ``[0, 1)``, by user in ascending order.
     """
-    (rounding,) = take_randomness(randomness, ("rounding",))
-    _take(state, inbox, ())
     parameters = state.parameters
     _require(not state.entries, "the buffer was announced before")
     _require(len(state.buffer) == parameters.K, f"the buffer has {len(state.buffer)} updates of {parameters.K}")
@@ -661,17 +667,17 @@ def server_close(state: ServerState, inbox: Inbox, *, randomness: Randomness) ->
     return replace(state, entries=entries), outbox
 
 
-def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("recover", Role.SERVER, receives=(WeightedShare,), senders=lambda server: server.users)
+def server_recover(state: ServerState, inbox: Sequence[WeightedShare]) -> tuple[ServerState, Outbox]:
     """Remove the masks of the buffer, and go to the next round (BSA-29 to BSA-33; section 4).
 
     The result is `recovered`.
     """
-    take_randomness(randomness, ())
     parameters = state.parameters
-    _take(state, inbox, (WeightedShare,), range(parameters.N), state.round)
+    require_round(state, inbox)
     _require(bool(state.entries), "no buffer was announced")
     length = parameters.share_length
-    answers = {m.sender: _vector(parameters, m, m.share, length) for m in inbox if isinstance(m, WeightedShare)}
+    answers = {m.sender: _vector(parameters, m, m.share, length) for m in inbox}
     users = sorted(answers)
     shares = np.array([answers[user] for user in users], dtype=np.uint64).reshape(-1, length)
     weights = _words([entry.weight for entry in state.entries])
@@ -682,18 +688,9 @@ def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) 
     return replace(state, round=state.round + 1, buffer={}, entries=(), recovered=recovered), ()
 
 
-TABLE = (
-    Step("request", Role.USER, user_request, sends=(ModelRequest,)),
-    Step("request", Role.SERVER, server_request, receives=(ModelRequest,), sends=(ModelStamp,)),
-    Step("share", Role.USER, user_share, (ModelStamp,), (StampedShare,), ("mask", "noise")),
-    Step("share", Role.SERVER, server_share, receives=(StampedShare,), sends=(StampedShare,)),
-    Step("hold", Role.USER, user_hold, receives=(StampedShare,)),
-    Step("upload", Role.USER, user_upload, sends=(StampedUpdate,)),
-    Step("abandon", Role.USER, user_abandon),
-    Step("upload", Role.SERVER, server_upload, receives=(StampedUpdate,)),
-    Step("close", Role.SERVER, server_close, sends=(BufferedSet,), randomness=("rounding",)),
-    Step("recover", Role.USER, user_recover, receives=(BufferedSet,), sends=(WeightedShare,)),
-    Step("recover", Role.SERVER, server_recover, receives=(WeightedShare,)),
+TABLE: Table = (
+    *(user_request, server_request, user_share, server_share, user_hold, user_upload, user_abandon),
+    *(server_upload, server_close, user_recover, server_recover),
 )
 
 
@@ -713,16 +710,17 @@ def _require(condition: bool, message: str, blamed: Iterable[int] = ()) -> None:
         raise WrongPhase(message, blamed)
 
 
-def _take(
-    state: UserState | ServerState,
-    inbox: Inbox,
-    kinds: tuple[type[Message], ...],
-    senders: Collection[int] = (),
-    round: int | None = None,
-) -> None:
-    """Refuse messages that a step does not take (MSG-03, MSG-04)."""
-    receiver = state.user if isinstance(state, UserState) else SERVER
-    accept(inbox, kinds, session=state.session, round=round, receiver=receiver, senders=senders)
+def require_round(state: ServerState, inbox: Inbox) -> None:
+    """Refuse messages of another round than that of the server, in a step that takes no others (MSG-03).
+
+    Raises
+    ------
+    WrongPhase
+        There is one; its sender is blamed.
+    """
+    for message in inbox:
+        what = f"{type(message).__name__} from {message.sender} is of round {message.round}, and {state.round} is open"
+        _require(message.round == state.round, what, (message.sender,))
 
 
 def _stamp(state: ServerState, user: int) -> int | None:

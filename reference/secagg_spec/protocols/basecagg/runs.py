@@ -174,7 +174,7 @@ class Play:
 
     def __post_init__(self) -> None:
         self.buffers: list[Recovered] = []
-        self.table: dict[tuple[str, Role], Step] = {(step.phase, step.role): step for step in self.network.table}
+        self.table: dict[tuple[str, Role], Step[Any]] = {(step.phase, step.role): step for step in self.network.table}
 
     def take(self, turn: Turn) -> None:
         """Let happen what a turn says. A turn that is refused ends the run: what waits in the mail stays there.

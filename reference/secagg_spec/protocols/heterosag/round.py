@@ -27,26 +27,35 @@ from secagg_spec.arithmetic import packing, validate
 from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray, frozen
-from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors, WrongPhase
+from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors
 from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.heterosag.averages import CellSum
 from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import (
-    AdvertisedKeys,
     MaskedInput,
-    NeighbourKeys,
     Round,
     SecretShares,
-    SeedCommitment,
     UnmaskRequest,
     UnmaskShares,
     check_request,
     envelope,
-    ready,
 )
-from secagg_spec.protocols.steps import SERVER, Event, Inbox, Network, Outbox, Randomness, Role, Step, run_synchronous
+from secagg_spec.protocols.steps import (
+    SERVER,
+    Endpoint,
+    Event,
+    Inbox,
+    Network,
+    Outbox,
+    PartyState,
+    Randomness,
+    Role,
+    Table,
+    row,
+    run_synchronous,
+)
 
 PROTOCOL = "heterosag"
 PHASES = secagg.PHASES
@@ -104,9 +113,10 @@ def read_segments(round: Round, sender: int, data: bytes) -> UintArray:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps; `past` are the survivors of the requests that it answered before."""
 
+    phases: ClassVar = PHASES
     base: secagg.UserState
     parameters: Parameters
     past: tuple[frozenset[int], ...] = ()
@@ -116,11 +126,17 @@ class UserState:
         """The step that the user is ready for."""
         return self.base.phase
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands."""
+        return self.base.endpoint
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps; `sums` are those of the cells with survivors, `past` all requests'."""
 
+    phases: ClassVar = PHASES
     base: secagg.ServerState
     parameters: Parameters
     past: tuple[frozenset[int], ...] = ()
@@ -130,6 +146,11 @@ class ServerState:
     def phase(self) -> str:
         """The step that the server is ready for."""
         return self.base.phase
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands."""
+        return self.base.endpoint
 
     @property
     def aggregate(self) -> UintArray | None:
@@ -232,88 +253,53 @@ def _later(round: Round, number: int) -> int:
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Send two public keys, as in SecAgg."""
-    base, outbox = secagg.user_advertise_keys(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Send each user the keys of the others, as in SecAgg."""
-    base, outbox = secagg.server_advertise_keys(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Share the masking key and a self seed among all users, as in SecAgg; the mask keys are by segment (HSA-14)."""
-    base, outbox = secagg.user_share_keys(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Relay the shares, as in SecAgg."""
-    base, outbox = secagg.server_share_keys(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row(
+    *("masked_input", Role.USER),
+    receives=(SecretShares,),
+    sends=(MaskedSegments,),
+    senders=lambda user: set(user.base.peers) - {user.base.user},
+)
+def user_masked_input(state: UserState, inbox: Inbox) -> tuple[UserState, Outbox]:
     """Send the masked segments in the packed form (HSA-14, HSA-15)."""
-    base, outbox = secagg.user_masked_input(state.base, inbox, randomness=randomness)
+    base, outbox = secagg.user_masked_input.take(state.base, inbox, randomness={})
     return replace(state, base=base), tuple(_packed(state, m) for m in outbox if isinstance(m, MaskedInput))
 
 
-def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    *("masked_input", Role.SERVER),
+    receives=(MaskedSegments,),
+    sends=(UnmaskRequest,),
+    senders=lambda server: server.base.sharers,
+)
+def server_masked_input(state: ServerState, inbox: Sequence[MaskedSegments]) -> tuple[ServerState, Outbox]:
     """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17, HSA-28)."""
-    ready(state.base, "masked_input", inbox, (MaskedSegments,), state.base.sharers)
-    plain = [_unpacked(state, message) for message in inbox if isinstance(message, MaskedSegments)]
-    base, outbox = secagg.server_masked_input(state.base, plain, randomness=randomness)
+    plain = [_unpacked(state, message) for message in inbox]
+    base, outbox = secagg.server_masked_input.take(state.base, plain, randomness={})
     check_cells(state.parameters, base.survivors)
     check_past(state.parameters, base.survivors, state.past)
     return replace(state, base=base, past=(*state.past, frozenset(base.survivors))), outbox
 
 
-def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("unmasking", Role.USER, receives=(UnmaskRequest,), sends=(UnmaskShares,), one=True)
+def user_unmasking(state: UserState, request: UnmaskRequest) -> tuple[UserState, Outbox]:
     """Answer a request that leaves every cell enough survivors, now and together with the past (HSA-18, HSA-27)."""
-    ready(state.base, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no request was received")
-    assert isinstance(inbox[0], UnmaskRequest)
-    survivors, _ = check_request(state.base, inbox[0])
+    survivors, _ = check_request(state.base, request)
     check_cells(state.parameters, survivors)
     check_past(state.parameters, survivors, state.past)
-    base, outbox = secagg.user_unmasking(state.base, inbox, randomness=randomness)
+    base, outbox = secagg.user_unmasking.take(state.base, (request,), randomness={})
     return replace(state, base=base, past=(*state.past, frozenset(survivors))), outbox
 
 
-def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("unmasking", Role.SERVER, receives=(UnmaskShares,), senders=lambda server: server.base.survivors)
+def server_unmasking(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
     """Recover the secrets and remove the masks, cell by cell (HSA-19, HSA-20)."""
-    base, outbox = secagg.server_unmasking(state.base, inbox, randomness=randomness)
+    base, outbox = secagg.server_unmasking.take(state.base, inbox, randomness={})
     return replace(state, base=base, sums=cell_sums(state.parameters, base.survivors, base.sums)), outbox
 
 
-_STEPS = {(step.phase, step.role): step for step in secagg.TABLE}
-TABLE = (
-    Step(
-        "advertise_keys",
-        Role.USER,
-        user_advertise_keys,
-        sends=(AdvertisedKeys,),
-        randomness=_STEPS["advertise_keys", Role.USER].randomness,
-    ),
-    Step("advertise_keys", Role.SERVER, server_advertise_keys, receives=(AdvertisedKeys,), sends=(NeighbourKeys,)),
-    Step(
-        "share_keys",
-        Role.USER,
-        user_share_keys,
-        receives=(NeighbourKeys,),
-        sends=(SecretShares, SeedCommitment),
-        randomness=_STEPS["share_keys", Role.USER].randomness,
-    ),
-    Step("share_keys", Role.SERVER, server_share_keys, receives=(SecretShares, SeedCommitment), sends=(SecretShares,)),
-    Step("masked_input", Role.USER, user_masked_input, receives=(SecretShares,), sends=(MaskedSegments,)),
-    Step("masked_input", Role.SERVER, server_masked_input, receives=(MaskedSegments,), sends=(UnmaskRequest,)),
-    Step("unmasking", Role.USER, user_unmasking, receives=(UnmaskRequest,), sends=(UnmaskShares,)),
-    Step("unmasking", Role.SERVER, server_unmasking, receives=(UnmaskShares,)),
+TABLE: Table = (
+    *(step.on_base() for step in secagg.TABLE if step.phase in ("advertise_keys", "share_keys")),
+    *(user_masked_input, server_masked_input, user_unmasking, server_unmasking),
 )
 
 

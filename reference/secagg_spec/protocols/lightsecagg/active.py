@@ -16,7 +16,7 @@ Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-35).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -27,7 +27,7 @@ from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError, TooFewSurvivors, WrongPhase
+from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError, TooFewSurvivors
 from secagg_spec.protocols.agreement import (
     Ballot,
     Proposal,
@@ -41,7 +41,6 @@ from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.lightsecagg.round import (
     AggregatedShare,
-    MaskedUpdate,
     MaskShare,
     SurvivingSet,
     check_surviving_set,
@@ -49,17 +48,16 @@ from secagg_spec.protocols.lightsecagg.round import (
 )
 from secagg_spec.protocols.steps import (
     SERVER,
-    Inbox,
+    Endpoint,
     Network,
     Outbox,
+    PartyState,
     Randomness,
     Role,
     RoundResult,
-    Step,
-    accept,
+    Table,
     check_ascending,
-    require_phase,
-    take_randomness,
+    row,
 )
 
 PROTOCOL = "lightsecagg-active"
@@ -142,12 +140,13 @@ class Quorum(Message):
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps.
 
     `sealing` is its public sealing key in this round, and `announced` the surviving set that it signed.
     """
 
+    phases: ClassVar = PHASES
     base: lightsecagg.UserState
     ballot: Ballot
     signing: bytes = field(repr=False)
@@ -159,11 +158,17 @@ class UserState:
         """The step that the user is ready for."""
         return "confirm" if self.base.phase == "recover" and self.announced is None else self.base.phase
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands."""
+        return self.base.endpoint
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps; `signers` are the users that confirmed the surviving set."""
 
+    phases: ClassVar = PHASES
     base: lightsecagg.ServerState
     ballot: Ballot
     signers: tuple[int, ...] = ()
@@ -172,6 +177,11 @@ class ServerState:
     def phase(self) -> str:
         """The step that the server is ready for."""
         return "confirm" if self.base.phase == "recover" and not self.signers else self.base.phase
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands."""
+        return self.base.endpoint
 
 
 def binding_context(
@@ -268,58 +278,28 @@ def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKe
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-def user_share(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Share the mask, as in the semi-honest profile (step 1)."""
-    base, outbox = lightsecagg.user_share(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def server_share(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Relay the shares, as in the semi-honest profile (step 2)."""
-    base, outbox = lightsecagg.server_share(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Send the masked update, as in the semi-honest profile (step 3)."""
-    base, outbox = lightsecagg.user_upload(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Announce the surviving set, as in the semi-honest profile (step 4)."""
-    base, outbox = lightsecagg.server_upload(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def user_confirm(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("confirm", Role.USER, receives=(SurvivingSet,), sends=(SignedSet,), one=True)
+def user_confirm(state: UserState, message: SurvivingSet) -> tuple[UserState, Outbox]:
     """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22, LSA-32; step 5)."""
-    take_randomness(randomness, ())
-    _ready(state, "confirm", inbox, (SurvivingSet,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no surviving set was received")
-    message, base = inbox[0], state.base
-    assert isinstance(message, SurvivingSet)
+    base = state.base
     surviving = check_surviving_set(base.parameters.N, base.parameters.T, message.users, base.held)
     check_ascending("the surviving set", surviving, (SERVER,))
     if base.user not in surviving:
         raise InconsistentSets(f"the surviving set {list(surviving)} is without user {base.user}", (SERVER,))
     signature = sign_proposal(state.ballot, state.signing, base.user, Proposal(surviving))
-    outbox = (SignedSet(base.session, base.round, base.user, SERVER, signature),)
+    outbox = (SignedSet(*state.endpoint.header(SERVER), signature),)
     return replace(state, announced=replace(message, users=surviving)), outbox
 
 
-def server_confirm(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("confirm", Role.SERVER, receives=(SignedSet,), sends=(Quorum,), senders=lambda server: server.base.surviving)
+def server_confirm(state: ServerState, confirmations: Sequence[SignedSet]) -> tuple[ServerState, Outbox]:
     """Check the signatures, and relay all of them to each signer (LSA-23 to LSA-25; step 6)."""
-    take_randomness(randomness, ())
-    _ready(state, "confirm", inbox, (SignedSet,), state.base.surviving)
-    signatures = {message.sender: _checked(state, message) for message in inbox if isinstance(message, SignedSet)}
+    signatures = {message.sender: _checked(state, message) for message in confirmations}
     signers = tuple(sorted(signatures))
     if len(signers) < state.ballot.enough:
         raise TooFewSurvivors(f"{len(signers)} users confirmed the set and W = {state.ballot.enough} are needed")
     together = b"".join(signatures[user] for user in signers)
-    header = (state.base.session, state.base.round, SERVER)
-    outbox = tuple(Quorum(*header, user, signers, together) for user in signers)
+    outbox = tuple(Quorum(*state.endpoint.header(user), signers, together) for user in signers)
     return replace(state, signers=signers), outbox
 
 
@@ -329,51 +309,23 @@ def _checked(state: ServerState, message: SignedSet) -> bytes:
     return message.signature
 
 
-def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("recover", Role.USER, receives=(Quorum,), sends=(AggregatedShare,), one=True)
+def user_recover(state: UserState, message: Quorum) -> tuple[UserState, Outbox]:
     """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29, LSA-33; step 7)."""
-    take_randomness(randomness, ())
-    _ready(state, "recover", inbox, (Quorum,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no quorum was received")
-    message, announced = inbox[0], state.announced
-    assert isinstance(message, Quorum)
+    announced = state.announced
     assert announced is not None
     check_quorum(state.ballot, Proposal(announced.users), message.signers, message.signatures)
-    base, outbox = lightsecagg.user_recover(state.base, (announced,), randomness={})
+    base, outbox = lightsecagg.user_recover.take(state.base, (announced,), randomness={})
     return replace(state, base=base), outbox
 
 
-def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Remove the sum of the masks, as in the semi-honest profile (step 8)."""
-    require_phase(PHASES, state.phase, "recover")
-    base, outbox = lightsecagg.server_recover(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-TABLE = (
-    Step("share", Role.USER, user_share, sends=(MaskShare,), randomness=("mask", "noise")),
-    Step("share", Role.SERVER, server_share, receives=(MaskShare,), sends=(MaskShare,)),
-    Step("upload", Role.USER, user_upload, receives=(MaskShare,), sends=(MaskedUpdate,)),
-    Step("upload", Role.SERVER, server_upload, receives=(MaskedUpdate,), sends=(SurvivingSet,)),
-    Step("confirm", Role.USER, user_confirm, receives=(SurvivingSet,), sends=(SignedSet,)),
-    Step("confirm", Role.SERVER, server_confirm, receives=(SignedSet,), sends=(Quorum,)),
-    Step("recover", Role.USER, user_recover, receives=(Quorum,), sends=(AggregatedShare,)),
-    Step("recover", Role.SERVER, server_recover, receives=(AggregatedShare,)),
+TABLE: Table = (
+    *(step.on_base() for step in lightsecagg.TABLE if step.phase in ("share", "upload")),
+    user_confirm,
+    server_confirm,
+    user_recover,
+    lightsecagg.server_recover.on_base(),
 )
-
-
-def _ready(
-    state: UserState | ServerState,
-    phase: str,
-    inbox: Inbox,
-    kinds: tuple[type[Message], ...],
-    senders: Collection[int],
-) -> None:
-    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
-    require_phase(PHASES, state.phase, phase)
-    base = state.base
-    receiver = base.user if isinstance(base, lightsecagg.UserState) else SERVER
-    accept(inbox, kinds, session=base.session, round=base.round, receiver=receiver, senders=senders)
 
 
 # ------------------------------------------------------------------------------------------------- whole round

@@ -40,27 +40,26 @@ from secagg_spec.errors import (
     Malformed,
     ParameterError,
     TooFewSurvivors,
-    WrongPhase,
 )
 from secagg_spec.protocols.begun import later_round, session_id
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
 from secagg_spec.protocols.steps import (
     SERVER,
+    Endpoint,
     Inbox,
     Network,
     Outbox,
+    PartyState,
     Randomness,
     Role,
     RoundResult,
-    Step,
-    accept,
+    Table,
     check_ascending,
     check_dropouts,
     check_randomness,
     parcels,
-    require_phase,
+    row,
     run_synchronous,
-    take_randomness,
 )
 
 PHASES = ("share", "upload", "recover")
@@ -256,9 +255,10 @@ def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int],
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps. `phase` is the step that it is ready for."""
 
+    phases: ClassVar = PHASES
     parameters: Parameters
     session: bytes
     round: int
@@ -269,11 +269,22 @@ class UserState:
     mask: UintArray | None = None
     held: Mapping[int, UintArray] = field(default_factory=dict)
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands."""
+        return Endpoint(self.session, self.round, self.user)
+
+    @property
+    def others(self) -> frozenset[int]:
+        """The other users of the roster."""
+        return frozenset(range(self.parameters.N)) - {self.user}
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps. `phase` is the step that it is ready for."""
 
+    phases: ClassVar = PHASES
     parameters: Parameters
     session: bytes
     round: int
@@ -282,6 +293,11 @@ class ServerState:
     surviving: tuple[int, ...] = ()
     masked_sum: UintArray | None = None
     aggregate: UintArray | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands."""
+        return Endpoint(self.session, self.round, SERVER)
 
 
 def user_start(
@@ -337,107 +353,81 @@ def server_again(state: ServerState, round: int) -> ServerState:
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-def user_share(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("share", Role.USER, sends=(MaskShare,), randomness=("mask", "noise"))
+def user_share(state: UserState, mask: UintArray, noise: UintArray) -> tuple[UserState, Outbox]:
     """Share the mask: one share for each user, its own kept (section 4, step 1).
 
-    `randomness` has ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
+    The sampled values are ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
     """
-    _ready(state, "share", inbox, (), ())
-    mask, noise = take_randomness(randomness, ("mask", "noise"))
     parameters = state.parameters
     parameters.field.check("mask", mask, (parameters.d,))
     shares = parameters.code.encode(mask, noise)
-    others = [user for user in range(parameters.N) if user != state.user]
     outbox = tuple(
-        MaskShare(*_header(state, user), state.channel.close(state.user, user, vector_bytes(shares[user])))
-        for user in others
+        MaskShare(*state.endpoint.header(user), state.channel.close(state.user, user, vector_bytes(shares[user])))
+        for user in sorted(state.others)
     )
     held = {state.user: frozen(shares[state.user])}
     return replace(state, phase="upload", mask=frozen(mask), held=held), outbox
 
 
-def server_share(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("share", Role.SERVER, receives=(MaskShare,), sends=(MaskShare,), senders=None)
+def server_share(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
     """Relay the shares of every user that sent one for each other user, unopened (LSA-05; section 4, step 2)."""
-    take_randomness(randomness, ())
-    require_phase(PHASES, state.phase, "share")
     everyone = set(range(state.parameters.N))
-    shares = parcels(inbox, MaskShare, session=state.session, round=state.round, roster=everyone)
+    shares = parcels(inbox, MaskShare, state.endpoint, everyone)
     sharers = tuple(sorted(user for user, sent in shares.items() if set(sent) == everyone - {user}))
     outbox = tuple(shares[user][receiver] for user in sharers for receiver in sorted(shares[user]))
     return replace(state, phase="upload", sharers=sharers), outbox
 
 
-def user_upload(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("upload", Role.USER, receives=(MaskShare,), sends=(MaskedUpdate,), senders=lambda user: user.others)
+def user_upload(state: UserState, shares: Sequence[MaskShare]) -> tuple[UserState, Outbox]:
     """Keep the shares of the others; send the masked update and forget the mask (LSA-02, LSA-04; step 3)."""
-    take_randomness(randomness, ())
-    _ready(state, "upload", inbox, (MaskShare,), set(range(state.parameters.N)) - {state.user})
     assert state.mask is not None
-    held = dict(state.held)
-    for message in inbox:
-        assert isinstance(message, MaskShare)
-        held[message.sender] = _open(state, message)
+    held = {**state.held, **{share.sender: _open(state, share) for share in shares}}
     masked = mask_update(state.parameters.field, state.update, state.mask)
-    outbox = (MaskedUpdate(*_header(state, SERVER), frozen(masked)),)
+    outbox = (MaskedUpdate(*state.endpoint.header(SERVER), frozen(masked)),)
     return replace(state, phase="recover", mask=None, held=held), outbox
 
 
-def server_upload(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("upload", Role.SERVER, receives=(MaskedUpdate,), sends=(SurvivingSet,), senders=lambda server: server.sharers)
+def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[ServerState, Outbox]:
     """Add the masked updates, and announce whose they are (LSA-06, LSA-07, LSA-16; step 4)."""
-    take_randomness(randomness, ())
-    _ready(state, "upload", inbox, (MaskedUpdate,), state.sharers)
     parameters = state.parameters
     total = np.zeros(parameters.d, dtype=np.uint64)
-    for message in inbox:
-        assert isinstance(message, MaskedUpdate)
+    for message in updates:
         total = parameters.field.add(total, _vector(state, message, message.masked, parameters.d))
-    surviving = tuple(sorted(message.sender for message in inbox))
+    surviving = tuple(sorted(message.sender for message in updates))
     enough = max(parameters.U, parameters.T + 2)
     if len(surviving) < enough:
         raise TooFewSurvivors(f"{len(surviving)} masked updates arrived and max(U, T + 2) = {enough} are needed")
-    outbox = tuple(SurvivingSet(*_header(state, user), surviving) for user in surviving)
+    outbox = tuple(SurvivingSet(*state.endpoint.header(user), surviving) for user in surviving)
     return replace(state, phase="recover", surviving=surviving, masked_sum=frozen(total)), outbox
 
 
-def user_recover(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("recover", Role.USER, receives=(SurvivingSet,), sends=(AggregatedShare,), one=True)
+def user_recover(state: UserState, message: SurvivingSet) -> tuple[UserState, Outbox]:
     """Release the sum of the shares of the surviving set, once, and forget them (LSA-08 to LSA-12, LSA-32; step 5)."""
-    take_randomness(randomness, ())
-    _ready(state, "recover", inbox, (SurvivingSet,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no surviving set was received")
-    message = inbox[0]
-    assert isinstance(message, SurvivingSet)
     parameters = state.parameters
     share = aggregate_shares(parameters.field, parameters.N, parameters.T, message.users, state.held)
     check_ascending("the surviving set", message.users, (SERVER,))
-    outbox = (AggregatedShare(*_header(state, SERVER), frozen(share)),)
+    outbox = (AggregatedShare(*state.endpoint.header(SERVER), frozen(share)),)
     return replace(state, phase="done", held={}), outbox
 
 
-def server_recover(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("recover", Role.SERVER, receives=(AggregatedShare,), senders=lambda server: server.surviving)
+def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tuple[ServerState, Outbox]:
     """Decode the sum of the masks and remove it (LSA-13 to LSA-17; step 6). The result is `aggregate`."""
-    take_randomness(randomness, ())
-    _ready(state, "recover", inbox, (AggregatedShare,), state.surviving)
     assert state.masked_sum is not None
-    parameters = state.parameters
-    answers = {
-        message.sender: _vector(state, message, message.share, parameters.share_length)
-        for message in inbox
-        if isinstance(message, AggregatedShare)
-    }
-    users = sorted(answers)
-    shares = np.array([answers[user] for user in users], dtype=np.uint64).reshape(-1, parameters.share_length)
+    parameters, length = state.parameters, state.parameters.share_length
+    sent = {message.sender: _vector(state, message, message.share, length) for message in answers}
+    users = sorted(sent)
+    shares = np.array([sent[user] for user in users], dtype=np.uint64).reshape(-1, length)
     aggregate = recover(parameters, state.masked_sum, users, shares)
     return replace(state, phase="done", aggregate=frozen(aggregate)), ()
 
 
-TABLE = (
-    Step("share", Role.USER, user_share, sends=(MaskShare,), randomness=("mask", "noise")),
-    Step("share", Role.SERVER, server_share, receives=(MaskShare,), sends=(MaskShare,)),
-    Step("upload", Role.USER, user_upload, receives=(MaskShare,), sends=(MaskedUpdate,)),
-    Step("upload", Role.SERVER, server_upload, receives=(MaskedUpdate,), sends=(SurvivingSet,)),
-    Step("recover", Role.USER, user_recover, receives=(SurvivingSet,), sends=(AggregatedShare,)),
-    Step("recover", Role.SERVER, server_recover, receives=(AggregatedShare,)),
-)
+TABLE: Table = (user_share, server_share, user_upload, server_upload, user_recover, server_recover)
 
 
 # ------------------------------------------------------------------------------------------------- whole round
@@ -528,24 +518,6 @@ def open_round(
 
 def _round(round: int) -> int:
     return validate.integer("round", round, 0, 2**32 - 1)
-
-
-def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
-    sender = state.user if isinstance(state, UserState) else SERVER
-    return state.session, state.round, sender, receiver
-
-
-def _ready(
-    state: UserState | ServerState,
-    phase: str,
-    inbox: Inbox,
-    kinds: tuple[type[Message], ...],
-    senders: Collection[int],
-) -> None:
-    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
-    require_phase(PHASES, state.phase, phase)
-    receiver = state.user if isinstance(state, UserState) else SERVER
-    accept(inbox, kinds, session=state.session, round=state.round, receiver=receiver, senders=senders)
 
 
 def _open(state: UserState, message: MaskShare) -> UintArray:

@@ -40,15 +40,15 @@ from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.steps import (
     SERVER,
+    Endpoint,
     Inbox,
     Network,
-    Outbox,
+    PartyState,
     Randomness,
+    Role,
     RoundResult,
     Step,
     Table,
-    accept,
-    require_phase,
     run_synchronous,
 )
 from secagg_spec.selection import batches
@@ -248,7 +248,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps; `user` is its number in the session, that of the base the one here."""
 
     base: BaseUser
@@ -260,9 +260,19 @@ class UserState:
         """The step that the user is ready for."""
         return self.base.phase
 
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of the protocol of the round."""
+        return self.base.phases
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands, by the number that it has in the round."""
+        return self.base.endpoint
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps; `past` is the log of the rounds before, by ascending round (MRA-29)."""
 
     base: BaseServer
@@ -273,6 +283,16 @@ class ServerState:
     def phase(self) -> str:
         """The step that the server is ready for."""
         return self.base.phase
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of the protocol of the round."""
+        return self.base.phases
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands, by the number that it has in the round."""
+        return self.base.endpoint
 
     @property
     def aggregate(self) -> UintArray | None:
@@ -417,8 +437,8 @@ def _later(round: Round, number: int) -> int:
 class Base:
     """The protocol of a round: how its parties start and draw, its table, and the rows that a session changes.
 
-    In the phase `adds` the server takes one message of type `masked` from each user, and in the phase `releases` a user
-    takes one of type `request` from it, whose field `named` are the survivors.
+    In the phase `adds` the server takes a masked input from each user, and in the phase `releases` a user takes a
+    request from it, whose field `named` are the survivors.
     """
 
     name: str
@@ -426,62 +446,41 @@ class Base:
     server: Callable[[Round], BaseServer]
     draw: Callable[[Any, Mapping[int, Source]], dict[int, Randomness]]
     steps: Table
-    phases: tuple[str, ...]
     adds: str
-    masked: type[Message]
     releases: str
-    request: type[Message]
     named: str
 
     @cached_property
+    def phases(self) -> tuple[str, ...]:
+        """The order of the phases."""
+        return tuple(dict.fromkeys(step.phase for step in self.steps))
+
+    @property
     def table(self) -> Table:
         """The rows of a session."""
-        return tuple(replace(step, run=_session_step(self, step)) for step in self.steps)
+        return tuple(_session_step(self, step) for step in self.steps)
 
 
-def _session_step(base: Base, step: Step) -> Callable[..., tuple[UserState | ServerState, Outbox]]:
-    """Return the step of a session that takes one of the base protocol, on what `_looked_at` leaves of its inbox."""
-
-    def run(
-        state: UserState | ServerState, inbox: Inbox, *, randomness: Randomness
-    ) -> tuple[UserState | ServerState, Outbox]:
-        inbox = _looked_at(base, step, state, inbox)
-        after, outbox = step.run(state.base, inbox, randomness=randomness)
-        return replace(state, base=after), outbox
-
-    return run
+def _session_step(base: Base, step: Step[Any]) -> Step[Any]:
+    """Return the step of a session that takes one of the protocol of the round."""
+    here: Step[Any] = step.on_base()
+    if (step.phase, step.role) == (base.adds, Role.SERVER):
+        return replace(here, body=lambda state, inbox: here.body(state, leave_out(state, inbox)))
+    if (step.phase, step.role) == (base.releases, Role.USER):
+        return replace(here, body=lambda state, request: here.body(state, look_at_survivors(base, state, request)))
+    return here
 
 
-def _looked_at(base: Base, step: Step, state: UserState | ServerState, inbox: Inbox) -> Inbox:
-    """Return the messages for a step of the base protocol: the server leaves some out, and a user may refuse."""
-    if isinstance(state, ServerState) and step.phase == base.adds:
-        return leave_out(base, state, inbox)
-    if isinstance(state, UserState) and step.phase == base.releases:
-        look_at_survivors(base, state, inbox)
-    return inbox
-
-
-def leave_out(base: Base, state: ServerState, inbox: Inbox) -> Inbox:
+def leave_out(state: ServerState, inbox: Inbox) -> Inbox:
     """Return the masked inputs of the users of those batches that lack none (MRA-18)."""
-    require_phase(base.phases, state.phase, base.adds)
-    _accept(state, inbox, base.masked, state.base.sharers, SERVER)
     survivors = set(whole_inputs(state.round.parameters.selection, [message.sender for message in inbox]))
     return tuple(message for message in inbox if message.sender in survivors)
 
 
-def look_at_survivors(base: Base, state: UserState, inbox: Inbox) -> None:
-    """Refuse a request for survivors who are not a union of batches (MRA-21)."""
-    require_phase(base.phases, state.phase, base.releases)
-    _accept(state, inbox, base.request, (SERVER,), state.base.user)
-    for message in inbox:
-        check_survivors(state.round.parameters.selection, getattr(message, base.named))
-
-
-def _accept(
-    state: UserState | ServerState, inbox: Inbox, kind: type[Message], senders: Collection[int], receiver: int
-) -> None:
-    round = state.round
-    accept(inbox, (kind,), session=round.id, round=round.number, receiver=receiver, senders=senders)
+def look_at_survivors(base: Base, state: UserState, request: Message) -> Message:
+    """Return a request for survivors who are a union of batches; refuse any other (MRA-21)."""
+    check_survivors(state.round.parameters.selection, getattr(request, base.named))
+    return request
 
 
 def _secagg_round(round: Round) -> secagg.Round:
@@ -520,11 +519,8 @@ BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
             _secagg_server,
             secagg.draw_randomness,
             secagg.TABLE,
-            secagg.PHASES,
             "masked_input",
-            secagg.MaskedInput,
             "unmasking",
-            secagg.UnmaskRequest,
             "survivors",
         ),
         lightsecagg.Parameters: Base(
@@ -533,11 +529,8 @@ BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
             _lightsecagg_server,
             lightsecagg.draw_randomness,
             lightsecagg.TABLE,
-            lightsecagg.PHASES,
             "upload",
-            lightsecagg.MaskedUpdate,
             "recover",
-            lightsecagg.SurvivingSet,
             "users",
         ),
     }

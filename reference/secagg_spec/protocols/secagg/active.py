@@ -17,10 +17,10 @@ Source: spec/secagg.md, section 10 (SAG-50 to SAG-67, SAG-75).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
@@ -28,7 +28,7 @@ from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
-from secagg_spec.errors import BadSignature, LengthMismatch, ParameterError, TooFewSurvivors, WrongPhase
+from secagg_spec.errors import BadSignature, LengthMismatch, ParameterError, TooFewSurvivors
 from secagg_spec.protocols.agreement import (
     Ballot,
     Proposal,
@@ -43,7 +43,6 @@ from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import (
     AdvertisedKeys,
     KeyPair,
-    MaskedInput,
     NeighbourKeys,
     Round,
     SecretShares,
@@ -56,17 +55,16 @@ from secagg_spec.protocols.secagg.round import (
 )
 from secagg_spec.protocols.steps import (
     SERVER,
-    Inbox,
+    Endpoint,
     Network,
     Outbox,
+    PartyState,
     Randomness,
     Role,
     RoundResult,
-    Step,
-    accept,
-    require_phase,
+    Table,
+    row,
     run_synchronous,
-    take_randomness,
 )
 
 PROTOCOL = "secagg-active"
@@ -147,9 +145,10 @@ class SurvivorQuorum(Message):
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps; `request` is the one whose survivors it signed."""
 
+    phases: ClassVar = PHASES
     base: secagg.UserState
     roster: Roster
     signing: bytes = field(repr=False)
@@ -160,11 +159,17 @@ class UserState:
         """The step that the user is ready for."""
         return "consistency_check" if self.base.phase == "unmasking" and self.request is None else self.base.phase
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands."""
+        return self.base.endpoint
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps; `signatures` are those on the keys, `signers` are U_4."""
 
+    phases: ClassVar = PHASES
     base: secagg.ServerState
     roster: Roster
     signatures: Mapping[int, bytes] = field(default_factory=dict)
@@ -174,6 +179,11 @@ class ServerState:
     def phase(self) -> str:
         """The step that the server is ready for."""
         return "consistency_check" if self.base.phase == "unmasking" and not self.signers else self.base.phase
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands."""
+        return self.base.endpoint
 
 
 @dataclass(frozen=True)
@@ -241,27 +251,31 @@ def _roster(round: Round, roster: Roster) -> Roster:
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Send two public keys and the signature on them (SAG-51; step 1)."""
-    base, outbox = secagg.user_advertise_keys(state.base, inbox, randomness=randomness)
-    [keys] = outbox
+@row("advertise_keys", Role.USER, sends=(SignedKeys,), randomness=secagg.user_advertise_keys.randomness)
+def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tuple[UserState, Outbox]:
+    """Send two public keys and the signature on them (SAG-51; step 1); the sampled values are the two private keys."""
+    sampled = {"sealing_key": sealing, "masking_key": masking}
+    base, (keys,) = secagg.user_advertise_keys.take(state.base, (), randomness=sampled)
     assert isinstance(keys, AdvertisedKeys)
-    pair = KeyPair(keys.sealing, keys.masking)
-    signature = sign(state.signing, _signed_keys(base.round, base.user, pair))
-    return replace(state, base=base), (SignedKeys(*_header(state, SERVER), keys.sealing, keys.masking, signature),)
+    signature = sign(state.signing, _signed_keys(base.round, base.user, KeyPair(keys.sealing, keys.masking)))
+    return replace(state, base=base), (SignedKeys(*envelope(keys), keys.sealing, keys.masking, signature),)
 
 
-def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    *("advertise_keys", Role.SERVER),
+    receives=(SignedKeys,),
+    sends=(SignedNeighbourKeys,),
+    senders=lambda server: range(server.base.round.parameters.N),
+)
+def server_advertise_keys(state: ServerState, inbox: Sequence[SignedKeys]) -> tuple[ServerState, Outbox]:
     """Check the signatures, and send each user the keys of the others with them (SAG-52; step 2)."""
-    _ready(state, "advertise_keys", inbox, (SignedKeys,), range(state.base.round.parameters.N))
-    signed = {message.sender: message for message in inbox if isinstance(message, SignedKeys)}
-    for message in signed.values():
+    for message in inbox:
         pair = KeyPair(*(octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
         signature = octets(message, "signature", SIGNATURE_BYTES)
         _check_keys(state, message.sender, pair, signature, message.sender)
-    plain = [AdvertisedKeys(*envelope(message), message.sealing, message.masking) for message in signed.values()]
-    base, outbox = secagg.server_advertise_keys(state.base, plain, randomness=randomness)
-    signatures = {user: message.signature for user, message in signed.items()}
+    plain = [AdvertisedKeys(*envelope(message), message.sealing, message.masking) for message in inbox]
+    base, outbox = secagg.server_advertise_keys.take(state.base, plain, randomness={})
+    signatures = {message.sender: message.signature for message in inbox}
     return replace(state, base=base, signatures=signatures), tuple(
         SignedNeighbourKeys(*envelope(m), m.users, m.sealing, m.masking, b"".join(signatures[user] for user in m.users))
         for m in outbox
@@ -269,112 +283,68 @@ def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Rando
     )
 
 
-def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row(
+    *("share_keys", Role.USER),
+    receives=(SignedNeighbourKeys,),
+    sends=(SecretShares, SeedCommitment),
+    randomness=secagg.user_share_keys.randomness,
+    one=True,
+)
+def user_share_keys(state: UserState, message: SignedNeighbourKeys, *sampled: Any) -> tuple[UserState, Outbox]:
     """Check the signatures on the keys, and share the secrets as in the semi-honest profile (SAG-53; step 3)."""
-    _ready(state, "share_keys", inbox, (SignedNeighbourKeys,), (SERVER,))
-    plain = [_verified(state, message) for message in inbox if isinstance(message, SignedNeighbourKeys)]
-    base, outbox = secagg.user_share_keys(state.base, plain, randomness=randomness)
+    base, outbox = secagg.user_share_keys.body(state.base, _verified(state, message), *sampled)
     return replace(state, base=base), outbox
 
 
-def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Relay the shares, as in the semi-honest profile (step 4)."""
-    base, outbox = secagg.server_share_keys(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
-    """Send the masked input, as in the semi-honest profile (step 5)."""
-    base, outbox = secagg.user_masked_input(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Add the masked inputs and name the survivors, as in the semi-honest profile (step 6)."""
-    base, outbox = secagg.server_masked_input(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-def user_consistency_check(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("consistency_check", Role.USER, receives=(UnmaskRequest,), sends=(SignedSurvivors,), one=True)
+def user_consistency_check(state: UserState, request: UnmaskRequest) -> tuple[UserState, Outbox]:
     """Sign the survivors of a request that may be answered, once (SAG-54 to SAG-56; step 7)."""
-    take_randomness(randomness, ())
-    _ready(state, "consistency_check", inbox, (UnmaskRequest,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no request was received")
-    assert isinstance(inbox[0], UnmaskRequest)
-    survivors, _ = check_request(state.base, inbox[0])
+    survivors, _ = check_request(state.base, request)
     signature = sign_proposal(_ballot(state), state.signing, state.base.user, Proposal(survivors))
-    return replace(state, request=inbox[0]), (SignedSurvivors(*_header(state, SERVER), signature),)
+    return replace(state, request=request), (SignedSurvivors(*state.endpoint.header(SERVER), signature),)
 
 
-def server_consistency_check(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    *("consistency_check", Role.SERVER),
+    receives=(SignedSurvivors,),
+    sends=(SurvivorQuorum,),
+    senders=lambda server: server.base.survivors,
+)
+def server_consistency_check(state: ServerState, inbox: Sequence[SignedSurvivors]) -> tuple[ServerState, Outbox]:
     """Check the signatures, and relay all of them to each signer (SAG-57 to SAG-59; step 8)."""
-    take_randomness(randomness, ())
-    _ready(state, "consistency_check", inbox, (SignedSurvivors,), state.base.survivors)
     ballot, proposal = _ballot(state), Proposal(state.base.survivors)
-    signatures = {message.sender: message.signature for message in inbox if isinstance(message, SignedSurvivors)}
+    signatures = {message.sender: message.signature for message in inbox}
     for user, signature in signatures.items():
         check_signature(ballot, user, proposal, signature, user)
     signers = tuple(sorted(signatures))
     if len(signers) < ballot.enough:
         raise TooFewSurvivors(f"{len(signers)} users signed the surviving set and t = {ballot.enough} are needed")
     together = b"".join(signatures[user] for user in signers)
-    outbox = tuple(SurvivorQuorum(*_header(state, user), signers, together) for user in signers)
+    outbox = tuple(SurvivorQuorum(*state.endpoint.header(user), signers, together) for user in signers)
     return replace(state, signers=signers), outbox
 
 
-def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("unmasking", Role.USER, receives=(SurvivorQuorum,), sends=(UnmaskShares,), one=True)
+def user_unmasking(state: UserState, quorum: SurvivorQuorum) -> tuple[UserState, Outbox]:
     """Answer the request whose survivors were signed, when t users signed them (SAG-60 to SAG-63; step 9)."""
-    take_randomness(randomness, ())
-    _ready(state, "unmasking", inbox, (SurvivorQuorum,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no quorum was received")
-    message, request = inbox[0], state.request
-    assert isinstance(message, SurvivorQuorum)
+    request = state.request
     assert request is not None
-    check_quorum(_ballot(state), Proposal(request.survivors), message.signers, message.signatures)
-    base, outbox = secagg.user_unmasking(state.base, (request,), randomness={})
+    check_quorum(_ballot(state), Proposal(request.survivors), quorum.signers, quorum.signatures)
+    base, outbox = secagg.user_unmasking.take(state.base, (request,), randomness={})
     return replace(state, base=base), outbox
 
 
-def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
-    """Recover the secrets from the answers of U_4 and remove the masks (SAG-64; step 10)."""
-    _ready(state, "unmasking", inbox, (UnmaskShares,), state.signers)
-    base, outbox = secagg.server_unmasking(state.base, inbox, randomness=randomness)
-    return replace(state, base=base), outbox
-
-
-_USER_STEPS = {step.phase: step for step in secagg.TABLE if step.role is Role.USER}
-TABLE = (
-    Step(
-        "advertise_keys",
-        Role.USER,
-        user_advertise_keys,
-        sends=(SignedKeys,),
-        randomness=_USER_STEPS["advertise_keys"].randomness,
-    ),
-    Step("advertise_keys", Role.SERVER, server_advertise_keys, receives=(SignedKeys,), sends=(SignedNeighbourKeys,)),
-    Step(
-        "share_keys",
-        Role.USER,
-        user_share_keys,
-        receives=(SignedNeighbourKeys,),
-        sends=(SecretShares, SeedCommitment),
-        randomness=_USER_STEPS["share_keys"].randomness,
-    ),
-    Step("share_keys", Role.SERVER, server_share_keys, receives=(SecretShares, SeedCommitment), sends=(SecretShares,)),
-    Step("masked_input", Role.USER, user_masked_input, receives=(SecretShares,), sends=(MaskedInput,)),
-    Step("masked_input", Role.SERVER, server_masked_input, receives=(MaskedInput,), sends=(UnmaskRequest,)),
-    Step("consistency_check", Role.USER, user_consistency_check, receives=(UnmaskRequest,), sends=(SignedSurvivors,)),
-    Step(
-        "consistency_check",
-        Role.SERVER,
-        server_consistency_check,
-        receives=(SignedSurvivors,),
-        sends=(SurvivorQuorum,),
-    ),
-    Step("unmasking", Role.USER, user_unmasking, receives=(SurvivorQuorum,), sends=(UnmaskShares,)),
-    Step("unmasking", Role.SERVER, server_unmasking, receives=(UnmaskShares,)),
+TABLE: Table = (
+    user_advertise_keys,
+    server_advertise_keys,
+    user_share_keys,
+    secagg.server_share_keys.on_base(),
+    secagg.user_masked_input.on_base(),
+    secagg.server_masked_input.on_base(),
+    user_consistency_check,
+    server_consistency_check,
+    user_unmasking,
+    secagg.server_unmasking.on_base(senders=lambda server: server.signers),
 )
 
 
@@ -474,22 +444,3 @@ def _verified(state: UserState, message: SignedNeighbourKeys) -> NeighbourKeys:
         pair = KeyPair(*(each[KEY_BYTES * at : KEY_BYTES * (at + 1)] for each in keys))
         _check_keys(state, user, pair, signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)], SERVER)
     return plain
-
-
-def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
-    sender = state.base.user if isinstance(state, UserState) else SERVER
-    return state.base.round.session, state.base.round.number, sender, receiver
-
-
-def _ready(
-    state: UserState | ServerState,
-    phase: str,
-    inbox: Inbox,
-    kinds: tuple[type[Message], ...],
-    senders: Collection[int],
-) -> None:
-    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04)."""
-    require_phase(PHASES, state.phase, phase)
-    round, base = state.base.round, state.base
-    receiver = base.user if isinstance(base, secagg.UserState) else SERVER
-    accept(inbox, kinds, session=round.session, round=round.number, receiver=receiver, senders=senders)

@@ -19,7 +19,7 @@ Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -32,7 +32,7 @@ from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, Summand
 from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import Source, draw_coefficients
-from secagg_spec.crypto.keys import SESSION_BYTES, agree, hash_parameters, public_key, refuse_weak
+from secagg_spec.crypto.keys import agree, hash_parameters, public_key, refuse_weak
 from secagg_spec.crypto.prg import KEY_BYTES, check_key, pieces
 from secagg_spec.crypto.sealing import Context, Lane
 from secagg_spec.errors import (
@@ -43,27 +43,27 @@ from secagg_spec.errors import (
     ParameterError,
     TooFewSurvivors,
     WeakKey,
-    WrongPhase,
 )
-from secagg_spec.protocols.begun import later_round
+from secagg_spec.protocols.begun import later_round, session_id
 from secagg_spec.protocols.codec import Message, Opaque, Users, Vector
 from secagg_spec.protocols.secagg.graph import Graph, check_degree
 from secagg_spec.protocols.steps import (
     SERVER,
+    Endpoint,
     Inbox,
     Network,
     Outbox,
+    PartyState,
     Randomness,
     Role,
     RoundResult,
-    Step,
+    Table,
     accept,
     check_ascending,
     check_inbox,
     parcels,
-    require_phase,
+    row,
     run_synchronous,
-    take_randomness,
 )
 
 PROTOCOL = "secagg"
@@ -335,8 +335,7 @@ class Round:
     protocol: str = PROTOCOL
 
     def __post_init__(self) -> None:
-        if not isinstance(self.session, bytes) or len(self.session) != SESSION_BYTES:
-            raise LengthMismatch("session", self.session, f"{SESSION_BYTES} bytes")
+        session_id(self.session)
         validate.integer("round", self.number, 0, 2**32 - 1)
         if (len(self.graph.order), self.graph.k) != (self.parameters.N, self.parameters.k):
             given = f"of {len(self.graph.order)} users and degree {self.graph.k}"
@@ -359,13 +358,14 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState:
+class UserState(PartyState):
     """What one user knows between its steps. `phase` is the step that it is ready for.
 
     `peers` are the public keys of the neighbours in U_1, `sealing_secrets` what is agreed on with them, `mask_keys` the
     keys of pairwise masks by segment and peer, `self_keys` those of the own masks, `held` the shares by owner.
     """
 
+    phases: ClassVar = PHASES
     round: Round
     user: int
     update: UintArray
@@ -377,14 +377,20 @@ class UserState:
     self_keys: Mapping[int, bytes] = field(default_factory=dict, repr=False)
     held: Mapping[int, Shares] = field(default_factory=dict)
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the user stands."""
+        return Endpoint(self.round.session, self.round.number, self.user)
+
 
 @dataclass(frozen=True, eq=False)
-class ServerState:
+class ServerState(PartyState):
     """What the server knows between its steps. `phase` is the step that it is ready for.
 
     `keys` are the public keys of U_1 by user, `commitments` those of U_2; `masked_sums` and `sums` are by part.
     """
 
+    phases: ClassVar = PHASES
     round: Round
     phase: str = PHASES[0]
     keys: Mapping[int, KeyPair] = field(default_factory=dict)
@@ -393,6 +399,11 @@ class ServerState:
     survivors: tuple[int, ...] = ()
     masked_sums: tuple[UintArray, ...] = ()
     sums: tuple[UintArray, ...] = ()
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where the server stands."""
+        return Endpoint(self.round.session, self.round.number, SERVER)
 
     @property
     def aggregate(self) -> UintArray | None:
@@ -505,25 +516,28 @@ def unmasked_sums(
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-def user_advertise_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("advertise_keys", Role.USER, sends=(AdvertisedKeys,), randomness=("sealing_key", "masking_key"))
+def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tuple[UserState, Outbox]:
     """Send two public keys (section 5, step 1).
 
-    `randomness` has ``sealing_key`` and ``masking_key``, 32 bytes each, uniform and fresh.
+    The sampled values are ``sealing_key`` and ``masking_key``, 32 bytes each, uniform and fresh.
     """
-    ready(state, "advertise_keys", inbox, (), ())
-    sealing, masking = take_randomness(randomness, ("sealing_key", "masking_key"))
     private = KeyPair(sealing, masking)
-    keys = AdvertisedKeys(*_header(state, SERVER), public_key(sealing), public_key(masking))
+    keys = AdvertisedKeys(*state.endpoint.header(SERVER), public_key(sealing), public_key(masking))
     if keys.sealing == keys.masking:
         raise ParameterError("masking_key", "the sealing key", "a key pair of its own")
     return replace(state, phase="share_keys", private=private), (keys,)
 
 
-def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    *("advertise_keys", Role.SERVER),
+    receives=(AdvertisedKeys,),
+    sends=(NeighbourKeys,),
+    senders=lambda server: range(server.round.parameters.N),
+)
+def server_advertise_keys(state: ServerState, inbox: Sequence[AdvertisedKeys]) -> tuple[ServerState, Outbox]:
     """Send each user of U_1 the keys of its neighbours (SAG-05; step 2)."""
-    take_randomness(randomness, ())
-    ready(state, "advertise_keys", inbox, (AdvertisedKeys,), range(state.round.parameters.N))
-    sent = {message.sender: _key_pair(message) for message in inbox if isinstance(message, AdvertisedKeys)}
+    sent = {message.sender: _key_pair(message) for message in inbox}
     _refuse_equal(sent, set())
     advertised = _core(state, sent, "advertised keys")
     keys = {user: sent[user] for user in advertised}
@@ -531,21 +545,24 @@ def server_advertise_keys(state: ServerState, inbox: Inbox, *, randomness: Rando
     return replace(state, phase="share_keys", keys=keys), outbox
 
 
-def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row(
+    *("share_keys", Role.USER),
+    receives=(NeighbourKeys,),
+    sends=(SecretShares, SeedCommitment),
+    randomness=("self_seed", "key_coefficients", "seed_coefficients"),
+    one=True,
+)
+def user_share_keys(
+    state: UserState, message: NeighbourKeys, seed: bytes, for_key: Sequence[int], for_seed: Sequence[int]
+) -> tuple[UserState, Outbox]:
     """Share the masking key and a self seed among the holders, and commit to the seed (SAG-06 to SAG-10; step 3).
 
-    `randomness` has ``self_seed``, 32 bytes, and ``key_coefficients`` and ``seed_coefficients``, t - 1 numbers below
-    2**521 - 1 each, uniform and fresh.
+    The sampled values are ``self_seed``, 32 bytes, and ``key_coefficients`` and ``seed_coefficients``, t - 1 numbers
+    below 2**521 - 1 each, uniform and fresh.
     """
-    names = ("self_seed", "key_coefficients", "seed_coefficients")
-    seed, for_key, for_seed = take_randomness(randomness, names)
-    ready(state, "share_keys", inbox, (NeighbourKeys,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no keys were received")
-    assert isinstance(inbox[0], NeighbourKeys)
     assert state.private is not None
     own = _public(state)
-    peers = _peers(state, inbox[0], own)
+    peers = _peers(state, message, own)
     sealing = {peer: _secret(state.private.sealing, peer, keys.sealing) for peer, keys in peers.items()}
     masking = {peer: _secret(state.private.masking, peer, keys.masking) for peer, keys in peers.items()}
     held = _deal(state, sorted([*peers, state.user]), seed, for_key, for_seed)
@@ -562,19 +579,16 @@ def user_share_keys(state: UserState, inbox: Inbox, *, randomness: Randomness) -
     )
     committed = masks.commitment(state.round.context(), seed, state.user)
     shares = tuple(_sealed(after, peer, held[peer]) for peer in sorted(peers))
-    return after, (*shares, SeedCommitment(*_header(state, SERVER), committed))
+    return after, (*shares, SeedCommitment(*state.endpoint.header(SERVER), committed))
 
 
-def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("share_keys", Role.SERVER, receives=(SecretShares, SeedCommitment), sends=(SecretShares,), senders=None)
+def server_share_keys(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
     """Relay the shares of U_2 to U_2, unopened (SAG-11; step 4)."""
-    take_randomness(randomness, ())
-    require_phase(PHASES, state.phase, "share_keys")
     committed = tuple(message for message in check_inbox(inbox) if isinstance(message, SeedCommitment))
-    ready(state, "share_keys", committed, (SeedCommitment,), state.keys)
+    accept(committed, (SeedCommitment,), state.endpoint, state.keys)
     others = tuple(message for message in inbox if not isinstance(message, SeedCommitment))
-    shares = parcels(
-        others, SecretShares, session=state.round.session, round=state.round.number, roster=state.keys.keys()
-    )
+    shares = parcels(others, SecretShares, state.endpoint, state.keys.keys())
     commitments = {message.sender: octets(message, "commitment", KEY_BYTES) for message in committed}
     whole = {user for user, sent in shares.items() if _shared_with_all(state, user, sent)} & set(commitments)
     sharers = _core(state, whole, "shared their secrets")
@@ -583,11 +597,15 @@ def server_share_keys(state: ServerState, inbox: Inbox, *, randomness: Randomnes
     return replace(state, phase="masked_input", commitments=kept, sharers=sharers), outbox
 
 
-def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row(
+    *("masked_input", Role.USER),
+    receives=(SecretShares,),
+    sends=(MaskedInput,),
+    senders=lambda user: set(user.peers) - {user.user},
+)
+def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[UserState, Outbox]:
     """Keep the shares of the others, send the masked input and forget its masks (SAG-12 to SAG-15; step 5)."""
-    take_randomness(randomness, ())
-    ready(state, "masked_input", inbox, (SecretShares,), set(state.peers) - {state.user})
-    received = {m.sender: _opened(state, m) for m in inbox if isinstance(m, SecretShares)}
+    received = {message.sender: _opened(state, message) for message in inbox}
     parameters = state.round.parameters
     if len(received) + 1 < parameters.t:
         raise TooFewSurvivors(f"shares of {len(received)} neighbours came and t - 1 = {parameters.t - 1} are needed")
@@ -595,71 +613,48 @@ def user_masked_input(state: UserState, inbox: Inbox, *, randomness: Randomness)
     after = replace(
         state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
     )
-    return after, (MaskedInput(*_header(state, SERVER), tuple(sorted(received)), frozen(masked)),)
+    return after, (MaskedInput(*state.endpoint.header(SERVER), tuple(sorted(received)), frozen(masked)),)
 
 
-def server_masked_input(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row(
+    "masked_input", Role.SERVER, receives=(MaskedInput,), sends=(UnmaskRequest,), senders=lambda server: server.sharers
+)
+def server_masked_input(state: ServerState, inbox: Sequence[MaskedInput]) -> tuple[ServerState, Outbox]:
     """Add the masked inputs, and ask for what unmasks the sum (SAG-16 to SAG-18; step 6)."""
-    take_randomness(randomness, ())
-    ready(state, "masked_input", inbox, (MaskedInput,), state.sharers)
     _same_neighbours(state, inbox)
-    masked = {message.sender: _vector(state, message) for message in inbox if isinstance(message, MaskedInput)}
+    masked = {message.sender: _vector(state, message) for message in inbox}
     survivors = tuple(sorted(masked))
     _enough(state, survivors, "sent a masked input")
     _recoverable(state, survivors, "survive")
     sums = masked_sums(state.round.parameters, masked)
     after = replace(state, phase="unmasking", survivors=survivors, masked_sums=sums)
-    return after, tuple(UnmaskRequest(*_header(state, user), survivors, after.dropped) for user in survivors)
+    return after, tuple(UnmaskRequest(*state.endpoint.header(user), survivors, after.dropped) for user in survivors)
 
 
-def user_unmasking(state: UserState, inbox: Inbox, *, randomness: Randomness) -> tuple[UserState, Outbox]:
+@row("unmasking", Role.USER, receives=(UnmaskRequest,), sends=(UnmaskShares,), one=True)
+def user_unmasking(state: UserState, request: UnmaskRequest) -> tuple[UserState, Outbox]:
     """Release one share of each user, once, and forget them (SAG-19 to SAG-25; step 7)."""
-    take_randomness(randomness, ())
-    ready(state, "unmasking", inbox, (UnmaskRequest,), (SERVER,))
-    if not inbox:
-        raise WrongPhase("no request was received")
-    assert isinstance(inbox[0], UnmaskRequest)
-    survivors, dropped = check_request(state, inbox[0])
+    survivors, dropped = check_request(state, request)
     survivors, dropped = (tuple(sorted(set(users) & set(state.held))) for users in (survivors, dropped))
     seeds = b"".join(shamir.element_bytes(state.held[user].seed) for user in survivors)
     keys = b"".join(shamir.element_bytes(state.held[user].key) for user in dropped)
-    outbox = (UnmaskShares(*_header(state, SERVER), survivors, seeds, dropped, keys),)
+    outbox = (UnmaskShares(*state.endpoint.header(SERVER), survivors, seeds, dropped, keys),)
     return replace(state, phase="done", held={}), outbox
 
 
-def server_unmasking(state: ServerState, inbox: Inbox, *, randomness: Randomness) -> tuple[ServerState, Outbox]:
+@row("unmasking", Role.SERVER, receives=(UnmaskShares,), senders=lambda server: server.survivors)
+def server_unmasking(state: ServerState, inbox: Sequence[UnmaskShares]) -> tuple[ServerState, Outbox]:
     """Recover the secrets and remove the masks (SAG-26 to SAG-30; step 8). The result is `sums`."""
-    take_randomness(randomness, ())
-    ready(state, "unmasking", inbox, (UnmaskShares,), state.survivors)
-    answers = [_answer(state, message) for message in inbox if isinstance(message, UnmaskShares)]
+    answers = [_answer(state, message) for message in inbox]
     _recoverable(state, [message.sender for message in inbox], "answer")
     seeds = {user: _self_seed(state, user, answers) for user in state.survivors}
     keys = {user: _masking_key(state, user, answers) for user in state.dropped}
     return replace(state, phase="done", sums=unmasked_sums(state, seeds, _pairwise_secrets(state, keys))), ()
 
 
-TABLE = (
-    Step(
-        "advertise_keys",
-        Role.USER,
-        user_advertise_keys,
-        sends=(AdvertisedKeys,),
-        randomness=("sealing_key", "masking_key"),
-    ),
-    Step("advertise_keys", Role.SERVER, server_advertise_keys, receives=(AdvertisedKeys,), sends=(NeighbourKeys,)),
-    Step(
-        "share_keys",
-        Role.USER,
-        user_share_keys,
-        receives=(NeighbourKeys,),
-        sends=(SecretShares, SeedCommitment),
-        randomness=("self_seed", "key_coefficients", "seed_coefficients"),
-    ),
-    Step("share_keys", Role.SERVER, server_share_keys, receives=(SecretShares, SeedCommitment), sends=(SecretShares,)),
-    Step("masked_input", Role.USER, user_masked_input, receives=(SecretShares,), sends=(MaskedInput,)),
-    Step("masked_input", Role.SERVER, server_masked_input, receives=(MaskedInput,), sends=(UnmaskRequest,)),
-    Step("unmasking", Role.USER, user_unmasking, receives=(UnmaskRequest,), sends=(UnmaskShares,)),
-    Step("unmasking", Role.SERVER, server_unmasking, receives=(UnmaskShares,)),
+TABLE: Table = (
+    *(user_advertise_keys, server_advertise_keys, user_share_keys, server_share_keys),
+    *(user_masked_input, server_masked_input, user_unmasking, server_unmasking),
 )
 
 
@@ -858,7 +853,7 @@ def _lane(state: UserState, sender: int, receiver: int) -> Lane:
 def _sealed(state: UserState, peer: int, shares: Shares) -> SecretShares:
     plaintext = shamir.element_bytes(shares.key) + shamir.element_bytes(shares.seed)
     payload = _lane(state, state.user, peer).seal(state.sealing_secrets[peer], plaintext)
-    return SecretShares(*_header(state, peer), payload)
+    return SecretShares(*state.endpoint.header(peer), payload)
 
 
 def _opened(state: UserState, message: SecretShares) -> Shares:
@@ -884,7 +879,7 @@ def _key_pair(message: AdvertisedKeys) -> KeyPair:
 def _neighbour_keys(state: ServerState, user: int, keys: Mapping[int, KeyPair]) -> NeighbourKeys:
     users = tuple(sorted(state.round.graph.neighbours(user) & set(keys)))
     sealing, masking = (b"".join(getattr(keys[u], name) for u in users) for name in ("sealing", "masking"))
-    return NeighbourKeys(*_header(state, user), users, sealing, masking)
+    return NeighbourKeys(*state.endpoint.header(user), users, sealing, masking)
 
 
 def _core(state: ServerState, users: Collection[int], what: str) -> tuple[int, ...]:
@@ -917,10 +912,9 @@ def _shared_with_all(state: ServerState, user: int, sent: Mapping[int, SecretSha
     return set(sent) == neighbours & set(state.keys)
 
 
-def _same_neighbours(state: ServerState, inbox: Inbox) -> None:
+def _same_neighbours(state: ServerState, inbox: Sequence[MaskedInput]) -> None:
     """Refuse a masked input over other neighbours than those that shared their secrets (SAG-37)."""
     for message in inbox:
-        assert isinstance(message, MaskedInput)
         wanted = tuple(sorted(state.round.graph.neighbours(message.sender) & set(state.sharers)))
         if validate.user_numbers("neighbours", message.neighbours) != wanted:
             what = (
@@ -985,7 +979,7 @@ def _masked_sum(part: Part, masked: Mapping[int, UintArray]) -> UintArray:
     return frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
 
 
-def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterator[Summand]:
+def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[Summand]:
     context = state.round.context()
     for user in sorted(part.members & set(seeds)):
         yield pieces(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
@@ -1003,7 +997,7 @@ def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tup
 
 def _left(
     state: ServerState, part: Part, secrets: Mapping[tuple[int, int], bytes]
-) -> Iterator[tuple[int, int, Summand]]:
+) -> Iterable[tuple[int, int, Summand]]:
     """Yield the masks of a part that dropped users share with survivors."""
     context = state.round.context()
     for (user, peer), secret in secrets.items():
@@ -1014,39 +1008,6 @@ def _left(
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
-
-
-def _header(state: UserState | ServerState, receiver: int) -> tuple[bytes, int, int, int]:
-    sender = state.user if isinstance(state, UserState) else SERVER
-    return state.round.session, state.round.number, sender, receiver
-
-
-def ready(
-    state: UserState | ServerState,
-    phase: str,
-    inbox: Inbox,
-    kinds: tuple[type[Message], ...],
-    senders: Collection[int],
-) -> None:
-    """Refuse a step out of its turn, and messages that it does not take (MSG-03, MSG-04).
-
-    Parameters
-    ----------
-    state : UserState or ServerState
-    phase : str
-        The step that is taken.
-    inbox : sequence of messages
-    kinds, senders
-        The types of messages that it takes, and from whom.
-
-    Raises
-    ------
-    WrongPhase, Malformed, InconsistentSets, Replay
-        As of `require_phase` and `accept`.
-    """
-    require_phase(PHASES, state.phase, phase)
-    receiver = state.user if isinstance(state, UserState) else SERVER
-    accept(inbox, kinds, session=state.round.session, round=state.round.number, receiver=receiver, senders=senders)
 
 
 def envelope(message: Message) -> tuple[bytes, int, int, int]:

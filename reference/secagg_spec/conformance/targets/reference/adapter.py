@@ -153,10 +153,10 @@ def _recover(
     parameters.field.check("shares", answers, answers.shape)
     update = lightsecagg.MaskedUpdate
     inbox = [update(_SESSION, 0, user, SERVER, row) for user, row in zip(survivors, uploads, strict=True)]
-    state, _ = lightsecagg.server_upload(state, inbox, randomness={})
+    state, _ = lightsecagg.server_upload.take(state, inbox, randomness={})
     share = lightsecagg.AggregatedShare
     mail = [share(_SESSION, 0, user, SERVER, row) for user, row in zip(answering, answers, strict=True)]
-    state, _ = lightsecagg.server_recover(state, mail, randomness={})
+    state, _ = lightsecagg.server_recover.take(state, mail, randomness={})
     assert state.aggregate is not None
     return {"aggregate": pack(state.aggregate)}
 

@@ -60,7 +60,7 @@ class PositionParty(Party):
             return self.state
         return user_trained(self.state, updates[at], self.sampled["stamp"][at])
 
-    def values(self, step: Step) -> Randomness:
+    def values(self, step: Step[Any]) -> Randomness:
         """Return the next of the values that a step takes."""
         at = self.used[step.phase]
         for name in step.randomness:
@@ -68,7 +68,7 @@ class PositionParty(Party):
                 raise WrongPhase(f"no {name} is left: {at} were used")
         return {name: self.sampled[name][at] for name in step.randomness}
 
-    def shown(self, step: Step) -> dict[str, Any]:
+    def shown(self, step: Step[Any]) -> dict[str, Any]:
         """Return the aggregate of an epoch that was just recovered."""
         if (step.phase, step.role) != ("recover", Role.SERVER):
             return {}

@@ -47,7 +47,7 @@ class StampedParty(Party):
         self.used = self.used + Counter((call.phase,))
         return entry
 
-    def values(self, step: Step) -> Randomness:
+    def values(self, step: Step[Any]) -> Randomness:
         """Return the next of the values that a step takes."""
         at = self.used[step.phase]
         for name in step.randomness:
@@ -55,7 +55,7 @@ class StampedParty(Party):
                 raise WrongPhase(f"nothing is left of {_LISTS[name]}: {at} were used")
         return {name: self.sampled[name][at] for name in step.randomness}
 
-    def shown(self, step: Step) -> dict[str, Any]:
+    def shown(self, step: Step[Any]) -> dict[str, Any]:
         """Return the aggregate of a buffer that was just recovered."""
         if (step.phase, step.role) != ("recover", Role.SERVER):
             return {}
@@ -69,11 +69,11 @@ def table() -> Table:
     )
 
 
-def _trained(step: Step) -> Step:
-    def run(state: Any, inbox: Inbox, *, randomness: Randomness) -> tuple[Any, Outbox]:
-        return step.run(basecagg.user_trained(state, randomness["update"]), inbox, randomness={})
+def _trained(step: Step[Any]) -> Step[Any]:
+    def take(state: Any, inbox: Inbox, *, randomness: Randomness) -> tuple[Any, Outbox]:
+        return step.take(basecagg.user_trained(state, randomness["update"]), inbox, randomness={})
 
-    return replace(step, run=run, randomness=("update",))
+    return replace(step, randomness=("update",)).taken_by(take)
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _unmask_request(parameters: Parameters, user: int, survivors: Sequence[int])
 def asked(state: heterosag.UserState, request: UnmaskRequest) -> tuple[tuple[frozenset[int], ...], dict[str, Any]]:
     """Return which requests the user has answered after this one, and how it answered it or refused it."""
     try:
-        after, _ = heterosag.user_unmasking(state, (request,), randomness={})
+        after, _ = heterosag.user_unmasking.take(state, (request,), randomness={})
     except (ParameterError, ProtocolError) as error:
         return state.past, {"reject": {"code": reject_code(error), "message": str(error)}}
     return after.past, {}

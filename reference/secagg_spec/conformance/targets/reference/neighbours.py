@@ -25,7 +25,7 @@ from secagg_spec.errors import LengthMismatch, OutOfRange, ParameterError, Proto
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.round import Parameters, UnmaskRequest, UnmaskShares
-from secagg_spec.protocols.steps import SERVER, Network, Randomness, Role, run_synchronous
+from secagg_spec.protocols.steps import SERVER, Network, Randomness, run_synchronous
 
 _SESSION = b"secagg-spec kit."
 
@@ -172,9 +172,8 @@ def check_survivor(network: Network, user: int) -> None:
 
 def release(state: secagg.UserState, request: UnmaskRequest) -> tuple[secagg.UserState, dict[str, Any]]:
     """Return the user after a request, and whose shares it released, or how it refused."""
-    step = next(step for step in secagg.TABLE if step.phase == "unmasking" and step.role is Role.USER)
     try:
-        state, (answer,) = step.run(state, (request,), randomness={})
+        state, (answer,) = secagg.user_unmasking.take(state, (request,), randomness={})
     except (ParameterError, ProtocolError) as error:
         return state, {"reject": {"code": reject_code(error), "message": str(error)}}
     assert isinstance(answer, UnmaskShares)

@@ -44,7 +44,7 @@ class Party:
         """Take a step and return its entry; when the step raises, the party is as it was."""
         step = self.step(call.phase)
         inbox = tuple(parse(data) for data in call.inbox)
-        self.state, outbox = step.run(self.state, inbox, randomness=self.values(step))
+        self.state, outbox = step.take(self.state, inbox, randomness=self.values(step))
         return {"outbox": [encode(message).hex() for message in outbox], **self.shown(step)}
 
     def refusal(self, call: Call, state: Any) -> ParameterError | ProtocolError | None:
@@ -55,15 +55,15 @@ class Party:
             return error
         return None
 
-    def step(self, phase: str) -> Step:
+    def step(self, phase: str) -> Step[Any]:
         """Return the party's row of a phase."""
         return {step.phase: step for step in self.table if step.role is self.role}[phase]
 
-    def values(self, step: Step) -> Randomness:
+    def values(self, step: Step[Any]) -> Randomness:
         """Return the sampled values that a step takes."""
         return {name: self.sampled[name] for name in step.randomness}
 
-    def shown(self, step: Step) -> dict[str, Any]:
+    def shown(self, step: Step[Any]) -> dict[str, Any]:
         """Return what the entry of a step that was just taken holds beside its outbox."""
         return self.end(self.state)
 
