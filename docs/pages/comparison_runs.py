@@ -171,12 +171,16 @@ def counting() -> Iterator[Mapping[int, Work]]:
         yield done
 
 
+_BY_MODULE = (shamir.__name__, prg.__name__, signatures.__name__)
+"""Modules of which no function calls another one that is counted; protocols call theirs by module."""
+
+
 def _users_of(function: Callable[..., Any]) -> list[Any]:
     """Return the modules of the package that call a function by this name; one that is called by its module, too."""
     name, home = function.__name__, function.__module__
     loaded = [module for path, module in sorted(sys.modules.items()) if path.startswith("secagg_spec.")]
     named = [module for module in loaded if vars(module).get(name) is function]
-    return [module for module in named if module.__name__ != home or home == shamir.__name__]
+    return [module for module in named if module.__name__ != home or home in _BY_MODULE]
 
 
 def _telling(function: Callable[..., Any], told: Callable[..., None]) -> Callable[..., Any]:

@@ -22,13 +22,12 @@ from secagg_spec.ledger import entries, errors, proofs
 from secagg_spec.ledger.errors import BrokenProof, ProofFailed
 from secagg_spec.ledger.proofs import Outcome
 from secagg_spec.privacy import heterosag_odds, lies, verdict
-from secagg_spec.protocols import buffers
+from secagg_spec.protocols import agreement, buffers
 from secagg_spec.protocols.basa import cores as basa_cores
 from secagg_spec.protocols.basecagg import round as basecagg
 from secagg_spec.protocols.fedbuff import round as fedbuff
 from secagg_spec.protocols.heterosag import costs as heterosag_costs
 from secagg_spec.protocols.heterosag import round as heterosag
-from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
 from secagg_spec.protocols.secagg.graph import Graph
@@ -878,7 +877,7 @@ def separated(count: int) -> Any:
         (fedbuff, "moved", lambda model, average, eta_g: model - average, "fedbuff_step"),
         (fedbuff, "realised_weight", lambda s, c_g, tau, draw: c_g, "fedbuff_step"),
         (fedbuff, "_check_stamp", lambda state, user, stamp: None, "staleness_functions"),
-        (lightsecagg_active, "check_quorum", lambda *arguments: None, "quorum"),
+        (agreement, "check_quorum", lambda *arguments: None, "quorum"),
         (levels, "quantize_levels", lambda x, **rest: np.zeros(x.shape, np.uint64), "level_quantiser"),
         (levels, "cell_mean", sum_for_mean, "level_quantiser"),
         (secagg, "unmask", sign_of_the_paper, "segment_masks"),

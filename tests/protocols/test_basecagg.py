@@ -1058,7 +1058,7 @@ def test_a_server_that_is_killed_and_restored_at_every_step_goes_on(p: Parameter
     plain = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "secagg_spec.protocols.basecagg.runs.TABLE",
+            "secagg_spec.protocols.basecagg.round.TABLE",
             tuple(step.taken_by(killed(step.take)) if step.role is Role.SERVER else step for step in TABLE),
         )
         restored = run_schedule(p, updates, turns, randomness=randomness, session=bytes(16), round=0)

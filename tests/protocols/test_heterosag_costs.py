@@ -58,11 +58,11 @@ class Seen:
 @contextmanager
 def watched() -> Iterator[Seen]:
     """See which masks are expanded, and by whom."""
-    seen, masked = Seen(), secagg._masked
+    seen, masked, pieces = Seen(), secagg._masked, prg.pieces
 
     def watched_pieces(key: bytes, ring: Any, n: int) -> Any:
         seen.lengths.setdefault(seen.party, []).append(n)
-        return prg.pieces(key, ring, n)
+        return pieces(key, ring, n)
 
     def watched_masked(state: Any, *rest: Any) -> Any:
         seen.party = state.user
@@ -71,7 +71,7 @@ def watched() -> Iterator[Seen]:
         finally:
             seen.party = None
 
-    with mock.patch.multiple(secagg, pieces=watched_pieces, _masked=watched_masked):
+    with mock.patch.object(prg, "pieces", watched_pieces), mock.patch.object(secagg, "_masked", watched_masked):
         yield seen
 
 

@@ -66,6 +66,7 @@ def small(name: str = "lightsecagg.md", text: str = "") -> additions.Text:
 
 
 def steps(tables: Sequence[Table]) -> Iterator[str]:
+    """The bodies of steps, each where it is defined: a step that a profile takes over is shown with its base."""
     for table in tables:
         for step in table:
             module = step.body.__module__.removeprefix("secagg_spec.")
@@ -76,7 +77,10 @@ def steps(tables: Sequence[Table]) -> Iterator[str]:
 def test_each_step_of_a_protocol_stands_on_its_page(name: str) -> None:
     modules = [differences.module(module) for module in MODULES.get(name, ())]
     tables = [module.TABLE for module in modules] or [base.table for base in multi_round.BASES.values()]
-    shown = {one for names in excerpts.places()[name].values() for one in names}
+    pages = [name, *(["secagg.md"] if name == "heterosag.md" else [])]
+    if name == "multi-round.md":
+        pages += ["secagg.md", "lightsecagg.md"]
+    shown = {one for page in pages for names in excerpts.places()[page].values() for one in names}
     assert set(steps(tables)) <= shown
 
 

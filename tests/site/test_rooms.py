@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from pathlib import Path
 
 import pytest
 from docs.pages import rooms
@@ -10,6 +12,8 @@ from docs.pages.common import PACKAGE, ROOT, SiteError
 
 PAGE = (ROOT / "docs" / "explanation" / "find-your-way.md").read_text(encoding="utf-8")
 SCREEN = 60
+MOST_NAMES = 30
+PROTOCOLS = sorted((PACKAGE / "protocols").rglob("*.py"))
 
 
 def test_the_page_has_the_drawing_that_the_imports_give() -> None:
@@ -37,3 +41,11 @@ def test_a_room_stands_above_those_from_which_it_imports() -> None:
 def test_rooms_that_import_each_other_are_named() -> None:
     with pytest.raises(SiteError, match="left, right"):
         rooms.lines({"left": {"right", "low"}, "right": {"left"}, "low": set()})
+
+
+@pytest.mark.parametrize("path", PROTOCOLS, ids=lambda path: path.relative_to(PACKAGE / "protocols").as_posix())
+def test_a_module_of_a_protocol_imports_few_names(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {alias.asname or alias.name for node in imports for alias in node.names}
+    assert len(names) <= MOST_NAMES, "import a module, and say errors.Malformed, rather than each of its names"

@@ -21,7 +21,7 @@ from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import SealedStampedChannel
 from secagg_spec.experiments.costs import Timed
 from secagg_spec.protocols.basa import cores as basa_cores
-from secagg_spec.protocols.basa.authority import AuthorityState, authority_open
+from secagg_spec.protocols.basa.authority import AuthorityState
 from secagg_spec.protocols.basa.messages import EpochKeys, PositionKey, PositionOffer, digests
 from secagg_spec.protocols.basa.runs import draw_hidden, draw_signing_keys, open_session
 from secagg_spec.protocols.basa.user import UserState, user_trained
@@ -62,7 +62,7 @@ def user_of_basa(p: basa_cores.Parameters, ring: KeyRing, at: int) -> Alone:
     rows = {(step.phase, step.role): step for step in network.table}
     state: AuthorityState = network.states[AUTHORITY]
     hidden = draw_hidden(p, rows["open", Role.AUTHORITY], source)
-    state, (opened,) = authority_open.take(state, (), randomness=hidden)
+    state, (opened,) = rows["open", Role.AUTHORITY].take(state, (), randomness=hidden)
     assert isinstance(opened, EpochKeys)
     mail = _of_position(state, opened, p, rows, at, source)
     user: UserState = user_trained(network.states[at], p.ring.zeros(p.d), 0)

@@ -21,7 +21,6 @@ from itertools import pairwise
 from typing import Any, Concatenate, Generic, NamedTuple, TypeAlias, TypeVar
 
 from secagg_spec.arithmetic import validate
-from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import InconsistentSets, Malformed, ParameterError, Replay, UnknownUser, WrongPhase
 from secagg_spec.protocols.codec import AnyMessage, Message, check_header, encode
 
@@ -130,6 +129,10 @@ class Step(Generic[State]):
     one: bool = False
     senders: Callable[[State], Collection[int]] | None = from_server
 
+    def __post_init__(self) -> None:
+        if self.one and not self.receives:
+            raise ParameterError("one", True, "of a step that receives messages")
+
     @property
     def name(self) -> str:
         """The name of the function that is the body."""
@@ -193,7 +196,8 @@ class Step(Generic[State]):
             assert self.senders is not None
             return self.senders(state.base)
 
-        body.__name__, body.__doc__, body.__module__ = self.name, self.body.__doc__, self.body.__module__
+        for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            setattr(body, name, getattr(self.body, name))
         among = senders or (None if self.senders is None else those_of_base)
         return Step(self.phase, self.role, body, self.receives, self.sends, self.randomness, self.one, among)
 
@@ -245,7 +249,7 @@ class Event:
 class RoundResult:
     """The end of a round: the sum over `contributors`, and every step that was taken."""
 
-    aggregate: UintArray
+    aggregate: validate.UintArray
     contributors: tuple[int, ...]
     transcript: tuple[Event, ...]
 

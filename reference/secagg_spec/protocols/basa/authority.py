@@ -10,39 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PAIR, SELF, KeyRing, PositionKeys
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import check_key
-from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, verification_key, verify
-from secagg_spec.errors import Malformed, Replay, TooFewSurvivors, WrongPhase
+from secagg_spec.protocols import steps
+from secagg_spec.protocols.basa import messages
 from secagg_spec.protocols.basa.cores import Parameters
-from secagg_spec.protocols.basa.messages import (
-    ACCEPTED,
-    FREE,
-    HASH_BYTES,
-    LAST_EPOCH,
-    SKIPPED,
-    VOIDED,
-    Abandonment,
-    Assignment,
-    CloseRequest,
-    EpochKeys,
-    KeyRequest,
-    PositionKey,
-    PositionState,
-    Release,
-    Session,
-    Settlement,
-    blaming,
-    check_length,
-    require,
-    split,
-    whole,
-)
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Endpoint, Outbox, PartyState, Role, row
 
 
 @dataclass(frozen=True)
@@ -58,13 +36,13 @@ class Seat:
 
 
 @dataclass(frozen=True, eq=False)
-class AuthorityState(PartyState):
+class AuthorityState(steps.PartyState):
     """What the authority knows between its steps.
 
     `epoch` is the one that is open, or the next one when none is; `seats` are its positions up to the first unused one.
     """
 
-    session: Session
+    session: messages.Session
     signing: bytes = field(repr=False)
     ring: KeyRing
     epoch: int
@@ -72,9 +50,9 @@ class AuthorityState(PartyState):
     seats: tuple[Seat, ...] = ()
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the authority stands; each step looks at the epoch of its message by itself."""
-        return Endpoint(self.session.id, None, AUTHORITY)
+        return steps.Endpoint(self.session.id, None, steps.AUTHORITY)
 
     @property
     def users(self) -> range:
@@ -119,117 +97,119 @@ def authority_start(
     """
     check_key("signing", signing)
     keys = PositionKeys() if ring is None else ring
-    known = Session(parameters, session, keys.encryption, verification, verification_key(signing))
-    return AuthorityState(known, signing, keys, validate.integer("round", round, 0, LAST_EPOCH))
+    known = messages.Session(parameters, session, keys.encryption, verification, signatures.verification_key(signing))
+    return AuthorityState(known, signing, keys, validate.integer("round", round, 0, messages.LAST_EPOCH))
 
 
-@row("open", Role.AUTHORITY, sends=(EpochKeys,), randomness=PositionKeys().opening)
-def authority_open(state: AuthorityState, *sampled: Any) -> tuple[AuthorityState, Outbox]:
+@steps.row("open", steps.Role.AUTHORITY, sends=(messages.EpochKeys,), randomness=PositionKeys().opening)
+def authority_open(state: AuthorityState, *sampled: Any) -> tuple[AuthorityState, steps.Outbox]:
     """Make the keys of an epoch, and publish and sign the public halves (BAA-07, BAA-08).
 
     The sampled values are those of the ring: ``pair_keys`` and ``self_keys``, 32 bytes for each position; ``self_keys``
     is empty where timeouts end the epoch.
     """
     session = state.session
-    require(not state.is_open, f"the epoch {state.epoch} is open")
-    require(state.epoch <= LAST_EPOCH, "this was the last epoch that a message can name")
+    messages.require(not state.is_open, f"the epoch {state.epoch} is open")
+    messages.require(state.epoch <= messages.LAST_EPOCH, "this was the last epoch that a message can name")
     epoch = session.epoch(state.epoch)
     ring = state.ring.renew(epoch, sampled)
     published = ring.published(epoch)
-    signature = sign(state.signing, session.keys_signed(state.epoch, published))
-    outbox = (EpochKeys(*_header(state, SERVER), published, signature),)
+    signature = signatures.sign(state.signing, session.keys_signed(state.epoch, published))
+    outbox = (messages.EpochKeys(*_header(state, steps.SERVER), published, signature),)
     return replace(state, ring=ring, is_open=True), outbox
 
 
-@row("assign", Role.AUTHORITY, receives=(Assignment,), one=True)
-def authority_assign(state: AuthorityState, message: Assignment) -> tuple[AuthorityState, Outbox]:
+@steps.row("assign", steps.Role.AUTHORITY, receives=(messages.Assignment,), one=True)
+def authority_assign(state: AuthorityState, message: messages.Assignment) -> tuple[AuthorityState, steps.Outbox]:
     """Take the server's word for who is at the position to be filled (BAA-09, BAA-10)."""
-    whole(message)
+    messages.whole(message)
     _check_open(state, message)
     state.session.check_position(message, message.position)
-    with blaming(message):
+    with messages.blaming(message):
         validate.integer("user", message.user, 0, state.session.parameters.N - 1)
     settled = _settled(state)
-    require(message.position == len(settled), f"position {message.position} is not the one to be filled")
-    require(_last(state) != "keyed", f"the key of position {message.position} was given out")
-    require(len(state.accepted) < state.session.parameters.K, "K positions are accepted")
+    messages.require(message.position == len(settled), f"position {message.position} is not the one to be filled")
+    messages.require(_last(state) != "keyed", f"the key of position {message.position} was given out")
+    messages.require(len(state.accepted) < state.session.parameters.K, "K positions are accepted")
     if any(seat.user == message.user for seat in settled):
-        raise Replay(f"user {message.user} holds a key of the epoch {state.epoch}")
+        raise errors.Replay(f"user {message.user} holds a key of the epoch {state.epoch}")
     return replace(state, seats=(*settled, Seat(message.user))), ()
 
 
-@row(
+@steps.row(
     "issue",
-    Role.AUTHORITY,
-    receives=(KeyRequest,),
-    sends=(PositionKey,),
+    steps.Role.AUTHORITY,
+    receives=(messages.KeyRequest,),
+    sends=(messages.PositionKey,),
     randomness=PositionKeys().issuing,
     senders=lambda authority: authority.users,
     one=True,
 )
-def authority_issue(state: AuthorityState, message: KeyRequest, *sampled: Any) -> tuple[AuthorityState, Outbox]:
+def authority_issue(
+    state: AuthorityState, message: messages.KeyRequest, *sampled: Any
+) -> tuple[AuthorityState, steps.Outbox]:
     """Give the user at a position its pair key, once, and name the boxes that it opens (BAA-11 to BAA-13).
 
     The sampled values are those that the ring takes for one key.
     """
     session = state.session
-    whole(message)
+    messages.whole(message)
     _check_open(state, message)
     session.check_position(message, message.position)
     position, user = message.position, message.sender
     seat = state.seats[position] if position < len(state.seats) else None
     if seat is None or seat.user != user:
-        raise WrongPhase(f"position {position} is not assigned to user {user}")
+        raise errors.WrongPhase(f"position {position} is not assigned to user {user}")
     if seat.state != "assigned":
-        raise Replay(f"the key of position {position} was given out before")
+        raise errors.Replay(f"the key of position {position} was given out before")
     (key,) = state.ring.secrets(session.epoch(state.epoch), ((PAIR, position),), sampled)
     before = [at for at in state.accepted if at < position]
     senders = _words([state.seats[at].user for at in before])
     hashes = b"".join(state.seats[at].hashes[position - at - 1] for at in before)
-    outbox = (PositionKey(*_header(state, user), position, _words(before), senders, hashes, key),)
+    outbox = (messages.PositionKey(*_header(state, user), position, _words(before), senders, hashes, key),)
     return _with_seat(state, position, replace(seat, state="keyed")), outbox
 
 
-@row("settle", Role.AUTHORITY, receives=(Settlement,), sends=(PositionState,), one=True)
-def authority_settle(state: AuthorityState, message: Settlement) -> tuple[AuthorityState, Outbox]:
+@steps.row("settle", steps.Role.AUTHORITY, receives=(messages.Settlement,), sends=(messages.PositionState,), one=True)
+def authority_settle(state: AuthorityState, message: messages.Settlement) -> tuple[AuthorityState, steps.Outbox]:
     """Fix what became of a position, once (BAA-14 to BAA-17)."""
-    whole(message)
+    messages.whole(message)
     _check_open(state, message)
     state.session.check_position(message, message.position)
-    with blaming(message):
+    with messages.blaming(message):
         validate.integer("accepted", message.accepted, 0, 1)
     position = message.position
-    require(position >= len(_settled(state)), f"position {position} was settled before")
+    messages.require(position >= len(_settled(state)), f"position {position} was settled before")
     settled = _accept(state, message) if message.accepted else _time_out(state, message)
     if settled is None:
-        return _ended(state), (PositionState(*_header(state, SERVER), position, VOIDED),)
-    outcome = FREE
+        return _ended(state), (messages.PositionState(*_header(state, steps.SERVER), position, messages.VOIDED),)
+    outcome = messages.FREE
     if position < len(settled.seats):
-        outcome = ACCEPTED if settled.seats[position].state == "accepted" else SKIPPED
-    return settled, (PositionState(*_header(state, SERVER), position, outcome),)
+        outcome = messages.ACCEPTED if settled.seats[position].state == "accepted" else messages.SKIPPED
+    return settled, (messages.PositionState(*_header(state, steps.SERVER), position, outcome),)
 
 
-def _accept(state: AuthorityState, message: Settlement) -> AuthorityState:
+def _accept(state: AuthorityState, message: messages.Settlement) -> AuthorityState:
     """Return the state in which a keyed position is accepted, for an upload that its user signed (BAA-14)."""
     session, position = state.session, message.position
-    require(
+    messages.require(
         position < len(state.seats) and _last(state) == "keyed", f"the key of position {position} was not given out"
     )
     seat = state.seats[position]
-    with blaming(message):
-        check_length("hashes", message.hashes, HASH_BYTES * session.box_count(position))
-        check_length("signature", message.signature, SIGNATURE_BYTES)
+    with messages.blaming(message):
+        messages.check_length("hashes", message.hashes, messages.HASH_BYTES * session.box_count(position))
+        messages.check_length("signature", message.signature, signatures.SIGNATURE_BYTES)
     data = session.boxes_signed(state.epoch, seat.user, (position, message.stamp, message.weight), message.hashes)
-    verify(session.verification.keys[seat.user], data, message.signature, (SERVER,))
-    hashes = split("hashes", message.hashes, HASH_BYTES)
+    signatures.verify(session.verification.keys[seat.user], data, message.signature, (steps.SERVER,))
+    hashes = messages.split("hashes", message.hashes, messages.HASH_BYTES)
     return _with_seat(state, position, replace(seat, state="accepted", hashes=hashes))
 
 
-def _time_out(state: AuthorityState, message: Settlement) -> AuthorityState | None:
+def _time_out(state: AuthorityState, message: messages.Settlement) -> AuthorityState | None:
     """Return the state in which a position is unused or skipped; none where the epoch ends (BAA-16, BAA-17)."""
     if message.stamp or message.weight or message.hashes or message.signature:
         text = f"Settlement from {message.sender}: an offer that expired has no stamp, weight, hashes or signature"
-        raise Malformed(text, (message.sender,))
+        raise errors.Malformed(text, (message.sender,))
     position = message.position
     if position >= len(state.seats):
         return state
@@ -240,30 +220,39 @@ def _time_out(state: AuthorityState, message: Settlement) -> AuthorityState | No
     return _with_seat(state, position, replace(state.seats[position], state="skipped"))
 
 
-@row("close", Role.AUTHORITY, receives=(CloseRequest,), sends=(Release,), randomness=PositionKeys().issuing, one=True)
-def authority_close(state: AuthorityState, message: CloseRequest, *sampled: Any) -> tuple[AuthorityState, Outbox]:
+@steps.row(
+    "close",
+    steps.Role.AUTHORITY,
+    receives=(messages.CloseRequest,),
+    sends=(messages.Release,),
+    randomness=PositionKeys().issuing,
+    one=True,
+)
+def authority_close(
+    state: AuthorityState, message: messages.CloseRequest, *sampled: Any
+) -> tuple[AuthorityState, steps.Outbox]:
     """End the epoch, and release one secret key for each position where timeouts do not end it (BAA-18 to BAA-21).
 
     The sampled values are those that the ring takes for these keys.
     """
     session, p = state.session, state.session.parameters
-    whole(message)
+    messages.whole(message)
     _check_open(state, message)
-    require(len(_settled(state)) == len(state.seats), f"position {len(state.seats) - 1} is not settled")
+    messages.require(len(_settled(state)) == len(state.seats), f"position {len(state.seats) - 1} is not settled")
     accepted = state.accepted
     needed = p.K if len(state.seats) < p.positions else p.T + 2
     if len(accepted) < needed:
-        raise TooFewSurvivors(f"{len(accepted)} updates are accepted, and {needed} are needed")
+        raise errors.TooFewSurvivors(f"{len(accepted)} updates are accepted, and {needed} are needed")
     own = set(accepted)
     slots = [(SELF if at in own else PAIR, at) for at in range(p.positions)] if p.settle else []
     keys = state.ring.secrets(session.epoch(state.epoch), slots, sampled)
-    return _ended(state), (Release(*_header(state, SERVER), b"".join(keys)),)
+    return _ended(state), (messages.Release(*_header(state, steps.SERVER), b"".join(keys)),)
 
 
-@row("abandon", Role.AUTHORITY, receives=(Abandonment,), one=True)
-def authority_abandon(state: AuthorityState, message: Abandonment) -> tuple[AuthorityState, Outbox]:
+@steps.row("abandon", steps.Role.AUTHORITY, receives=(messages.Abandonment,), one=True)
+def authority_abandon(state: AuthorityState, message: messages.Abandonment) -> tuple[AuthorityState, steps.Outbox]:
     """End the epoch, and release nothing (BAA-21)."""
-    whole(message)
+    messages.whole(message)
     _check_open(state, message)
     return _ended(state), ()
 
@@ -274,7 +263,9 @@ def authority_abandon(state: AuthorityState, message: Abandonment) -> tuple[Auth
 def _check_open(state: AuthorityState, message: Message) -> None:
     """Refuse whatever belongs to an epoch that is not open (BAA-22)."""
     wanted = state.is_open and message.round == state.epoch
-    require(wanted, f"{type(message).__name__} from {message.sender} is for the epoch {message.round}, not open")
+    messages.require(
+        wanted, f"{type(message).__name__} from {message.sender} is for the epoch {message.round}, not open"
+    )
 
 
 def _settled(state: AuthorityState) -> tuple[Seat, ...]:
@@ -295,7 +286,7 @@ def _ended(state: AuthorityState) -> AuthorityState:
 
 
 def _header(state: AuthorityState, receiver: int) -> tuple[bytes, int, int, int]:
-    return state.session.id, state.epoch, AUTHORITY, receiver
+    return state.session.id, state.epoch, steps.AUTHORITY, receiver
 
 
 def _words(values: list[int]) -> UintArray:

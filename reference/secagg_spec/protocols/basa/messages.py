@@ -11,133 +11,133 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeVar
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.crypto.boxes import PAIR, PROTOCOL, SELF, Address, Encryption, Epoch
 from secagg_spec.crypto.keys import SESSION_BYTES, Roster, hash_parameters, sha256
 from secagg_spec.crypto.prg import check_key
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, signed_fields, verify
-from secagg_spec.errors import LengthMismatch, Malformed, ParameterError, WrongPhase
+from secagg_spec.protocols import codec
 from secagg_spec.protocols.agreement import words
 from secagg_spec.protocols.basa.cores import Parameters
-from secagg_spec.protocols.codec import U16, U32, Message, Opaque, Vector, encode
 from secagg_spec.protocols.steps import AUTHORITY
 
 FREE, ACCEPTED, SKIPPED, VOIDED = range(4)
 """What becomes of a position: the state in `PositionState`."""
 HASH_BYTES = 32
 LAST_EPOCH = 2**32 - 1
-_Message = TypeVar("_Message", bound=Message)
+_Message = TypeVar("_Message", bound=codec.Message)
 
 
 @dataclass(frozen=True, eq=False)
-class EpochKeys(Message):
+class EpochKeys(codec.Message):
     """The public keys of the positions of an epoch, signed by the authority."""
 
     TYPE: ClassVar[int] = 1025
-    keys: Opaque
-    signature: Opaque
+    keys: codec.Opaque
+    signature: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class PositionRequest(Message):
+class PositionRequest(codec.Message):
     """The sender asks for a position; `round` is the stamp of its update."""
 
     TYPE: ClassVar[int] = 1026
 
 
 @dataclass(frozen=True, eq=False)
-class PositionOffer(Message):
+class PositionOffer(codec.Message):
     """A position, the keys of the epoch, and the boxes from the accepted positions before."""
 
     TYPE: ClassVar[int] = 1027
-    position: U32
-    keys: Opaque
-    signature: Opaque
-    boxes: Opaque
+    position: codec.U32
+    keys: codec.Opaque
+    signature: codec.Opaque
+    boxes: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class Assignment(Message):
+class Assignment(codec.Message):
     """The position is offered to this user."""
 
     TYPE: ClassVar[int] = 1028
-    position: U32
-    user: U32
+    position: codec.U32
+    user: codec.U32
 
 
 @dataclass(frozen=True, eq=False)
-class KeyRequest(Message):
+class KeyRequest(codec.Message):
     """The sender asks for the pair key of the position that it was offered."""
 
     TYPE: ClassVar[int] = 1029
-    position: U32
+    position: codec.U32
 
 
 @dataclass(frozen=True, eq=False)
-class PositionKey(Message):
+class PositionKey(codec.Message):
     """The pair key of a position, with the accepted positions before, their users and the hashes of their boxes."""
 
     TYPE: ClassVar[int] = 1030
-    position: U32
-    positions: Vector
-    senders: Vector
-    hashes: Opaque
-    key: Opaque
+    position: codec.U32
+    positions: codec.Vector
+    senders: codec.Vector
+    hashes: codec.Opaque
+    key: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class PositionUpload(Message):
+class PositionUpload(codec.Message):
     """The masked update, d elements, with the boxes to the positions to come, signed."""
 
     TYPE: ClassVar[int] = 1031
-    position: U32
-    stamp: U32
-    weight: U32
-    masked: Vector
-    boxes: Opaque
-    signature: Opaque
+    position: codec.U32
+    stamp: codec.U32
+    weight: codec.U32
+    masked: codec.Vector
+    boxes: codec.Opaque
+    signature: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class Settlement(Message):
+class Settlement(codec.Message):
     """The server took an upload at a position, with what its user signed; or the offer expired."""
 
     TYPE: ClassVar[int] = 1032
-    position: U32
-    accepted: U16
-    stamp: U32
-    weight: U32
-    hashes: Opaque
-    signature: Opaque
+    position: codec.U32
+    accepted: codec.U16
+    stamp: codec.U32
+    weight: codec.U32
+    hashes: codec.Opaque
+    signature: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class PositionState(Message):
+class PositionState(codec.Message):
     """What became of a position: free, accepted, skipped or void."""
 
     TYPE: ClassVar[int] = 1033
-    position: U32
-    state: U16
+    position: codec.U32
+    state: codec.U16
 
 
 @dataclass(frozen=True, eq=False)
-class CloseRequest(Message):
+class CloseRequest(codec.Message):
     """The server asks to end the epoch."""
 
     TYPE: ClassVar[int] = 1034
 
 
 @dataclass(frozen=True, eq=False)
-class Release(Message):
+class Release(codec.Message):
     """One secret key for each position, or none."""
 
     TYPE: ClassVar[int] = 1035
-    keys: Opaque
+    keys: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class Abandonment(Message):
+class Abandonment(codec.Message):
     """The server gave the epoch up."""
 
     TYPE: ClassVar[int] = 1036
@@ -176,9 +176,9 @@ class Session:
 
     def __post_init__(self) -> None:
         if len(validate.octets("session", self.id)) != SESSION_BYTES:
-            raise LengthMismatch("len(session)", len(self.id), f"{SESSION_BYTES} bytes")
+            raise errors.LengthMismatch("len(session)", len(self.id), f"{SESSION_BYTES} bytes")
         if len(self.verification.keys) != self.parameters.N:
-            raise LengthMismatch("len(verification)", len(self.verification.keys), f"N = {self.parameters.N}")
+            raise errors.LengthMismatch("len(verification)", len(self.verification.keys), f"N = {self.parameters.N}")
         check_key("authority", self.authority)
 
     @cached_property
@@ -222,10 +222,10 @@ class Session:
         content = (*(words([value]) for value in upload), digests)
         return signed_fields(self._context(number, PositionUpload), "boxes", user, content)
 
-    def _context(self, number: int, kind: type[Message]) -> Context:
+    def _context(self, number: int, kind: type[codec.Message]) -> Context:
         return Context(PROTOCOL, self.hash, self.id, number, kind.TYPE)
 
-    def check_position(self, message: Message, position: int) -> None:
+    def check_position(self, message: codec.Message, position: int) -> None:
         """Refuse a message that names a position that there is not (BAA-51)."""
         with blaming(message):
             validate.integer("position", position, 0, self.parameters.positions - 1)
@@ -267,16 +267,16 @@ def check_length(name: str, data: bytes, size: int, allowed: str = "") -> None:
     LengthMismatch
     """
     if len(validate.octets(name, data)) != size:
-        raise LengthMismatch(f"len({name})", len(data), allowed or f"{size} bytes")
+        raise errors.LengthMismatch(f"len({name})", len(data), allowed or f"{size} bytes")
 
 
 def require(condition: bool, message: str) -> None:
     """Refuse a step that a state does not allow; nobody is blamed."""
     if not condition:
-        raise WrongPhase(message)
+        raise errors.WrongPhase(message)
 
 
-def whole(message: Message) -> None:
+def whole(message: codec.Message) -> None:
     """Refuse a message of which a field holds what has no bytes.
 
     Raises
@@ -284,13 +284,13 @@ def whole(message: Message) -> None:
     Malformed
     """
     with blaming(message):
-        encode(message)
+        codec.encode(message)
 
 
 @contextmanager
-def blaming(message: Message) -> Iterator[None]:
+def blaming(message: codec.Message) -> Iterator[None]:
     """Turn the refusal of a value that came in a message into one of the message, which its sender is to blame for."""
     try:
         yield
-    except ParameterError as error:
-        raise Malformed(f"{type(message).__name__} from {message.sender}: {error}", (message.sender,)) from error
+    except errors.ParameterError as error:
+        raise errors.Malformed(f"{type(message).__name__} from {message.sender}: {error}", (message.sender,)) from error

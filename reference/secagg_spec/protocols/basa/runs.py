@@ -17,12 +17,12 @@ from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.signatures import verification_key
 from secagg_spec.errors import LengthMismatch, ProtocolError
+from secagg_spec.protocols import steps
 from secagg_spec.protocols.basa.authority import authority_start
 from secagg_spec.protocols.basa.cores import Parameters
 from secagg_spec.protocols.basa.round import table_of
 from secagg_spec.protocols.basa.server import Entry, Recovered, ServerState, server_start
 from secagg_spec.protocols.basa.user import user_start, user_trained
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Event, Network, Randomness, Role, Step, role_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def open_session(
     session: bytes,
     round: int,
     ring: KeyRing | None = None,
-) -> Network:
+) -> steps.Network:
     """Return the network of a session before its first step.
 
     Parameters
@@ -79,11 +79,11 @@ def open_session(
         "authority": authority.session.authority,
         "encryption": made.encryption,
     }
-    states: dict[int, object] = {AUTHORITY: authority}
-    states[SERVER] = server_start(parameters, session, round - 1 if round else None, **public)
+    states: dict[int, object] = {steps.AUTHORITY: authority}
+    states[steps.SERVER] = server_start(parameters, session, round - 1 if round else None, **public)
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, user, signing=keys.users[user], **public)
-    return Network(table_of(made), states)
+    return steps.Network(table_of(made), states)
 
 
 def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
@@ -91,7 +91,7 @@ def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
     return SigningKeys(tuple(source.take(KEY_BYTES) for _ in range(parameters.N)), source.take(KEY_BYTES))
 
 
-def draw_hidden(parameters: Parameters, step: Step[Any], source: Source) -> Randomness:
+def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: Source) -> steps.Randomness:
     """Draw what a step samples besides the rounding (section 10)."""
     p, released = parameters, parameters.positions * parameters.settle
     lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
@@ -133,7 +133,7 @@ class Run:
         self.source = source
         keys = draw_signing_keys(parameters, source)
         self.network = open_session(parameters, keys, session=session, round=round, ring=ring)
-        self._rows: Mapping[tuple[str, Role], Step[Any]] = {
+        self._rows: Mapping[tuple[str, steps.Role], steps.Step[Any]] = {
             (step.phase, step.role): step for step in self.network.table
         }
         self._outcomes: dict[int, Outcome] = {}
@@ -142,7 +142,7 @@ class Run:
     @property
     def server(self) -> ServerState:
         """The state of the server."""
-        state: ServerState = self.network.states[SERVER]
+        state: ServerState = self.network.states[steps.SERVER]
         return state
 
     @property
@@ -151,7 +151,7 @@ class Run:
         return tuple(self._outcomes.values())
 
     @property
-    def transcript(self) -> Sequence[Event]:
+    def transcript(self) -> Sequence[steps.Event]:
         """Every step that was taken."""
         return self.network.transcript
 
@@ -160,7 +160,7 @@ class Run:
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
-        self._step("take", SERVER)
+        self._step("take", steps.SERVER)
         self._settle()
 
     def expire(self, user: int, stamp: int, *, keyed: bool) -> None:
@@ -168,7 +168,7 @@ class Run:
         self._offer(user, self.parameters.ring.zeros(self.parameters.d), stamp)
         if keyed:
             self._key(user)
-        self._step("expire", SERVER)
+        self._step("expire", steps.SERVER)
         self._settle()
         self.network.waiting.clear()
 
@@ -177,10 +177,10 @@ class Run:
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
-        self._step("expire", SERVER)
+        self._step("expire", steps.SERVER)
         self._settle()
         try:
-            self._step("take", SERVER)
+            self._step("take", steps.SERVER)
         except ProtocolError:
             self.network.waiting.clear()
         else:
@@ -189,7 +189,7 @@ class Run:
     def close(self) -> Recovered:
         """Let the server close its buffer, and recover."""
         self._open()
-        for phase, party in (("close", SERVER), ("close", AUTHORITY), ("recover", SERVER)):
+        for phase, party in (("close", steps.SERVER), ("close", steps.AUTHORITY), ("recover", steps.SERVER)):
             self._step(phase, party)
         recovered = self.server.recovered
         assert recovered is not None
@@ -198,30 +198,30 @@ class Run:
 
     def abandon(self) -> None:
         """Let the server give the epoch up."""
-        self._step("abandon", SERVER)
-        self._step("abandon", AUTHORITY)
+        self._step("abandon", steps.SERVER)
+        self._step("abandon", steps.AUTHORITY)
 
     def _open(self) -> None:
         """Open the next epoch, when none is open."""
         if self.server.phase == "idle":
-            self._step("open", AUTHORITY)
-            self._step("open", SERVER)
+            self._step("open", steps.AUTHORITY)
+            self._step("open", steps.SERVER)
             self._note()
 
     def _offer(self, user: int, update: UintArray, stamp: int) -> None:
         (user,) = validate.users("user", (validate.integer("user", user, 0),), self.parameters.N)
         self._open()
         self.network.states[user] = user_trained(self.network.states[user], update, stamp)
-        for phase, party in (("request", user), ("offer", SERVER), ("assign", AUTHORITY)):
+        for phase, party in (("request", user), ("offer", steps.SERVER), ("assign", steps.AUTHORITY)):
             self._step(phase, party)
 
     def _key(self, user: int) -> None:
         self._step("fetch", user)
-        self._step("issue", AUTHORITY)
+        self._step("issue", steps.AUTHORITY)
 
     def _settle(self) -> None:
-        self._step("settle", AUTHORITY)
-        self._step("settle", SERVER)
+        self._step("settle", steps.AUTHORITY)
+        self._step("settle", steps.SERVER)
         self._note()
 
     def _note(self) -> None:
@@ -232,5 +232,5 @@ class Run:
             self._outcomes[state.epoch] = Outcome(state.epoch, state.entries)
 
     def _step(self, phase: str, party: int, **given: Any) -> None:
-        step = self._rows[phase, role_of(party)]
+        step = self._rows[phase, steps.role_of(party)]
         self.network.take(step, party, {**draw_hidden(self.parameters, step, self.source), **given})

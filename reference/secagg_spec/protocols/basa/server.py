@@ -11,42 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.staleness import admissible_weights
-from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
+from secagg_spec.crypto import signatures
 from secagg_spec.crypto.boxes import PAIR, PER_POSITION, SELF, Encryption, mask_key
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.crypto.prg import pieces
-from secagg_spec.crypto.signatures import SIGNATURE_BYTES, verify
-from secagg_spec.errors import DecryptionFailed, InconsistentSets, ParameterError, Replay
+from secagg_spec.protocols import steps
+from secagg_spec.protocols.basa import messages
 from secagg_spec.protocols.basa.cores import Parameters, recover
-from secagg_spec.protocols.basa.messages import (
-    ACCEPTED,
-    FREE,
-    LAST_EPOCH,
-    SKIPPED,
-    VOIDED,
-    Abandonment,
-    Assignment,
-    CloseRequest,
-    EpochKeys,
-    PositionOffer,
-    PositionRequest,
-    PositionState,
-    PositionUpload,
-    Release,
-    Session,
-    Settlement,
-    blaming,
-    check_length,
-    digests,
-    require,
-    split,
-    whole,
-)
 from secagg_spec.protocols.buffers import average
 from secagg_spec.protocols.codec import Message
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Endpoint, Outbox, PartyState, Role, from_authority, row
 
 
 @dataclass(frozen=True)
@@ -74,12 +50,12 @@ class Recovered:
 
     epoch: int
     entries: tuple[Entry, ...]
-    sum: UintArray
-    average: RealArray
+    sum: validate.UintArray
+    average: validate.RealArray
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps.
 
     `phase` is ``idle``, ``filling``, ``serving``, ``settling`` or ``closing``; `epoch` is the last one that it knew;
@@ -87,21 +63,21 @@ class ServerState(PartyState):
     the authority settles it; `total` is the sum of the masked updates that were accepted.
     """
 
-    session: Session
+    session: messages.Session
     epoch: int | None
     phase: str = "idle"
     keys: bytes = b""
     signature: bytes = b""
     places: tuple[Place, ...] = ()
     serving: int | None = None
-    upload: PositionUpload | None = None
-    total: UintArray | None = None
+    upload: messages.PositionUpload | None = None
+    total: validate.UintArray | None = None
     recovered: Recovered | None = None
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands; each step looks at the epoch of its message by itself."""
-        return Endpoint(self.session.id, None, SERVER)
+        return steps.Endpoint(self.session.id, None, steps.SERVER)
 
     @property
     def users(self) -> range:
@@ -144,89 +120,100 @@ def server_start(
     LengthMismatch
         A key or the session id has another length, or the roster does not name N users.
     """
-    known = Session(parameters, session, encryption, verification, authority)
-    return ServerState(known, None if round is None else validate.integer("round", round, 0, LAST_EPOCH))
+    known = messages.Session(parameters, session, encryption, verification, authority)
+    return ServerState(known, None if round is None else validate.integer("round", round, 0, messages.LAST_EPOCH))
 
 
-@row("open", Role.SERVER, receives=(EpochKeys,), one=True, senders=from_authority)
-def server_open(state: ServerState, message: EpochKeys) -> tuple[ServerState, Outbox]:
+@steps.row("open", steps.Role.SERVER, receives=(messages.EpochKeys,), one=True, senders=steps.from_authority)
+def server_open(state: ServerState, message: messages.EpochKeys) -> tuple[ServerState, steps.Outbox]:
     """Take the keys of a new epoch (BAA-29, BAA-50)."""
-    whole(message)
-    require(state.phase == "idle", f"the server is {state.phase}, and opens no epoch")
+    messages.whole(message)
+    messages.require(state.phase == "idle", f"the server is {state.phase}, and opens no epoch")
     state.session.check_keys(message)
     if state.epoch is not None and message.round <= state.epoch:
-        raise Replay(f"keys of the epoch {message.round}, and {state.epoch} was known before", (AUTHORITY,))
+        raise errors.Replay(
+            f"keys of the epoch {message.round}, and {state.epoch} was known before", (steps.AUTHORITY,)
+        )
     parameters = state.session.parameters
     opened = replace(_ended(state), phase="filling", epoch=message.round, keys=message.keys)
-    return replace(opened, signature=message.signature, total=frozen(parameters.ring.zeros(parameters.d))), ()
+    return replace(opened, signature=message.signature, total=validate.frozen(parameters.ring.zeros(parameters.d))), ()
 
 
-@row(
+@steps.row(
     "offer",
-    Role.SERVER,
-    receives=(PositionRequest,),
-    sends=(PositionOffer, Assignment),
+    steps.Role.SERVER,
+    receives=(messages.PositionRequest,),
+    sends=(messages.PositionOffer, messages.Assignment),
     one=True,
     senders=lambda server: server.users,
 )
-def server_offer(state: ServerState, message: PositionRequest) -> tuple[ServerState, Outbox]:
+def server_offer(state: ServerState, message: messages.PositionRequest) -> tuple[ServerState, steps.Outbox]:
     """Offer the first unused position to a user, with the boxes to it (BAA-35, BAA-36, BAA-49)."""
     p, position = state.session.parameters, len(state.places)
-    whole(message)
-    require(state.phase == "filling", f"the server is {state.phase}, and offers no position")
-    require(len(state.entries) < p.K and position < p.positions, "the buffer is full, or no position is left")
+    messages.whole(message)
+    messages.require(state.phase == "filling", f"the server is {state.phase}, and offers no position")
+    messages.require(len(state.entries) < p.K and position < p.positions, "the buffer is full, or no position is left")
     user = message.sender
-    require(all(place.user != user for place in state.places), f"user {user} had a position of this epoch")
+    messages.require(all(place.user != user for place in state.places), f"user {user} had a position of this epoch")
     _check_staleness(state, message, message.round)
     boxes = b"".join(place.boxes[position - at - 1] for at, place in enumerate(state.places) if place.accepted)
-    offer = PositionOffer(*_header(state, user), position, state.keys, state.signature, boxes)
-    outbox = (offer, Assignment(*_header(state, AUTHORITY), position, user))
+    offer = messages.PositionOffer(*_header(state, user), position, state.keys, state.signature, boxes)
+    outbox = (offer, messages.Assignment(*_header(state, steps.AUTHORITY), position, user))
     return replace(state, phase="serving", serving=user), outbox
 
 
-@row(
-    "take", Role.SERVER, receives=(PositionUpload,), sends=(Settlement,), one=True, senders=lambda server: server.users
+@steps.row(
+    "take",
+    steps.Role.SERVER,
+    receives=(messages.PositionUpload,),
+    sends=(messages.Settlement,),
+    one=True,
+    senders=lambda server: server.users,
 )
-def server_take(state: ServerState, message: PositionUpload) -> tuple[ServerState, Outbox]:
+def server_take(state: ServerState, message: messages.PositionUpload) -> tuple[ServerState, steps.Outbox]:
     """Keep the upload of the user that is served, and tell the authority (BAA-37 to BAA-39)."""
     session, position = state.session, len(state.places)
-    whole(message)
+    messages.whole(message)
     _check_epoch(state, message)
-    require(state.phase == "serving", f"the server is {state.phase}, and takes no upload")
-    require(message.sender == state.serving, f"user {message.sender} is not the one that is served")
-    require(message.position == position, f"the position {position} is open, and not {message.position}")
-    hashes = digests(_check_upload(state, message))
+    messages.require(state.phase == "serving", f"the server is {state.phase}, and takes no upload")
+    messages.require(message.sender == state.serving, f"user {message.sender} is not the one that is served")
+    messages.require(message.position == position, f"the position {position} is open, and not {message.position}")
+    hashes = messages.digests(_check_upload(state, message))
     signed = (position, message.stamp, message.weight)
     data = session.boxes_signed(message.round, message.sender, signed, hashes)
-    verify(session.verification.keys[message.sender], data, message.signature, (message.sender,))
-    told = Settlement(*_header(state, AUTHORITY), position, 1, message.stamp, message.weight, hashes, message.signature)
+    signatures.verify(session.verification.keys[message.sender], data, message.signature, (message.sender,))
+    told = messages.Settlement(
+        *_header(state, steps.AUTHORITY), position, 1, message.stamp, message.weight, hashes, message.signature
+    )
     return replace(state, phase="settling", upload=message), (told,)
 
 
-@row("expire", Role.SERVER, sends=(Settlement,))
-def server_expire(state: ServerState) -> tuple[ServerState, Outbox]:
+@steps.row("expire", steps.Role.SERVER, sends=(messages.Settlement,))
+def server_expire(state: ServerState) -> tuple[ServerState, steps.Outbox]:
     """Give up the user that is served, and tell the authority (section 4)."""
-    require(state.phase == "serving", f"the server is {state.phase}, and no offer can expire")
-    told = Settlement(*_header(state, AUTHORITY), len(state.places), 0, 0, 0, b"", b"")
+    messages.require(state.phase == "serving", f"the server is {state.phase}, and no offer can expire")
+    told = messages.Settlement(*_header(state, steps.AUTHORITY), len(state.places), 0, 0, 0, b"", b"")
     return replace(state, phase="settling"), (told,)
 
 
-@row("settle", Role.SERVER, receives=(PositionState,), one=True, senders=from_authority)
-def server_settle(state: ServerState, message: PositionState) -> tuple[ServerState, Outbox]:
+@steps.row("settle", steps.Role.SERVER, receives=(messages.PositionState,), one=True, senders=steps.from_authority)
+def server_settle(state: ServerState, message: messages.PositionState) -> tuple[ServerState, steps.Outbox]:
     """Do with the position what the authority settled (BAA-40)."""
-    whole(message)
+    messages.whole(message)
     _check_epoch(state, message)
-    require(state.phase == "settling", f"the server is {state.phase}, and settles no position")
+    messages.require(state.phase == "settling", f"the server is {state.phase}, and settles no position")
     state.session.check_position(message, message.position)
-    require(message.position == len(state.places), f"position {message.position} is not the one that is settled")
+    messages.require(
+        message.position == len(state.places), f"position {message.position} is not the one that is settled"
+    )
     _check_outcome(state, message)
-    if message.state == VOIDED:
+    if message.state == messages.VOIDED:
         return _ended(state), ()
     settled = replace(state, phase="filling", serving=None, upload=None)
-    if message.state == FREE:
+    if message.state == messages.FREE:
         return settled, ()
     assert state.serving is not None
-    if message.state == SKIPPED:
+    if message.state == messages.SKIPPED:
         return replace(settled, places=(*state.places, Place(state.serving))), ()
     return _with_upload(state, settled), ()
 
@@ -237,42 +224,42 @@ def _with_upload(state: ServerState, settled: ServerState) -> ServerState:
     assert upload is not None
     assert total is not None
     place = Place(upload.sender, upload.weight, state.session.boxes(upload.boxes), accepted=True)
-    added = frozen(state.session.parameters.ring.add(total, upload.masked))
+    added = validate.frozen(state.session.parameters.ring.add(total, upload.masked))
     return replace(settled, places=(*state.places, place), total=added)
 
 
-@row("close", Role.SERVER, sends=(CloseRequest,))
-def server_close(state: ServerState) -> tuple[ServerState, Outbox]:
+@steps.row("close", steps.Role.SERVER, sends=(messages.CloseRequest,))
+def server_close(state: ServerState) -> tuple[ServerState, steps.Outbox]:
     """Ask the authority to end the epoch (section 4)."""
-    require(state.phase == "filling", f"the server is {state.phase}, and closes nothing")
-    return replace(state, phase="closing"), (CloseRequest(*_header(state, AUTHORITY)),)
+    messages.require(state.phase == "filling", f"the server is {state.phase}, and closes nothing")
+    return replace(state, phase="closing"), (messages.CloseRequest(*_header(state, steps.AUTHORITY)),)
 
 
-@row("recover", Role.SERVER, receives=(Release,), one=True, senders=from_authority)
-def server_recover(state: ServerState, message: Release) -> tuple[ServerState, Outbox]:
+@steps.row("recover", steps.Role.SERVER, receives=(messages.Release,), one=True, senders=steps.from_authority)
+def server_recover(state: ServerState, message: messages.Release) -> tuple[ServerState, steps.Outbox]:
     """Remove the masks that are left, with the keys that were released (BAA-41 to BAA-43).
 
     The result is `recovered`.
     """
-    whole(message)
+    messages.whole(message)
     _check_epoch(state, message)
-    require(state.phase == "closing", f"the server is {state.phase}, and recovers nothing")
+    messages.require(state.phase == "closing", f"the server is {state.phase}, and recovers nothing")
     assert state.total is not None
     assert state.epoch is not None
     p, seeds = state.session.parameters, _open_boxes(state, _released(state, message))
     own = _streams(state, ((at, None, seed) for (at, to), seed in seeds.items() if at == to))
     skipped = _streams(state, ((at, to, seed) for (at, to), seed in seeds.items() if at != to))
-    total = frozen(recover(p, (state.total,), own, skipped))
+    total = validate.frozen(recover(p, (state.total,), own, skipped))
     weights = np.array([entry.weight for entry in state.entries], dtype=np.uint64)
-    mean = frozen(average(p.ring, p.c_l, weights, total))
+    mean = validate.frozen(average(p.ring, p.c_l, weights, total))
     return replace(_ended(state), recovered=Recovered(state.epoch, state.entries, total, mean)), ()
 
 
-@row("abandon", Role.SERVER, sends=(Abandonment,))
-def server_abandon(state: ServerState) -> tuple[ServerState, Outbox]:
+@steps.row("abandon", steps.Role.SERVER, sends=(messages.Abandonment,))
+def server_abandon(state: ServerState) -> tuple[ServerState, steps.Outbox]:
     """Give the epoch up (section 4)."""
-    require(state.phase != "idle", "the server is idle, and has no epoch to abandon")
-    return _ended(state), (Abandonment(*_header(state, AUTHORITY)),)
+    messages.require(state.phase != "idle", "the server is idle, and has no epoch to abandon")
+    return _ended(state), (messages.Abandonment(*_header(state, steps.AUTHORITY)),)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
@@ -285,13 +272,15 @@ def _ended(state: ServerState) -> ServerState:
 
 def _header(state: ServerState, receiver: int) -> tuple[bytes, int, int, int]:
     assert state.epoch is not None
-    return state.session.id, state.epoch, SERVER, receiver
+    return state.session.id, state.epoch, steps.SERVER, receiver
 
 
 def _check_epoch(state: ServerState, message: Message) -> None:
     """Refuse a message of another epoch; it may only be late."""
     wanted = state.phase != "idle" and message.round == state.epoch
-    require(wanted, f"{type(message).__name__} from {message.sender} is for the epoch {message.round}, not open")
+    messages.require(
+        wanted, f"{type(message).__name__} from {message.sender} is for the epoch {message.round}, not open"
+    )
 
 
 def _check_staleness(state: ServerState, message: Message, stamp: int) -> int:
@@ -300,42 +289,44 @@ def _check_staleness(state: ServerState, message: Message, stamp: int) -> int:
     tau, most = state.epoch - stamp, state.session.parameters.tau_max
     if not 0 <= tau <= most:
         text = f"user {message.sender} has the stamp {stamp} in the epoch {state.epoch}: tau_max is {most}"
-        raise InconsistentSets(text, (message.sender,))
+        raise errors.InconsistentSets(text, (message.sender,))
     return tau
 
 
-def _check_upload(state: ServerState, message: PositionUpload) -> tuple[bytes, ...]:
+def _check_upload(state: ServerState, message: messages.PositionUpload) -> tuple[bytes, ...]:
     """Return the boxes of an upload whose numbers and lengths are right (BAA-38, BAA-39, BAA-51)."""
     session, p = state.session, state.session.parameters
-    with blaming(message):
+    with messages.blaming(message):
         p.ring.check("masked", message.masked, (p.d,))
-        check_length("boxes", message.boxes, session.encryption.box_bytes * session.box_count(message.position))
-        check_length("signature", message.signature, SIGNATURE_BYTES)
+        messages.check_length(
+            "boxes", message.boxes, session.encryption.box_bytes * session.box_count(message.position)
+        )
+        messages.check_length("signature", message.signature, signatures.SIGNATURE_BYTES)
     allowed = admissible_weights(p.staleness, p.c_g, _check_staleness(state, message, message.stamp))
     if message.weight not in allowed:
         text = f"the update of user {message.sender} weighs {message.weight}, and may weigh {allowed}"
-        raise InconsistentSets(text, (message.sender,))
+        raise errors.InconsistentSets(text, (message.sender,))
     return session.boxes(message.boxes)
 
 
-def _check_outcome(state: ServerState, message: PositionState) -> None:
+def _check_outcome(state: ServerState, message: messages.PositionState) -> None:
     """Refuse a state that the profile has not, or that accepts what was not uploaded (BAA-51)."""
-    late = SKIPPED if state.session.parameters.settle else VOIDED
-    allowed = (FREE, late) if state.upload is None else (FREE, late, ACCEPTED)
-    with blaming(message):
+    late = messages.SKIPPED if state.session.parameters.settle else messages.VOIDED
+    allowed = (messages.FREE, late) if state.upload is None else (messages.FREE, late, messages.ACCEPTED)
+    with messages.blaming(message):
         if message.state not in allowed:
-            raise ParameterError("state", message.state, f"one of {allowed}")
+            raise errors.ParameterError("state", message.state, f"one of {allowed}")
 
 
-def _released(state: ServerState, message: Release) -> dict[tuple[str, int], bytes]:
+def _released(state: ServerState, message: messages.Release) -> dict[tuple[str, int], bytes]:
     """Return the released keys by what they open: the self key of an accepted position, the pair key of any other."""
     session, p = state.session, state.session.parameters
     accepted = {entry.position for entry in state.entries}
     slots = [(SELF if at in accepted else PAIR, at) for at in range(p.positions)] if p.settle else []
     assert state.epoch is not None
-    with blaming(message):
-        check_length("keys", message.keys, session.encryption.key_bytes * len(slots))
-        keys = dict(zip(slots, split("keys", message.keys, session.encryption.key_bytes), strict=True))
+    with messages.blaming(message):
+        messages.check_length("keys", message.keys, session.encryption.key_bytes * len(slots))
+        keys = dict(zip(slots, messages.split("keys", message.keys, session.encryption.key_bytes), strict=True))
         for slot, key in keys.items():
             session.encryption.check_key(session.epoch(state.epoch), state.keys, slot, key)
     return keys
@@ -352,12 +343,14 @@ def _open_boxes(state: ServerState, keys: dict[tuple[str, int], bytes]) -> dict[
                 continue
             try:
                 seed = session.encryption.open(address, state.keys, keys[address.slot], box)
-            except DecryptionFailed:
+            except errors.DecryptionFailed:
                 failed.append(entry.user)
             else:
                 seeds[entry.position, target] = seed
     if failed:
-        raise DecryptionFailed(f"boxes of the users {failed} do not open with the keys that were released", failed)
+        raise errors.DecryptionFailed(
+            f"boxes of the users {failed} do not open with the keys that were released", failed
+        )
     return seeds
 
 

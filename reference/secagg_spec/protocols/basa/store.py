@@ -19,21 +19,10 @@ from secagg_spec.arithmetic.validate import UintArray, frozen
 from secagg_spec.crypto.boxes import PER_POSITION, Encryption, KeyRing, PositionKeys
 from secagg_spec.crypto.keys import Roster
 from secagg_spec.errors import ParameterError, ProtocolError
-from secagg_spec.protocols.basa.authority import AuthorityState, Seat, authority_start
+from secagg_spec.protocols import codec
+from secagg_spec.protocols.basa import authority, messages, server, user
 from secagg_spec.protocols.basa.cores import Parameters, check_accepted
-from secagg_spec.protocols.basa.messages import (
-    HASH_BYTES,
-    LAST_EPOCH,
-    EpochKeys,
-    PositionOffer,
-    PositionUpload,
-    Session,
-    check_length,
-)
-from secagg_spec.protocols.basa.server import Entry, Place, Recovered, ServerState, server_start, server_take
-from secagg_spec.protocols.basa.user import UserState, user_fetch, user_start
 from secagg_spec.protocols.buffers import average
-from secagg_spec.protocols.codec import AnyMessage, Message, decode, encode, vector_bytes, vector_from_bytes
 from secagg_spec.protocols.steps import AUTHORITY, SERVER
 
 SERVER_FORMAT, AUTHORITY_FORMAT, USER_FORMAT = "basa-server-1", "basa-authority-1", "basa-user-1"
@@ -46,7 +35,7 @@ _State = TypeVar("_State")
 # ---------------------------------------------------------------------------------------------------- the server
 
 
-def store_server(state: ServerState) -> dict[str, Any]:
+def store_server(state: server.ServerState) -> dict[str, Any]:
     """Return the state of a server as data that JSON holds (BAA-44)."""
     return {
         "format": SERVER_FORMAT,
@@ -63,7 +52,7 @@ def store_server(state: ServerState) -> dict[str, Any]:
     }
 
 
-def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> ServerState:
+def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> server.ServerState:
     """Return the server that goes on from what `store_server` gave (BAA-44).
 
     Raises
@@ -74,9 +63,9 @@ def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITIO
     return _restored(data, SERVER_FORMAT, lambda: _server(data, encryption), store_server)
 
 
-def _server(data: Mapping[str, Any], encryption: Encryption) -> ServerState:
+def _server(data: Mapping[str, Any], encryption: Encryption) -> server.ServerState:
     known = _session(data, encryption)
-    start = server_start(known.parameters, known.id, data["epoch"], **_public(known))
+    start = server.server_start(known.parameters, known.id, data["epoch"], **_public(known))
     places = tuple(_place(known, at, value) for at, value in enumerate(data["places"]))
     recovered = None if data["recovered"] is None else _sum(known, data["recovered"])
     state = replace(
@@ -90,25 +79,27 @@ def _server(data: Mapping[str, Any], encryption: Encryption) -> ServerState:
         recovered=recovered,
     )
     _check_server(state)
-    return _with_upload(state, _message(PositionUpload, data["upload"]))
+    return _with_upload(state, _message(messages.PositionUpload, data["upload"]))
 
 
-def _check_server(state: ServerState) -> None:
+def _check_server(state: server.ServerState) -> None:
     """Refuse the state of a server that no steps lead to."""
     _check_recovered(state)
     if state.phase == "idle":
-        nothing = ServerState(state.session, state.epoch, recovered=state.recovered)
+        nothing = server.ServerState(state.session, state.epoch, recovered=state.recovered)
         _check_same("state", store_server(state), store_server(nothing), "without anything of an epoch while idle")
         return
     if state.epoch is None or state.total is None:
         raise ParameterError("epoch, total", [state.epoch, state.total], f"there while {state.phase}")
-    state.session.check_keys(EpochKeys(state.session.id, state.epoch, AUTHORITY, SERVER, state.keys, state.signature))
+    state.session.check_keys(
+        messages.EpochKeys(state.session.id, state.epoch, AUTHORITY, SERVER, state.keys, state.signature)
+    )
     _check_places(state)
     if not state.entries and state.total.any():
         raise ParameterError("total", state.total, "zero while no update is accepted")
 
 
-def _check_places(state: ServerState) -> None:
+def _check_places(state: server.ServerState) -> None:
     p, users = state.session.parameters, [place.user for place in state.places]
     serving = state.phase in ("serving", "settling")
     if serving:
@@ -123,17 +114,17 @@ def _check_places(state: ServerState) -> None:
         raise ParameterError("places", users, 'accepted ones with the timeouts "void"')
 
 
-def _with_upload(state: ServerState, upload: PositionUpload | None) -> ServerState:
+def _with_upload(state: server.ServerState, upload: messages.PositionUpload | None) -> server.ServerState:
     """Return the server with an upload that it would have taken."""
     if upload is None:
         return state
     if state.phase != "settling":
         raise ParameterError("upload", upload, f"none while {state.phase}")
-    return server_take.take(replace(state, phase="serving"), (upload,), randomness={})[0]
+    return server.server_take.take(replace(state, phase="serving"), (upload,), randomness={})[0]
 
 
-def _place(known: Session, at: int, value: Mapping[str, Any]) -> Place:
-    place = Place(**{**value, "boxes": tuple(bytes.fromhex(box) for box in value["boxes"])})
+def _place(known: messages.Session, at: int, value: Mapping[str, Any]) -> server.Place:
+    place = server.Place(**{**value, "boxes": tuple(bytes.fromhex(box) for box in value["boxes"])})
     validate.integer("user", place.user, 0, known.parameters.N - 1)
     if not isinstance(place.accepted, bool):
         raise ParameterError("accepted", place.accepted, "true or false")
@@ -141,28 +132,28 @@ def _place(known: Session, at: int, value: Mapping[str, Any]) -> Place:
     if len(place.boxes) != (known.box_count(at) if place.accepted else 0):
         raise ParameterError("boxes", len(place.boxes), f"those of position {at}, or none of a skipped one")
     for box in place.boxes:
-        check_length("box", box, known.encryption.box_bytes)
+        messages.check_length("box", box, known.encryption.box_bytes)
     return place
 
 
-def _stored_sum(recovered: Recovered) -> dict[str, Any]:
+def _stored_sum(recovered: server.Recovered) -> dict[str, Any]:
     """Return the sum of an epoch without its average, which follows from the rest."""
     entries = [asdict(entry) for entry in recovered.entries]
-    return {"epoch": recovered.epoch, "entries": entries, "sum": vector_bytes(recovered.sum).hex()}
+    return {"epoch": recovered.epoch, "entries": entries, "sum": codec.vector_bytes(recovered.sum).hex()}
 
 
-def _sum(known: Session, value: Mapping[str, Any]) -> Recovered:
-    p, entries = known.parameters, tuple(Entry(**entry) for entry in value["entries"])
+def _sum(known: messages.Session, value: Mapping[str, Any]) -> server.Recovered:
+    p, entries = known.parameters, tuple(server.Entry(**entry) for entry in value["entries"])
     check_accepted("entries", [entry.position for entry in entries], p.positions)
     validate.users("entries", [entry.user for entry in entries], p.N)
     validate.integer("len(entries)", len(entries), p.T + 2, p.K)
     weights = np.array([validate.integer("weight", e.weight, 1, p.c_g) for e in entries], dtype=np.uint64)
     total = _vector(known, value["sum"])
     mean = frozen(average(p.ring, p.c_l, weights, total))
-    return Recovered(validate.integer("epoch", value["epoch"], 0, LAST_EPOCH), entries, total, mean)
+    return server.Recovered(validate.integer("epoch", value["epoch"], 0, messages.LAST_EPOCH), entries, total, mean)
 
 
-def _check_recovered(state: ServerState) -> None:
+def _check_recovered(state: server.ServerState) -> None:
     if state.recovered is not None:
         newest = -1 if state.epoch is None else state.epoch - (state.phase != "idle")
         validate.integer("recovered", state.recovered.epoch, 0, newest)
@@ -171,7 +162,7 @@ def _check_recovered(state: ServerState) -> None:
 # ------------------------------------------------------------------------------------------------- the authority
 
 
-def store_authority(state: AuthorityState) -> dict[str, Any]:
+def store_authority(state: authority.AuthorityState) -> dict[str, Any]:
     """Return the state of an authority, with its secret keys, as data that JSON holds."""
     return {
         "format": AUTHORITY_FORMAT,
@@ -184,7 +175,7 @@ def store_authority(state: AuthorityState) -> dict[str, Any]:
     }
 
 
-def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> AuthorityState:
+def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> authority.AuthorityState:
     """Return the authority that goes on from what `store_authority` gave; `ring` is one of the kind that it had.
 
     Raises
@@ -196,13 +187,15 @@ def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> A
     return _restored(data, AUTHORITY_FORMAT, lambda: _authority(data, made), store_authority)
 
 
-def _authority(data: Mapping[str, Any], ring: KeyRing) -> AuthorityState:
+def _authority(data: Mapping[str, Any], ring: KeyRing) -> authority.AuthorityState:
     known = _session(data, ring.encryption)
     signing, epoch, is_open = bytes.fromhex(data["signing"]), data["epoch"], data["is_open"]
-    validate.integer("epoch", epoch, 0, LAST_EPOCH + 1)
-    if not isinstance(is_open, bool) or (is_open and epoch > LAST_EPOCH):
+    validate.integer("epoch", epoch, 0, messages.LAST_EPOCH + 1)
+    if not isinstance(is_open, bool) or (is_open and epoch > messages.LAST_EPOCH):
         raise ParameterError("is_open", is_open, "true or false, and false after the last epoch")
-    start = authority_start(known.parameters, known.id, 0, signing=signing, verification=known.verification, ring=ring)
+    start = authority.authority_start(
+        known.parameters, known.id, 0, signing=signing, verification=known.verification, ring=ring
+    )
     _check_same("authority", start.session.authority, known.authority, "the verification key of the signing key")
     keys = ring.restored(known.epoch(epoch), bytes.fromhex(data["ring"]), is_open)
     seats = tuple(_seat(known, at, value) for at, value in enumerate(data["seats"]))
@@ -211,18 +204,18 @@ def _authority(data: Mapping[str, Any], ring: KeyRing) -> AuthorityState:
     return state
 
 
-def _seat(known: Session, at: int, value: Mapping[str, Any]) -> Seat:
-    seat = Seat(**{**value, "hashes": tuple(bytes.fromhex(text) for text in value["hashes"])})
+def _seat(known: messages.Session, at: int, value: Mapping[str, Any]) -> authority.Seat:
+    seat = authority.Seat(**{**value, "hashes": tuple(bytes.fromhex(text) for text in value["hashes"])})
     validate.integer("user", seat.user, 0, known.parameters.N - 1)
     _one_of("seats", seat.state, _SEATS if known.parameters.settle else _SEATS[:3])
     if len(seat.hashes) != (known.box_count(at) if seat.state == "accepted" else 0):
         raise ParameterError("hashes", len(seat.hashes), f"those of position {at}, or none where nothing is accepted")
     for value_ in seat.hashes:
-        check_length("hash", value_, HASH_BYTES)
+        messages.check_length("hash", value_, messages.HASH_BYTES)
     return seat
 
 
-def _check_seats(state: AuthorityState) -> None:
+def _check_seats(state: authority.AuthorityState) -> None:
     """Refuse positions that no steps lead to."""
     p, users = state.session.parameters, [seat.user for seat in state.seats]
     if state.seats and not state.is_open:
@@ -238,7 +231,7 @@ def _check_seats(state: AuthorityState) -> None:
 # ------------------------------------------------------------------------------------------------------- a user
 
 
-def store_user(state: UserState) -> dict[str, Any]:
+def store_user(state: user.UserState) -> dict[str, Any]:
     """Return the state of a user, with its update and signing key, as data that JSON holds."""
     return {
         "format": USER_FORMAT,
@@ -253,7 +246,7 @@ def store_user(state: UserState) -> dict[str, Any]:
     }
 
 
-def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> UserState:
+def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> user.UserState:
     """Return the user that goes on from what `store_user` gave.
 
     Raises
@@ -264,19 +257,22 @@ def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION)
     return _restored(data, USER_FORMAT, lambda: _user(data, encryption), store_user)
 
 
-def _user(data: Mapping[str, Any], encryption: Encryption) -> UserState:
+def _user(data: Mapping[str, Any], encryption: Encryption) -> user.UserState:
     known = _session(data, encryption)
     signing, phase = bytes.fromhex(data["signing"]), _one_of("phase", data["phase"], _USER_PHASES)
-    start = user_start(known.parameters, known.id, data["user"], signing=signing, **_public(known))
+    start = user.user_start(known.parameters, known.id, data["user"], signing=signing, **_public(known))
     update = None if data["update"] is None else _vector(known, data["update"])
-    stamp, offer = validate.integer("stamp", data["stamp"], 0, LAST_EPOCH), _message(PositionOffer, data["offer"])
+    stamp, offer = (
+        validate.integer("stamp", data["stamp"], 0, messages.LAST_EPOCH),
+        _message(messages.PositionOffer, data["offer"]),
+    )
     if (update is None and (stamp or phase != "idle")) or (offer is None) is (phase == "fetched"):
         raise ParameterError("phase", phase, "one that the update and the offer allow")
-    last = None if data["last"] is None else validate.integer("last", data["last"], 0, LAST_EPOCH)
+    last = None if data["last"] is None else validate.integer("last", data["last"], 0, messages.LAST_EPOCH)
     state = replace(start, phase=phase, update=update, stamp=stamp, last=last)
     if offer is None:
         return state
-    return user_fetch.take(replace(state, phase="asked"), (offer,), randomness={})[0]
+    return user.user_fetch.take(replace(state, phase="asked"), (offer,), randomness={})[0]
 
 
 # ------------------------------------------------------------------------------------------------------- helpers
@@ -306,7 +302,7 @@ def _check_whole(data: Mapping[str, Any], again: Mapping[str, Any]) -> None:
     _check_same("data", wrong, [], "without members that are missing, unknown, or not as they are stored")
 
 
-def _stored_session(session: Session) -> dict[str, Any]:
+def _stored_session(session: messages.Session) -> dict[str, Any]:
     return {
         "parameters": asdict(session.parameters),
         "session": session.id.hex(),
@@ -316,34 +312,34 @@ def _stored_session(session: Session) -> dict[str, Any]:
     }
 
 
-def _session(data: Mapping[str, Any], encryption: Encryption) -> Session:
+def _session(data: Mapping[str, Any], encryption: Encryption) -> messages.Session:
     _check_same("encryption", data["encryption"], encryption.name, encryption.name)
     numbers = dict(data["parameters"])
     parameters = Parameters(**{**numbers, "staleness": Staleness(**numbers["staleness"])})
     verification = Roster(tuple(bytes.fromhex(key) for key in data["verification"]))
-    return Session(
+    return messages.Session(
         parameters, bytes.fromhex(data["session"]), encryption, verification, bytes.fromhex(data["authority"])
     )
 
 
-def _public(known: Session) -> dict[str, Any]:
+def _public(known: messages.Session) -> dict[str, Any]:
     return {name: getattr(known, name) for name in ("verification", "authority", "encryption")}
 
 
-def _stored_message(message: Message | None) -> str | None:
-    return None if message is None else encode(message).hex()
+def _stored_message(message: codec.Message | None) -> str | None:
+    return None if message is None else codec.encode(message).hex()
 
 
-def _message(kind: type[AnyMessage], value: str | None) -> AnyMessage | None:
-    return None if value is None else decode(kind, bytes.fromhex(value))
+def _message(kind: type[codec.AnyMessage], value: str | None) -> codec.AnyMessage | None:
+    return None if value is None else codec.decode(kind, bytes.fromhex(value))
 
 
 def _stored_vector(vector: UintArray | None) -> str | None:
-    return None if vector is None else vector_bytes(vector).hex()
+    return None if vector is None else codec.vector_bytes(vector).hex()
 
 
-def _vector(known: Session, value: str) -> UintArray:
-    vector = vector_from_bytes(bytes.fromhex(value))
+def _vector(known: messages.Session, value: str) -> UintArray:
+    vector = codec.vector_from_bytes(bytes.fromhex(value))
     return frozen(known.parameters.ring.check("vector", vector, (known.parameters.d,)))
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.staleness import realised_weight
 from secagg_spec.arithmetic.validate import UintArray, frozen
@@ -17,48 +18,32 @@ from secagg_spec.crypto.boxes import PAIR, PER_POSITION, Encryption, mask_key
 from secagg_spec.crypto.keys import Roster, sha256
 from secagg_spec.crypto.prg import KEY_BYTES, pieces
 from secagg_spec.crypto.signatures import sign, verification_key
-from secagg_spec.errors import BadSignature, DecryptionFailed, InconsistentSets, Malformed, ParameterError, Replay
+from secagg_spec.protocols import steps
+from secagg_spec.protocols.basa import messages
 from secagg_spec.protocols.basa.cores import Masks, Parameters, mask_update
-from secagg_spec.protocols.basa.messages import (
-    HASH_BYTES,
-    LAST_EPOCH,
-    KeyRequest,
-    PositionKey,
-    PositionOffer,
-    PositionRequest,
-    PositionUpload,
-    Session,
-    blaming,
-    check_length,
-    digests,
-    require,
-    split,
-    whole,
-)
-from secagg_spec.protocols.steps import AUTHORITY, SERVER, Endpoint, Outbox, PartyState, Role, from_authority, row
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps.
 
     `phase` is ``idle``, ``asked`` or ``fetched``; `update` and its `stamp` are in hand; `offer` is the one that it
     fetched the key for; `last` is the epoch of its last upload.
     """
 
-    session: Session
+    session: messages.Session
     user: int
     signing: bytes = field(repr=False)
     phase: str = "idle"
     update: UintArray | None = None
     stamp: int = 0
-    offer: PositionOffer | None = None
+    offer: messages.PositionOffer | None = None
     last: int | None = None
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands; each step looks at the epoch of its message by itself."""
-        return Endpoint(self.session.id, None, self.user)
+        return steps.Endpoint(self.session.id, None, self.user)
 
 
 def user_start(
@@ -96,10 +81,12 @@ def user_start(
     ParameterError
         The signing key is not the one whose verification key the roster has.
     """
-    known = Session(parameters, session, encryption, verification, authority)
+    known = messages.Session(parameters, session, encryption, verification, authority)
     validate.integer("user", user, 0, parameters.N - 1)
     if verification_key(signing) != verification.keys[user]:
-        raise ParameterError("signing", f"of another than user {user}", "the one whose public half the roster has")
+        raise errors.ParameterError(
+            "signing", f"of another than user {user}", "the one whose public half the roster has"
+        )
     return UserState(known, user, signing)
 
 
@@ -115,36 +102,36 @@ def user_trained(state: UserState, update: UintArray, stamp: int) -> UserState:
     """
     parameters = state.session.parameters
     parameters.ring.check("update", update, (parameters.d,))
-    stamp = validate.integer("stamp", stamp, 0, LAST_EPOCH)
+    stamp = validate.integer("stamp", stamp, 0, messages.LAST_EPOCH)
     return UserState(state.session, state.user, state.signing, update=frozen(update), stamp=stamp, last=state.last)
 
 
-@row("request", Role.USER, sends=(PositionRequest,))
-def user_request(state: UserState) -> tuple[UserState, Outbox]:
+@steps.row("request", steps.Role.USER, sends=(messages.PositionRequest,))
+def user_request(state: UserState) -> tuple[UserState, steps.Outbox]:
     """Ask for a position, also once more (section 4)."""
     _in_hand(state)
     asked = replace(state, phase="asked", offer=None)
-    return asked, (PositionRequest(state.session.id, state.stamp, state.user, SERVER),)
+    return asked, (messages.PositionRequest(state.session.id, state.stamp, state.user, steps.SERVER),)
 
 
-@row("fetch", Role.USER, receives=(PositionOffer,), sends=(KeyRequest,), one=True)
-def user_fetch(state: UserState, offer: PositionOffer) -> tuple[UserState, Outbox]:
+@steps.row("fetch", steps.Role.USER, receives=(messages.PositionOffer,), sends=(messages.KeyRequest,), one=True)
+def user_fetch(state: UserState, offer: messages.PositionOffer) -> tuple[UserState, steps.Outbox]:
     """Take an offer for an epoch that the authority opened, and ask for the key (BAA-28, BAA-29, BAA-52)."""
     session = state.session
-    whole(offer)
-    require(state.phase == "asked", f"user {state.user} did not ask for a position")
+    messages.whole(offer)
+    messages.require(state.phase == "asked", f"user {state.user} did not ask for a position")
     _in_hand(state)
     session.check_position(offer, offer.position)
-    with blaming(offer):
+    with messages.blaming(offer):
         session.boxes(offer.boxes)
     session.check_keys(offer)
     tau, most = offer.round - state.stamp, session.parameters.tau_max
     if not 0 <= tau <= most:
         message = f"an offer of the epoch {offer.round} for an update of {state.stamp}, which may be {most} epochs old"
-        raise InconsistentSets(message, (SERVER,))
+        raise errors.InconsistentSets(message, (steps.SERVER,))
     if state.last is not None and offer.round <= state.last:
-        raise Replay(f"an offer of the epoch {offer.round}, and user {state.user} uploaded in {state.last}")
-    request = KeyRequest(session.id, offer.round, state.user, AUTHORITY, offer.position)
+        raise errors.Replay(f"an offer of the epoch {offer.round}, and user {state.user} uploaded in {state.last}")
+    request = messages.KeyRequest(session.id, offer.round, state.user, steps.AUTHORITY, offer.position)
     return replace(state, phase="fetched", offer=offer), (request,)
 
 
@@ -153,37 +140,39 @@ def sampled_by_users(encryption: Encryption) -> tuple[str, ...]:
     return "seeds", encryption.samples, "rounding"
 
 
-@row(
-    *("upload", Role.USER),
-    receives=(PositionKey,),
-    sends=(PositionUpload,),
+@steps.row(
+    *("upload", steps.Role.USER),
+    receives=(messages.PositionKey,),
+    sends=(messages.PositionUpload,),
     randomness=sampled_by_users(PER_POSITION),
     one=True,
-    senders=from_authority,
+    senders=steps.from_authority,
 )
 def user_upload(
-    state: UserState, message: PositionKey, seeds: bytes, sampled: Any, rounding: float
-) -> tuple[UserState, Outbox]:
+    state: UserState, message: messages.PositionKey, seeds: bytes, sampled: Any, rounding: float
+) -> tuple[UserState, steps.Outbox]:
     """Send the masked update, once, with a seed for each position to come; forget both (BAA-23 to BAA-27, BAA-30 on).
 
     The sampled values are ``seeds``, P of 32 bytes: entry j for the position j, that of the own position for the self
     mask; ``rounding``, a multiple of 2**-53 in ``[0, 1)``; and what the encryption samples: ``box_key``, 32 bytes.
     """
     session, p = state.session, state.session.parameters
-    whole(message)
-    require(state.phase == "fetched", f"user {state.user} did not ask for a key")
+    messages.whole(message)
+    messages.require(state.phase == "fetched", f"user {state.user} did not ask for a key")
     update, offer = _in_hand(state), state.offer
     assert offer is not None
-    require(message.round == offer.round, f"a key of the epoch {message.round}, for an offer of {offer.round}")
-    check_length("seeds", seeds, KEY_BYTES * p.positions)
-    drawn = split("seeds", seeds, KEY_BYTES)
+    messages.require(message.round == offer.round, f"a key of the epoch {message.round}, for an offer of {offer.round}")
+    messages.check_length("seeds", seeds, KEY_BYTES * p.positions)
+    drawn = messages.split("seeds", seeds, KEY_BYTES)
     before = _open_boxes(state, offer, message)
     weight = realised_weight(p.staleness, p.c_g, offer.round - state.stamp, rounding)
     masked = frozen(mask_update(p, update, weight, _masks(state, offer, before, drawn)))
     boxes = _seal(state, offer, drawn, sampled)
-    signed = session.boxes_signed(offer.round, state.user, (offer.position, state.stamp, weight), digests(boxes))
-    header = (session.id, offer.round, state.user, SERVER, offer.position, state.stamp, weight)
-    upload = PositionUpload(*header, masked, b"".join(boxes), sign(state.signing, signed))
+    signed = session.boxes_signed(
+        offer.round, state.user, (offer.position, state.stamp, weight), messages.digests(boxes)
+    )
+    header = (session.id, offer.round, state.user, steps.SERVER, offer.position, state.stamp, weight)
+    upload = messages.PositionUpload(*header, masked, b"".join(boxes), sign(state.signing, signed))
     return UserState(session, state.user, state.signing, last=offer.round), (upload,)
 
 
@@ -192,56 +181,60 @@ def user_upload(
 
 def _in_hand(state: UserState) -> UintArray:
     """Return the update that is in hand (BAA-27)."""
-    require(state.update is not None, f"user {state.user} has no update in hand")
+    messages.require(state.update is not None, f"user {state.user} has no update in hand")
     assert state.update is not None
     return state.update
 
 
-def _open_boxes(state: UserState, offer: PositionOffer, message: PositionKey) -> dict[int, bytes]:
+def _open_boxes(state: UserState, offer: messages.PositionOffer, message: messages.PositionKey) -> dict[int, bytes]:
     """Return the seeds from the positions before, when all boxes are those that the authority names (BAA-30 to 32)."""
     positions, senders, hashes = _named(state.session, offer, message)
     boxes = state.session.boxes(offer.boxes)
     if len(boxes) != len(positions):
-        raise Malformed(f"the offer has {len(boxes)} boxes, and the authority names {len(positions)}", (SERVER,))
+        raise errors.Malformed(
+            f"the offer has {len(boxes)} boxes, and the authority names {len(positions)}", (steps.SERVER,)
+        )
     wrong = [at for at, box, named in zip(positions, boxes, hashes, strict=True) if sha256(box) != named]
     if wrong:
-        raise BadSignature(f"the boxes from the positions {wrong} are not those that were signed", (SERVER,))
+        raise errors.BadSignature(
+            f"the boxes from the positions {wrong} are not those that were signed", (steps.SERVER,)
+        )
     seeds: dict[int, bytes] = {}
     failed: list[int] = []
     for source, sender, box in zip(positions, senders, boxes, strict=True):
         address = state.session.address(offer.round, sender, source, offer.position)
         try:
             seeds[source] = state.session.encryption.open(address, offer.keys, message.key, box)
-        except DecryptionFailed:
+        except errors.DecryptionFailed:
             failed.append(sender)
     if failed:
-        raise DecryptionFailed(f"boxes of the users {failed} do not open at position {offer.position}", failed)
+        raise errors.DecryptionFailed(f"boxes of the users {failed} do not open at position {offer.position}", failed)
     return seeds
 
 
 def _named(
-    session: Session, offer: PositionOffer, message: PositionKey
+    session: messages.Session, offer: messages.PositionOffer, message: messages.PositionKey
 ) -> tuple[Sequence[int], Sequence[int], Sequence[bytes]]:
     """Return the positions, users and hashes that come with the key of the position that was offered (BAA-30)."""
     if message.position != offer.position:
         text = f"the key of position {message.position} came, and position {offer.position} was offered"
-        raise InconsistentSets(text, (AUTHORITY,))
+        raise errors.InconsistentSets(text, (steps.AUTHORITY,))
     positions, senders = message.positions.tolist(), message.senders.tolist()
-    with blaming(message):
+    with messages.blaming(message):
         for at in positions:
             validate.integer("positions", at, 0, offer.position - 1)
         if any(a >= b for a, b in pairwise(positions)):
-            raise ParameterError("positions", positions, "in ascending order")
+            raise errors.ParameterError("positions", positions, "in ascending order")
         validate.users("senders", senders, session.parameters.N)
         if len(senders) != len(positions):
-            raise ParameterError("len(senders)", len(senders), f"{len(positions)}, one for each position")
-        check_length("hashes", message.hashes, HASH_BYTES * len(positions))
-        check_length("key", message.key, session.encryption.key_bytes)
+            raise errors.ParameterError("len(senders)", len(senders), f"{len(positions)}, one for each position")
+        messages.check_length("hashes", message.hashes, messages.HASH_BYTES * len(positions))
+        messages.check_length("key", message.key, session.encryption.key_bytes)
         session.encryption.check_key(session.epoch(offer.round), offer.keys, (PAIR, offer.position), message.key)
-    return positions, senders, split("hashes", message.hashes, HASH_BYTES)
+    return positions, senders, messages.split("hashes", message.hashes, messages.HASH_BYTES)
 
 
-def _masks(state: UserState, offer: PositionOffer, before: dict[int, bytes], seeds: Sequence[bytes]) -> Masks:
+def _masks(state: UserState, offer: messages.PositionOffer, before: dict[int, bytes], seeds: Sequence[bytes]) -> Masks:
     """Return the masks of an upload, as streams that are made when they are added."""
     p, epoch, position = state.session.parameters, state.session.epoch(offer.round), offer.position
 
@@ -255,7 +248,7 @@ def _masks(state: UserState, offer: PositionOffer, before: dict[int, bytes], see
     )
 
 
-def _seal(state: UserState, offer: PositionOffer, seeds: Sequence[bytes], sampled: Any) -> tuple[bytes, ...]:
+def _seal(state: UserState, offer: messages.PositionOffer, seeds: Sequence[bytes], sampled: Any) -> tuple[bytes, ...]:
     """Return the boxes of an upload: one to each position to come, and the self box (BAA-33)."""
     session = state.session
     addresses = (session.address(offer.round, state.user, offer.position, j) for j in session.targets(offer.position))

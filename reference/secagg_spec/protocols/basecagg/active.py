@@ -21,39 +21,18 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context, SealedStampedChannel
 from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.errors import LengthMismatch, ParameterError, Replay, TooFewSurvivors, WrongPhase
-from secagg_spec.protocols.agreement import (
-    Ballot,
-    Proposal,
-    check_quorum,
-    check_signature,
-    check_threshold,
-    sign_proposal,
-    words,
-)
+from secagg_spec.protocols import agreement, steps
 from secagg_spec.protocols.basecagg import round as basecagg
+from secagg_spec.protocols.basecagg import runs
 from secagg_spec.protocols.basecagg import store as basecagg_store
-from secagg_spec.protocols.basecagg.round import BufferedSet, Entry, WeightedShare
-from secagg_spec.protocols.basecagg.runs import Play, ScheduleResult, Turn, run_turns, supplies
 from secagg_spec.protocols.codec import Message, Opaque, Users
-from secagg_spec.protocols.lightsecagg.active import PrivateKeys, PublicKeys, roster_of_users
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Inbox,
-    Network,
-    Outbox,
-    PartyState,
-    Randomness,
-    Role,
-    Table,
-    row,
-)
+from secagg_spec.protocols.lightsecagg import active as lightsecagg_active
 
 PROTOCOL = "basecagg-active"
 PURPOSE = "buffered-set"
@@ -74,7 +53,7 @@ class Parameters(basecagg.Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_threshold(self.W, self.N, self.D, self.T)
+        agreement.check_threshold(self.W, self.N, self.D, self.T)
         validate.integer("W", self.W, self.U)
         object.__setattr__(self, "W", int(self.W))
 
@@ -124,16 +103,16 @@ class BufferQuorum(Message):
 class Pending:
     """What a user set aside: the buffer that it signed last, and its answer."""
 
-    proposal: Proposal
-    answer: WeightedShare
+    proposal: agreement.Proposal
+    answer: basecagg.WeightedShare
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps."""
 
     base: basecagg.UserState
-    roster: PublicKeys
+    roster: lightsecagg_active.PublicKeys
     signing: bytes = field(repr=False)
     pending: Pending | None = None
 
@@ -143,17 +122,17 @@ class UserState(PartyState):
         return self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps; `signers` are the users that confirmed its buffer."""
 
     base: basecagg.ServerState
-    roster: PublicKeys
+    roster: lightsecagg_active.PublicKeys
     signers: tuple[int, ...] = ()
 
     @property
@@ -162,7 +141,7 @@ class ServerState(PartyState):
         return "confirming" if self.base.entries and not self.signers else self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands."""
         return self.base.endpoint
 
@@ -186,21 +165,31 @@ def sealing_context(parameters: basecagg.Parameters, session: bytes, sealing: Ro
     return replace(basecagg.sealing_context(parameters, session), protocol=PROTOCOL, parameters=bound)
 
 
-def ballot_of(parameters: basecagg.Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
+def ballot_of(
+    parameters: basecagg.Parameters, session: bytes, round: int, roster: lightsecagg_active.PublicKeys
+) -> agreement.Ballot:
     """Return where the signatures on the buffer of a round belong (BSA-38, BSA-45, BSA-47)."""
     assert isinstance(parameters, Parameters)
     context = replace(sealing_context(parameters, session, roster.sealing), round=round, message_type=SignedBuffer.TYPE)
-    return Ballot(context, roster.verification, parameters.W, PURPOSE)
+    return agreement.Ballot(context, roster.verification, parameters.W, PURPOSE)
 
 
-def proposal_of(parameters: basecagg.Parameters, entries: Sequence[Entry]) -> Proposal:
+def proposal_of(parameters: basecagg.Parameters, entries: Sequence[basecagg.Entry]) -> agreement.Proposal:
     """Return what is signed of a buffer, by any user: its users, their stamps and their weights (BSA-38)."""
-    stamps, weights = words([entry.stamp for entry in entries]), words([entry.weight for entry in entries])
-    return Proposal(tuple(entry.user for entry in entries), (stamps, weights), range(parameters.N))
+    stamps, weights = (
+        agreement.words([entry.stamp for entry in entries]),
+        agreement.words([entry.weight for entry in entries]),
+    )
+    return agreement.Proposal(tuple(entry.user for entry in entries), (stamps, weights), range(parameters.N))
 
 
 def user_start(
-    parameters: Parameters, session: bytes, round: int, user: int, keys: PrivateKeys, roster: PublicKeys
+    parameters: Parameters,
+    session: bytes,
+    round: int,
+    user: int,
+    keys: lightsecagg_active.PrivateKeys,
+    roster: lightsecagg_active.PublicKeys,
 ) -> UserState:
     """Return the state of a user before its first step, with its sealed channel.
 
@@ -219,18 +208,20 @@ def user_start(
     base = basecagg.user_start(parameters, session, round, user, channel)
     own = (public_key(keys.sealing), verification_key(keys.signing))
     if own != (roster.sealing.keys[user], roster.verification.keys[user]):
-        raise ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
+        raise errors.ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
     return UserState(base, roster, keys.signing)
 
 
-def server_start(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> ServerState:
+def server_start(
+    parameters: Parameters, session: bytes, round: int, roster: lightsecagg_active.PublicKeys
+) -> ServerState:
     """Return the state of the server before its first step, with the public keys of the N users."""
     return ServerState(basecagg.server_start(parameters, session, round), _roster(parameters, roster))
 
 
-def _roster(parameters: Parameters, roster: PublicKeys) -> PublicKeys:
+def _roster(parameters: Parameters, roster: lightsecagg_active.PublicKeys) -> lightsecagg_active.PublicKeys:
     if len(roster.verification.keys) != parameters.N:
-        raise LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
+        raise errors.LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
     return roster
 
 
@@ -242,78 +233,84 @@ def user_trained(state: UserState, update: UintArray) -> UserState:
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-@row("confirm", Role.USER, receives=(BufferedSet,), sends=(SignedBuffer,), one=True)
-def user_confirm(state: UserState, message: BufferedSet) -> tuple[UserState, Outbox]:
+@steps.row("confirm", steps.Role.USER, receives=(basecagg.BufferedSet,), sends=(SignedBuffer,), one=True)
+def user_confirm(state: UserState, message: basecagg.BufferedSet) -> tuple[UserState, steps.Outbox]:
     """Sign a buffer that can be right, and set the answer to it aside (BSA-21 to BSA-26, BSA-38, BSA-39; step 1)."""
     base, (answer,) = basecagg.user_recover.take(state.base, (message,), randomness={})
-    assert isinstance(answer, WeightedShare)
+    assert isinstance(answer, basecagg.WeightedShare)
     proposal = proposal_of(base.parameters, basecagg.entries_of(message.users, message.stamps, message.weights))
     ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
-    signature = sign_proposal(ballot, state.signing, base.user, proposal)
-    outbox = (SignedBuffer(base.session, message.round, base.user, SERVER, signature),)
+    signature = agreement.sign_proposal(ballot, state.signing, base.user, proposal)
+    outbox = (SignedBuffer(base.session, message.round, base.user, steps.SERVER, signature),)
     return replace(state, base=base, pending=Pending(proposal, answer)), outbox
 
 
-@row("confirm", Role.SERVER, receives=(SignedBuffer,), sends=(BufferQuorum,), senders=lambda server: server.base.users)
-def server_confirm(state: ServerState, inbox: Sequence[SignedBuffer]) -> tuple[ServerState, Outbox]:
+@steps.row(
+    "confirm",
+    steps.Role.SERVER,
+    receives=(SignedBuffer,),
+    sends=(BufferQuorum,),
+    senders=lambda server: server.base.users,
+)
+def server_confirm(state: ServerState, inbox: Sequence[SignedBuffer]) -> tuple[ServerState, steps.Outbox]:
     """Check the signatures, and relay all of them to each signer (BSA-40 to BSA-42; step 2)."""
     base = state.base
     basecagg.require_round(base, inbox)
     if state.phase != "confirming":
-        raise WrongPhase(f"the server is {state.phase}, and has no buffer to confirm")
+        raise errors.WrongPhase(f"the server is {state.phase}, and has no buffer to confirm")
     ballot, _ = _agenda(state)
     signatures = {message.sender: _checked(state, message) for message in inbox}
     signers = tuple(sorted(signatures))
     if len(signers) < ballot.enough:
-        raise TooFewSurvivors(f"{len(signers)} users confirmed the buffer and W = {ballot.enough} are needed")
+        raise errors.TooFewSurvivors(f"{len(signers)} users confirmed the buffer and W = {ballot.enough} are needed")
     together = b"".join(signatures[user] for user in signers)
-    outbox = tuple(BufferQuorum(base.session, base.round, SERVER, user, signers, together) for user in signers)
+    outbox = tuple(BufferQuorum(base.session, base.round, steps.SERVER, user, signers, together) for user in signers)
     return replace(state, signers=signers), outbox
 
 
 def _checked(state: ServerState, message: SignedBuffer) -> bytes:
     """Return a signature on the announced buffer; a wrong one is its sender's fault (BSA-41)."""
     ballot, proposal = _agenda(state)
-    check_signature(ballot, message.sender, proposal, message.signature, message.sender)
+    agreement.check_signature(ballot, message.sender, proposal, message.signature, message.sender)
     return message.signature
 
 
-def _agenda(state: ServerState) -> tuple[Ballot, Proposal]:
+def _agenda(state: ServerState) -> tuple[agreement.Ballot, agreement.Proposal]:
     base = state.base
     ballot = ballot_of(base.parameters, base.session, base.round, state.roster)
     return ballot, proposal_of(base.parameters, base.entries)
 
 
-@row("recover", Role.USER, receives=(BufferQuorum,), sends=(WeightedShare,), one=True)
-def user_recover(state: UserState, message: BufferQuorum) -> tuple[UserState, Outbox]:
+@steps.row("recover", steps.Role.USER, receives=(BufferQuorum,), sends=(basecagg.WeightedShare,), one=True)
+def user_recover(state: UserState, message: BufferQuorum) -> tuple[UserState, steps.Outbox]:
     """Release the answer that was set aside, when W users signed its buffer (BSA-43, BSA-44; step 3)."""
     base = state.base
     pending = _pending(state, message.round)
     ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
-    check_quorum(ballot, pending.proposal, message.signers, message.signatures)
+    agreement.check_quorum(ballot, pending.proposal, message.signers, message.signatures)
     return replace(state, pending=None), (pending.answer,)
 
 
 def _pending(state: UserState, round: int) -> Pending:
     """Return what was set aside for the buffer of a round."""
     if state.pending is None and state.base.answered == round:
-        raise Replay(f"the quorum of round {round} was answered before")
+        raise errors.Replay(f"the quorum of round {round} was answered before")
     if state.pending is None or state.pending.answer.round != round:
-        raise WrongPhase(f"no answer is set aside for the buffer of round {round}")
+        raise errors.WrongPhase(f"no answer is set aside for the buffer of round {round}")
     return state.pending
 
 
-@row("recover", Role.SERVER, receives=(WeightedShare,), senders=lambda server: server.signers)
-def server_recover(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
+@steps.row("recover", steps.Role.SERVER, receives=(basecagg.WeightedShare,), senders=lambda server: server.signers)
+def server_recover(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
     """Remove the masks of the buffer that was confirmed; only its signers may answer (BSA-46)."""
     basecagg.require_round(state.base, inbox)
     if state.phase != "recovering":
-        raise WrongPhase(f"the server is {state.phase}, and recovers nothing")
+        raise errors.WrongPhase(f"the server is {state.phase}, and recovers nothing")
     base, outbox = basecagg.server_recover.take(state.base, inbox, randomness={})
     return replace(state, base=base, signers=()), outbox
 
 
-TABLE: Table = (
+TABLE: steps.Table = (
     *(step.on_base() for step in basecagg.TABLE if step.phase != "recover"),
     *(user_confirm, server_confirm, user_recover, server_recover),
 )
@@ -327,7 +324,7 @@ def store(state: ServerState) -> dict[str, Any]:
     return {"base": basecagg_store.store(state.base), "signers": list(state.signers)}
 
 
-def restore(data: Mapping[str, Any], roster: PublicKeys) -> ServerState:
+def restore(data: Mapping[str, Any], roster: lightsecagg_active.PublicKeys) -> ServerState:
     """Return the server that goes on from what `store` gave, with the roster of its session (BSA-35).
 
     Raises
@@ -336,42 +333,44 @@ def restore(data: Mapping[str, Any], roster: PublicKeys) -> ServerState:
         It is not what `store` gives.
     """
     if set(validate.mapping("data", data)) != {"base", "signers"}:
-        raise ParameterError("data", list(data), "base and signers")
+        raise errors.ParameterError("data", list(data), "base and signers")
     base = basecagg_store.restore(data["base"], Parameters)
     parameters = base.parameters
     assert isinstance(parameters, Parameters)
     signers = validate.users("signers", data["signers"], parameters.N)
     if signers and (not base.entries or len(signers) < parameters.W):
-        raise ParameterError("signers", list(signers), "none, or W of them while the server recovers")
+        raise errors.ParameterError("signers", list(signers), "none, or W of them while the server recovers")
     return ServerState(base, _roster(parameters, roster), signers)
 
 
 # ------------------------------------------------------------------------------------------------- whole runs
 
 
-def open_session(parameters: Parameters, *, keys: Mapping[int, PrivateKeys], session: bytes, round: int) -> Network:
+def open_session(
+    parameters: Parameters, *, keys: Mapping[int, lightsecagg_active.PrivateKeys], session: bytes, round: int
+) -> steps.Network:
     """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
-    roster = roster_of_users(parameters.N, keys)
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
+    roster = lightsecagg_active.roster_of_users(parameters.N, keys)
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round, roster)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, keys[user], roster)
-    return Network(TABLE, states)
+    return steps.Network(TABLE, states)
 
 
 def run_schedule(
     parameters: Parameters,
     updates: Sequence[UintArray],
-    schedule: Sequence[Turn],
+    schedule: Sequence[runs.Turn],
     *,
-    randomness: Randomness,
-    keys: Mapping[int, PrivateKeys],
+    randomness: steps.Randomness,
+    keys: Mapping[int, lightsecagg_active.PrivateKeys],
     session: bytes,
     round: int,
-) -> ScheduleResult:
+) -> runs.ScheduleResult:
     """Run a session of the active profile among honest parties.
 
     The users of a `Recover` confirm its buffer and answer. `keys` has the private keys of each of the N users; the
     other arguments and the errors are those of `basecagg.runs.run_schedule`.
     """
     network = open_session(parameters, keys=keys, session=session, round=round)
-    return run_turns(Play(network, supplies(parameters, updates, randomness), user_trained), schedule)
+    return runs.run_turns(runs.Play(network, runs.supplies(parameters, updates, randomness), user_trained), schedule)

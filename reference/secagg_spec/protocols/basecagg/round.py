@@ -29,35 +29,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from secagg_spec.arithmetic import validate
+from secagg_spec import errors
+from secagg_spec.arithmetic import modular, validate
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, is_prime
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import KINDS, Staleness, admissible_weights, realised_weight
-from secagg_spec.arithmetic.validate import RealArray, UintArray, frozen
 from secagg_spec.crypto.channels import StampedChannel
 from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.errors import (
-    InconsistentSets,
-    LengthMismatch,
-    Malformed,
-    ParameterError,
-    Replay,
-    WrongPhase,
-)
+from secagg_spec.protocols import buffers, codec, steps
 from secagg_spec.protocols.begun import session_id
-from secagg_spec.protocols.buffers import (
-    MAX_STALENESS,
-    average,
-    budget,
-    check_levels,
-    check_rounding,
-    check_update,
-    weight_sum,
-)
-from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
-from secagg_spec.protocols.steps import SERVER, Endpoint, Inbox, Outbox, PartyState, Role, Table, parcels, row
 
 PROTOCOL = "basecagg"
 LAST_ROUND = 2**32 - 1
@@ -90,23 +71,23 @@ class Parameters:
     def __post_init__(self) -> None:
         for name in ("q", "N", "D", "U", "T", "d", "K", "c_l", "c_g", "tau_max"):
             object.__setattr__(self, name, validate.integer(name, getattr(self, name), 0, 2**53))
-        if not is_prime(validate.integer("q", self.q, 2, MAX_MODULUS)):
-            raise ParameterError("q", self.q, "a prime")
+        if not modular.is_prime(validate.integer("q", self.q, 2, modular.MAX_MODULUS)):
+            raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         validate.integer("D", self.D, 0, validate.MAX_COUNT)
         assert self.code.N == self.N
         if self.U > self.N - self.D:
-            raise ParameterError("N - D", self.N - self.D, f"at least U = {self.U}")
+            raise errors.ParameterError("N - D", self.N - self.D, f"at least U = {self.U}")
         validate.integer("K", self.K, self.T + 2, self.N)
         self._check_levels()
 
     def _check_levels(self) -> None:
-        check_levels("q", self.q, self.K, self.c_l, self.c_g, self.tau_max, self.staleness)
+        buffers.check_levels("q", self.q, self.K, self.c_l, self.c_g, self.tau_max, self.staleness)
 
     @cached_property
-    def field(self) -> PrimeField:
+    def field(self) -> modular.PrimeField:
         """The field of the vectors."""
-        return PrimeField(self.q)
+        return modular.PrimeField(self.q)
 
     @cached_property
     def code(self) -> MaskCode:
@@ -126,7 +107,7 @@ class Parameters:
     @property
     def budget(self) -> int:
         """B, the largest magnitude of an element of an update (BSA-06)."""
-        return budget(self.field, self.total_weight)
+        return buffers.budget(self.field, self.total_weight)
 
     def numbers(self) -> dict[str, int]:
         """Return the names and values that keys and signatures are bound to, in this order (BSA-03)."""
@@ -141,10 +122,20 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
     {
         "tiny": Parameters(q=19, N=5, D=1, U=3, T=1, d=3, K=3, c_l=1, c_g=3, tau_max=2, staleness=_SLOWLY),
         "default": Parameters(
-            q=DEFAULT_PRIME, N=10, D=2, U=7, T=3, d=16, K=5, c_l=65536, c_g=64, tau_max=10, staleness=_SLOWLY
+            q=modular.DEFAULT_PRIME, N=10, D=2, U=7, T=3, d=16, K=5, c_l=65536, c_g=64, tau_max=10, staleness=_SLOWLY
         ),
         "paper": Parameters(
-            q=DEFAULT_PRIME, N=100, D=30, U=70, T=8, d=1000, K=10, c_l=65536, c_g=64, tau_max=10, staleness=_SLOWLY
+            q=modular.DEFAULT_PRIME,
+            N=100,
+            D=30,
+            U=70,
+            T=8,
+            d=1000,
+            K=10,
+            c_l=65536,
+            c_g=64,
+            tau_max=10,
+            staleness=_SLOWLY,
         ),
     }
 )
@@ -154,51 +145,51 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class ModelRequest(Message):
+class ModelRequest(codec.Message):
     """The sender asks for the model; `round` is the latest that it knows of."""
 
     TYPE: ClassVar[int] = 769
 
 
 @dataclass(frozen=True, eq=False)
-class ModelStamp(Message):
+class ModelStamp(codec.Message):
     """The stamp of the receiver is `round`."""
 
     TYPE: ClassVar[int] = 770
 
 
 @dataclass(frozen=True, eq=False)
-class StampedShare(Message):
+class StampedShare(codec.Message):
     """The share of the sender's mask that the receiver holds, closed by the channel; `round` is the sender's stamp."""
 
     TYPE: ClassVar[int] = 771
-    payload: Opaque
+    payload: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class StampedUpdate(Message):
+class StampedUpdate(codec.Message):
     """The masked update, d elements; `round` is the sender's stamp."""
 
     TYPE: ClassVar[int] = 772
-    masked: Vector
+    masked: codec.Vector
 
 
 @dataclass(frozen=True, eq=False)
-class BufferedSet(Message):
+class BufferedSet(codec.Message):
     """The buffer of `round`: its users, ascending, and the stamp and the weight of each."""
 
     TYPE: ClassVar[int] = 773
-    users: Users
-    stamps: Vector
-    weights: Vector
+    users: codec.Users
+    stamps: codec.Vector
+    weights: codec.Vector
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedShare(Message):
+class WeightedShare(codec.Message):
     """The weighted sum of the shares of the buffer of `round`, L elements."""
 
     TYPE: ClassVar[int] = 774
-    share: Vector
+    share: codec.Vector
 
 
 # -------------------------------------------------------------------------------------------------- pure cores
@@ -218,10 +209,10 @@ class Held:
     """The share of somebody's mask, L elements, and the stamp that it belongs to."""
 
     stamp: int
-    share: UintArray
+    share: validate.UintArray
 
 
-def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> UintArray:
+def encode_update(parameters: Parameters, x: validate.RealArray, rounding: validate.RealArray) -> validate.UintArray:
     """Return an update of d real numbers as elements: the quantiser at c_l with the total weight K c_g (BSA-36).
 
     `rounding` has d draws, uniform in ``[0, 1)``; the errors are those of `quantize`.
@@ -230,9 +221,11 @@ def encode_update(parameters: Parameters, x: RealArray, rounding: RealArray) -> 
     return quantize(x, level=parameters.c_l, ring=parameters.field, weight=parameters.total_weight, rounding=rounding)
 
 
-def mask_update(field: PrimeField, total_weight: int, update: UintArray, mask: UintArray) -> UintArray:
+def mask_update(
+    field: modular.PrimeField, total_weight: int, update: validate.UintArray, mask: validate.UintArray
+) -> validate.UintArray:
     """Return y_i = Delta_i + z_i, d elements, for an update that can be carried (BSA-04 to BSA-06)."""
-    return field.add(check_update(field, total_weight, update), mask)
+    return field.add(buffers.check_update(field, total_weight, update), mask)
 
 
 def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequence[float]) -> tuple[int, ...]:
@@ -250,13 +243,13 @@ def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequ
     round, stamps = _round(round), validate.user_numbers("stamps", stamps)
     draws = validate.sequence("draws", draws, "draws")
     if len(draws) != len(stamps):
-        raise LengthMismatch("len(draws)", len(draws), f"{len(stamps)}, one for each stamp")
-    ages = [validate.integer("round - stamp", round - stamp, 0, MAX_STALENESS) for stamp in stamps]
+        raise errors.LengthMismatch("len(draws)", len(draws), f"{len(stamps)}, one for each stamp")
+    ages = [validate.integer("round - stamp", round - stamp, 0, buffers.MAX_STALENESS) for stamp in stamps]
     s, c_g = parameters.staleness, parameters.c_g
     return tuple(realised_weight(s, c_g, tau, draw) for tau, draw in zip(ages, draws, strict=True))
 
 
-def entries_of(users: Sequence[int], stamps: UintArray, weights: UintArray) -> tuple[Entry, ...]:
+def entries_of(users: Sequence[int], stamps: validate.UintArray, weights: validate.UintArray) -> tuple[Entry, ...]:
     """Return the entries of a buffer from the fields of its announcement.
 
     Raises
@@ -265,11 +258,11 @@ def entries_of(users: Sequence[int], stamps: UintArray, weights: UintArray) -> t
         There is not one stamp and one weight for each user (BSA-21).
     """
     users = validate.user_numbers("users", users)
-    stamps = validate.elements("stamps", stamps, MAX_MODULUS, (None,))
-    weights = validate.elements("weights", weights, MAX_MODULUS, (None,))
+    stamps = validate.elements("stamps", stamps, modular.MAX_MODULUS, (None,))
+    weights = validate.elements("weights", weights, modular.MAX_MODULUS, (None,))
     if not len(users) == stamps.size == weights.size:
         message = f"the buffer has {len(users)} users, {stamps.size} stamps and {weights.size} weights"
-        raise InconsistentSets(message, (SERVER,))
+        raise errors.InconsistentSets(message, (steps.SERVER,))
     return tuple(Entry(user, int(t), int(w)) for user, t, w in zip(users, stamps, weights, strict=True))
 
 
@@ -294,11 +287,11 @@ def check_buffer(
         The buffer cannot be right, or a share is not held.
     """
     if not all(isinstance(kept, Held) for kept in validate.mapping("held", held).values()):
-        raise ParameterError("held", held, "a mapping from users to the shares of their masks")
+        raise errors.ParameterError("held", held, "a mapping from users to the shares of their masks")
     check_entries(parameters, round, entries)
     missing = [e.user for e in entries if e.user not in held or held[e.user].stamp != e.stamp]
     if missing:
-        raise InconsistentSets(f"the buffer names {missing}, whose shares are not held under these stamps")
+        raise errors.InconsistentSets(f"the buffer names {missing}, whose shares are not held under these stamps")
     return tuple(entries)
 
 
@@ -313,18 +306,18 @@ def check_entries(parameters: Parameters, round: int, entries: Sequence[Entry]) 
     _round(round)
     for entry in validate.sequence("entries", entries, "entries"):
         if not isinstance(entry, Entry):
-            raise ParameterError("entries", entry, "entries of a buffer")
+            raise errors.ParameterError("entries", entry, "entries of a buffer")
     _check_users(parameters, [entry.user for entry in entries])
     _check_weights(parameters, round, entries)
 
 
 def _check_users(parameters: Parameters, users: Sequence[int]) -> None:
     if len(users) != parameters.K:
-        raise InconsistentSets(f"the buffer has {len(users)} entries and K is {parameters.K}", (SERVER,))
+        raise errors.InconsistentSets(f"the buffer has {len(users)} entries and K is {parameters.K}", (steps.SERVER,))
     if any(not 0 <= user < parameters.N for user in users):
-        raise InconsistentSets(f"the buffer names {users}: users are in [0, {parameters.N})", (SERVER,))
+        raise errors.InconsistentSets(f"the buffer names {users}: users are in [0, {parameters.N})", (steps.SERVER,))
     if any(a >= b for a, b in pairwise(users)):
-        raise InconsistentSets(f"the users {users} of the buffer are not in ascending order", (SERVER,))
+        raise errors.InconsistentSets(f"the users {users} of the buffer are not in ascending order", (steps.SERVER,))
 
 
 def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
@@ -332,17 +325,21 @@ def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry])
         tau = round - entry.stamp
         if not 0 <= tau <= parameters.tau_max:
             message = f"user {entry.user} has the stamp {entry.stamp} in round {round}: tau_max is {parameters.tau_max}"
-            raise InconsistentSets(message, (SERVER,))
+            raise errors.InconsistentSets(message, (steps.SERVER,))
         allowed = admissible_weights(parameters.staleness, parameters.c_g, tau)
         if entry.weight not in allowed:
             message = f"user {entry.user} weighs {entry.weight} in the buffer, and may weigh {allowed}"
-            raise InconsistentSets(message, (SERVER,))
+            raise errors.InconsistentSets(message, (steps.SERVER,))
     positive = sum(entry.weight > 0 for entry in entries)
     if positive < parameters.T + 2:
-        raise InconsistentSets(f"{positive} entries have a weight and T + 2 = {parameters.T + 2} are needed", (SERVER,))
+        raise errors.InconsistentSets(
+            f"{positive} entries have a weight and T + 2 = {parameters.T + 2} are needed", (steps.SERVER,)
+        )
 
 
-def combine_shares(parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]) -> UintArray:
+def combine_shares(
+    parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]
+) -> validate.UintArray:
     """Return the sum of the shares of a buffer's entries, each times its weight: L elements (BSA-27).
 
     The arguments and errors are those of `check_buffer`.
@@ -355,8 +352,12 @@ def combine_shares(parameters: Parameters, round: int, entries: Sequence[Entry],
 
 
 def recover(
-    code: MaskCode, weights: UintArray, masked: Sequence[UintArray], users: Sequence[int], shares: UintArray
-) -> UintArray:
+    code: MaskCode,
+    weights: validate.UintArray,
+    masked: Sequence[validate.UintArray],
+    users: Sequence[int],
+    shares: validate.UintArray,
+) -> validate.UintArray:
     """Return the weighted sum of the updates: that of the masked ones without that of the masks (BSA-29).
 
     Parameters
@@ -384,7 +385,7 @@ def recover(
     Source: BASecAgg eq. (11).
     """
     total = code.field.weighted_sum(weights, masked)
-    weight_sum(weights)
+    buffers.weight_sum(weights)
     return code.field.subtract(total, code.decode(users, shares, total.size))
 
 
@@ -392,7 +393,7 @@ def recover(
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps.
 
     `phase` is ``idle``, ``asked`` or ``training``; `known` is the latest round that the user knows of; `newest` has the
@@ -406,16 +407,16 @@ class UserState(PartyState):
     known: int
     phase: str = "idle"
     stamp: int | None = None
-    mask: UintArray | None = None
-    update: UintArray | None = None
+    mask: validate.UintArray | None = None
+    update: validate.UintArray | None = None
     held: Mapping[int, Held] = field(default_factory=dict)
     newest: Mapping[int, int] = field(default_factory=dict)
     answered: int | None = None
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands; messages of any round may reach it."""
-        return Endpoint(self.session, None, self.user)
+        return steps.Endpoint(self.session, None, self.user)
 
     @property
     def others(self) -> frozenset[int]:
@@ -438,12 +439,12 @@ class Recovered:
 
     round: int
     entries: tuple[Entry, ...]
-    sum: UintArray
-    average: RealArray
+    sum: validate.UintArray
+    average: validate.RealArray
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps.
 
     `buffer` has the masked updates by user; `entries` are those of the announced buffer, and empty while it fills.
@@ -453,7 +454,7 @@ class ServerState(PartyState):
     session: bytes
     round: int
     records: Mapping[int, Record] = field(default_factory=dict)
-    buffer: Mapping[int, UintArray] = field(default_factory=dict)
+    buffer: Mapping[int, validate.UintArray] = field(default_factory=dict)
     entries: tuple[Entry, ...] = ()
     recovered: Recovered | None = None
 
@@ -463,9 +464,9 @@ class ServerState(PartyState):
         return "recovering" if self.entries else "filling"
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands; messages of earlier rounds may reach it."""
-        return Endpoint(self.session, None, SERVER)
+        return steps.Endpoint(self.session, None, steps.SERVER)
 
     @property
     def users(self) -> range:
@@ -490,7 +491,7 @@ def server_start(parameters: Parameters, session: bytes, round: int) -> ServerSt
     return ServerState(parameters, session_id(session), _round(round))
 
 
-def user_trained(state: UserState, update: UintArray) -> UserState:
+def user_trained(state: UserState, update: validate.UintArray) -> UserState:
     """Return the state of a training user with the update that its next `upload` masks (BSA-05, BSA-06).
 
     Raises
@@ -503,21 +504,27 @@ def user_trained(state: UserState, update: UintArray) -> UserState:
     _require(state.phase == "training", f"an update comes while training, and user {state.user} is {state.phase}")
     parameters = state.parameters
     parameters.field.check("update", update, (parameters.d,))
-    return replace(state, update=frozen(check_update(parameters.field, parameters.total_weight, update)))
+    return replace(
+        state, update=validate.frozen(buffers.check_update(parameters.field, parameters.total_weight, update))
+    )
 
 
 # ------------------------------------------------------------------------------------------------ steps of a user
 
 
-@row("request", Role.USER, sends=(ModelRequest,))
-def user_request(state: UserState) -> tuple[UserState, Outbox]:
+@steps.row("request", steps.Role.USER, sends=(ModelRequest,))
+def user_request(state: UserState) -> tuple[UserState, steps.Outbox]:
     """Ask for the model, also once more (section 4)."""
     _require(state.phase != "training", f"user {state.user} is training: it uploads or abandons first")
-    return replace(state, phase="asked"), (ModelRequest(state.session, state.known, state.user, SERVER),)
+    return replace(state, phase="asked"), (ModelRequest(state.session, state.known, state.user, steps.SERVER),)
 
 
-@row("share", Role.USER, receives=(ModelStamp,), sends=(StampedShare,), randomness=("mask", "noise"), one=True)
-def user_share(state: UserState, message: ModelStamp, mask: UintArray, noise: UintArray) -> tuple[UserState, Outbox]:
+@steps.row(
+    "share", steps.Role.USER, receives=(ModelStamp,), sends=(StampedShare,), randomness=("mask", "noise"), one=True
+)
+def user_share(
+    state: UserState, message: ModelStamp, mask: validate.UintArray, noise: validate.UintArray
+) -> tuple[UserState, steps.Outbox]:
     """Take the stamp, and share a mask under it: one share for each user, its own kept (BSA-08; section 4).
 
     The sampled values are ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
@@ -525,30 +532,30 @@ def user_share(state: UserState, message: ModelStamp, mask: UintArray, noise: Ui
     _require(state.phase == "asked", f"user {state.user} did not ask for a model")
     parameters, stamp = state.parameters, message.round
     if state.stamp is not None and stamp <= state.stamp:
-        raise Replay(f"the stamp {stamp} is not newer than {state.stamp}", (SERVER,))
+        raise errors.Replay(f"the stamp {stamp} is not newer than {state.stamp}", (steps.SERVER,))
     parameters.field.check("mask", mask, (parameters.d,))
     shares = parameters.code.encode(mask, noise)
     outbox = tuple(_closed(state, stamp, user, shares[user]) for user in range(parameters.N) if user != state.user)
-    held = {**state.held, state.user: Held(stamp, frozen(shares[state.user]))}
+    held = {**state.held, state.user: Held(stamp, validate.frozen(shares[state.user]))}
     known = max(state.known, stamp)
-    return replace(state, phase="training", known=known, stamp=stamp, mask=frozen(mask), held=held), outbox
+    return replace(state, phase="training", known=known, stamp=stamp, mask=validate.frozen(mask), held=held), outbox
 
 
-@row("hold", Role.USER, receives=(StampedShare,), senders=lambda user: user.others)
-def user_hold(state: UserState, inbox: Sequence[StampedShare]) -> tuple[UserState, Outbox]:
+@steps.row("hold", steps.Role.USER, receives=(StampedShare,), senders=lambda user: user.others)
+def user_hold(state: UserState, inbox: Sequence[StampedShare]) -> tuple[UserState, steps.Outbox]:
     """Keep the shares of others, each in place of an older one of the same sender (BSA-09, BSA-10; section 4)."""
     held, newest = dict(state.held), dict(state.newest)
     for message in inbox:
         sender, stamp = message.sender, message.round
         if sender in newest and stamp <= newest[sender]:
             text = f"a share of user {sender} has the stamp {stamp}, which is not newer than {newest[sender]}"
-            raise Replay(text, (sender, SERVER))
+            raise errors.Replay(text, (sender, steps.SERVER))
         held[sender], newest[sender] = Held(stamp, _open(state, message)), stamp
     return replace(state, held=held, newest=newest), ()
 
 
-@row("upload", Role.USER, sends=(StampedUpdate,))
-def user_upload(state: UserState) -> tuple[UserState, Outbox]:
+@steps.row("upload", steps.Role.USER, sends=(StampedUpdate,))
+def user_upload(state: UserState) -> tuple[UserState, steps.Outbox]:
     """Send the masked update, once, and forget it and the mask (BSA-04 to BSA-07; section 4)."""
     _require(state.phase == "training", f"user {state.user} has no mask to upload under")
     _require(state.update is not None, f"user {state.user} has no update yet")
@@ -557,29 +564,31 @@ def user_upload(state: UserState) -> tuple[UserState, Outbox]:
     assert state.stamp is not None
     parameters = state.parameters
     masked = mask_update(parameters.field, parameters.total_weight, state.update, state.mask)
-    outbox = (StampedUpdate(state.session, state.stamp, state.user, SERVER, frozen(masked)),)
+    outbox = (StampedUpdate(state.session, state.stamp, state.user, steps.SERVER, validate.frozen(masked)),)
     return replace(state, phase="idle", mask=None, update=None), outbox
 
 
-@row("abandon", Role.USER)
-def user_abandon(state: UserState) -> tuple[UserState, Outbox]:
+@steps.row("abandon", steps.Role.USER)
+def user_abandon(state: UserState) -> tuple[UserState, steps.Outbox]:
     """Give the training up, and forget the mask (section 4)."""
     _require(state.phase == "training", f"user {state.user} has no training to abandon")
     return replace(state, phase="idle", mask=None, update=None), ()
 
 
-@row("recover", Role.USER, receives=(BufferedSet,), sends=(WeightedShare,), one=True)
-def user_recover(state: UserState, message: BufferedSet) -> tuple[UserState, Outbox]:
+@steps.row("recover", steps.Role.USER, receives=(BufferedSet,), sends=(WeightedShare,), one=True)
+def user_recover(state: UserState, message: BufferedSet) -> tuple[UserState, steps.Outbox]:
     """Answer a buffer with the weighted sum of its shares, and forget them (BSA-21 to BSA-28; section 4)."""
     parameters = state.parameters
     _require(state.stamp is None or message.round >= state.stamp, f"the buffer of round {message.round} comes late")
     if state.answered is not None and message.round <= state.answered:
-        raise Replay(f"the buffer of round {state.answered} was answered: that of {message.round} is not after it")
+        raise errors.Replay(
+            f"the buffer of round {state.answered} was answered: that of {message.round} is not after it"
+        )
     entries = entries_of(message.users, message.stamps, message.weights)
     share = combine_shares(parameters, message.round, entries, state.held)
     answered = {entry.user for entry in entries}
     held = {user: kept for user, kept in state.held.items() if user not in answered}
-    outbox = (WeightedShare(state.session, message.round, state.user, SERVER, frozen(share)),)
+    outbox = (WeightedShare(state.session, message.round, state.user, steps.SERVER, validate.frozen(share)),)
     known = max(state.known, message.round)
     return replace(state, known=known, held=held, answered=message.round), outbox
 
@@ -587,8 +596,10 @@ def user_recover(state: UserState, message: BufferedSet) -> tuple[UserState, Out
 # ------------------------------------------------------------------------------------------- steps of the server
 
 
-@row("request", Role.SERVER, receives=(ModelRequest,), sends=(ModelStamp,), senders=lambda server: server.users)
-def server_request(state: ServerState, inbox: Sequence[ModelRequest]) -> tuple[ServerState, Outbox]:
+@steps.row(
+    "request", steps.Role.SERVER, receives=(ModelRequest,), sends=(ModelStamp,), senders=lambda server: server.users
+)
+def server_request(state: ServerState, inbox: Sequence[ModelRequest]) -> tuple[ServerState, steps.Outbox]:
     """Give each user that asks the round as its stamp (BSA-11, BSA-12; section 4)."""
     records = dict(state.records)
     for message in inbox:
@@ -602,27 +613,29 @@ def server_request(state: ServerState, inbox: Sequence[ModelRequest]) -> tuple[S
     return replace(state, records=records), tuple(ModelStamp(*_header(state, user)) for user in users)
 
 
-@row("share", Role.SERVER, receives=(StampedShare,), sends=(StampedShare,), senders=None)
-def server_share(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
+@steps.row("share", steps.Role.SERVER, receives=(StampedShare,), sends=(StampedShare,), senders=None)
+def server_share(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
     """Relay the shares of users that sent one for each other user under their newest stamp (BSA-13; section 4)."""
     everyone = set(state.users)
-    batches = parcels(inbox, StampedShare, state.endpoint, everyone)
+    batches = steps.parcels(inbox, StampedShare, state.endpoint, everyone)
     records = dict(state.records)
     for user, batch in sorted(batches.items()):
         stamp = _stamp(state, user)
         if any(message.round != stamp for message in batch.values()):
-            raise InconsistentSets(f"shares of user {user} are not under its stamp, {stamp}", (user,))
+            raise errors.InconsistentSets(f"shares of user {user} are not under its stamp, {stamp}", (user,))
         if set(batch) != everyone - {user}:
-            raise InconsistentSets(f"{len(batch)} shares of user {user} came, one for each other is needed", (user,))
+            raise errors.InconsistentSets(
+                f"{len(batch)} shares of user {user} came, one for each other is needed", (user,)
+            )
         if records[user].relayed:
-            raise Replay(f"the shares of user {user} under the stamp {stamp} were relayed before", (user,))
+            raise errors.Replay(f"the shares of user {user} under the stamp {stamp} were relayed before", (user,))
         records[user] = replace(records[user], relayed=True)
     outbox = tuple(batch[receiver] for _, batch in sorted(batches.items()) for receiver in sorted(batch))
     return replace(state, records=records), outbox
 
 
-@row("upload", Role.SERVER, receives=(StampedUpdate,), senders=lambda server: server.users)
-def server_upload(state: ServerState, inbox: Sequence[StampedUpdate]) -> tuple[ServerState, Outbox]:
+@steps.row("upload", steps.Role.SERVER, receives=(StampedUpdate,), senders=lambda server: server.users)
+def server_upload(state: ServerState, inbox: Sequence[StampedUpdate]) -> tuple[ServerState, steps.Outbox]:
     """Put masked updates into the buffer (BSA-14 to BSA-17; section 4)."""
     parameters = state.parameters
     _require(not state.entries, "the server recovers its buffer, and takes no updates")
@@ -639,16 +652,16 @@ def _check_arrival(state: ServerState, user: int, stamp: int) -> None:
     """Refuse an update that has no right to a place (BSA-14 to BSA-16)."""
     record, who = state.records.get(user), (user,)
     if record is None or record.stamp != stamp:
-        raise WrongPhase(f"the update of user {user} has not the newest stamp that it was given", who)
+        raise errors.WrongPhase(f"the update of user {user} has not the newest stamp that it was given", who)
     _require(record.relayed, f"the shares of user {user} under the stamp {stamp} were not relayed", who)
     if record.taken:
-        raise Replay(f"an update of user {user} under the stamp {stamp} was taken before", who)
+        raise errors.Replay(f"an update of user {user} under the stamp {stamp} was taken before", who)
     tau, most = state.round - stamp, state.parameters.tau_max
     _require(tau <= most, f"the update of user {user} is {tau} rounds old, and may be {most}", who)
 
 
-@row("close", Role.SERVER, sends=(BufferedSet,), randomness=("rounding",))
-def server_close(state: ServerState, rounding: RealArray) -> tuple[ServerState, Outbox]:
+@steps.row("close", steps.Role.SERVER, sends=(BufferedSet,), randomness=("rounding",))
+def server_close(state: ServerState, rounding: validate.RealArray) -> tuple[ServerState, steps.Outbox]:
     """Weigh the updates of a full buffer, and announce it to all users (BSA-18 to BSA-20; section 4).
 
     The sampled value is ``rounding``: K draws, multiples of 2**-53 in ``[0, 1)``, by user in ascending order.
@@ -659,7 +672,7 @@ def server_close(state: ServerState, rounding: RealArray) -> tuple[ServerState, 
     _require(state.round < LAST_ROUND, "this is the last round that a message can name")
     users = tuple(sorted(state.buffer))
     stamps = [state.records[user].stamp for user in users]
-    draws = check_rounding("rounding", rounding, parameters.K).tolist()
+    draws = buffers.check_rounding("rounding", rounding, parameters.K).tolist()
     weights = weigh(parameters, state.round, stamps, draws)
     entries = tuple(Entry(*entry) for entry in zip(users, stamps, weights, strict=True))
     fields = (users, _words(stamps), _words(weights))
@@ -667,8 +680,8 @@ def server_close(state: ServerState, rounding: RealArray) -> tuple[ServerState, 
     return replace(state, entries=entries), outbox
 
 
-@row("recover", Role.SERVER, receives=(WeightedShare,), senders=lambda server: server.users)
-def server_recover(state: ServerState, inbox: Sequence[WeightedShare]) -> tuple[ServerState, Outbox]:
+@steps.row("recover", steps.Role.SERVER, receives=(WeightedShare,), senders=lambda server: server.users)
+def server_recover(state: ServerState, inbox: Sequence[WeightedShare]) -> tuple[ServerState, steps.Outbox]:
     """Remove the masks of the buffer, and go to the next round (BSA-29 to BSA-33; section 4).
 
     The result is `recovered`.
@@ -683,12 +696,12 @@ def server_recover(state: ServerState, inbox: Sequence[WeightedShare]) -> tuple[
     weights = _words([entry.weight for entry in state.entries])
     masked = [state.buffer[entry.user] for entry in state.entries]
     total = recover(parameters.code, weights, masked, users, shares)
-    mean = average(parameters.field, parameters.c_l, weights, total)
-    recovered = Recovered(state.round, state.entries, frozen(total), frozen(mean))
+    mean = buffers.average(parameters.field, parameters.c_l, weights, total)
+    recovered = Recovered(state.round, state.entries, validate.frozen(total), validate.frozen(mean))
     return replace(state, round=state.round + 1, buffer={}, entries=(), recovered=recovered), ()
 
 
-TABLE: Table = (
+TABLE: steps.Table = (
     *(user_request, server_request, user_share, server_share, user_hold, user_upload, user_abandon),
     *(server_upload, server_close, user_recover, server_recover),
 )
@@ -702,15 +715,15 @@ def _round(round: int) -> int:
 
 
 def _header(state: ServerState, receiver: int) -> tuple[bytes, int, int, int]:
-    return state.session, state.round, SERVER, receiver
+    return state.session, state.round, steps.SERVER, receiver
 
 
 def _require(condition: bool, message: str, blamed: Iterable[int] = ()) -> None:
     if not condition:
-        raise WrongPhase(message, blamed)
+        raise errors.WrongPhase(message, blamed)
 
 
-def require_round(state: ServerState, inbox: Inbox) -> None:
+def require_round(state: ServerState, inbox: steps.Inbox) -> None:
     """Refuse messages of another round than that of the server, in a step that takes no others (MSG-03).
 
     Raises
@@ -728,27 +741,29 @@ def _stamp(state: ServerState, user: int) -> int | None:
     return None if record is None else record.stamp
 
 
-def _words(values: Sequence[int]) -> UintArray:
-    return frozen(np.array(values, dtype=np.uint64))
+def _words(values: Sequence[int]) -> validate.UintArray:
+    return validate.frozen(np.array(values, dtype=np.uint64))
 
 
-def _closed(state: UserState, stamp: int, receiver: int, share: UintArray) -> StampedShare:
-    payload = state.channel.close(stamp, state.user, receiver, vector_bytes(share))
+def _closed(state: UserState, stamp: int, receiver: int, share: validate.UintArray) -> StampedShare:
+    payload = state.channel.close(stamp, state.user, receiver, codec.vector_bytes(share))
     return StampedShare(state.session, stamp, state.user, receiver, payload)
 
 
-def _open(state: UserState, message: StampedShare) -> UintArray:
+def _open(state: UserState, message: StampedShare) -> validate.UintArray:
     plaintext = state.channel.open(message.round, message.sender, state.user, message.payload)
     try:
-        share = vector_from_bytes(plaintext)
-    except (Malformed, ParameterError) as error:
-        raise Malformed(f"StampedShare from {message.sender}: {error}", (message.sender,)) from error
+        share = codec.vector_from_bytes(plaintext)
+    except (errors.Malformed, errors.ParameterError) as error:
+        raise errors.Malformed(f"StampedShare from {message.sender}: {error}", (message.sender,)) from error
     return _vector(state.parameters, message, share, state.parameters.share_length)
 
 
-def _vector(parameters: Parameters, message: Message, value: UintArray, length: int) -> UintArray:
+def _vector(
+    parameters: Parameters, message: codec.Message, value: validate.UintArray, length: int
+) -> validate.UintArray:
     """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
     try:
-        return frozen(parameters.field.check(type(message).__name__, value, (length,)))
-    except ParameterError as error:
-        raise Malformed(f"from {message.sender}: {error}", (message.sender,)) from error
+        return validate.frozen(parameters.field.check(type(message).__name__, value, (length,)))
+    except errors.ParameterError as error:
+        raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error

@@ -16,10 +16,9 @@ from secagg_spec.crypto.entropy import Source, draw_elements, draw_rounding
 from secagg_spec.crypto.keys import Roster, public_key
 from secagg_spec.crypto.sealing import Context, SealedStampedChannel
 from secagg_spec.errors import ParameterError
+from secagg_spec.protocols import steps
 from secagg_spec.protocols.basecagg import round as basecagg
-from secagg_spec.protocols.basecagg.round import TABLE, BufferedSet, Parameters, Recovered, user_trained
 from secagg_spec.protocols.buffers import check_rounding
-from secagg_spec.protocols.steps import SERVER, Event, Network, Randomness, Role, Step, take_randomness
 
 
 @dataclass(frozen=True)
@@ -57,11 +56,11 @@ Turn: TypeAlias = Start | Upload | Abandon | Recover
 class ScheduleResult:
     """The end of a run: the buffers that were recovered, in order, and every step that was taken."""
 
-    buffers: tuple[Recovered, ...]
-    transcript: tuple[Event, ...]
+    buffers: tuple[basecagg.Recovered, ...]
+    transcript: tuple[steps.Event, ...]
 
 
-def draw_randomness(parameters: Parameters, source: Source, schedule: Sequence[Turn]) -> Randomness:
+def draw_randomness(parameters: basecagg.Parameters, source: Source, schedule: Sequence[Turn]) -> steps.Randomness:
     """Draw what a schedule samples: `masks` and `noises` for its starts, `roundings` for its recoveries (section 8)."""
     p, starts = parameters, sum(isinstance(turn, Start) for turn in schedule)
     return {
@@ -72,21 +71,23 @@ def draw_randomness(parameters: Parameters, source: Source, schedule: Sequence[T
 
 
 def open_session(
-    parameters: Parameters,
+    parameters: basecagg.Parameters,
     *,
     session: bytes,
     round: int,
     channels: Mapping[int, StampedChannel] | None = None,
-) -> Network:
+) -> steps.Network:
     """Return the network of a session before its first step; the arguments are those of `run_schedule`."""
     links = channels_of(parameters, channels)
-    states: dict[int, object] = {SERVER: basecagg.server_start(parameters, session, round)}
+    states: dict[int, object] = {steps.SERVER: basecagg.server_start(parameters, session, round)}
     for user in range(parameters.N):
         states[user] = basecagg.user_start(parameters, session, round, user, links[user])
-    return Network(TABLE, states)
+    return steps.Network(basecagg.TABLE, states)
 
 
-def channels_of(parameters: Parameters, channels: Mapping[int, StampedChannel] | None) -> Mapping[int, StampedChannel]:
+def channels_of(
+    parameters: basecagg.Parameters, channels: Mapping[int, StampedChannel] | None
+) -> Mapping[int, StampedChannel]:
     """Return the channel of each of the N users: the plain one where none are given."""
     users = range(parameters.N)
     if channels is None:
@@ -103,11 +104,11 @@ def sealed_channels(context: Context, privates: Mapping[int, bytes]) -> dict[int
 
 
 def run_schedule(
-    parameters: Parameters,
+    parameters: basecagg.Parameters,
     updates: Sequence[UintArray],
     schedule: Sequence[Turn],
     *,
-    randomness: Randomness,
+    randomness: steps.Randomness,
     session: bytes,
     round: int,
     channels: Mapping[int, StampedChannel] | None = None,
@@ -135,7 +136,7 @@ def run_schedule(
         A party refuses a step.
     """
     network = open_session(parameters, session=session, round=round, channels=channels)
-    return run_turns(Play(network, supplies(parameters, updates, randomness), user_trained), schedule)
+    return run_turns(Play(network, supplies(parameters, updates, randomness), basecagg.user_trained), schedule)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +149,9 @@ class Supplies:
     roundings: Iterator[Any]
 
 
-def supplies(parameters: Parameters, updates: Sequence[UintArray], randomness: Randomness) -> Supplies:
+def supplies(parameters: basecagg.Parameters, updates: Sequence[UintArray], randomness: steps.Randomness) -> Supplies:
     """Return the updates and the sampled values of a run, all of them checked; the errors are those of the run."""
-    masks, noises, roundings = take_randomness(randomness, ("masks", "noises", "roundings"))
+    masks, noises, roundings = steps.take_randomness(randomness, ("masks", "noises", "roundings"))
     p = parameters
     for name, vectors, shape in (
         ("updates", updates, (p.d,)),
@@ -168,13 +169,15 @@ def supplies(parameters: Parameters, updates: Sequence[UintArray], randomness: R
 class Play:
     """A network of either profile on which turns are taken, what they take from, and how a user gets its update."""
 
-    network: Network
+    network: steps.Network
     supplies: Supplies
     trained: Callable[[Any, UintArray], Any]
 
     def __post_init__(self) -> None:
-        self.buffers: list[Recovered] = []
-        self.table: dict[tuple[str, Role], Step[Any]] = {(step.phase, step.role): step for step in self.network.table}
+        self.buffers: list[basecagg.Recovered] = []
+        self.table: dict[tuple[str, steps.Role], steps.Step[Any]] = {
+            (step.phase, step.role): step for step in self.network.table
+        }
 
     def take(self, turn: Turn) -> None:
         """Let happen what a turn says. A turn that is refused ends the run: what waits in the mail stays there.
@@ -200,35 +203,38 @@ class Play:
 
     def _start(self, user: int) -> None:
         self._step("request", user)
-        self._step("request", SERVER)
+        self._step("request", steps.SERVER)
         mask, noise = _next("masks", self.supplies.masks), _next("noises", self.supplies.noises)
         self._step("share", user, {"mask": mask, "noise": noise})
-        self._step("share", SERVER)
+        self._step("share", steps.SERVER)
         for other in sorted(self.network.states):
-            if other not in (user, SERVER):
+            if other not in (user, steps.SERVER):
                 self._step("hold", other)
 
     def _upload(self, user: int) -> None:
         state = self.network.states[user]
         self.network.states[user] = self.trained(state, _next("updates", self.supplies.updates))
         self._step("upload", user)
-        self._step("upload", SERVER)
+        self._step("upload", steps.SERVER)
 
     def _recover(self, users: Sequence[int]) -> None:
-        self._step("close", SERVER, {"rounding": _next("roundings", self.supplies.roundings)})
+        self._step("close", steps.SERVER, {"rounding": _next("roundings", self.supplies.roundings)})
         users = validate.user_numbers("users", users)
-        for phase in ("confirm", "recover") if ("confirm", Role.USER) in self.table else ("recover",):
+        for phase in ("confirm", "recover") if ("confirm", steps.Role.USER) in self.table else ("recover",):
             for user in users:
                 self._step(phase, user)
-            self._step(phase, SERVER)
-        self.buffers.append(self.network.states[SERVER].recovered)
+            self._step(phase, steps.SERVER)
+        self.buffers.append(self.network.states[steps.SERVER].recovered)
 
-    def _step(self, phase: str, party: int, randomness: Randomness | None = None) -> None:
+    def _step(self, phase: str, party: int, randomness: steps.Randomness | None = None) -> None:
         """Take a step; announcements of earlier rounds, which came while the user was away, are left waiting."""
-        role, now = Role.SERVER if party == SERVER else Role.USER, self.network.states[SERVER].round
+        role, now = (
+            steps.Role.SERVER if party == steps.SERVER else steps.Role.USER,
+            self.network.states[steps.SERVER].round,
+        )
         step = self.table[phase, role]
         mail = self.network.mail(step, party)
-        current = tuple(m for m in mail if not isinstance(m, BufferedSet) or m.round == now)
+        current = tuple(m for m in mail if not isinstance(m, basecagg.BufferedSet) or m.round == now)
         self.network.take_on(current, step, party, randomness)
 
 

@@ -23,39 +23,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import packing, validate
 from secagg_spec.arithmetic.companions import small_class
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray, frozen
-from secagg_spec.errors import LengthMismatch, Malformed, NonCanonical, ParameterError, TooFewSurvivors
+from secagg_spec.protocols import codec, steps
 from secagg_spec.protocols.begun import later_round
-from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.heterosag.averages import CellSum
 from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 from secagg_spec.protocols.secagg import round as secagg
-from secagg_spec.protocols.secagg.round import (
-    MaskedInput,
-    Round,
-    SecretShares,
-    UnmaskRequest,
-    UnmaskShares,
-    check_request,
-    envelope,
-)
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Event,
-    Inbox,
-    Network,
-    Outbox,
-    PartyState,
-    Randomness,
-    Role,
-    Table,
-    row,
-    run_synchronous,
-)
 
 PROTOCOL = "heterosag"
 PHASES = secagg.PHASES
@@ -65,12 +42,12 @@ PHASES = secagg.PHASES
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedSegments(Message):
+class MaskedSegments(codec.Message):
     """The masked segments in the packed form, and the neighbours whose masks they hold, ascending."""
 
     TYPE: ClassVar[int] = 1281
-    neighbours: Users
-    segments: Opaque
+    neighbours: codec.Users
+    segments: codec.Opaque
 
 
 def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
@@ -88,14 +65,14 @@ def unpack_segments(cells: Sequence[secagg.Part], data: bytes) -> UintArray:
     """
     sizes = [packing.packed_bytes(cell.length, cell.ring.modulus) for cell in cells]
     if len(validate.octets("segments", data)) != sum(sizes):
-        raise LengthMismatch("segments", data, f"{sum(sizes)} bytes")
+        raise errors.LengthMismatch("segments", data, f"{sum(sizes)} bytes")
     ends = np.cumsum(sizes).tolist()
     pieces = [data[end - size : end] for end, size in zip(ends, sizes, strict=True)]
     numbers = [packing.unpack(piece, cell.length, cell.ring.modulus) for cell, piece in zip(cells, pieces, strict=True)]
     return np.concatenate(numbers)
 
 
-def read_segments(round: Round, sender: int, data: bytes) -> UintArray:
+def read_segments(round: secagg.Round, sender: int, data: bytes) -> UintArray:
     """Return the d elements of the packed segments of a sender.
 
     Raises
@@ -105,15 +82,15 @@ def read_segments(round: Round, sender: int, data: bytes) -> UintArray:
     """
     try:
         return frozen(unpack_segments(round.parts_of(sender), data))
-    except ParameterError as error:
-        raise Malformed(f"segments of {sender}: {error}", (sender,)) from error
+    except errors.ParameterError as error:
+        raise errors.Malformed(f"segments of {sender}: {error}", (sender,)) from error
 
 
 # ------------------------------------------------------------------------------------------------------ states
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps; `past` are the survivors of the requests that it answered before."""
 
     phases: ClassVar = PHASES
@@ -127,13 +104,13 @@ class UserState(PartyState):
         return self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps; `sums` are those of the cells with survivors, `past` all requests'."""
 
     phases: ClassVar = PHASES
@@ -148,7 +125,7 @@ class ServerState(PartyState):
         return self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands."""
         return self.base.endpoint
 
@@ -158,9 +135,9 @@ class ServerState(PartyState):
         return np.concatenate([found.total for found in self.sums]) if self.sums else None
 
 
-def agreed(parameters: Parameters, session: bytes, number: int) -> Round:
+def agreed(parameters: Parameters, session: bytes, number: int) -> secagg.Round:
     """Return what all parties of a round agree on, with the protocol's name in every key (HSA-22)."""
-    return Round(parameters, parameters.graph(), session, number, PROTOCOL)
+    return secagg.Round(parameters, parameters.graph(), session, number, PROTOCOL)
 
 
 def user_start(
@@ -208,7 +185,7 @@ def _below(update: UintArray, cell: Cell) -> None:
     large = cell.of(update) >= np.uint64(cell.levels)
     if large.any():
         at = cell.start + int(np.argmax(large))
-        raise NonCanonical(f"update[{at}]", int(update[at]), f"in [0, {cell.levels}), in segment {cell.segment}")
+        raise errors.NonCanonical(f"update[{at}]", int(update[at]), f"in [0, {cell.levels}), in segment {cell.segment}")
 
 
 def server_start(
@@ -246,32 +223,32 @@ def server_again(state: ServerState, number: int) -> ServerState:
     return server_start(state.parameters, round.session, _later(round, number), past=state.past)
 
 
-def _later(round: Round, number: int) -> int:
+def _later(round: secagg.Round, number: int) -> int:
     return later_round(round.number, number)
 
 
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-@row(
-    *("masked_input", Role.USER),
-    receives=(SecretShares,),
+@steps.row(
+    *("masked_input", steps.Role.USER),
+    receives=(secagg.SecretShares,),
     sends=(MaskedSegments,),
     senders=lambda user: set(user.base.peers) - {user.base.user},
 )
-def user_masked_input(state: UserState, inbox: Inbox) -> tuple[UserState, Outbox]:
+def user_masked_input(state: UserState, inbox: steps.Inbox) -> tuple[UserState, steps.Outbox]:
     """Send the masked segments in the packed form (HSA-14, HSA-15)."""
     base, outbox = secagg.user_masked_input.take(state.base, inbox, randomness={})
-    return replace(state, base=base), tuple(_packed(state, m) for m in outbox if isinstance(m, MaskedInput))
+    return replace(state, base=base), tuple(_packed(state, m) for m in outbox if isinstance(m, secagg.MaskedInput))
 
 
-@row(
-    *("masked_input", Role.SERVER),
+@steps.row(
+    *("masked_input", steps.Role.SERVER),
     receives=(MaskedSegments,),
-    sends=(UnmaskRequest,),
+    sends=(secagg.UnmaskRequest,),
     senders=lambda server: server.base.sharers,
 )
-def server_masked_input(state: ServerState, inbox: Sequence[MaskedSegments]) -> tuple[ServerState, Outbox]:
+def server_masked_input(state: ServerState, inbox: Sequence[MaskedSegments]) -> tuple[ServerState, steps.Outbox]:
     """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17, HSA-28)."""
     plain = [_unpacked(state, message) for message in inbox]
     base, outbox = secagg.server_masked_input.take(state.base, plain, randomness={})
@@ -280,24 +257,26 @@ def server_masked_input(state: ServerState, inbox: Sequence[MaskedSegments]) -> 
     return replace(state, base=base, past=(*state.past, frozenset(base.survivors))), outbox
 
 
-@row("unmasking", Role.USER, receives=(UnmaskRequest,), sends=(UnmaskShares,), one=True)
-def user_unmasking(state: UserState, request: UnmaskRequest) -> tuple[UserState, Outbox]:
+@steps.row("unmasking", steps.Role.USER, receives=(secagg.UnmaskRequest,), sends=(secagg.UnmaskShares,), one=True)
+def user_unmasking(state: UserState, request: secagg.UnmaskRequest) -> tuple[UserState, steps.Outbox]:
     """Answer a request that leaves every cell enough survivors, now and together with the past (HSA-18, HSA-27)."""
-    survivors, _ = check_request(state.base, request)
+    survivors, _ = secagg.check_request(state.base, request)
     check_cells(state.parameters, survivors)
     check_past(state.parameters, survivors, state.past)
     base, outbox = secagg.user_unmasking.take(state.base, (request,), randomness={})
     return replace(state, base=base, past=(*state.past, frozenset(survivors))), outbox
 
 
-@row("unmasking", Role.SERVER, receives=(UnmaskShares,), senders=lambda server: server.base.survivors)
-def server_unmasking(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
+@steps.row(
+    "unmasking", steps.Role.SERVER, receives=(secagg.UnmaskShares,), senders=lambda server: server.base.survivors
+)
+def server_unmasking(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
     """Recover the secrets and remove the masks, cell by cell (HSA-19, HSA-20)."""
     base, outbox = secagg.server_unmasking.take(state.base, inbox, randomness={})
     return replace(state, base=base, sums=cell_sums(state.parameters, base.survivors, base.sums)), outbox
 
 
-TABLE: Table = (
+TABLE: steps.Table = (
     *(step.on_base() for step in secagg.TABLE if step.phase in ("advertise_keys", "share_keys")),
     *(user_masked_input, server_masked_input, user_unmasking, server_unmasking),
 )
@@ -319,7 +298,7 @@ def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
         left = len(cell.members & set(survivors))
         if 0 < left < least:
             what = f"{left} of the users of subgroups {list(cell.subgroups)} survive in segment {cell.segment}"
-            raise TooFewSurvivors(f"{what}; none or at least T + 2 = {least} are needed")
+            raise errors.TooFewSurvivors(f"{what}; none or at least T + 2 = {least} are needed")
 
 
 def check_past(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]]) -> None:
@@ -335,7 +314,7 @@ def check_past(parameters: Parameters, survivors: Collection[int], past: Sequenc
         users = small_class([cell.members & members for members in (*past, frozenset(survivors))], least)
         if users is not None:
             what = f"with earlier rounds, the sums of segment {cell.segment} tell users {sorted(users)} from the others"
-            raise TooFewSurvivors(f"{what}; at least T + 2 = {least} have to be together")
+            raise errors.TooFewSurvivors(f"{what}; at least T + 2 = {least} have to be together")
 
 
 def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequence[UintArray]) -> tuple[CellSum, ...]:
@@ -356,7 +335,7 @@ def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellS
     most = len(present) * (cell.levels - 1)
     if present and int(total.max()) > most:
         what = f"segment {cell.segment}: {len(present)} users cannot have the sum {int(total.max())}, only up to {most}"
-        raise Malformed(what, present)
+        raise errors.Malformed(what, present)
     return CellSum(cell, present, frozen(total))
 
 
@@ -369,14 +348,14 @@ class RoundResult:
 
     sums: tuple[CellSum, ...]
     contributors: tuple[int, ...]
-    transcript: tuple[Event, ...]
+    transcript: tuple[steps.Event, ...]
 
 
 def run_round(
     parameters: Parameters,
     updates: UintArray,
     *,
-    randomness: Mapping[int, Randomness],
+    randomness: Mapping[int, steps.Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     session: bytes,
     round: int,
@@ -408,28 +387,28 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, session=session, round=round)
-    run_synchronous(network, dropouts, randomness)
-    server = network.states[SERVER]
+    steps.run_synchronous(network, dropouts, randomness)
+    server = network.states[steps.SERVER]
     return RoundResult(server.sums, server.base.survivors, tuple(network.transcript))
 
 
-def open_round(parameters: Parameters, updates: UintArray, *, session: bytes, round: int) -> Network:
+def open_round(parameters: Parameters, updates: UintArray, *, session: bytes, round: int) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = validate.elements("updates", updates, MAX_MODULUS, (parameters.N, parameters.d))
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round)}
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user])
-    return Network(TABLE, states)
+    return steps.Network(TABLE, states)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
 
 
-def _packed(state: UserState, message: MaskedInput) -> MaskedSegments:
+def _packed(state: UserState, message: secagg.MaskedInput) -> MaskedSegments:
     own = state.base.round.parts_of(state.base.user)
-    return MaskedSegments(*envelope(message), message.neighbours, pack_segments(own, message.masked))
+    return MaskedSegments(*secagg.envelope(message), message.neighbours, pack_segments(own, message.masked))
 
 
-def _unpacked(state: ServerState, message: MaskedSegments) -> MaskedInput:
+def _unpacked(state: ServerState, message: MaskedSegments) -> secagg.MaskedInput:
     masked = read_segments(state.base.round, message.sender, message.segments)
-    return MaskedInput(*envelope(message), message.neighbours, masked)
+    return secagg.MaskedInput(*secagg.envelope(message), message.neighbours, masked)

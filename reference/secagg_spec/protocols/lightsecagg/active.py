@@ -21,44 +21,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import DEFAULT_PRIME
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_parameters, public_key
 from secagg_spec.crypto.sealing import Context, SealedChannel
 from secagg_spec.crypto.signatures import verification_key
-from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError, TooFewSurvivors
-from secagg_spec.protocols.agreement import (
-    Ballot,
-    Proposal,
-    check_quorum,
-    check_signature,
-    check_threshold,
-    sign_proposal,
-)
+from secagg_spec.protocols import agreement, codec, steps
 from secagg_spec.protocols.begun import later_round
-from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
-from secagg_spec.protocols.lightsecagg.round import (
-    AggregatedShare,
-    MaskShare,
-    SurvivingSet,
-    check_surviving_set,
-    run_network,
-)
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Network,
-    Outbox,
-    PartyState,
-    Randomness,
-    Role,
-    RoundResult,
-    Table,
-    check_ascending,
-    row,
-)
 
 PROTOCOL = "lightsecagg-active"
 PHASES = ("share", "upload", "confirm", "recover")
@@ -78,7 +50,7 @@ class Parameters(lightsecagg.Parameters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_threshold(self.W, self.N, self.D, self.T)
+        agreement.check_threshold(self.W, self.N, self.D, self.T)
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
@@ -113,34 +85,34 @@ class PublicKeys:
     def __post_init__(self) -> None:
         if len(self.sealing.keys) != len(self.verification.keys):
             wanted = f"{len(self.sealing.keys)}, one for each sealing key"
-            raise LengthMismatch("len(verification)", len(self.verification.keys), wanted)
+            raise errors.LengthMismatch("len(verification)", len(self.verification.keys), wanted)
 
 
 # ---------------------------------------------------------------------------------------------------- messages
 
 
 @dataclass(frozen=True, eq=False)
-class SignedSet(Message):
+class SignedSet(codec.Message):
     """The sender's signature on the surviving set that it was told, 64 bytes."""
 
     TYPE: ClassVar[int] = 261
-    signature: Opaque
+    signature: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class Quorum(Message):
+class Quorum(codec.Message):
     """The users that signed the surviving set, ascending, and their signatures one after another."""
 
     TYPE: ClassVar[int] = 262
-    signers: Users
-    signatures: Opaque
+    signers: codec.Users
+    signatures: codec.Opaque
 
 
 # ------------------------------------------------------------------------------------------------------ states
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps.
 
     `sealing` is its public sealing key in this round, and `announced` the surviving set that it signed.
@@ -148,10 +120,10 @@ class UserState(PartyState):
 
     phases: ClassVar = PHASES
     base: lightsecagg.UserState
-    ballot: Ballot
+    ballot: agreement.Ballot
     signing: bytes = field(repr=False)
     sealing: bytes
-    announced: SurvivingSet | None = None
+    announced: lightsecagg.SurvivingSet | None = None
 
     @property
     def phase(self) -> str:
@@ -159,18 +131,18 @@ class UserState(PartyState):
         return "confirm" if self.base.phase == "recover" and self.announced is None else self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps; `signers` are the users that confirmed the surviving set."""
 
     phases: ClassVar = PHASES
     base: lightsecagg.ServerState
-    ballot: Ballot
+    ballot: agreement.Ballot
     signers: tuple[int, ...] = ()
 
     @property
@@ -179,13 +151,13 @@ class ServerState(PartyState):
         return "confirm" if self.base.phase == "recover" and not self.signers else self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands."""
         return self.base.endpoint
 
 
 def binding_context(
-    parameters: Parameters, session: bytes, round: int, kind: type[Message], sealing: Roster
+    parameters: Parameters, session: bytes, round: int, kind: type[codec.Message], sealing: Roster
 ) -> Context:
     """Return what the seals and signatures that messages of class `kind` carry are bound to (LSA-21, LSA-31, LSA-34).
 
@@ -216,12 +188,12 @@ def user_start(
         The keys of the user are not those that the roster has for it.
     """
     ballot = _ballot(parameters, session, round, roster)
-    context = binding_context(parameters, session, round, MaskShare, roster.sealing)
+    context = binding_context(parameters, session, round, lightsecagg.MaskShare, roster.sealing)
     channel = SealedChannel(context, keys.sealing, roster.sealing)
     base = lightsecagg.user_start(parameters, session, round, user, update, channel)
     own = (public_key(keys.sealing), verification_key(keys.signing))
     if own != (roster.sealing.keys[user], roster.verification.keys[user]):
-        raise ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
+        raise errors.ParameterError("keys", f"of another than user {user}", "those whose public keys the roster has")
     return UserState(base, ballot, keys.signing, own[0])
 
 
@@ -257,7 +229,7 @@ def user_again(state: UserState, round: int, update: UintArray, keys: PrivateKey
     assert isinstance(parameters, Parameters)
     number = later_round(base.round, round, "round")
     if state.sealing == public_key(keys.sealing):
-        raise ParameterError("keys.sealing", "that of the round before", "drawn anew for each round")
+        raise errors.ParameterError("keys.sealing", "that of the round before", "drawn anew for each round")
     return user_start(parameters, base.session, number, base.user, update, keys, roster)
 
 
@@ -268,36 +240,40 @@ def server_again(state: ServerState, round: int, roster: PublicKeys) -> ServerSt
     return server_start(parameters, base.session, later_round(base.round, round, "round"), roster)
 
 
-def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> Ballot:
+def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKeys) -> agreement.Ballot:
     if len(roster.verification.keys) != parameters.N:
-        raise LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
+        raise errors.LengthMismatch("len(verification)", len(roster.verification.keys), f"N = {parameters.N}")
     context = binding_context(parameters, session, round, SignedSet, roster.sealing)
-    return Ballot(context, roster.verification, parameters.W)
+    return agreement.Ballot(context, roster.verification, parameters.W)
 
 
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-@row("confirm", Role.USER, receives=(SurvivingSet,), sends=(SignedSet,), one=True)
-def user_confirm(state: UserState, message: SurvivingSet) -> tuple[UserState, Outbox]:
+@steps.row("confirm", steps.Role.USER, receives=(lightsecagg.SurvivingSet,), sends=(SignedSet,), one=True)
+def user_confirm(state: UserState, message: lightsecagg.SurvivingSet) -> tuple[UserState, steps.Outbox]:
     """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22, LSA-32; step 5)."""
     base = state.base
-    surviving = check_surviving_set(base.parameters.N, base.parameters.T, message.users, base.held)
-    check_ascending("the surviving set", surviving, (SERVER,))
+    surviving = lightsecagg.check_surviving_set(base.parameters.N, base.parameters.T, message.users, base.held)
+    steps.check_ascending("the surviving set", surviving, (steps.SERVER,))
     if base.user not in surviving:
-        raise InconsistentSets(f"the surviving set {list(surviving)} is without user {base.user}", (SERVER,))
-    signature = sign_proposal(state.ballot, state.signing, base.user, Proposal(surviving))
-    outbox = (SignedSet(*state.endpoint.header(SERVER), signature),)
+        raise errors.InconsistentSets(
+            f"the surviving set {list(surviving)} is without user {base.user}", (steps.SERVER,)
+        )
+    signature = agreement.sign_proposal(state.ballot, state.signing, base.user, agreement.Proposal(surviving))
+    outbox = (SignedSet(*state.endpoint.header(steps.SERVER), signature),)
     return replace(state, announced=replace(message, users=surviving)), outbox
 
 
-@row("confirm", Role.SERVER, receives=(SignedSet,), sends=(Quorum,), senders=lambda server: server.base.surviving)
-def server_confirm(state: ServerState, confirmations: Sequence[SignedSet]) -> tuple[ServerState, Outbox]:
+@steps.row(
+    "confirm", steps.Role.SERVER, receives=(SignedSet,), sends=(Quorum,), senders=lambda server: server.base.surviving
+)
+def server_confirm(state: ServerState, confirmations: Sequence[SignedSet]) -> tuple[ServerState, steps.Outbox]:
     """Check the signatures, and relay all of them to each signer (LSA-23 to LSA-25; step 6)."""
     signatures = {message.sender: _checked(state, message) for message in confirmations}
     signers = tuple(sorted(signatures))
     if len(signers) < state.ballot.enough:
-        raise TooFewSurvivors(f"{len(signers)} users confirmed the set and W = {state.ballot.enough} are needed")
+        raise errors.TooFewSurvivors(f"{len(signers)} users confirmed the set and W = {state.ballot.enough} are needed")
     together = b"".join(signatures[user] for user in signers)
     outbox = tuple(Quorum(*state.endpoint.header(user), signers, together) for user in signers)
     return replace(state, signers=signers), outbox
@@ -305,21 +281,23 @@ def server_confirm(state: ServerState, confirmations: Sequence[SignedSet]) -> tu
 
 def _checked(state: ServerState, message: SignedSet) -> bytes:
     """Return a signature on the surviving set; a wrong one is its sender's fault (LSA-24)."""
-    check_signature(state.ballot, message.sender, Proposal(state.base.surviving), message.signature, message.sender)
+    agreement.check_signature(
+        state.ballot, message.sender, agreement.Proposal(state.base.surviving), message.signature, message.sender
+    )
     return message.signature
 
 
-@row("recover", Role.USER, receives=(Quorum,), sends=(AggregatedShare,), one=True)
-def user_recover(state: UserState, message: Quorum) -> tuple[UserState, Outbox]:
+@steps.row("recover", steps.Role.USER, receives=(Quorum,), sends=(lightsecagg.AggregatedShare,), one=True)
+def user_recover(state: UserState, message: Quorum) -> tuple[UserState, steps.Outbox]:
     """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29, LSA-33; step 7)."""
     announced = state.announced
     assert announced is not None
-    check_quorum(state.ballot, Proposal(announced.users), message.signers, message.signatures)
+    agreement.check_quorum(state.ballot, agreement.Proposal(announced.users), message.signers, message.signatures)
     base, outbox = lightsecagg.user_recover.take(state.base, (announced,), randomness={})
     return replace(state, base=base), outbox
 
 
-TABLE: Table = (
+TABLE: steps.Table = (
     *(step.on_base() for step in lightsecagg.TABLE if step.phase in ("share", "upload")),
     user_confirm,
     server_confirm,
@@ -335,12 +313,12 @@ def run_round(
     parameters: Parameters,
     updates: UintArray,
     *,
-    randomness: Mapping[int, Randomness],
+    randomness: Mapping[int, steps.Randomness],
     keys: Mapping[int, PrivateKeys],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     session: bytes,
     round: int,
-) -> RoundResult:
+) -> steps.RoundResult:
     """Run a whole round of the active profile among honest parties, dropouts included.
 
     Parameters
@@ -365,9 +343,9 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, keys=keys, session=session, round=round)
-    run_network(network, dropouts, randomness)
-    server = network.states[SERVER].base
-    return RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
+    lightsecagg.run_network(network, dropouts, randomness)
+    server = network.states[steps.SERVER].base
+    return steps.RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
 
 
 def open_round(
@@ -377,14 +355,14 @@ def open_round(
     keys: Mapping[int, PrivateKeys],
     session: bytes,
     round: int,
-) -> Network:
+) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
     roster = roster_of(parameters, keys)
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, roster)}
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round, roster)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user], keys[user], roster)
-    return Network(TABLE, states)
+    return steps.Network(TABLE, states)
 
 
 def roster_of(parameters: Parameters, keys: Mapping[int, PrivateKeys]) -> PublicKeys:
@@ -402,9 +380,9 @@ def roster_of_users(N: int, keys: Mapping[int, PrivateKeys]) -> PublicKeys:
     """
     users = range(validate.integer("N", N, 1, validate.MAX_COUNT))
     if len(validate.mapping("keys", keys)) != N or set(keys) != set(users):
-        raise ParameterError("keys", list(keys), f"given for exactly the users 0 to {N - 1}")
+        raise errors.ParameterError("keys", list(keys), f"given for exactly the users 0 to {N - 1}")
     for user in users:
         if not isinstance(keys[user], PrivateKeys):
-            raise ParameterError(f"keys[{user}]", keys[user], "the private keys of a user")
+            raise errors.ParameterError(f"keys[{user}]", keys[user], "the private keys of a user")
     sealing = Roster(tuple(public_key(keys[user].sealing) for user in users))
     return PublicKeys(sealing, Roster(tuple(verification_key(keys[user].signing) for user in users)))

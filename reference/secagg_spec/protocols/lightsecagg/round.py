@@ -26,41 +26,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from secagg_spec.arithmetic import validate
+from secagg_spec import errors
+from secagg_spec.arithmetic import modular, validate
 from secagg_spec.arithmetic.mds import MaskCode
-from secagg_spec.arithmetic.modular import DEFAULT_PRIME, MAX_MODULUS, PrimeField, is_prime
 from secagg_spec.arithmetic.validate import UintArray, frozen
+from secagg_spec.crypto import entropy
 from secagg_spec.crypto.channels import Channel, PlainChannel
-from secagg_spec.crypto.entropy import Source, draw_elements
 from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.crypto.sealing import Context
-from secagg_spec.errors import (
-    InconsistentSets,
-    LengthMismatch,
-    Malformed,
-    ParameterError,
-    TooFewSurvivors,
-)
-from secagg_spec.protocols.begun import later_round, session_id
-from secagg_spec.protocols.codec import Message, Opaque, Users, Vector, vector_bytes, vector_from_bytes
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Inbox,
-    Network,
-    Outbox,
-    PartyState,
-    Randomness,
-    Role,
-    RoundResult,
-    Table,
-    check_ascending,
-    check_dropouts,
-    check_randomness,
-    parcels,
-    row,
-    run_synchronous,
-)
+from secagg_spec.protocols import begun, codec, steps
 
 PHASES = ("share", "upload", "recover")
 
@@ -84,19 +58,19 @@ class Parameters:
     d: int
 
     def __post_init__(self) -> None:
-        if not is_prime(validate.integer("q", self.q, 2, MAX_MODULUS)):
-            raise ParameterError("q", self.q, "a prime")
+        if not modular.is_prime(validate.integer("q", self.q, 2, modular.MAX_MODULUS)):
+            raise errors.ParameterError("q", self.q, "a prime")
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         validate.integer("D", self.D, 0, validate.MAX_COUNT)
         assert self.code.N == self.N
         enough = max(self.U, self.T + 2)
         if enough > self.N - self.D:
-            raise ParameterError("N - D", self.N - self.D, f"at least max(U, T + 2) = {enough}")
+            raise errors.ParameterError("N - D", self.N - self.D, f"at least max(U, T + 2) = {enough}")
 
     @cached_property
-    def field(self) -> PrimeField:
+    def field(self) -> modular.PrimeField:
         """The field of the vectors."""
-        return PrimeField(self.q)
+        return modular.PrimeField(self.q)
 
     @cached_property
     def code(self) -> MaskCode:
@@ -112,8 +86,8 @@ class Parameters:
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
     {
         "tiny": Parameters(q=7, N=5, D=1, U=3, T=1, d=3),
-        "default": Parameters(q=DEFAULT_PRIME, N=10, D=2, U=7, T=3, d=16),
-        "paper": Parameters(q=DEFAULT_PRIME, N=100, D=30, U=70, T=50, d=1000),
+        "default": Parameters(q=modular.DEFAULT_PRIME, N=10, D=2, U=7, T=3, d=16),
+        "paper": Parameters(q=modular.DEFAULT_PRIME, N=100, D=30, U=70, T=50, d=1000),
     }
 )
 
@@ -122,50 +96,50 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class MaskShare(Message):
+class MaskShare(codec.Message):
     """The share of the sender's mask that the receiver holds, closed by the channel."""
 
     TYPE: ClassVar[int] = 257
-    payload: Opaque
+    payload: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedUpdate(Message):
+class MaskedUpdate(codec.Message):
     """The masked update, d elements."""
 
     TYPE: ClassVar[int] = 258
-    masked: Vector
+    masked: codec.Vector
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivingSet(Message):
+class SurvivingSet(codec.Message):
     """The users whose masked updates were accepted, ascending."""
 
     TYPE: ClassVar[int] = 259
-    users: Users
+    users: codec.Users
 
 
 @dataclass(frozen=True, eq=False)
-class AggregatedShare(Message):
+class AggregatedShare(codec.Message):
     """The sum of the shares of the surviving set, L elements."""
 
     TYPE: ClassVar[int] = 260
-    share: Vector
+    share: codec.Vector
 
 
 # -------------------------------------------------------------------------------------------------- pure cores
 
 
-def mask_update(field: PrimeField, update: UintArray, mask: UintArray) -> UintArray:
+def mask_update(field: modular.PrimeField, update: UintArray, mask: UintArray) -> UintArray:
     """Return y_i = x_i + z_i, d elements (LSA-02, LSA-03; BASecAgg appendix A.2)."""
     masked = field.add(update, mask)
     if masked.size == 0:
-        raise LengthMismatch("update", update, "d >= 1 elements")
+        raise errors.LengthMismatch("update", update, "d >= 1 elements")
     return masked
 
 
 def aggregate_shares(
-    field: PrimeField, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]
+    field: modular.PrimeField, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]
 ) -> UintArray:
     """Return the sum over the surviving set of the shares that one user holds, L elements (LSA-08).
 
@@ -194,7 +168,7 @@ def aggregate_shares(
     surviving = check_surviving_set(N, T, surviving, held)
     length = field.check(f"held[{surviving[0]}]", held[surviving[0]], (None,)).size
     if length == 0:
-        raise LengthMismatch(f"held[{surviving[0]}]", held[surviving[0]], "L >= 1 elements")
+        raise errors.LengthMismatch(f"held[{surviving[0]}]", held[surviving[0]], "L >= 1 elements")
     return field.sum(np.stack([field.check(f"held[{user}]", held[user], (length,)) for user in surviving]))
 
 
@@ -213,15 +187,17 @@ def check_surviving_set(N: int, T: int, surviving: Sequence[int], held: Mapping[
     N, T = validate.integer("N", N, 1), validate.integer("T", T, 1)
     surviving = validate.user_numbers("surviving", surviving)
     if len(set(surviving)) != len(surviving):
-        raise InconsistentSets(f"the surviving set {list(surviving)} names a user twice", (SERVER,))
+        raise errors.InconsistentSets(f"the surviving set {list(surviving)} names a user twice", (steps.SERVER,))
     unknown = [user for user in surviving if not 0 <= user < N]
     if unknown:
-        raise InconsistentSets(f"the surviving set names {unknown}: users are in [0, {N})", (SERVER,))
+        raise errors.InconsistentSets(f"the surviving set names {unknown}: users are in [0, {N})", (steps.SERVER,))
     if len(surviving) < T + 2:
-        raise TooFewSurvivors(f"{len(surviving)} users survive and T + 2 = {T + 2} are needed")
+        raise errors.TooFewSurvivors(f"{len(surviving)} users survive and T + 2 = {T + 2} are needed")
     missing = [user for user in surviving if user not in validate.mapping("held", held)]
     if missing:
-        raise InconsistentSets(f"the surviving set names {missing}, whose shares were never received", (SERVER,))
+        raise errors.InconsistentSets(
+            f"the surviving set names {missing}, whose shares were never received", (steps.SERVER,)
+        )
     return surviving
 
 
@@ -255,7 +231,7 @@ def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int],
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps. `phase` is the step that it is ready for."""
 
     phases: ClassVar = PHASES
@@ -270,9 +246,9 @@ class UserState(PartyState):
     held: Mapping[int, UintArray] = field(default_factory=dict)
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands."""
-        return Endpoint(self.session, self.round, self.user)
+        return steps.Endpoint(self.session, self.round, self.user)
 
     @property
     def others(self) -> frozenset[int]:
@@ -281,7 +257,7 @@ class UserState(PartyState):
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps. `phase` is the step that it is ready for."""
 
     phases: ClassVar = PHASES
@@ -295,9 +271,9 @@ class ServerState(PartyState):
     aggregate: UintArray | None = None
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands."""
-        return Endpoint(self.session, self.round, SERVER)
+        return steps.Endpoint(self.session, self.round, steps.SERVER)
 
 
 def user_start(
@@ -306,18 +282,18 @@ def user_start(
     """Return the state of a user before its first step. `update` has d elements (LSA-03)."""
     validate.integer("user", user, 0, parameters.N - 1)
     update = parameters.field.check("update", update, (parameters.d,))
-    return UserState(parameters, session_id(session), _round(round), user, frozen(update), channel)
+    return UserState(parameters, begun.session_id(session), _round(round), user, frozen(update), channel)
 
 
 def sealing_context(parameters: Parameters, session: bytes, round: int) -> Context:
     """Return what the keys of the sealed channels of a round are bound to (LSA-18)."""
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d")}
-    return Context("lightsecagg", hash_parameters(numbers), session_id(session), round, MaskShare.TYPE)
+    return Context("lightsecagg", hash_parameters(numbers), begun.session_id(session), round, MaskShare.TYPE)
 
 
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
     """Return the state of the server before its first step."""
-    return ServerState(parameters, session_id(session), _round(round))
+    return ServerState(parameters, begun.session_id(session), _round(round))
 
 
 def user_again(state: UserState, round: int, update: UintArray, channel: Channel) -> UserState:
@@ -341,20 +317,20 @@ def user_again(state: UserState, round: int, update: UintArray, channel: Channel
     LengthMismatch, NonCanonical
         The update is not d elements (LSA-03).
     """
-    number = later_round(state.round, round, "round")
+    number = begun.later_round(state.round, round, "round")
     return user_start(state.parameters, state.session, number, state.user, update, channel)
 
 
 def server_again(state: ServerState, round: int) -> ServerState:
     """Return the state of the server before another round of its session; see `user_again` (SES-01)."""
-    return server_start(state.parameters, state.session, later_round(state.round, round, "round"))
+    return server_start(state.parameters, state.session, begun.later_round(state.round, round, "round"))
 
 
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-@row("share", Role.USER, sends=(MaskShare,), randomness=("mask", "noise"))
-def user_share(state: UserState, mask: UintArray, noise: UintArray) -> tuple[UserState, Outbox]:
+@steps.row("share", steps.Role.USER, sends=(MaskShare,), randomness=("mask", "noise"))
+def user_share(state: UserState, mask: UintArray, noise: UintArray) -> tuple[UserState, steps.Outbox]:
     """Share the mask: one share for each user, its own kept (section 4, step 1).
 
     The sampled values are ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
@@ -363,35 +339,37 @@ def user_share(state: UserState, mask: UintArray, noise: UintArray) -> tuple[Use
     parameters.field.check("mask", mask, (parameters.d,))
     shares = parameters.code.encode(mask, noise)
     outbox = tuple(
-        MaskShare(*state.endpoint.header(user), state.channel.close(state.user, user, vector_bytes(shares[user])))
+        MaskShare(*state.endpoint.header(user), state.channel.close(state.user, user, codec.vector_bytes(shares[user])))
         for user in sorted(state.others)
     )
     held = {state.user: frozen(shares[state.user])}
     return replace(state, phase="upload", mask=frozen(mask), held=held), outbox
 
 
-@row("share", Role.SERVER, receives=(MaskShare,), sends=(MaskShare,), senders=None)
-def server_share(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
+@steps.row("share", steps.Role.SERVER, receives=(MaskShare,), sends=(MaskShare,), senders=None)
+def server_share(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
     """Relay the shares of every user that sent one for each other user, unopened (LSA-05; section 4, step 2)."""
     everyone = set(range(state.parameters.N))
-    shares = parcels(inbox, MaskShare, state.endpoint, everyone)
+    shares = steps.parcels(inbox, MaskShare, state.endpoint, everyone)
     sharers = tuple(sorted(user for user, sent in shares.items() if set(sent) == everyone - {user}))
     outbox = tuple(shares[user][receiver] for user in sharers for receiver in sorted(shares[user]))
     return replace(state, phase="upload", sharers=sharers), outbox
 
 
-@row("upload", Role.USER, receives=(MaskShare,), sends=(MaskedUpdate,), senders=lambda user: user.others)
-def user_upload(state: UserState, shares: Sequence[MaskShare]) -> tuple[UserState, Outbox]:
+@steps.row("upload", steps.Role.USER, receives=(MaskShare,), sends=(MaskedUpdate,), senders=lambda user: user.others)
+def user_upload(state: UserState, shares: Sequence[MaskShare]) -> tuple[UserState, steps.Outbox]:
     """Keep the shares of the others; send the masked update and forget the mask (LSA-02, LSA-04; step 3)."""
     assert state.mask is not None
     held = {**state.held, **{share.sender: _open(state, share) for share in shares}}
     masked = mask_update(state.parameters.field, state.update, state.mask)
-    outbox = (MaskedUpdate(*state.endpoint.header(SERVER), frozen(masked)),)
+    outbox = (MaskedUpdate(*state.endpoint.header(steps.SERVER), frozen(masked)),)
     return replace(state, phase="recover", mask=None, held=held), outbox
 
 
-@row("upload", Role.SERVER, receives=(MaskedUpdate,), sends=(SurvivingSet,), senders=lambda server: server.sharers)
-def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[ServerState, Outbox]:
+@steps.row(
+    "upload", steps.Role.SERVER, receives=(MaskedUpdate,), sends=(SurvivingSet,), senders=lambda server: server.sharers
+)
+def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[ServerState, steps.Outbox]:
     """Add the masked updates, and announce whose they are (LSA-06, LSA-07, LSA-16; step 4)."""
     parameters = state.parameters
     total = np.zeros(parameters.d, dtype=np.uint64)
@@ -400,23 +378,23 @@ def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[
     surviving = tuple(sorted(message.sender for message in updates))
     enough = max(parameters.U, parameters.T + 2)
     if len(surviving) < enough:
-        raise TooFewSurvivors(f"{len(surviving)} masked updates arrived and max(U, T + 2) = {enough} are needed")
+        raise errors.TooFewSurvivors(f"{len(surviving)} masked updates arrived and max(U, T + 2) = {enough} are needed")
     outbox = tuple(SurvivingSet(*state.endpoint.header(user), surviving) for user in surviving)
     return replace(state, phase="recover", surviving=surviving, masked_sum=frozen(total)), outbox
 
 
-@row("recover", Role.USER, receives=(SurvivingSet,), sends=(AggregatedShare,), one=True)
-def user_recover(state: UserState, message: SurvivingSet) -> tuple[UserState, Outbox]:
+@steps.row("recover", steps.Role.USER, receives=(SurvivingSet,), sends=(AggregatedShare,), one=True)
+def user_recover(state: UserState, message: SurvivingSet) -> tuple[UserState, steps.Outbox]:
     """Release the sum of the shares of the surviving set, once, and forget them (LSA-08 to LSA-12, LSA-32; step 5)."""
     parameters = state.parameters
     share = aggregate_shares(parameters.field, parameters.N, parameters.T, message.users, state.held)
-    check_ascending("the surviving set", message.users, (SERVER,))
-    outbox = (AggregatedShare(*state.endpoint.header(SERVER), frozen(share)),)
+    steps.check_ascending("the surviving set", message.users, (steps.SERVER,))
+    outbox = (AggregatedShare(*state.endpoint.header(steps.SERVER), frozen(share)),)
     return replace(state, phase="done", held={}), outbox
 
 
-@row("recover", Role.SERVER, receives=(AggregatedShare,), senders=lambda server: server.surviving)
-def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tuple[ServerState, Outbox]:
+@steps.row("recover", steps.Role.SERVER, receives=(AggregatedShare,), senders=lambda server: server.surviving)
+def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tuple[ServerState, steps.Outbox]:
     """Decode the sum of the masks and remove it (LSA-13 to LSA-17; step 6). The result is `aggregate`."""
     assert state.masked_sum is not None
     parameters, length = state.parameters, state.parameters.share_length
@@ -427,19 +405,19 @@ def server_recover(state: ServerState, answers: Sequence[AggregatedShare]) -> tu
     return replace(state, phase="done", aggregate=frozen(aggregate)), ()
 
 
-TABLE: Table = (user_share, server_share, user_upload, server_upload, user_recover, server_recover)
+TABLE: steps.Table = (user_share, server_share, user_upload, server_upload, user_recover, server_recover)
 
 
 # ------------------------------------------------------------------------------------------------- whole round
 
 
-def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+def draw_randomness(parameters: Parameters, sources: Mapping[int, entropy.Source]) -> dict[int, steps.Randomness]:
     """Draw the mask and the noise of each user from its source (spec/lightsecagg.md, section 7)."""
     shape = (parameters.T, parameters.share_length)
     return {
         user: {
-            "mask": draw_elements(source, parameters.field, (parameters.d,)),
-            "noise": draw_elements(source, parameters.field, shape),
+            "mask": entropy.draw_elements(source, parameters.field, (parameters.d,)),
+            "noise": entropy.draw_elements(source, parameters.field, shape),
         }
         for user, source in sources.items()
     }
@@ -449,12 +427,12 @@ def run_round(
     parameters: Parameters,
     updates: UintArray,
     *,
-    randomness: Mapping[int, Randomness],
+    randomness: Mapping[int, steps.Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     session: bytes,
     round: int,
     channel: Channel | None = None,
-) -> RoundResult:
+) -> steps.RoundResult:
     """Run a whole round among honest parties, dropouts included.
 
     Parameters
@@ -478,22 +456,24 @@ def run_round(
     """
     network = open_round(parameters, updates, session=session, round=round, channel=channel)
     run_network(network, dropouts, randomness)
-    server = network.states[SERVER]
-    return RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
+    server = network.states[steps.SERVER]
+    return steps.RoundResult(server.aggregate, server.surviving, tuple(network.transcript))
 
 
 def run_network(
-    network: Network, dropouts: Mapping[str, Collection[int]], randomness: Mapping[int, Randomness]
+    network: steps.Network, dropouts: Mapping[str, Collection[int]], randomness: Mapping[int, steps.Randomness]
 ) -> None:
     """Let a network before its first step run to its end; the arguments and errors are those of `run_round`."""
     users = range(len(network.states) - 1)
-    check_dropouts(network.table, users, dropouts)
-    check_randomness(network.table, users, randomness)
+    steps.check_dropouts(network.table, users, dropouts)
+    steps.check_randomness(network.table, users, randomness)
     absent = set(dropouts.get("share", ()))
     missing = [user for user in users if user not in randomness and user not in absent]
     if missing:
-        raise ParameterError("randomness", f"without user {missing[0]}", "given for every user that shares a mask")
-    run_synchronous(network, dropouts, randomness)
+        raise errors.ParameterError(
+            "randomness", f"without user {missing[0]}", "given for every user that shares a mask"
+        )
+    steps.run_synchronous(network, dropouts, randomness)
 
 
 def open_round(
@@ -503,14 +483,14 @@ def open_round(
     session: bytes,
     round: int,
     channel: Channel | None = None,
-) -> Network:
+) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.field.check("updates", updates, (parameters.N, parameters.d))
     link = channel or PlainChannel()
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round)}
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round)}
     for user in range(parameters.N):
         states[user] = user_start(parameters, session, round, user, updates[user], link)
-    return Network(TABLE, states)
+    return steps.Network(TABLE, states)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
@@ -523,15 +503,15 @@ def _round(round: int) -> int:
 def _open(state: UserState, message: MaskShare) -> UintArray:
     plaintext = state.channel.open(message.sender, state.user, message.payload)
     try:
-        share = vector_from_bytes(plaintext)
-    except (Malformed, ParameterError) as error:
-        raise Malformed(f"MaskShare from {message.sender}: {error}", (message.sender,)) from error
+        share = codec.vector_from_bytes(plaintext)
+    except (errors.Malformed, errors.ParameterError) as error:
+        raise errors.Malformed(f"MaskShare from {message.sender}: {error}", (message.sender,)) from error
     return _vector(state, message, share, state.parameters.share_length)
 
 
-def _vector(state: UserState | ServerState, message: Message, value: UintArray, length: int) -> UintArray:
+def _vector(state: UserState | ServerState, message: codec.Message, value: UintArray, length: int) -> UintArray:
     """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
     try:
         return frozen(state.parameters.field.check(type(message).__name__, value, (length,)))
-    except ParameterError as error:
-        raise Malformed(f"from {message.sender}: {error}", (message.sender,)) from error
+    except errors.ParameterError as error:
+        raise errors.Malformed(f"from {message.sender}: {error}", (message.sender,)) from error

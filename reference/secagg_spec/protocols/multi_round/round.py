@@ -27,30 +27,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.modular import MAX_MODULUS
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.crypto import keys
 from secagg_spec.crypto.channels import Channel, PlainChannel
 from secagg_spec.crypto.entropy import Source
-from secagg_spec.crypto.keys import LABEL, SESSION_BYTES, fields, sha256
-from secagg_spec.errors import InconsistentSets, LengthMismatch, ParameterError
+from secagg_spec.protocols import steps
 from secagg_spec.protocols.begun import later_round
 from secagg_spec.protocols.codec import Message
 from secagg_spec.protocols.lightsecagg import round as lightsecagg
 from secagg_spec.protocols.secagg import round as secagg
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Inbox,
-    Network,
-    PartyState,
-    Randomness,
-    Role,
-    RoundResult,
-    Step,
-    Table,
-    run_synchronous,
-)
 from secagg_spec.selection import batches
 from secagg_spec.selection.batches import in_family, whole_batches
 from secagg_spec.selection.strategies import Counts
@@ -79,7 +67,7 @@ class Numbers(batches.Parameters):
         super().__post_init__()
         honest = self.T - validate.integer("c", self.c, 1, validate.MAX_COUNT)
         if honest < 2:
-            raise ParameterError("T", self.T, f"at least c + 2 = {self.c + 2}")
+            raise errors.ParameterError("T", self.T, f"at least c + 2 = {self.c + 2}")
 
 
 @dataclass(frozen=True)
@@ -101,11 +89,11 @@ class Parameters:
         kind = type(self.round)
         if kind not in BASES:
             given = f"{kind.__name__} of {kind.__module__}"
-            raise ParameterError("round", given, "parameters of SecAgg or of LightSecAgg, semi-honest")
+            raise errors.ParameterError("round", given, "parameters of SecAgg or of LightSecAgg, semi-honest")
         if self.round.N != self.selection.K:
-            raise ParameterError("round.N", self.round.N, f"K = {self.selection.K}")
+            raise errors.ParameterError("round.N", self.round.N, f"K = {self.selection.K}")
         if isinstance(self.round, secagg.Parameters) and not self.round.complete:
-            raise ParameterError("round.k", self.round.k, f"K - 1 = {self.round.N - 1}, of the complete graph")
+            raise errors.ParameterError("round.k", self.round.k, f"K - 1 = {self.round.N - 1}, of the complete graph")
         _ = self.numbers
 
     @cached_property
@@ -156,9 +144,9 @@ def check_choice(parameters: batches.Parameters, user: int, chosen: Sequence[int
     chosen = validate.user_numbers("chosen", chosen)
     if not _is_choice(parameters, chosen):
         what = f"{parameters.per_round} whole batches of {parameters.T} users, ascending"
-        raise InconsistentSets(f"the choice {_some(chosen)} must be {what}", (SERVER,))
+        raise errors.InconsistentSets(f"the choice {_some(chosen)} must be {what}", (steps.SERVER,))
     if user not in chosen:
-        raise InconsistentSets(f"the choice {_some(chosen)} is without user {user}", (SERVER,))
+        raise errors.InconsistentSets(f"the choice {_some(chosen)} is without user {user}", (steps.SERVER,))
     return chosen
 
 
@@ -174,7 +162,7 @@ def check_survivors(parameters: batches.Parameters, survivors: Sequence[int]) ->
     inside = set(users) <= set(range(parameters.K)) and len(set(users)) == len(users)
     if not inside or len(whole_inputs(parameters, users)) != len(users):
         what = f"whole batches of the {parameters.K} users of the round, {parameters.T} in each"
-        raise InconsistentSets(f"the survivors {_some(users)} must be {what}", (SERVER,))
+        raise errors.InconsistentSets(f"the survivors {_some(users)} must be {what}", (steps.SERVER,))
 
 
 def round_session(parameters: batches.Parameters, session: bytes, number: int, chosen: Sequence[int]) -> bytes:
@@ -197,14 +185,14 @@ def round_session(parameters: batches.Parameters, session: bytes, number: int, c
     ParameterError
         The round is not below 2**32, or the choice is not as it should be.
     """
-    if len(validate.octets("session", session)) != SESSION_BYTES:
-        raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
+    if len(validate.octets("session", session)) != keys.SESSION_BYTES:
+        raise errors.LengthMismatch("session", session, f"{keys.SESSION_BYTES} bytes")
     validate.integer("number", number, 0, validate.MAX_COUNT)
     chosen = validate.user_numbers("chosen", chosen)
     if not _is_choice(parameters, chosen):
-        raise ParameterError("chosen", list(chosen), "a set of the family, its users ascending")
+        raise errors.ParameterError("chosen", list(chosen), "a set of the family, its users ascending")
     numbers = (number, parameters.N, parameters.K, parameters.T)
-    return sha256(fields(LABEL, PURPOSE, session, *numbers, *chosen))[:SESSION_BYTES]
+    return keys.sha256(keys.fields(keys.LABEL, PURPOSE, session, *numbers, *chosen))[: keys.SESSION_BYTES]
 
 
 def _is_choice(parameters: batches.Parameters, chosen: Sequence[int]) -> bool:
@@ -239,7 +227,7 @@ class Round:
 
     def __post_init__(self) -> None:
         validate.instance("parameters", self.parameters, Parameters)
-        assert len(self.id) == SESSION_BYTES
+        assert len(self.id) == keys.SESSION_BYTES
 
     @cached_property
     def id(self) -> bytes:
@@ -248,7 +236,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps; `user` is its number in the session, that of the base the one here."""
 
     base: BaseUser
@@ -266,13 +254,13 @@ class UserState(PartyState):
         return self.base.phases
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands, by the number that it has in the round."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps; `past` is the log of the rounds before, by ascending round (MRA-29)."""
 
     base: BaseServer
@@ -290,7 +278,7 @@ class ServerState(PartyState):
         return self.base.phases
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands, by the number that it has in the round."""
         return self.base.endpoint
 
@@ -444,8 +432,8 @@ class Base:
     name: str
     user: Callable[[Round, int, UintArray, Channel | None], BaseUser]
     server: Callable[[Round], BaseServer]
-    draw: Callable[[Any, Mapping[int, Source]], dict[int, Randomness]]
-    steps: Table
+    draw: Callable[[Any, Mapping[int, Source]], dict[int, steps.Randomness]]
+    rows: steps.Table
     adds: str
     releases: str
     named: str
@@ -453,25 +441,25 @@ class Base:
     @cached_property
     def phases(self) -> tuple[str, ...]:
         """The order of the phases."""
-        return tuple(dict.fromkeys(step.phase for step in self.steps))
+        return tuple(dict.fromkeys(step.phase for step in self.rows))
 
     @property
-    def table(self) -> Table:
+    def table(self) -> steps.Table:
         """The rows of a session."""
-        return tuple(_session_step(self, step) for step in self.steps)
+        return tuple(_session_step(self, step) for step in self.rows)
 
 
-def _session_step(base: Base, step: Step[Any]) -> Step[Any]:
+def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
     """Return the step of a session that takes one of the protocol of the round."""
-    here: Step[Any] = step.on_base()
-    if (step.phase, step.role) == (base.adds, Role.SERVER):
+    here: steps.Step[Any] = step.on_base()
+    if (step.phase, step.role) == (base.adds, steps.Role.SERVER):
         return replace(here, body=lambda state, inbox: here.body(state, leave_out(state, inbox)))
-    if (step.phase, step.role) == (base.releases, Role.USER):
+    if (step.phase, step.role) == (base.releases, steps.Role.USER):
         return replace(here, body=lambda state, request: here.body(state, look_at_survivors(base, state, request)))
     return here
 
 
-def leave_out(state: ServerState, inbox: Inbox) -> Inbox:
+def leave_out(state: ServerState, inbox: steps.Inbox) -> steps.Inbox:
     """Return the masked inputs of the users of those batches that lack none (MRA-18)."""
     survivors = set(whole_inputs(state.round.parameters.selection, [message.sender for message in inbox]))
     return tuple(message for message in inbox if message.sender in survivors)
@@ -491,7 +479,7 @@ def _secagg_round(round: Round) -> secagg.Round:
 
 def _secagg_user(round: Round, user: int, update: UintArray, channel: Channel | None) -> BaseUser:
     if channel is not None:
-        raise ParameterError("channel", type(channel).__name__, "left out, as SecAgg seals its shares itself")
+        raise errors.ParameterError("channel", type(channel).__name__, "left out, as SecAgg seals its shares itself")
     return secagg.user_start(_secagg_round(round), user, update)
 
 
@@ -540,7 +528,7 @@ BASES: Mapping[type[BaseParameters], Base] = MappingProxyType(
 # ------------------------------------------------------------------------------------------------- whole round
 
 
-def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+def draw_randomness(parameters: Parameters, sources: Mapping[int, Source]) -> dict[int, steps.Randomness]:
     """Draw the sampled values of each user of a round from its source, as the protocol of the round does."""
     return parameters.base.draw(parameters.round, sources)
 
@@ -550,12 +538,12 @@ def run_round(
     chosen: Sequence[int],
     updates: UintArray,
     *,
-    randomness: Mapping[int, Randomness],
+    randomness: Mapping[int, steps.Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     session: bytes,
     round: int,
     channel: Channel | None = None,
-) -> RoundResult:
+) -> steps.RoundResult:
     """Run a whole round among honest parties, dropouts included.
 
     Parameters
@@ -587,9 +575,9 @@ def run_round(
         The choice is none, or the inputs do not fit the parameters.
     """
     network = open_round(parameters, chosen, updates, session=session, round=round, channel=channel)
-    run_synchronous(network, dropouts, randomness)
-    server = network.states[SERVER]
-    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+    steps.run_synchronous(network, dropouts, randomness)
+    server = network.states[steps.SERVER]
+    return steps.RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
 
 
 def open_round(
@@ -600,10 +588,10 @@ def open_round(
     session: bytes,
     round: int,
     channel: Channel | None = None,
-) -> Network:
+) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     validate.elements("updates", updates, MAX_MODULUS, (parameters.selection.K, parameters.round.d))
-    states: dict[int, object] = {SERVER: server_start(parameters, session, round, chosen)}
+    states: dict[int, object] = {steps.SERVER: server_start(parameters, session, round, chosen)}
     for place, user in enumerate(chosen):
         states[place] = user_start(parameters, session, round, user, chosen, updates[place], channel)
-    return Network(parameters.base.table, states)
+    return steps.Network(parameters.base.table, states)

@@ -22,50 +22,16 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
+from secagg_spec import errors
 from secagg_spec.arithmetic import validate
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.crypto.keys import Roster, hash_keys, hash_parameters
 from secagg_spec.crypto.prg import KEY_BYTES
 from secagg_spec.crypto.sealing import Context
 from secagg_spec.crypto.signatures import SIGNATURE_BYTES, sign, signed_fields, verification_key, verify
-from secagg_spec.errors import BadSignature, LengthMismatch, ParameterError, TooFewSurvivors
-from secagg_spec.protocols.agreement import (
-    Ballot,
-    Proposal,
-    check_quorum,
-    check_signature,
-    check_threshold,
-    sign_proposal,
-)
+from secagg_spec.protocols import agreement, codec, steps
 from secagg_spec.protocols.begun import later_round
-from secagg_spec.protocols.codec import Message, Opaque, Users
 from secagg_spec.protocols.secagg import round as secagg
-from secagg_spec.protocols.secagg.round import (
-    AdvertisedKeys,
-    KeyPair,
-    NeighbourKeys,
-    Round,
-    SecretShares,
-    SeedCommitment,
-    UnmaskRequest,
-    UnmaskShares,
-    check_request,
-    envelope,
-    octets,
-)
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Network,
-    Outbox,
-    PartyState,
-    Randomness,
-    Role,
-    RoundResult,
-    Table,
-    row,
-    run_synchronous,
-)
 
 PROTOCOL = "secagg-active"
 PHASES = ("advertise_keys", "share_keys", "masked_input", "consistency_check", "unmasking")
@@ -85,11 +51,11 @@ class Parameters(secagg.Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.complete:
-            raise ParameterError("k", self.k, f"N - 1 = {self.N - 1} in the active profile")
+            raise errors.ParameterError("k", self.k, f"N - 1 = {self.N - 1} in the active profile")
         if 2 * self.t <= self.N + self.T:
             least = (self.N + self.T) // 2 + 1
-            raise ParameterError("t", self.t, f"at least {least}, so that 2*t > N + T = {self.N + self.T}")
-        check_threshold(self.t, self.N, self.D, self.T)
+            raise errors.ParameterError("t", self.t, f"at least {least}, so that 2*t > N + T = {self.N + self.T}")
+        agreement.check_threshold(self.t, self.N, self.D, self.T)
 
 
 PRESETS: Mapping[str, Parameters] = MappingProxyType(
@@ -104,55 +70,55 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class SignedKeys(Message):
+class SignedKeys(codec.Message):
     """The sender's two X25519 public keys, 32 bytes each, and its signature on them, 64 bytes."""
 
     TYPE: ClassVar[int] = 520
-    sealing: Opaque
-    masking: Opaque
-    signature: Opaque
+    sealing: codec.Opaque
+    masking: codec.Opaque
+    signature: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class SignedNeighbourKeys(Message):
+class SignedNeighbourKeys(codec.Message):
     """The keys of the receiver's neighbours, 32 bytes for each user and kind, and 64 bytes of signature for each."""
 
     TYPE: ClassVar[int] = 521
-    users: Users
-    sealing: Opaque
-    masking: Opaque
-    signatures: Opaque
+    users: codec.Users
+    sealing: codec.Opaque
+    masking: codec.Opaque
+    signatures: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class SignedSurvivors(Message):
+class SignedSurvivors(codec.Message):
     """The sender's signature on the survivors that it was told, 64 bytes."""
 
     TYPE: ClassVar[int] = 522
-    signature: Opaque
+    signature: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivorQuorum(Message):
+class SurvivorQuorum(codec.Message):
     """The users that signed the surviving set, ascending, and their signatures one after another."""
 
     TYPE: ClassVar[int] = 523
-    signers: Users
-    signatures: Opaque
+    signers: codec.Users
+    signatures: codec.Opaque
 
 
 # ------------------------------------------------------------------------------------------------------ states
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps; `request` is the one whose survivors it signed."""
 
     phases: ClassVar = PHASES
     base: secagg.UserState
     roster: Roster
     signing: bytes = field(repr=False)
-    request: UnmaskRequest | None = None
+    request: secagg.UnmaskRequest | None = None
 
     @property
     def phase(self) -> str:
@@ -160,13 +126,13 @@ class UserState(PartyState):
         return "consistency_check" if self.base.phase == "unmasking" and self.request is None else self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps; `signatures` are those on the keys, `signers` are U_4."""
 
     phases: ClassVar = PHASES
@@ -181,24 +147,24 @@ class ServerState(PartyState):
         return "consistency_check" if self.base.phase == "unmasking" and not self.signers else self.base.phase
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True)
-class AttemptRound(Round):
+class AttemptRound(secagg.Round):
     """What all parties of a round of the active profile agree on before it begins."""
 
-    def attempt(self, keys: Mapping[int, KeyPair], kind: type[Message]) -> Context:
+    def attempt(self, keys: Mapping[int, secagg.KeyPair], kind: type[codec.Message]) -> Context:
         """Return what seals and signatures are bound to once the keys of U_1 are known: these as well (SAG-67)."""
         assert isinstance(self.parameters, Parameters)
         listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in keys.items()})
         return replace(self.context(kind), parameters=hash_parameters(self.parameters.numbers(), listed))
 
-    def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
+    def sealing_context(self, keys: Mapping[int, secagg.KeyPair]) -> Context:
         """Return what the payloads of secret shares are bound to: the keys of U_1 as well (SAG-67)."""
-        return self.attempt(keys, SecretShares)
+        return self.attempt(keys, secagg.SecretShares)
 
 
 def agreed(parameters: Parameters, session: bytes, number: int) -> AttemptRound:
@@ -218,7 +184,9 @@ def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes
     """
     base = secagg.user_start(round, user, update)
     if verification_key(signing) != _roster(round, roster).keys[user]:
-        raise ParameterError("signing", f"of another than user {user}", "the one whose verification key the roster has")
+        raise errors.ParameterError(
+            "signing", f"of another than user {user}", "the one whose verification key the roster has"
+        )
     return UserState(base, roster, signing)
 
 
@@ -237,104 +205,108 @@ def server_again(state: ServerState, number: int) -> ServerState:
     return server_start(_later(state.base.round, number), state.roster)
 
 
-def _later(round: Round, number: int) -> AttemptRound:
+def _later(round: secagg.Round, number: int) -> AttemptRound:
     assert isinstance(round.parameters, Parameters)
     return agreed(round.parameters, round.session, later_round(round.number, number))
 
 
-def _roster(round: Round, roster: Roster) -> Roster:
+def _roster(round: secagg.Round, roster: Roster) -> Roster:
     if len(roster.keys) != round.parameters.N:
-        raise LengthMismatch("len(roster)", len(roster.keys), f"N = {round.parameters.N}")
+        raise errors.LengthMismatch("len(roster)", len(roster.keys), f"N = {round.parameters.N}")
     return roster
 
 
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-@row("advertise_keys", Role.USER, sends=(SignedKeys,), randomness=secagg.user_advertise_keys.randomness)
-def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tuple[UserState, Outbox]:
+@steps.row("advertise_keys", steps.Role.USER, sends=(SignedKeys,), randomness=secagg.user_advertise_keys.randomness)
+def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tuple[UserState, steps.Outbox]:
     """Send two public keys and the signature on them (SAG-51; step 1); the sampled values are the two private keys."""
     sampled = {"sealing_key": sealing, "masking_key": masking}
     base, (keys,) = secagg.user_advertise_keys.take(state.base, (), randomness=sampled)
-    assert isinstance(keys, AdvertisedKeys)
-    signature = sign(state.signing, _signed_keys(base.round, base.user, KeyPair(keys.sealing, keys.masking)))
-    return replace(state, base=base), (SignedKeys(*envelope(keys), keys.sealing, keys.masking, signature),)
+    assert isinstance(keys, secagg.AdvertisedKeys)
+    signature = sign(state.signing, _signed_keys(base.round, base.user, secagg.KeyPair(keys.sealing, keys.masking)))
+    return replace(state, base=base), (SignedKeys(*secagg.envelope(keys), keys.sealing, keys.masking, signature),)
 
 
-@row(
-    *("advertise_keys", Role.SERVER),
+@steps.row(
+    *("advertise_keys", steps.Role.SERVER),
     receives=(SignedKeys,),
     sends=(SignedNeighbourKeys,),
     senders=lambda server: range(server.base.round.parameters.N),
 )
-def server_advertise_keys(state: ServerState, inbox: Sequence[SignedKeys]) -> tuple[ServerState, Outbox]:
+def server_advertise_keys(state: ServerState, inbox: Sequence[SignedKeys]) -> tuple[ServerState, steps.Outbox]:
     """Check the signatures, and send each user the keys of the others with them (SAG-52; step 2)."""
     for message in inbox:
-        pair = KeyPair(*(octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
-        signature = octets(message, "signature", SIGNATURE_BYTES)
+        pair = secagg.KeyPair(*(secagg.octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
+        signature = secagg.octets(message, "signature", SIGNATURE_BYTES)
         _check_keys(state, message.sender, pair, signature, message.sender)
-    plain = [AdvertisedKeys(*envelope(message), message.sealing, message.masking) for message in inbox]
+    plain = [secagg.AdvertisedKeys(*secagg.envelope(message), message.sealing, message.masking) for message in inbox]
     base, outbox = secagg.server_advertise_keys.take(state.base, plain, randomness={})
     signatures = {message.sender: message.signature for message in inbox}
     return replace(state, base=base, signatures=signatures), tuple(
-        SignedNeighbourKeys(*envelope(m), m.users, m.sealing, m.masking, b"".join(signatures[user] for user in m.users))
+        SignedNeighbourKeys(
+            *secagg.envelope(m), m.users, m.sealing, m.masking, b"".join(signatures[user] for user in m.users)
+        )
         for m in outbox
-        if isinstance(m, NeighbourKeys)
+        if isinstance(m, secagg.NeighbourKeys)
     )
 
 
-@row(
-    *("share_keys", Role.USER),
+@steps.row(
+    *("share_keys", steps.Role.USER),
     receives=(SignedNeighbourKeys,),
-    sends=(SecretShares, SeedCommitment),
+    sends=(secagg.SecretShares, secagg.SeedCommitment),
     randomness=secagg.user_share_keys.randomness,
     one=True,
 )
-def user_share_keys(state: UserState, message: SignedNeighbourKeys, *sampled: Any) -> tuple[UserState, Outbox]:
+def user_share_keys(state: UserState, message: SignedNeighbourKeys, *sampled: Any) -> tuple[UserState, steps.Outbox]:
     """Check the signatures on the keys, and share the secrets as in the semi-honest profile (SAG-53; step 3)."""
     base, outbox = secagg.user_share_keys.body(state.base, _verified(state, message), *sampled)
     return replace(state, base=base), outbox
 
 
-@row("consistency_check", Role.USER, receives=(UnmaskRequest,), sends=(SignedSurvivors,), one=True)
-def user_consistency_check(state: UserState, request: UnmaskRequest) -> tuple[UserState, Outbox]:
+@steps.row("consistency_check", steps.Role.USER, receives=(secagg.UnmaskRequest,), sends=(SignedSurvivors,), one=True)
+def user_consistency_check(state: UserState, request: secagg.UnmaskRequest) -> tuple[UserState, steps.Outbox]:
     """Sign the survivors of a request that may be answered, once (SAG-54 to SAG-56; step 7)."""
-    survivors, _ = check_request(state.base, request)
-    signature = sign_proposal(_ballot(state), state.signing, state.base.user, Proposal(survivors))
-    return replace(state, request=request), (SignedSurvivors(*state.endpoint.header(SERVER), signature),)
+    survivors, _ = secagg.check_request(state.base, request)
+    signature = agreement.sign_proposal(_ballot(state), state.signing, state.base.user, agreement.Proposal(survivors))
+    return replace(state, request=request), (SignedSurvivors(*state.endpoint.header(steps.SERVER), signature),)
 
 
-@row(
-    *("consistency_check", Role.SERVER),
+@steps.row(
+    *("consistency_check", steps.Role.SERVER),
     receives=(SignedSurvivors,),
     sends=(SurvivorQuorum,),
     senders=lambda server: server.base.survivors,
 )
-def server_consistency_check(state: ServerState, inbox: Sequence[SignedSurvivors]) -> tuple[ServerState, Outbox]:
+def server_consistency_check(state: ServerState, inbox: Sequence[SignedSurvivors]) -> tuple[ServerState, steps.Outbox]:
     """Check the signatures, and relay all of them to each signer (SAG-57 to SAG-59; step 8)."""
-    ballot, proposal = _ballot(state), Proposal(state.base.survivors)
+    ballot, proposal = _ballot(state), agreement.Proposal(state.base.survivors)
     signatures = {message.sender: message.signature for message in inbox}
     for user, signature in signatures.items():
-        check_signature(ballot, user, proposal, signature, user)
+        agreement.check_signature(ballot, user, proposal, signature, user)
     signers = tuple(sorted(signatures))
     if len(signers) < ballot.enough:
-        raise TooFewSurvivors(f"{len(signers)} users signed the surviving set and t = {ballot.enough} are needed")
+        raise errors.TooFewSurvivors(
+            f"{len(signers)} users signed the surviving set and t = {ballot.enough} are needed"
+        )
     together = b"".join(signatures[user] for user in signers)
     outbox = tuple(SurvivorQuorum(*state.endpoint.header(user), signers, together) for user in signers)
     return replace(state, signers=signers), outbox
 
 
-@row("unmasking", Role.USER, receives=(SurvivorQuorum,), sends=(UnmaskShares,), one=True)
-def user_unmasking(state: UserState, quorum: SurvivorQuorum) -> tuple[UserState, Outbox]:
+@steps.row("unmasking", steps.Role.USER, receives=(SurvivorQuorum,), sends=(secagg.UnmaskShares,), one=True)
+def user_unmasking(state: UserState, quorum: SurvivorQuorum) -> tuple[UserState, steps.Outbox]:
     """Answer the request whose survivors were signed, when t users signed them (SAG-60 to SAG-63; step 9)."""
     request = state.request
     assert request is not None
-    check_quorum(_ballot(state), Proposal(request.survivors), quorum.signers, quorum.signatures)
+    agreement.check_quorum(_ballot(state), agreement.Proposal(request.survivors), quorum.signers, quorum.signatures)
     base, outbox = secagg.user_unmasking.take(state.base, (request,), randomness={})
     return replace(state, base=base), outbox
 
 
-TABLE: Table = (
+TABLE: steps.Table = (
     user_advertise_keys,
     server_advertise_keys,
     user_share_keys,
@@ -355,12 +327,12 @@ def run_round(
     parameters: Parameters,
     updates: UintArray,
     *,
-    randomness: Mapping[int, Randomness],
+    randomness: Mapping[int, steps.Randomness],
     signing: Mapping[int, bytes],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     session: bytes,
     round: int,
-) -> RoundResult:
+) -> steps.RoundResult:
     """Run a whole round of the active profile among honest parties, dropouts included.
 
     Parameters
@@ -385,9 +357,9 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, signing=signing, session=session, round=round)
-    run_synchronous(network, dropouts, randomness)
-    server = network.states[SERVER].base
-    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+    steps.run_synchronous(network, dropouts, randomness)
+    server = network.states[steps.SERVER].base
+    return steps.RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
 
 
 def open_round(
@@ -397,50 +369,50 @@ def open_round(
     signing: Mapping[int, bytes],
     session: bytes,
     round: int,
-) -> Network:
+) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
     users = range(parameters.N)
     if set(validate.mapping("signing", signing)) != set(users):
-        raise ParameterError("signing", list(signing), f"given for exactly the users 0 to {parameters.N - 1}")
+        raise errors.ParameterError("signing", list(signing), f"given for exactly the users 0 to {parameters.N - 1}")
     roster = Roster(tuple(verification_key(signing[user]) for user in users))
     together = agreed(parameters, session, round)
-    states: dict[int, object] = {SERVER: server_start(together, roster)}
+    states: dict[int, object] = {steps.SERVER: server_start(together, roster)}
     for user in users:
         states[user] = user_start(together, user, updates[user], signing[user], roster)
-    return Network(TABLE, states)
+    return steps.Network(TABLE, states)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
 
 
-def _ballot(state: UserState | ServerState) -> Ballot:
+def _ballot(state: UserState | ServerState) -> agreement.Ballot:
     """Return where the signatures on the surviving set belong, with the keys of the attempt (SAG-67)."""
     round = state.base.round
     assert isinstance(round, AttemptRound)
     keys = state.base.peers if isinstance(state, UserState) else state.base.keys
-    return Ballot(round.attempt(keys, SignedSurvivors), state.roster, round.parameters.t)
+    return agreement.Ballot(round.attempt(keys, SignedSurvivors), state.roster, round.parameters.t)
 
 
-def _signed_keys(round: Round, user: int, keys: KeyPair) -> bytes:
+def _signed_keys(round: secagg.Round, user: int, keys: secagg.KeyPair) -> bytes:
     """Return the bytes that the signature on a user's keys is over (SAG-51)."""
     return signed_fields(round.context(SignedKeys), KEYS_PURPOSE, user, (keys.sealing, keys.masking))
 
 
-def _check_keys(state: UserState | ServerState, user: int, keys: KeyPair, signature: bytes, blamed: int) -> None:
+def _check_keys(state: UserState | ServerState, user: int, keys: secagg.KeyPair, signature: bytes, blamed: int) -> None:
     verify(state.roster.keys[user], _signed_keys(state.base.round, user, keys), signature, (blamed,))
 
 
-def _verified(state: UserState, message: SignedNeighbourKeys) -> NeighbourKeys:
+def _verified(state: UserState, message: SignedNeighbourKeys) -> secagg.NeighbourKeys:
     """Return the keys of a message whose signatures are those of their owners (SAG-53)."""
     users = validate.user_numbers("users", message.users)
     N, count = state.base.round.parameters.N, len(users)
-    plain = NeighbourKeys(*envelope(message), message.users, message.sealing, message.masking)
-    keys = [octets(message, name, KEY_BYTES * count) for name in ("sealing", "masking")]
-    signatures = octets(message, "signatures", SIGNATURE_BYTES * count)
+    plain = secagg.NeighbourKeys(*secagg.envelope(message), message.users, message.sealing, message.masking)
+    keys = [secagg.octets(message, name, KEY_BYTES * count) for name in ("sealing", "masking")]
+    signatures = secagg.octets(message, "signatures", SIGNATURE_BYTES * count)
     for at, user in enumerate(users):
         if not 0 <= user < N:
-            raise BadSignature(f"keys of user {user}, who has no verification key", (SERVER,))
-        pair = KeyPair(*(each[KEY_BYTES * at : KEY_BYTES * (at + 1)] for each in keys))
-        _check_keys(state, user, pair, signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)], SERVER)
+            raise errors.BadSignature(f"keys of user {user}, who has no verification key", (steps.SERVER,))
+        pair = secagg.KeyPair(*(each[KEY_BYTES * at : KEY_BYTES * (at + 1)] for each in keys))
+        _check_keys(state, user, pair, signatures[SIGNATURE_BYTES * at : SIGNATURE_BYTES * (at + 1)], steps.SERVER)
     return plain

@@ -27,44 +27,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from secagg_spec.arithmetic import shamir, validate
-from secagg_spec.arithmetic.modular import MAX_MODULUS, Ring, Summand
-from secagg_spec.arithmetic.validate import UintArray, frozen
-from secagg_spec.crypto import masks
-from secagg_spec.crypto.entropy import Source, draw_coefficients
+from secagg_spec import errors
+from secagg_spec.arithmetic import modular, shamir, validate
+from secagg_spec.crypto import entropy, masks, prg
 from secagg_spec.crypto.keys import agree, hash_parameters, public_key, refuse_weak
-from secagg_spec.crypto.prg import KEY_BYTES, check_key, pieces
 from secagg_spec.crypto.sealing import Context, Lane
-from secagg_spec.errors import (
-    BadShare,
-    InconsistentSets,
-    LengthMismatch,
-    Malformed,
-    ParameterError,
-    TooFewSurvivors,
-    WeakKey,
-)
-from secagg_spec.protocols.begun import later_round, session_id
-from secagg_spec.protocols.codec import Message, Opaque, Users, Vector
+from secagg_spec.protocols import begun, codec, steps
 from secagg_spec.protocols.secagg.graph import Graph, check_degree
-from secagg_spec.protocols.steps import (
-    SERVER,
-    Endpoint,
-    Inbox,
-    Network,
-    Outbox,
-    PartyState,
-    Randomness,
-    Role,
-    RoundResult,
-    Table,
-    accept,
-    check_ascending,
-    check_inbox,
-    parcels,
-    row,
-    run_synchronous,
-)
 
 PROTOCOL = "secagg"
 PHASES = ("advertise_keys", "share_keys", "masked_input", "unmasking")
@@ -80,7 +49,7 @@ class Part:
     segment: int
     start: int
     stop: int
-    ring: Ring
+    ring: modular.Ring
     members: frozenset[int]
 
     @property
@@ -88,7 +57,7 @@ class Part:
         """How many elements the part has."""
         return self.stop - self.start
 
-    def of(self, vector: UintArray) -> UintArray:
+    def of(self, vector: validate.UintArray) -> validate.UintArray:
         """Return the elements of the part in a vector of d elements."""
         return vector[self.start : self.stop]
 
@@ -117,7 +86,7 @@ class Numbers:
         """Return the graph on an order of the users; without one, on the order of the roster."""
         users = tuple(range(self.N)) if order is None else validate.user_numbers("order", order)
         if len(users) != self.N:
-            raise LengthMismatch("len(order)", len(users), f"N = {self.N}")
+            raise errors.LengthMismatch("len(order)", len(users), f"N = {self.N}")
         return Graph(users, self.k)
 
     @cached_property
@@ -151,7 +120,7 @@ class Parameters(Numbers):
     d: int
 
     def __post_init__(self) -> None:
-        validate.integer("R", self.R, 2, MAX_MODULUS)
+        validate.integer("R", self.R, 2, modular.MAX_MODULUS)
         validate.integer("d", self.d, 1, validate.MAX_COUNT)
         N = validate.integer("N", self.N, 3, validate.MAX_COUNT - 1)
         D, T = (
@@ -159,15 +128,15 @@ class Parameters(Numbers):
             validate.integer("T", self.T, 1, validate.MAX_COUNT),
         )
         if N - D < T + 2:
-            raise ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
+            raise errors.ParameterError("N - D", N - D, f"at least T + 2 = {T + 2}")
         validate.integer("k", check_degree(N, self.k), 2, shamir.MAX_HOLDERS - 1)
         low, high = (T + 2, N - D) if self.complete else (2, min(self.k + 1, N - D))
         validate.integer("t", self.t, low, high)
 
     @cached_property
-    def ring(self) -> Ring:
+    def ring(self) -> modular.Ring:
         """The integers modulo R."""
-        return Ring(self.R)
+        return modular.Ring(self.R)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -197,75 +166,79 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class AdvertisedKeys(Message):
+class AdvertisedKeys(codec.Message):
     """The sender's two X25519 public keys, 32 bytes each."""
 
     TYPE: ClassVar[int] = 513
-    sealing: Opaque
-    masking: Opaque
+    sealing: codec.Opaque
+    masking: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class NeighbourKeys(Message):
+class NeighbourKeys(codec.Message):
     """The keys of the receiver's neighbours: users ascending, and 32 bytes for each of them."""
 
     TYPE: ClassVar[int] = 514
-    users: Users
-    sealing: Opaque
-    masking: Opaque
+    users: codec.Users
+    sealing: codec.Opaque
+    masking: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class SecretShares(Message):
+class SecretShares(codec.Message):
     """The receiver's shares of the sender's masking key and self seed, sealed."""
 
     TYPE: ClassVar[int] = 515
-    payload: Opaque
+    payload: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class SeedCommitment(Message):
+class SeedCommitment(codec.Message):
     """What the sender's self seed is compared with when it is recovered, 32 bytes."""
 
     TYPE: ClassVar[int] = 516
-    commitment: Opaque
+    commitment: codec.Opaque
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedInput(Message):
+class MaskedInput(codec.Message):
     """The masked input, d elements, and the neighbours whose masks it holds, ascending."""
 
     TYPE: ClassVar[int] = 517
-    neighbours: Users
-    masked: Vector
+    neighbours: codec.Users
+    masked: codec.Vector
 
 
 @dataclass(frozen=True, eq=False)
-class UnmaskRequest(Message):
+class UnmaskRequest(codec.Message):
     """The users whose masked inputs were accepted, and those that shared secrets and dropped out, ascending."""
 
     TYPE: ClassVar[int] = 518
-    survivors: Users
-    dropped: Users
+    survivors: codec.Users
+    dropped: codec.Users
 
 
 @dataclass(frozen=True, eq=False)
-class UnmaskShares(Message):
+class UnmaskShares(codec.Message):
     """Shares of the self seeds of survivors and of the masking keys of dropped users, 66 bytes for each."""
 
     TYPE: ClassVar[int] = 519
-    survivors: Users
-    seed_shares: Opaque
-    dropped: Users
-    key_shares: Opaque
+    survivors: codec.Users
+    seed_shares: codec.Opaque
+    dropped: codec.Users
+    key_shares: codec.Opaque
 
 
 # -------------------------------------------------------------------------------------------------- pure cores
 
 
 def mask_update(
-    ring: Ring, user: int, update: UintArray, self_mask: Summand, pairwise: Iterable[tuple[int, Summand]]
-) -> UintArray:
+    ring: modular.Ring,
+    user: int,
+    update: validate.UintArray,
+    self_mask: modular.Summand,
+    pairwise: Iterable[tuple[int, modular.Summand]],
+) -> validate.UintArray:
     """Return y_i, d elements: the update, the user's own mask, and those it shares (SAG-12; HeteroSAg eq. 4).
 
     Parameters
@@ -283,11 +256,11 @@ def mask_update(
 
 
 def unmask(
-    ring: Ring,
-    masked_sum: UintArray,
-    self_masks: Iterable[Summand],
-    left: Iterable[tuple[int, int, Summand]],
-) -> UintArray:
+    ring: modular.Ring,
+    masked_sum: validate.UintArray,
+    self_masks: Iterable[modular.Summand],
+    left: Iterable[tuple[int, int, modular.Summand]],
+) -> validate.UintArray:
     """Return the sum of the updates of the survivors, d elements (SAG-29; HeteroSAg eq. 5 with the sign repaired).
 
     Parameters
@@ -335,17 +308,17 @@ class Round:
     protocol: str = PROTOCOL
 
     def __post_init__(self) -> None:
-        session_id(self.session)
+        begun.session_id(self.session)
         validate.integer("round", self.number, 0, 2**32 - 1)
         if (len(self.graph.order), self.graph.k) != (self.parameters.N, self.parameters.k):
             given = f"of {len(self.graph.order)} users and degree {self.graph.k}"
-            raise ParameterError("graph", given, f"of N = {self.parameters.N} and k = {self.parameters.k}")
+            raise errors.ParameterError("graph", given, f"of N = {self.parameters.N} and k = {self.parameters.k}")
 
     def parts_of(self, user: int) -> tuple[Part, ...]:
         """Return the parts that a user masks, in the order of the input."""
         return tuple(part for part in self.parameters.parts if user in part.members)
 
-    def context(self, kind: type[Message] = SecretShares) -> Context:
+    def context(self, kind: type[codec.Message] = SecretShares) -> Context:
         """Return what keys are bound to."""
         return Context(self.protocol, self.parameters.digest, self.session, self.number, kind.TYPE)
 
@@ -358,7 +331,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class UserState(PartyState):
+class UserState(steps.PartyState):
     """What one user knows between its steps. `phase` is the step that it is ready for.
 
     `peers` are the public keys of the neighbours in U_1, `sealing_secrets` what is agreed on with them, `mask_keys` the
@@ -368,7 +341,7 @@ class UserState(PartyState):
     phases: ClassVar = PHASES
     round: Round
     user: int
-    update: UintArray
+    update: validate.UintArray
     phase: str = PHASES[0]
     private: KeyPair | None = field(default=None, repr=False)
     peers: Mapping[int, KeyPair] = field(default_factory=dict)
@@ -378,13 +351,13 @@ class UserState(PartyState):
     held: Mapping[int, Shares] = field(default_factory=dict)
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the user stands."""
-        return Endpoint(self.round.session, self.round.number, self.user)
+        return steps.Endpoint(self.round.session, self.round.number, self.user)
 
 
 @dataclass(frozen=True, eq=False)
-class ServerState(PartyState):
+class ServerState(steps.PartyState):
     """What the server knows between its steps. `phase` is the step that it is ready for.
 
     `keys` are the public keys of U_1 by user, `commitments` those of U_2; `masked_sums` and `sums` are by part.
@@ -397,18 +370,18 @@ class ServerState(PartyState):
     commitments: Mapping[int, bytes] = field(default_factory=dict)
     sharers: tuple[int, ...] = ()
     survivors: tuple[int, ...] = ()
-    masked_sums: tuple[UintArray, ...] = ()
-    sums: tuple[UintArray, ...] = ()
+    masked_sums: tuple[validate.UintArray, ...] = ()
+    sums: tuple[validate.UintArray, ...] = ()
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> steps.Endpoint:
         """Where the server stands."""
-        return Endpoint(self.round.session, self.round.number, SERVER)
+        return steps.Endpoint(self.round.session, self.round.number, steps.SERVER)
 
     @property
-    def aggregate(self) -> UintArray | None:
+    def aggregate(self) -> validate.UintArray | None:
         """The sums over the survivors, one part after the other, once they are known; in SecAgg d elements."""
-        return frozen(np.concatenate(self.sums)) if self.sums else None
+        return validate.frozen(np.concatenate(self.sums)) if self.sums else None
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -416,13 +389,13 @@ class ServerState(PartyState):
         return tuple(sorted(set(self.sharers) - set(self.survivors)))
 
 
-def user_start(round: Round, user: int, update: UintArray) -> UserState:
+def user_start(round: Round, user: int, update: validate.UintArray) -> UserState:
     """Return the state of a user before its first step. `update` has d elements (SAG-14)."""
     validate.integer("user", user, 0, round.parameters.N - 1)
-    update = validate.elements("update", update, MAX_MODULUS, (round.parameters.d,))
+    update = validate.elements("update", update, modular.MAX_MODULUS, (round.parameters.d,))
     for part in round.parts_of(user):
         part.ring.check("update", part.of(update), None)
-    return UserState(round, user, frozen(update))
+    return UserState(round, user, validate.frozen(update))
 
 
 def server_start(round: Round) -> ServerState:
@@ -430,7 +403,9 @@ def server_start(round: Round) -> ServerState:
     return ServerState(round)
 
 
-def user_again(state: UserState, number: int, update: UintArray, order: Sequence[int] | None = None) -> UserState:
+def user_again(
+    state: UserState, number: int, update: validate.UintArray, order: Sequence[int] | None = None
+) -> UserState:
     """Return the state of a user before another round of its session, with the same parameters (SES-01).
 
     Parameters
@@ -460,7 +435,7 @@ def server_again(state: ServerState, number: int, order: Sequence[int] | None = 
 
 
 def _next_round(round: Round, number: int, order: Sequence[int] | None) -> Round:
-    number = later_round(round.number, number)
+    number = begun.later_round(round.number, number)
     return replace(round, number=number, graph=round.parameters.graph(order))
 
 
@@ -489,26 +464,26 @@ def self_keys(round: Round, user: int, seed: bytes) -> dict[int, bytes]:
     return {part.segment: masks.self_key(context, seed, user, part.segment) for part in round.parts_of(user)}
 
 
-def masked_update(state: UserState, received: Collection[int]) -> UintArray:
+def masked_update(state: UserState, received: Collection[int]) -> validate.UintArray:
     """Return the masked input of a user, d elements, over the neighbours whose shares arrived (SAG-12)."""
     return np.concatenate([_masked(state, part, received) for part in state.round.parts_of(state.user)])
 
 
-def masked_sums(parameters: Numbers, masked: Mapping[int, UintArray]) -> tuple[UintArray, ...]:
+def masked_sums(parameters: Numbers, masked: Mapping[int, validate.UintArray]) -> tuple[validate.UintArray, ...]:
     """Return, for each part, the sum of what its members sent for it, by user d elements."""
     return tuple(_masked_sum(part, masked) for part in parameters.parts)
 
 
 def unmasked_sums(
     state: ServerState, seeds: Mapping[int, bytes], secrets: Mapping[tuple[int, int], bytes]
-) -> tuple[UintArray, ...]:
+) -> tuple[validate.UintArray, ...]:
     """Return, for each part, the sum of the inputs of the survivors (SAG-29).
 
     `seeds` are the self seeds of the survivors, `secrets` what each dropped user agreed on with each surviving one.
     """
     parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
     return tuple(
-        frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
+        validate.frozen(unmask(part.ring, total, _self_masks(state, part, seeds), _left(state, part, secrets)))
         for part, total in parts
     )
 
@@ -516,26 +491,26 @@ def unmasked_sums(
 # ------------------------------------------------------------------------------------------------------- steps
 
 
-@row("advertise_keys", Role.USER, sends=(AdvertisedKeys,), randomness=("sealing_key", "masking_key"))
-def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tuple[UserState, Outbox]:
+@steps.row("advertise_keys", steps.Role.USER, sends=(AdvertisedKeys,), randomness=("sealing_key", "masking_key"))
+def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tuple[UserState, steps.Outbox]:
     """Send two public keys (section 5, step 1).
 
     The sampled values are ``sealing_key`` and ``masking_key``, 32 bytes each, uniform and fresh.
     """
     private = KeyPair(sealing, masking)
-    keys = AdvertisedKeys(*state.endpoint.header(SERVER), public_key(sealing), public_key(masking))
+    keys = AdvertisedKeys(*state.endpoint.header(steps.SERVER), public_key(sealing), public_key(masking))
     if keys.sealing == keys.masking:
-        raise ParameterError("masking_key", "the sealing key", "a key pair of its own")
+        raise errors.ParameterError("masking_key", "the sealing key", "a key pair of its own")
     return replace(state, phase="share_keys", private=private), (keys,)
 
 
-@row(
-    *("advertise_keys", Role.SERVER),
+@steps.row(
+    *("advertise_keys", steps.Role.SERVER),
     receives=(AdvertisedKeys,),
     sends=(NeighbourKeys,),
     senders=lambda server: range(server.round.parameters.N),
 )
-def server_advertise_keys(state: ServerState, inbox: Sequence[AdvertisedKeys]) -> tuple[ServerState, Outbox]:
+def server_advertise_keys(state: ServerState, inbox: Sequence[AdvertisedKeys]) -> tuple[ServerState, steps.Outbox]:
     """Send each user of U_1 the keys of its neighbours (SAG-05; step 2)."""
     sent = {message.sender: _key_pair(message) for message in inbox}
     _refuse_equal(sent, set())
@@ -545,8 +520,8 @@ def server_advertise_keys(state: ServerState, inbox: Sequence[AdvertisedKeys]) -
     return replace(state, phase="share_keys", keys=keys), outbox
 
 
-@row(
-    *("share_keys", Role.USER),
+@steps.row(
+    *("share_keys", steps.Role.USER),
     receives=(NeighbourKeys,),
     sends=(SecretShares, SeedCommitment),
     randomness=("self_seed", "key_coefficients", "seed_coefficients"),
@@ -554,7 +529,7 @@ def server_advertise_keys(state: ServerState, inbox: Sequence[AdvertisedKeys]) -
 )
 def user_share_keys(
     state: UserState, message: NeighbourKeys, seed: bytes, for_key: Sequence[int], for_seed: Sequence[int]
-) -> tuple[UserState, Outbox]:
+) -> tuple[UserState, steps.Outbox]:
     """Share the masking key and a self seed among the holders, and commit to the seed (SAG-06 to SAG-10; step 3).
 
     The sampled values are ``self_seed``, 32 bytes, and ``key_coefficients`` and ``seed_coefficients``, t - 1 numbers
@@ -579,17 +554,19 @@ def user_share_keys(
     )
     committed = masks.commitment(state.round.context(), seed, state.user)
     shares = tuple(_sealed(after, peer, held[peer]) for peer in sorted(peers))
-    return after, (*shares, SeedCommitment(*state.endpoint.header(SERVER), committed))
+    return after, (*shares, SeedCommitment(*state.endpoint.header(steps.SERVER), committed))
 
 
-@row("share_keys", Role.SERVER, receives=(SecretShares, SeedCommitment), sends=(SecretShares,), senders=None)
-def server_share_keys(state: ServerState, inbox: Inbox) -> tuple[ServerState, Outbox]:
+@steps.row(
+    "share_keys", steps.Role.SERVER, receives=(SecretShares, SeedCommitment), sends=(SecretShares,), senders=None
+)
+def server_share_keys(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
     """Relay the shares of U_2 to U_2, unopened (SAG-11; step 4)."""
-    committed = tuple(message for message in check_inbox(inbox) if isinstance(message, SeedCommitment))
-    accept(committed, (SeedCommitment,), state.endpoint, state.keys)
+    committed = tuple(message for message in steps.check_inbox(inbox) if isinstance(message, SeedCommitment))
+    steps.accept(committed, (SeedCommitment,), state.endpoint, state.keys)
     others = tuple(message for message in inbox if not isinstance(message, SeedCommitment))
-    shares = parcels(others, SecretShares, state.endpoint, state.keys.keys())
-    commitments = {message.sender: octets(message, "commitment", KEY_BYTES) for message in committed}
+    shares = steps.parcels(others, SecretShares, state.endpoint, state.keys.keys())
+    commitments = {message.sender: octets(message, "commitment", prg.KEY_BYTES) for message in committed}
     whole = {user for user, sent in shares.items() if _shared_with_all(state, user, sent)} & set(commitments)
     sharers = _core(state, whole, "shared their secrets")
     outbox = tuple(shares[user][peer] for user in sharers for peer in sorted(shares[user]) if peer in sharers)
@@ -597,29 +574,35 @@ def server_share_keys(state: ServerState, inbox: Inbox) -> tuple[ServerState, Ou
     return replace(state, phase="masked_input", commitments=kept, sharers=sharers), outbox
 
 
-@row(
-    *("masked_input", Role.USER),
+@steps.row(
+    *("masked_input", steps.Role.USER),
     receives=(SecretShares,),
     sends=(MaskedInput,),
     senders=lambda user: set(user.peers) - {user.user},
 )
-def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[UserState, Outbox]:
+def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[UserState, steps.Outbox]:
     """Keep the shares of the others, send the masked input and forget its masks (SAG-12 to SAG-15; step 5)."""
     received = {message.sender: _opened(state, message) for message in inbox}
     parameters = state.round.parameters
     if len(received) + 1 < parameters.t:
-        raise TooFewSurvivors(f"shares of {len(received)} neighbours came and t - 1 = {parameters.t - 1} are needed")
+        raise errors.TooFewSurvivors(
+            f"shares of {len(received)} neighbours came and t - 1 = {parameters.t - 1} are needed"
+        )
     masked = masked_update(state, received)
     after = replace(
         state, phase="unmasking", sealing_secrets={}, mask_keys={}, self_keys={}, held={**state.held, **received}
     )
-    return after, (MaskedInput(*state.endpoint.header(SERVER), tuple(sorted(received)), frozen(masked)),)
+    return after, (MaskedInput(*state.endpoint.header(steps.SERVER), tuple(sorted(received)), validate.frozen(masked)),)
 
 
-@row(
-    "masked_input", Role.SERVER, receives=(MaskedInput,), sends=(UnmaskRequest,), senders=lambda server: server.sharers
+@steps.row(
+    "masked_input",
+    steps.Role.SERVER,
+    receives=(MaskedInput,),
+    sends=(UnmaskRequest,),
+    senders=lambda server: server.sharers,
 )
-def server_masked_input(state: ServerState, inbox: Sequence[MaskedInput]) -> tuple[ServerState, Outbox]:
+def server_masked_input(state: ServerState, inbox: Sequence[MaskedInput]) -> tuple[ServerState, steps.Outbox]:
     """Add the masked inputs, and ask for what unmasks the sum (SAG-16 to SAG-18; step 6)."""
     _same_neighbours(state, inbox)
     masked = {message.sender: _vector(state, message) for message in inbox}
@@ -631,19 +614,19 @@ def server_masked_input(state: ServerState, inbox: Sequence[MaskedInput]) -> tup
     return after, tuple(UnmaskRequest(*state.endpoint.header(user), survivors, after.dropped) for user in survivors)
 
 
-@row("unmasking", Role.USER, receives=(UnmaskRequest,), sends=(UnmaskShares,), one=True)
-def user_unmasking(state: UserState, request: UnmaskRequest) -> tuple[UserState, Outbox]:
+@steps.row("unmasking", steps.Role.USER, receives=(UnmaskRequest,), sends=(UnmaskShares,), one=True)
+def user_unmasking(state: UserState, request: UnmaskRequest) -> tuple[UserState, steps.Outbox]:
     """Release one share of each user, once, and forget them (SAG-19 to SAG-25; step 7)."""
     survivors, dropped = check_request(state, request)
     survivors, dropped = (tuple(sorted(set(users) & set(state.held))) for users in (survivors, dropped))
     seeds = b"".join(shamir.element_bytes(state.held[user].seed) for user in survivors)
     keys = b"".join(shamir.element_bytes(state.held[user].key) for user in dropped)
-    outbox = (UnmaskShares(*state.endpoint.header(SERVER), survivors, seeds, dropped, keys),)
+    outbox = (UnmaskShares(*state.endpoint.header(steps.SERVER), survivors, seeds, dropped, keys),)
     return replace(state, phase="done", held={}), outbox
 
 
-@row("unmasking", Role.SERVER, receives=(UnmaskShares,), senders=lambda server: server.survivors)
-def server_unmasking(state: ServerState, inbox: Sequence[UnmaskShares]) -> tuple[ServerState, Outbox]:
+@steps.row("unmasking", steps.Role.SERVER, receives=(UnmaskShares,), senders=lambda server: server.survivors)
+def server_unmasking(state: ServerState, inbox: Sequence[UnmaskShares]) -> tuple[ServerState, steps.Outbox]:
     """Recover the secrets and remove the masks (SAG-26 to SAG-30; step 8). The result is `sums`."""
     answers = [_answer(state, message) for message in inbox]
     _recoverable(state, [message.sender for message in inbox], "answer")
@@ -652,7 +635,7 @@ def server_unmasking(state: ServerState, inbox: Sequence[UnmaskShares]) -> tuple
     return replace(state, phase="done", sums=unmasked_sums(state, seeds, _pairwise_secrets(state, keys))), ()
 
 
-TABLE: Table = (
+TABLE: steps.Table = (
     *(user_advertise_keys, server_advertise_keys, user_share_keys, server_share_keys),
     *(user_masked_input, server_masked_input, user_unmasking, server_unmasking),
 )
@@ -661,15 +644,15 @@ TABLE: Table = (
 # ------------------------------------------------------------------------------------------------- whole round
 
 
-def draw_randomness(parameters: Numbers, sources: Mapping[int, Source]) -> dict[int, Randomness]:
+def draw_randomness(parameters: Numbers, sources: Mapping[int, entropy.Source]) -> dict[int, steps.Randomness]:
     """Draw the sampled values of each user from its source (spec/secagg.md, section 8)."""
     return {
         user: {
-            "sealing_key": source.take(KEY_BYTES),
-            "masking_key": source.take(KEY_BYTES),
-            "self_seed": source.take(KEY_BYTES),
-            "key_coefficients": draw_coefficients(source, parameters.t - 1),
-            "seed_coefficients": draw_coefficients(source, parameters.t - 1),
+            "sealing_key": source.take(prg.KEY_BYTES),
+            "masking_key": source.take(prg.KEY_BYTES),
+            "self_seed": source.take(prg.KEY_BYTES),
+            "key_coefficients": entropy.draw_coefficients(source, parameters.t - 1),
+            "seed_coefficients": entropy.draw_coefficients(source, parameters.t - 1),
         }
         for user, source in sources.items()
     }
@@ -677,14 +660,14 @@ def draw_randomness(parameters: Numbers, sources: Mapping[int, Source]) -> dict[
 
 def run_round(
     parameters: Parameters,
-    updates: UintArray,
+    updates: validate.UintArray,
     *,
-    randomness: Mapping[int, Randomness],
+    randomness: Mapping[int, steps.Randomness],
     dropouts: Mapping[str, Collection[int]] = MappingProxyType({}),
     order: Sequence[int] | None = None,
     session: bytes,
     round: int,
-) -> RoundResult:
+) -> steps.RoundResult:
     """Run a whole round among honest parties, dropouts included.
 
     Parameters
@@ -709,26 +692,26 @@ def run_round(
         The inputs do not fit the parameters.
     """
     network = open_round(parameters, updates, order=order, session=session, round=round)
-    run_synchronous(network, dropouts, randomness)
-    server = network.states[SERVER]
-    return RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
+    steps.run_synchronous(network, dropouts, randomness)
+    server = network.states[steps.SERVER]
+    return steps.RoundResult(server.aggregate, server.survivors, tuple(network.transcript))
 
 
 def open_round(
     parameters: Parameters,
-    updates: UintArray,
+    updates: validate.UintArray,
     *,
     order: Sequence[int] | None = None,
     session: bytes,
     round: int,
-) -> Network:
+) -> steps.Network:
     """Return the network of a round before its first step; the arguments are those of `run_round`."""
     updates = parameters.ring.check("updates", updates, (parameters.N, parameters.d))
     agreed = Round(parameters, parameters.graph(order), session, round)
-    states: dict[int, object] = {SERVER: server_start(agreed)}
+    states: dict[int, object] = {steps.SERVER: server_start(agreed)}
     for user in range(parameters.N):
         states[user] = user_start(agreed, user, updates[user])
-    return Network(TABLE, states)
+    return steps.Network(TABLE, states)
 
 
 # ------------------------------------------------------------------------------------------ what a user checks
@@ -739,23 +722,29 @@ def _peers(state: UserState, message: NeighbourKeys, own: KeyPair) -> dict[int, 
     neighbours, parameters = state.round.graph.neighbours(state.user), state.round.parameters
     users = validate.user_numbers("users", message.users)
     if len(set(users)) != len(users) or not set(users) <= neighbours:
-        raise InconsistentSets(f"keys of {list(users)}: must be distinct neighbours of user {state.user}", (SERVER,))
+        raise errors.InconsistentSets(
+            f"keys of {list(users)}: must be distinct neighbours of user {state.user}", (steps.SERVER,)
+        )
     _refuse_disorder(message, "users", users)
     for name in ("sealing", "masking"):
-        octets(message, name, KEY_BYTES * len(users))
+        octets(message, name, prg.KEY_BYTES * len(users))
     peers = {
-        user: KeyPair(*(keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] for keys in (message.sealing, message.masking)))
+        user: KeyPair(
+            *(keys[at * prg.KEY_BYTES : (at + 1) * prg.KEY_BYTES] for keys in (message.sealing, message.masking))
+        )
         for at, user in enumerate(users)
     }
-    _refuse_equal({**peers, state.user: own}, {SERVER}, state.user)
+    _refuse_equal({**peers, state.user: own}, {steps.SERVER}, state.user)
     if len(users) + 1 < parameters.t:
-        raise TooFewSurvivors(f"{len(users)} neighbours advertised keys and t - 1 = {parameters.t - 1} are needed")
+        raise errors.TooFewSurvivors(
+            f"{len(users)} neighbours advertised keys and t - 1 = {parameters.t - 1} are needed"
+        )
     return peers
 
 
-def _refuse_disorder(message: Message, name: str, users: Sequence[int]) -> None:
+def _refuse_disorder(message: codec.Message, name: str, users: Sequence[int]) -> None:
     """Refuse users that are not in ascending order (SAG-32)."""
-    check_ascending(f"{type(message).__name__} from {message.sender}: {name}", users, (message.sender,))
+    steps.check_ascending(f"{type(message).__name__} from {message.sender}: {name}", users, (message.sender,))
 
 
 def _refuse_equal(keys: Mapping[int, KeyPair], also: Collection[int], own: int | None = None) -> None:
@@ -765,15 +754,15 @@ def _refuse_equal(keys: Mapping[int, KeyPair], also: Collection[int], own: int |
         for key in (pair.sealing, pair.masking):
             if key in owner:
                 blamed = ({user, owner[key]} | set(also)) - {own}
-                raise InconsistentSets(f"users {owner[key]} and {user} advertise one key", blamed)
+                raise errors.InconsistentSets(f"users {owner[key]} and {user} advertise one key", blamed)
             owner[key] = user
 
 
 def _secret(private: bytes, peer: int, public: bytes) -> bytes:
     try:
         return agree(private, public)
-    except WeakKey as error:
-        raise WeakKey(f"user {peer}: {error}", (peer, SERVER)) from None
+    except errors.WeakKey as error:
+        raise errors.WeakKey(f"user {peer}: {error}", (peer, steps.SERVER)) from None
 
 
 def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -795,21 +784,27 @@ def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, 
         users = validate.user_numbers(name, getattr(message, name))
         distinct.update(users)
         if len(distinct) != len(users):
-            raise InconsistentSets(f"{name} = {list(users)} names a user twice", (SERVER,))
+            raise errors.InconsistentSets(f"{name} = {list(users)} names a user twice", (steps.SERVER,))
         if not all(0 <= user < parameters.N for user in users):
-            raise InconsistentSets(f"{name} = {list(users)}: users are in [0, {parameters.N})", (SERVER,))
+            raise errors.InconsistentSets(f"{name} = {list(users)}: users are in [0, {parameters.N})", (steps.SERVER,))
         _refuse_disorder(message, name, users)
     if survivors & dropped:
-        raise InconsistentSets(f"{sorted(survivors & dropped)} are named as survivors and as dropped", (SERVER,))
+        raise errors.InconsistentSets(
+            f"{sorted(survivors & dropped)} are named as survivors and as dropped", (steps.SERVER,)
+        )
     if state.user not in survivors:
-        raise InconsistentSets(f"user {state.user} is asked, and is not named as a survivor", (SERVER,))
+        raise errors.InconsistentSets(f"user {state.user} is asked, and is not named as a survivor", (steps.SERVER,))
     if len(survivors) < parameters.enough:
-        raise TooFewSurvivors(f"{len(survivors)} users survive and max(t, T + 2) = {parameters.enough} are needed")
+        raise errors.TooFewSurvivors(
+            f"{len(survivors)} users survive and max(t, T + 2) = {parameters.enough} are needed"
+        )
     if len(survivors & holders) < parameters.t:
-        raise TooFewSurvivors(f"{len(survivors & holders)} holders survive and t = {parameters.t} are needed")
+        raise errors.TooFewSurvivors(f"{len(survivors & holders)} holders survive and t = {parameters.t} are needed")
     if (survivors | dropped) & holders != set(state.held):
         named = sorted((survivors | dropped) & holders)
-        raise InconsistentSets(f"{named} are named, and shares of {sorted(state.held)} are held", (SERVER,))
+        raise errors.InconsistentSets(
+            f"{named} are named, and shares of {sorted(state.held)} are held", (steps.SERVER,)
+        )
     return message.survivors, message.dropped
 
 
@@ -821,11 +816,11 @@ def _deal(
 ) -> dict[int, Shares]:
     """Return the shares of the masking key and of the self seed, by holder (SAG-10)."""
     assert state.private is not None
-    check_key("self_seed", seed)
+    prg.check_key("self_seed", seed)
     wanted = state.round.parameters.t - 1
     for name, coefficients in (("key_coefficients", for_key), ("seed_coefficients", for_seed)):
         if len(validate.sequence(name, coefficients, "coefficients")) != wanted:
-            raise LengthMismatch(f"len({name})", len(coefficients), f"t - 1 = {wanted}")
+            raise errors.LengthMismatch(f"len({name})", len(coefficients), f"t - 1 = {wanted}")
     keys = shamir.share(state.private.masking, for_key, holders)
     seeds = shamir.share(seed, for_seed, holders)
     return {user: Shares(key, share) for user, key, share in zip(holders, keys, seeds, strict=True)}
@@ -836,12 +831,12 @@ def _public(state: UserState) -> KeyPair:
     return KeyPair(public_key(state.private.sealing), public_key(state.private.masking))
 
 
-def _masked(state: UserState, part: Part, received: Collection[int]) -> UintArray:
+def _masked(state: UserState, part: Part, received: Collection[int]) -> validate.UintArray:
     """Return one part of the masked input, over the members whose shares arrived (SAG-12)."""
     ring, length = part.ring, part.length
     peers = sorted(part.members & set(received))
-    pairwise = ((peer, pieces(state.mask_keys[part.segment, peer], ring, length)) for peer in peers)
-    own = pieces(state.self_keys[part.segment], ring, length)
+    pairwise = ((peer, prg.pieces(state.mask_keys[part.segment, peer], ring, length)) for peer in peers)
+    own = prg.pieces(state.self_keys[part.segment], ring, length)
     return mask_update(ring, state.user, part.of(state.update), own, pairwise)
 
 
@@ -867,12 +862,14 @@ def _opened(state: UserState, message: SecretShares) -> Shares:
 
 def _key_pair(message: AdvertisedKeys) -> KeyPair:
     """Return the keys of a message, of which none may be of low order (SAG-34)."""
-    pair = KeyPair(*(octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
+    pair = KeyPair(*(octets(message, name, prg.KEY_BYTES) for name in ("sealing", "masking")))
     for name, key in (("sealing", pair.sealing), ("masking", pair.masking)):
         try:
             refuse_weak(key)
-        except WeakKey:
-            raise WeakKey(f"the {name} key of user {message.sender} is of low order", (message.sender,)) from None
+        except errors.WeakKey:
+            raise errors.WeakKey(
+                f"the {name} key of user {message.sender} is of low order", (message.sender,)
+            ) from None
     return pair
 
 
@@ -890,7 +887,7 @@ def _core(state: ServerState, users: Collection[int], what: str) -> tuple[int, .
 def _enough(state: ServerState, users: tuple[int, ...], what: str) -> tuple[int, ...]:
     enough = state.round.parameters.enough
     if len(users) < enough:
-        raise TooFewSurvivors(f"{len(users)} users {what} and max(t, T + 2) = {enough} are needed")
+        raise errors.TooFewSurvivors(f"{len(users)} users {what} and max(t, T + 2) = {enough} are needed")
     return users
 
 
@@ -900,7 +897,9 @@ def _recoverable(state: ServerState, present: Collection[int], what: str) -> Non
     for user in state.sharers:
         holders = len(state.round.graph.holders(user) & here)
         if holders < t:
-            raise TooFewSurvivors(f"{holders} holders of the secrets of user {user} {what} and t = {t} are needed")
+            raise errors.TooFewSurvivors(
+                f"{holders} holders of the secrets of user {user} {what} and t = {t} are needed"
+            )
 
 
 def _shared_with_all(state: ServerState, user: int, sent: Mapping[int, SecretShares]) -> bool:
@@ -908,7 +907,7 @@ def _shared_with_all(state: ServerState, user: int, sent: Mapping[int, SecretSha
     neighbours = state.round.graph.neighbours(user)
     if not set(sent) <= neighbours:
         others = sorted(set(sent) - neighbours)
-        raise Malformed(f"SecretShares from {user} to {others}, who are not its neighbours", (user,))
+        raise errors.Malformed(f"SecretShares from {user} to {others}, who are not its neighbours", (user,))
     return set(sent) == neighbours & set(state.keys)
 
 
@@ -920,7 +919,7 @@ def _same_neighbours(state: ServerState, inbox: Sequence[MaskedInput]) -> None:
             what = (
                 f"the input of user {message.sender} is masked with {list(message.neighbours)}, must be {list(wanted)}"
             )
-            raise InconsistentSets(what, (message.sender,))
+            raise errors.InconsistentSets(what, (message.sender,))
 
 
 @dataclass(frozen=True)
@@ -938,7 +937,9 @@ def _answer(state: ServerState, message: UnmaskShares) -> _Answer:
     for name, asked in (("survivors", state.survivors), ("dropped", state.dropped)):
         wanted = tuple(user for user in asked if user in holders)
         if validate.user_numbers(name, getattr(message, name)) != wanted:
-            raise Malformed(f"UnmaskShares from {message.sender}: {name} must be {list(wanted)}", (message.sender,))
+            raise errors.Malformed(
+                f"UnmaskShares from {message.sender}: {name} must be {list(wanted)}", (message.sender,)
+            )
     seeds = _elements(message, "seed_shares", message.seed_shares, len(message.survivors))
     keys = _elements(message, "key_shares", message.key_shares, len(message.dropped))
     return _Answer(
@@ -953,7 +954,7 @@ def _self_seed(state: ServerState, user: int, answers: Sequence[_Answer]) -> byt
     shares = {answer.holder: answer.seeds[user] for answer in answers if user in answer.seeds}
     seed = _recover(state, user, shares)
     if masks.commitment(state.round.context(), seed, user) != state.commitments[user]:
-        raise BadShare(f"the self seed of user {user} is not the one that it committed to", {user, *shares})
+        raise errors.BadShare(f"the self seed of user {user} is not the one that it committed to", {user, *shares})
     return seed
 
 
@@ -962,27 +963,27 @@ def _masking_key(state: ServerState, user: int, answers: Sequence[_Answer]) -> b
     shares = {answer.holder: answer.keys[user] for answer in answers if user in answer.keys}
     key = _recover(state, user, shares)
     if public_key(key) != state.keys[user].masking:
-        raise BadShare(f"the masking key of user {user} is not the one that it advertised", {user, *shares})
+        raise errors.BadShare(f"the masking key of user {user} is not the one that it advertised", {user, *shares})
     return key
 
 
 def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
     try:
         return shamir.reconstruct(state.round.parameters.t, list(shares), list(shares.values()))
-    except BadShare as error:
-        raise BadShare(f"a secret of user {user}: {error}", {user, *shares}) from None
+    except errors.BadShare as error:
+        raise errors.BadShare(f"a secret of user {user}: {error}", {user, *shares}) from None
 
 
-def _masked_sum(part: Part, masked: Mapping[int, UintArray]) -> UintArray:
+def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray]) -> validate.UintArray:
     """Return the sum of what the members of a part sent for it."""
     vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
-    return frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
+    return validate.frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
 
 
-def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[Summand]:
+def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> Iterable[modular.Summand]:
     context = state.round.context()
     for user in sorted(part.members & set(seeds)):
-        yield pieces(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
+        yield prg.pieces(masks.self_key(context, seeds[user], user, part.segment), part.ring, part.length)
 
 
 def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tuple[int, int], bytes]:
@@ -997,25 +998,25 @@ def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tup
 
 def _left(
     state: ServerState, part: Part, secrets: Mapping[tuple[int, int], bytes]
-) -> Iterable[tuple[int, int, Summand]]:
+) -> Iterable[tuple[int, int, modular.Summand]]:
     """Yield the masks of a part that dropped users share with survivors."""
     context = state.round.context()
     for (user, peer), secret in secrets.items():
         if user in part.members and peer in part.members:
             pair = {other: state.keys[other].masking for other in (user, peer)}
             key = masks.pairwise_key(context, secret, pair, part.segment)
-            yield user, peer, pieces(key, part.ring, part.length)
+            yield user, peer, prg.pieces(key, part.ring, part.length)
 
 
 # ----------------------------------------------------------------------------------------------------- helpers
 
 
-def envelope(message: Message) -> tuple[bytes, int, int, int]:
+def envelope(message: codec.Message) -> tuple[bytes, int, int, int]:
     """Return session, round, sender and receiver of a message, as another one with the same header takes them."""
     return message.session, message.round, message.sender, message.receiver
 
 
-def octets(message: Message, name: str, size: int) -> bytes:
+def octets(message: codec.Message, name: str, size: int) -> bytes:
     """Return a field of a message that must have `size` bytes.
 
     Raises
@@ -1027,29 +1028,29 @@ def octets(message: Message, name: str, size: int) -> bytes:
     if not isinstance(data, bytes) or len(data) != size:
         got = f"{len(data)} bytes" if isinstance(data, bytes) else type(data).__name__
         what = f"{type(message).__name__} from {message.sender}: {name} is {got}, must be {size} bytes"
-        raise Malformed(what, (message.sender,))
+        raise errors.Malformed(what, (message.sender,))
     return data
 
 
-def _elements(message: Message, name: str, data: bytes, count: int) -> tuple[int, ...]:
+def _elements(message: codec.Message, name: str, data: bytes, count: int) -> tuple[int, ...]:
     """Return field elements of `ELEMENT_BYTES` each; wrong ones are their sender's fault."""
     size = shamir.ELEMENT_BYTES
     what = f"{type(message).__name__} from {message.sender}"
     if not isinstance(data, bytes) or len(data) != size * count:
         got = f"{len(data)} bytes" if isinstance(data, bytes) else type(data).__name__
-        raise Malformed(f"{what}: {name} is {got}, must be {size * count} bytes", (message.sender,))
+        raise errors.Malformed(f"{what}: {name} is {got}, must be {size * count} bytes", (message.sender,))
     try:
         return tuple(shamir.element_from_bytes(name, data[at : at + size]) for at in range(0, len(data), size))
-    except ParameterError as error:
-        raise Malformed(f"{what}: {error}", (message.sender,)) from error
+    except errors.ParameterError as error:
+        raise errors.Malformed(f"{what}: {error}", (message.sender,)) from error
 
 
-def _vector(state: ServerState, message: MaskedInput) -> UintArray:
+def _vector(state: ServerState, message: MaskedInput) -> validate.UintArray:
     """Return the masked input of a message, when it has d elements, each below the modulus of its part (SAG-33)."""
     try:
-        masked = validate.elements("masked", message.masked, MAX_MODULUS, (state.round.parameters.d,))
+        masked = validate.elements("masked", message.masked, modular.MAX_MODULUS, (state.round.parameters.d,))
         for part in state.round.parts_of(message.sender):
             part.ring.check("masked", part.of(masked), None)
-    except ParameterError as error:
-        raise Malformed(f"MaskedInput from {message.sender}: {error}", (message.sender,)) from error
+    except errors.ParameterError as error:
+        raise errors.Malformed(f"MaskedInput from {message.sender}: {error}", (message.sender,)) from error
     return masked
