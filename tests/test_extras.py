@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -48,10 +49,11 @@ def imported(path: Path) -> Iterator[str]:
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
             yield str(node.module)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "package":
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "package":
             yield ast.literal_eval(node.args[0])
 
 
+@cache
 def others(path: Path) -> set[str]:
     """Return what a file imports of other projects."""
     return {name.partition(".")[0] for name in imported(path)} - {*sys.stdlib_module_names, *HERE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from secagg_spec.conformance.adapter.connection import DirectConnection
 from secagg_spec.conformance.adapter.wire import AdapterUnusable, Answer
 from secagg_spec.conformance.cases import strategies
 from secagg_spec.conformance.checks import REGISTRY
-from secagg_spec.conformance.checks.base import Caller
+from secagg_spec.conformance.checks.base import Caller, CheckFailed
 from secagg_spec.conformance.checks.ends import narrowings
 from secagg_spec.conformance.targets.reference import adapter as reference
 
@@ -139,3 +140,30 @@ def test_the_ends_of_each_range_are_drawn_and_more_than_255_users(check: str, en
     caps = greet(DirectConnection(reference.build().answer).ask)
     assert ends <= {(name, end) for name, end, _ in narrowings(caps, REGISTRY[check])}
     assert f"{check}/ends" in REGISTRY
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda texts: [*texts[:2], texts[2][:8]],
+        lambda texts: [texts[0], texts[1][:8], texts[2] + texts[1][8:]],
+        lambda texts: [*texts[:2], texts[2].upper()],
+        lambda texts: [*texts[:2], "ffffffff" * 2],
+        lambda texts: [*texts[:2], None],
+        lambda texts: [*texts[:2], 5],
+        lambda texts: [texts[0][:-1], "a" + texts[1], texts[2]],
+    ],
+)
+def test_vectors_that_are_read_together_are_refused_as_one_by_one(spoil: Callable[[list[Any]], list[Any]]) -> None:
+    connection = DirectConnection(reference.build().answer)
+    caller, texts = Caller(connection, greet(connection.ask)), [f"{at:02x}0000ab" * 2 for at in range(3)]
+    assert caller.read_all("op", texts, "shares", 2, 2**32 - 5).tolist() == [[0xAB000000 + at] * 2 for at in range(3)]
+    said = []
+    for read in (
+        lambda given: caller.read_all("op", given, "shares", 2, 2**32 - 5),
+        lambda given: [caller.read("op", text, f"shares[{at}]", 2, 2**32 - 5) for at, text in enumerate(given)],
+    ):
+        with pytest.raises(CheckFailed) as raised:
+            read(spoil(texts))
+        said.append((raised.value.verdict, str(raised.value)))
+    assert said[0] == said[1]

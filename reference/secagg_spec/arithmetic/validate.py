@@ -27,12 +27,15 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     ParameterError
         It is not an integer, or it is outside the bounds.
     """
-    allowed = f"an integer >= {low}" if high is None else f"an integer in [{low}, {high}]"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise ParameterError(name, value, allowed)
+        raise ParameterError(name, value, _between(low, high))
     if value < low or (high is not None and value > high):
-        raise ParameterError(name, value, allowed)
+        raise ParameterError(name, value, _between(low, high))
     return int(value)
+
+
+def _between(low: int, high: int | None) -> str:
+    return f"an integer >= {low}" if high is None else f"an integer in [{low}, {high}]"
 
 
 def one_of(name: str, value: str, names: Sequence[str]) -> str:

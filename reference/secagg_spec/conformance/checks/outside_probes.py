@@ -181,8 +181,7 @@ def _judge_code(call: Caller, code: dict[str, int], d: int, seed: int) -> None:
         shares = call.result(_ENCODE, {**params, "mask": pack(vector(point[:d]))}, rand).get("shares")
         if not isinstance(shares, list) or len(shares) != N:
             raise CheckFailed("wrong_value", f"{_ENCODE}: there must be {N} shares")
-        read = (call.read(_ENCODE, text, f"shares[{user}]", L, q) for user, text in enumerate(shares))
-        return [int(value) for share in read for value in share]
+        return call.read_all(_ENCODE, shares, "shares", L, q).reshape(-1).tolist()
 
     spans = [everything(q)] * (d + T * L)
     asking = Asking(call, _ENCODE, q, core, spans, seed)

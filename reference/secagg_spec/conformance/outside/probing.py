@@ -58,7 +58,8 @@ class Probed:
         *terms, (_, total) = self._columns
         for at, column in terms:
             total = (total + column * self._type(reduced(point[at], self.modulus)) % self.modulus) % self.modulus
-        return [int(value) for value in total]
+        values: list[int] = total.tolist()
+        return values
 
 
 def reduced(value: int, modulus: int) -> int:
