@@ -49,7 +49,7 @@ class RowModule:
         reduced: list[tuple[int, Row]] = []
         for column in sorted(self._pivots):
             pivot = self._pivots[column]
-            reduced = [(c, self._combine(1, row, -(row[column] // pivot[column]), pivot)) for c, row in reduced]
+            reduced = [(c, self._less(row, column, pivot)) for c, row in reduced]
             reduced.append((column, pivot))
         return tuple(row for _, row in reduced)
 
@@ -63,8 +63,7 @@ class RowModule:
         """Return the remainder of a row: 0 exactly for the members of the module."""
         rest = self._combine(1, row, 0, row)
         for column in sorted(self._pivots):
-            pivot = self._pivots[column]
-            rest = self._combine(1, rest, -(rest[column] // pivot[column]), pivot)
+            rest = self._less(rest, column, self._pivots[column])
         return rest
 
     def __contains__(self, row: Sequence[int]) -> bool:
@@ -93,7 +92,8 @@ class RowModule:
 
     def _set(self, column: int, row: Row, waiting: list[Row]) -> None:
         self._pivots[column] = row
-        waiting.append(self._combine(self.modulus // row[column], row, 0, row))
+        if row[column] > 1:  # else R times the row follows, which is 0
+            waiting.append(self._combine(self.modulus // row[column], row, 0, row))
 
     def _monic(self, row: Row, column: int) -> Row:
         """Multiply by a unit such that the entry in `column` becomes a divisor of R."""
@@ -102,6 +102,12 @@ class RowModule:
         while gcd(unit, self.modulus) > 1:
             unit += self.modulus // divisor
         return self._combine(unit, row, 0, row)
+
+    def _less(self, row: Row, column: int, pivot: Row) -> Row:
+        """Return a row less as many times a pivot as fit into its entry in `column`; mostly none does."""
+        if row[column] < pivot[column]:
+            return row
+        return self._combine(1, row, -(row[column] // pivot[column]), pivot)
 
     def _combine(self, a: int, left: Sequence[int], b: int, right: Sequence[int]) -> Row:
         """Return a * left + b * right; divmod of Python integers, whose remainder is never negative."""

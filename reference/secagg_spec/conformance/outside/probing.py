@@ -48,6 +48,12 @@ class Probed:
         arrays = [(at, np.array(column, dtype=kind)) for at, column in enumerate(columns)]
         return [(at, column) for at, column in arrays if column.any() or at == len(columns) - 1]
 
+    @cached_property
+    def _table(self) -> Any:
+        """The columns as the columns of one array, where it holds a product of two residues; else None."""
+        terms = [column for _, column in self._columns[:-1]]
+        return None if self._type is int or not terms else np.ascontiguousarray(np.column_stack(terms))
+
     @property
     def _type(self) -> type:
         """What holds a product of two residues."""
@@ -56,8 +62,12 @@ class Probed:
     def __call__(self, point: Sequence[int]) -> list[int]:
         """Return the value at a point."""
         *terms, (_, total) = self._columns
+        if self._table is not None:
+            factors = np.array([reduced(point[at], self.modulus) for at, _ in terms], dtype=np.uint64)
+            total = (total + (self._table * factors % self.modulus).sum(axis=1, dtype=np.uint64)) % self.modulus
+            terms = []
         for at, column in terms:
-            total = (total + column * self._type(reduced(point[at], self.modulus)) % self.modulus) % self.modulus
+            total = (total + column * reduced(point[at], self.modulus)) % self.modulus
         values: list[int] = total.tolist()
         return values
 
