@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from flint import nmod_mat
@@ -10,8 +12,17 @@ from hypothesis import strategies as st
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+from secagg_spec.privacy import echelon
 from secagg_spec.privacy.echelon import eliminate, independent_rows, rank, reduced_basis
 from tests.strategies import arrays, integers_of, primes, pseudorandom
+
+
+@pytest.fixture(autouse=True, scope="module", params=[0, 512], ids=["arrays", "integers"])
+def small(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Eliminate all matrices in arrays, or all of these tests in Python integers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(echelon, "_SMALL", request.param)
+        yield
 
 
 @st.composite
@@ -70,3 +81,17 @@ def test_a_large_sparse_matrix_keeps_its_rank(q: int) -> None:
     field = PrimeField(q)
     matrix = pseudorandom(5, q, 90, 80) * (pseudorandom(6, 10, 90, 80) == 0)
     assert rank(field, matrix) == flint_rank(matrix, q)
+
+
+@given(systems(), st.data())
+def test_integers_and_arrays_are_eliminated_alike(system: tuple[PrimeField, UintArray], data: st.DataObject) -> None:
+    field, matrix = system
+    columns, reduced = data.draw(st.none() | st.integers(0, matrix.shape[1])), data.draw(st.booleans())
+    found = []
+    for most in (0, matrix.size):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(echelon, "_SMALL", most - (not most))
+            found.append(eliminate(field, matrix, columns, reduced=reduced))
+    assert found[0].pivots == found[1].pivots
+    assert found[0].work.dtype == found[1].work.dtype
+    assert integers_of(found[0].work) == integers_of(found[1].work)

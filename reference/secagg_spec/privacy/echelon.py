@@ -1,7 +1,8 @@
 """Row echelon forms over a prime field, for the sparse matrices that views are.
 
 A view is sparse: a user's messages mention that user's symbols only. A step of the elimination therefore touches only
-the rows that hold the pivot's column, and only the columns that the pivot's row holds.
+the rows that hold the pivot's column, and only the columns that the pivot's row holds. Most views are small as well:
+they are eliminated in Python integers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from secagg_spec.arithmetic.modular import PrimeField
 from secagg_spec.arithmetic.validate import UintArray
+
+_SMALL = 512
+"""The most entries of a matrix that is eliminated in Python integers: a call of numpy costs as much as many of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +50,8 @@ def eliminate(field: PrimeField, matrix: UintArray, columns: int | None = None, 
 
     With `reduced`, pivots are 1 and the only entry of their column.
     """
+    if matrix.size <= _SMALL:
+        return _eliminate_small(field.modulus, matrix, columns, reduced=reduced)
     work = matrix.copy()
     free = np.ones(len(work), dtype=bool)
     pivots: list[tuple[int, int]] = []
@@ -74,6 +80,34 @@ def reduced_basis(field: PrimeField, matrix: UintArray) -> UintArray:
 def independent_rows(field: PrimeField, matrix: UintArray) -> list[int]:
     """Return, ascending, the rows that are not combinations of the rows before them."""
     return [column for _, column in eliminate(field, np.ascontiguousarray(matrix.T)).pivots]
+
+
+def _eliminate_small(p: int, matrix: UintArray, columns: int | None, *, reduced: bool) -> Echelon:
+    """Do the same with lists of integers."""
+    rows: list[list[int]] = matrix.tolist()
+    free = [True] * len(rows)
+    pivots: list[tuple[int, int]] = []
+    for column in range(matrix.shape[1] if columns is None else columns):
+        hits = [at for at, row in enumerate(rows) if row[column]]
+        chosen = next((at for at in hits if free[at]), None)
+        if chosen is not None:
+            free[chosen] = False
+            pivots.append((chosen, column))
+            others = [rows[at] for at in hits if at != chosen and (reduced or free[at])]
+            _clear_small(p, rows[chosen], column, others, reduced)
+    return Echelon(np.array(rows, dtype=np.uint64).reshape(matrix.shape), tuple(pivots))
+
+
+def _clear_small(p: int, pivot: list[int], column: int, others: list[list[int]], reduced: bool) -> None:
+    inverse = pow(pivot[column], -1, p)
+    monic = [(at, divmod(entry * inverse, p)[1]) for at, entry in enumerate(pivot) if entry]
+    if reduced:
+        for at, entry in monic:
+            pivot[at] = entry
+    for row in others:
+        factor = row[column]
+        for at, entry in monic:
+            row[at] = divmod(row[at] - factor * entry, p)[1]
 
 
 def _clear(field: PrimeField, work: UintArray, row: int, column: int, others: NDArray[np.intp], reduced: bool) -> None:
