@@ -320,3 +320,12 @@ def test_the_point_0_would_give_a_sub_mask_in_clear(q: int, U: int, T: int) -> N
             assert shares_by_hand(rows, [0], q) == [[mask[0]]]
     columns = [[pow(a, k, q) for k in range(U)] for a in range(U)]
     assert PrimeField(q).rank(vector(columns)) == U
+
+
+@pytest.mark.requirement("MDS-01", "MDS-02", "ERR-02")
+def test_an_error_names_what_is_wrong_with_a_code() -> None:
+    """One user is too few whatever U is; a point that stands twice is named with its value."""
+    with pytest.raises(ParameterError, match=r"^N = 1: "):
+        MaskCode(PrimeField(7), 1, 2, 1)
+    with pytest.raises(ParameterError, match=r"^points = 3: must be given to one user only$"):
+        MaskCode(PrimeField(7), 3, 2, 1, (3, 1, 3))

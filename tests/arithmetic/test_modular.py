@@ -354,3 +354,22 @@ def test_rings_are_equal_when_kind_and_modulus_are() -> None:
     assert Ring(7) != Ring(8)
     assert Ring(7) != PrimeField(7)
     assert repr(PrimeField(7)) == "PrimeField(7)"
+
+
+@pytest.mark.requirement("MOD-07", "ERR-02")
+@pytest.mark.parametrize("operation", ["add", "subtract", "multiply"])
+def test_of_two_inputs_the_wrong_one_is_named(operation: str) -> None:
+    right, wrong = vector([6, 5]), vector([6, 7])
+    call = getattr(Ring(7), operation)
+    with pytest.raises(NonCanonical, match=r"^a\[1\] = 7: "):
+        call(wrong, right)
+    with pytest.raises(NonCanonical, match=r"^b\[1\] = 7: "):
+        call(right, wrong)
+    with pytest.raises(LengthMismatch, match=r"^b.shape = \(1,\): "):
+        call(right, right[:1])
+
+
+@pytest.mark.requirement("QNT-05", "ERR-02")
+def test_the_first_signed_value_outside_the_range_is_named() -> None:
+    with pytest.raises(OutOfRange, match=r"^values = -5: must be in \[-4, 3\] for the modulus 8$"):
+        Ring(8).encode_signed(np.array([3, -5, -4, 4, 9]))

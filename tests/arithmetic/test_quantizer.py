@@ -350,3 +350,12 @@ def test_inputs_stay_as_they_were() -> None:
     held = snapshot(values)
     dequantize(values, level=3, ring=LARGE, format="binary32")
     assert (snapshot([x, rounding]), snapshot(values)) == (before, held)
+
+
+@pytest.mark.requirement("QNT-04", "ERR-02")
+def test_an_entry_that_is_too_large_once_rounded_is_named() -> None:
+    """3.5 is rounded to 3, which modulo 7 is the largest that can be carried, or to 4."""
+    x, seven = reals(0, 3.5, 3.5), Ring(7)
+    with pytest.raises(OutOfRange, match=r"^x\[2\] = 3\.5: must be at most 3 / 1 in magnitude once rounded$"):
+        quantize(x, level=1, ring=seven, weight=1, rounding=reals(0, 0.5, 0))
+    assert integers_of(quantize(x, level=1, ring=seven, weight=1, rounding=reals(0, 0.5, 0.5))) == [0, 3, 3]

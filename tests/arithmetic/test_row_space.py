@@ -148,3 +148,9 @@ def test_products_with_numbers_of_every_length_are_exact() -> None:
         assert rationals.in_kernel(np.ones((1, 2), dtype=bool), [number, -number])
         for count in (1, 2, 4):
             assert rationals.in_kernel(np.ones((1, count), dtype=bool), [number] * count) is (number == 0)
+
+
+def test_right_sides_of_different_lengths_are_refused() -> None:
+    for lengths in ((2, 3), (3, 2)):
+        with pytest.raises(ValueError, match="zip"):
+            rationals.solve_all(np.eye(2, dtype=np.int64), [[1] * length for length in lengths])

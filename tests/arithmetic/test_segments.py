@@ -275,3 +275,10 @@ def test_the_robustness_of_many_subgroups() -> None:
     many = cyclic(66)
     assert decodable(many, range(0, 66, 2)) == tuple(range(1, 66, 2))
     assert inference_robustness(perfect(67)).value == Fraction(66, 67)
+
+
+def test_the_subgroups_of_a_union_of_parts_ascend() -> None:
+    """The parts {1, 2} and {0, 3} of the first two rows together are known in all rows, and neither alone is."""
+    apart, tied = ((0, 3), (1, 2), (4, 5)), ((0, 1), (2, 3), (4, 5))
+    found = inference_robustness((apart, apart, tied, tied, tied, tied))
+    assert (found.subgroups, found.rows) == ((0, 1, 2, 3), (0, 1, 2, 3, 4, 5))

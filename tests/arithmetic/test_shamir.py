@@ -354,3 +354,15 @@ def test_any_t_minus_1_shares_fit_every_secret_in_exactly_one_way(t: int, secret
     shifted = flint.fmpz_mod_mat(t - 1, 1, [value - number for value in seen], FIELD)
     coefficients = [int(entry) for entry in (matrix.inv() * shifted).entries()]
     assert share(secret, coefficients, chosen)[: t - 1] == tuple(seen)
+
+
+@pytest.mark.requirement("SHM-01", "SHM-06", "ERR-02")
+def test_an_error_names_what_is_wrong_with_shares() -> None:
+    """2**16 users are taken, and then lack shares; one more are too many."""
+    with pytest.raises(LengthMismatch, match=f"^len\\(shares\\) = 1: must be {2**16}, one share for each"):
+        reconstruct(2, range(2**16), [0])
+    with pytest.raises(ParameterError, match=f"^len\\(users\\) = {2**16 + 1}: "):
+        reconstruct(2, range(2**16 + 1), [0])
+    for wrong in (True, 1.0, "1"):
+        with pytest.raises(ParameterError, match=f"^shares = {wrong!r}: must be an integer in"):
+            reconstruct(2, [0, 1], [0, wrong])  # type: ignore[list-item]

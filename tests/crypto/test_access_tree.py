@@ -108,6 +108,9 @@ def test_a_gate_that_is_forced_below_itself_is_refused(children: int) -> None:
     for call in (access_tree.leaves, access_tree.tree_bytes, access_tree.coefficient_count):
         with pytest.raises(ParameterError, match="at most 8"):
             call(gate)
+    with pytest.raises(ParameterError) as refused:
+        access_tree.leaves(gate, "policy")
+    assert (refused.value.parameter, refused.value.value) == ("policy", "more than 8 gates on a path")
     with pytest.raises(ParameterError):
         access_tree.share(gate, 1, ())
     with pytest.raises(ParameterError):

@@ -170,6 +170,14 @@ def test_the_scalar_of_the_target_is_used() -> None:
 # ----------------------------------------------------------------------------------------------------------- keys
 
 
+def test_each_key_is_issued_with_two_blindings_of_its_own() -> None:
+    slots, blindings = ((PAIR, 2), (SELF, 0), (PAIR, 1)), (21, 22, 23, 24, 25, 26)
+    for slot, made in zip(slots, RING.secrets(EPOCH, slots, (blindings,)), strict=True):
+        name, at = attribute(EPOCH, slot), 2 * slots.index(slot)
+        alone = issue(RING.master, [name], key_blinding=21 + at, attribute_blindings={name: 22 + at})
+        assert made == alone.to_bytes()
+
+
 @pytest.mark.requirement("BAA-30")
 def test_a_key_for_other_attributes_is_refused() -> None:
     check = ATTRIBUTE_BOXES.check_key

@@ -100,6 +100,12 @@ def test_seed_and_label_are_not_run_together() -> None:
     assert SeededSource(b"ab", "c").take(16) != SeededSource(b"a", "bc").take(16)
 
 
+@pytest.mark.parametrize("label", [b"c", None, 7])
+def test_a_label_is_a_string(label: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^label = .*: must be a string$"):
+        SeededSource(b"ab", label)
+
+
 @pytest.mark.requirement("RND-01")
 def test_the_system_gives_fresh_bytes() -> None:
     blocks = {SystemSource().take(16) for _ in range(100)}

@@ -295,6 +295,19 @@ def test_points_of_low_order_are_refused(point: bytes) -> None:
         sealing.close(0, 1, b"a share")
 
 
+@pytest.mark.requirement("KEY-01")
+@pytest.mark.parametrize("weak", [0, 1, 2])
+def test_a_weak_key_refuses_all_but_the_payloads_of_its_owner(weak: int) -> None:
+    """Also for a channel that has agreed on keys as its owner before."""
+    roster = Roster(tuple(LOW_ORDER[0] if user == weak else ROSTER.keys[user] for user in range(3)))
+    others = [user for user in range(3) if user != weak]
+    for sender, receiver in (others, others[::-1]):
+        sealing = SealedChannel(CONTEXT, PRIVATE[3], roster)
+        assert sealing.close(weak, sender, b"a share")
+        with pytest.raises(WeakKey):
+            sealing.close(sender, receiver, b"a share")
+
+
 @pytest.mark.requirement("KEY-03")
 @pytest.mark.parametrize("key", [b"", bytes(31), bytes(33)])
 def test_keys_of_other_lengths_are_refused(key: bytes) -> None:

@@ -414,3 +414,22 @@ def test_users_come_until_the_epoch_ends() -> None:
     found, people = model.arrivals(VOID, 3, 3, 3, {1: LATE})
     assert (found, people) == (happened(ACCEPTED, LATE, positions=3, closed=False), (0, 1))
     assert set(RULES) == {"settle", "void", "paper"}
+
+
+def test_an_error_names_the_holders_or_what_was_given_for_users() -> None:
+    with pytest.raises(ParameterError, match=r"^holders = \(Holder\("):
+        Situation(2, (Holder(1, ACCEPTED), Holder(0, ACCEPTED)))
+    for numbers in ([1], (1,)):
+        with pytest.raises(LengthMismatch, match=r"^weights = \(1,\): must be 2, one for each user"):
+            Epoch(RING, SETTLE, happened(ACCEPTED, LATE), weights=numbers)
+
+
+@pytest.mark.requirement("BAA-20")
+def test_an_epoch_that_ends_with_a_release_has_ended_at_the_close_and_no_earlier() -> None:
+    """Without a release the close ends it as well, and before it the last upload of an honest user does."""
+    for rule in (SETTLE, VOID, PAPER):
+        for fates in ((ACCEPTED, ACCEPTED), (ACCEPTED, GONE)):
+            assert Epoch(RING, rule, happened(*fates)).ended(())
+            everybody = GONE not in fates
+            open_epoch = Epoch(RING, rule, happened(*fates, closed=False))
+            assert open_epoch.ended(()) is (everybody and rule is not SETTLE)

@@ -700,3 +700,17 @@ def test_without_checks_answers_are_the_same_where_users_check() -> None:
     for weights in SOME_WEIGHTS:
         one, other = checked.combining(buffer(weights)), unchecked.combining(buffer(weights))
         assert np.array_equal(one.matrix, other.matrix)
+
+
+def test_every_coalition_is_every_set_of_users_up_to_a_size() -> None:
+    for largest in range(TINY.N + 1):
+        sets = {users for users in subsets_of(TINY.N) if len(users) <= largest}
+        found = list(model.every_coalition(TINY, largest))
+        assert len(found) == len(sets)
+        assert set(found) == sets
+        assert [len(users) for users in found] == sorted(len(users) for users in found)
+
+
+def subsets_of(N: int) -> Iterator[Users]:
+    """The users whose bits are set in each number below 2**N."""
+    return (tuple(user for user in range(N) if bits >> user & 1) for bits in range(2**N))

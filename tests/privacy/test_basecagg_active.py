@@ -129,3 +129,18 @@ def test_what_no_user_could_be_asked_is_refused() -> None:
     with pytest.raises(UnknownUser):
         active.equivocation(KINDS, users, (0,), {5: (ONE,)})
     assert users.released((), {1: (replace(ONE, entries=ONE.entries[:2]),)}) == {}
+
+
+def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """User 8 stands in a set of a few users before user 1, but not in a quorum."""
+    users, shown = Confirmations(TINY), []
+
+    def heard(user: int, told: Told, quorums: tuple[Users, ...]) -> tuple[Told, Told]:
+        shown.append((user, quorums))
+        return told, told
+
+    monkeypatch.setattr(users, "heard", heard)
+    monkeypatch.setattr(users, "_valid", lambda user, signed, buffer: True)
+    monkeypatch.setattr(users, "signed", lambda user, told: told)
+    assert users.released((8, 16), {1: (ONE,)}) == {1: (ONE,)}
+    assert shown == [(1, ((1, 8, 16),))]

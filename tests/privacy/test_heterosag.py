@@ -521,3 +521,22 @@ def test_a_round_fails_for_its_cells_exactly_when_a_subgroup_keeps_few() -> None
         counts = [len(survivors & set(members)) for members in TINY.members]
         few = any(0 < count < TINY.T + 2 for count in counts)
         assert RULES["cells"].admits(TINY, survivors) == (not few)
+
+
+@pytest.mark.requirement("HSA-14")
+def test_one_stream_is_that_of_one_of_the_segments() -> None:
+    segments = {rule.name: [rule.segment(cell) for cell in TINY.parts] for rule in RULES.values()}
+    assert segments["cells"] == segments["none"] == [cell.segment for cell in TINY.parts]
+    [one] = set(segments["one-stream"])
+    assert one in segments["cells"]
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_a_case_is_exact_when_all_of_its_cells_are(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, happened = Plan(TINY, RULES["one-stream"]), situation(TINY)
+    cells = next(group for group in plan.together() if len(group) > 1)
+    assert plan.decide(cells, happened, ()).exact
+    exact = model.exact
+    monkeypatch.setattr(model, "exact", lambda e, s: exact(e, s) and set(e.members) != cells[wrong].members)
+    assert len({cell.members for cell in cells}) > 1
+    assert not plan.decide(cells, happened, ()).exact

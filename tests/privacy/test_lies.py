@@ -399,3 +399,9 @@ def test_users_ignore_nothing_that_the_bounds_take_for_granted() -> None:
     assert given is not None
     assert given.seeds == (0, 1, 2)
     assert given.keys == ()
+
+
+def test_one_user_is_too_few_whatever_the_threshold_is() -> None:
+    for N in (1, 2**16 + 1):
+        with pytest.raises(ParameterError, match=f"^N = {N}: "):
+            lies.least_sum(N, 2, 0)

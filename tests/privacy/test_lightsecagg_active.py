@@ -117,3 +117,18 @@ def test_what_no_user_could_be_asked_is_refused() -> None:
             active.equivocation(SIX, (0,), asked)
     with pytest.raises(UnknownUser):
         active.equivocation(SIX, (0,), {6: ALL_SIX})
+
+
+def test_a_quorum_names_its_signers_in_ascending_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """User 8 stands in a set of a few users before user 1, but not in a quorum."""
+    users, shown = Confirmations(TINY), []
+
+    def answers(user: int, chosen: Users, signers: Users) -> bool:
+        shown.append((user, signers))
+        return True
+
+    monkeypatch.setattr(users, "answers", answers)
+    monkeypatch.setattr(users, "confirmed", lambda user, chosen: True)
+    chosen = (0, 1, 8, 16)
+    assert users.released((8, 16, 24), {1: chosen}) == {1: chosen}
+    assert shown == [(1, (1, 8, 16))]

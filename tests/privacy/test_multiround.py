@@ -276,3 +276,26 @@ def test_what_rounds_hide_decides_a_claim_over_the_rationals() -> None:
     with pytest.raises(multiround._UnluckyPrimeError):
         screen._check({3: claim})
     screen._check({})
+
+
+def test_a_log_that_no_prime_decides_is_named_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rounds of three users and two rounds of nobody, with a user who is in none."""
+    log = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
+    monkeypatch.setattr(multiround, "PRIMES", (2,))
+    with pytest.raises(ParameterError, match=r"^log = '5 rounds of 4 users': "):
+        audit(log)
+
+
+def test_rounds_after_all_came_out_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user who is in no round cannot come out, so there is nothing to wait for."""
+    rows: list[BoolArray] = []
+    add = row_space.RowSpace.add
+
+    def counted(space: row_space.RowSpace, row: BoolArray) -> bool:
+        rows.append(row)
+        return add(space, row)
+
+    monkeypatch.setattr(row_space.RowSpace, "add", counted)
+    log = np.array([[1, 0, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1], *[[1, 0, 1, 1]] * 5], dtype=bool)
+    assert {user: found.rounds for user, found in audit(log).recoveries.items()} == {0: 1, 2: 2, 3: 3}
+    assert len(rows) == 3

@@ -243,3 +243,8 @@ def test_bad_arguments_are_named() -> None:
         reconstruction.estimated(found, np.full((1, 1), np.nan))
     with pytest.raises(LengthMismatch, match="rounds = 0"):
         drift_bound(log[:0], found, 1)
+
+
+def test_no_rounds_combine_to_nothing() -> None:
+    for combined in (recovered((), np.ones((2, 3), dtype=np.int64)), reconstruction.estimated((), np.ones((2, 3)))):
+        assert combined.tolist() == [0, 0, 0]

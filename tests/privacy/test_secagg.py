@@ -19,7 +19,7 @@ from secagg_spec.crypto import masks
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import agree, public_key
 from secagg_spec.crypto.prg import expand
-from secagg_spec.errors import ParameterError, UnknownUser
+from secagg_spec.errors import DuplicateUser, ParameterError, UnknownUser
 from secagg_spec.privacy import secagg as model
 from secagg_spec.privacy.probe import NotAffine
 from secagg_spec.privacy.secagg import (
@@ -572,3 +572,31 @@ def test_every_dropout_is_one_with_which_a_round_goes_on() -> None:
         (sharers, survivors) for sharers in subsets(EVERYONE, at_least=3) for survivors in subsets(sharers, at_least=3)
     }
     assert set(model.every_dropout(TINY, graph)) == expected
+
+
+@pytest.mark.parametrize(
+    ("coalition", "bare", "learned"), [((0, 2), 2, 2), ((0, 3), 4, 3), ((0, 1), 2, 2), ((0,), 0, 0)]
+)
+def test_the_least_that_is_seen_shows_users_with_t_colluding_neighbours(
+    coalition: Users, bare: int, learned: int
+) -> None:
+    """On a circle of six, with all neighbours but the one across, the inputs of these users and the rest come out.
+
+    Each is a functional, and so is the sum over the rest if there is one; the sum over all honest users is allowed.
+    """
+    p = Parameters(R=8, N=6, D=1, T=1, t=2, k=4, d=1)
+    everyone = tuple(range(6))
+    [case] = model.audit(p, p.graph(), [coalition], [(everyone, everyone)])
+    assert len(model.exposed(p.graph(), p.t, coalition, everyone)) == bare
+    assert (case.excess, case.verdict.private) == (learned, not learned)
+
+
+def test_an_audit_refuses_users_that_are_not_there_or_are_named_twice() -> None:
+    for error, wrong in ((UnknownUser, (0, 5)), (DuplicateUser, (1, 1))):
+        for coalition, sharers, survivors in (
+            (wrong, EVERYONE, EVERYONE),
+            ((), wrong, EVERYONE),
+            ((), EVERYONE, wrong),
+        ):
+            with pytest.raises(error, match="users"):
+                list(model.audit(TINY, TINY.graph(), [coalition], [(sharers, survivors)]))

@@ -154,3 +154,9 @@ def test_numbers_that_do_not_fit_are_refused(call: object) -> None:
     assert callable(call)
     with pytest.raises(ParameterError):
         call()
+
+
+def test_a_population_below_nothing_is_named() -> None:
+    assert sparse.tail(0, 0, 0, 0) == 1
+    with pytest.raises(ParameterError, match=r"^population = -1: "):
+        sparse.tail(-1, 0, 0, 0)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import PrimeField, Ring, is_prime
 from secagg_spec.arithmetic.validate import UintArray
 from secagg_spec.errors import LengthMismatch, NonCanonical
+from secagg_spec.privacy import verdict as module
 from secagg_spec.privacy.verdict import Verdict, decide, readable
 from tests.privacy.enumeration import codes, conditional_information, determined, every_vector
 from tests.strategies import arrays, integers_of, vector
@@ -191,3 +192,23 @@ def test_systems_that_do_not_fit_are_refused() -> None:
     with pytest.raises(NonCanonical, match="A"):
         decide(field, one(5), one(1), NOTHING)
     assert integers_of(decide(field, one(1), one(0), NOTHING).excess) == [[1]]
+
+
+@pytest.mark.parametrize(("most", "terms"), [(4, [2, 3]), (3, [3, 3])])
+def test_of_many_secrets_only_one_reduced_basis_is_looked_at(
+    most: int, terms: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The difference of the two rows has fewer terms, and is in the basis that is reduced from the last secret on."""
+    monkeypatch.setattr(module, "_MANY_SECRETS", most)
+    rows = np.array([[1, 0, 1, 1], [0, 1, 1, 1]], dtype=np.uint64)
+    found = decide(PrimeField(7), rows, np.zeros((2, 0), np.uint64), rows[:0])
+    assert sorted(np.count_nonzero(found.excess, axis=1).tolist()) == terms
+
+
+def test_of_functionals_that_follow_from_each_other_the_simpler_one_is_named() -> None:
+    """Modulo 6, 2*a + b + c tells with 2*c the same as with 3*b + c, which has more terms."""
+    rows = np.array([[0, 3, 5], [4, 5, 5]], dtype=np.uint64)
+    found = decide(Ring(6), rows, np.zeros((2, 0), np.uint64), rows[:0])
+    assert sorted(integers_of(found.excess)) == [[0, 0, 2], [2, 1, 1]]
+    by_hand = members(6, [[0, 0, 2], [2, 1, 1]], 3)
+    assert by_hand == members(6, [[0, 3, 1], [2, 1, 1]], 3) == members(6, integers_of(rows), 3)

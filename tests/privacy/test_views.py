@@ -290,3 +290,11 @@ def test_a_view_says_what_it_determines_of_one_user_alone() -> None:
     assert view.about(0).functionals == ("x_0[1]",)
     assert view.about(1).functionals == ("x_1[1]",)
     assert view.about(2).private
+
+
+def test_each_view_has_its_own_part_of_what_is_allowed() -> None:
+    views = [View(Space(Ring(6)), ())]
+    assert decide_together(views, [()]).private
+    for count in (0, 2):
+        with pytest.raises(ValueError, match="zip"):
+            decide_together(views, [()] * count)

@@ -17,7 +17,7 @@ from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.errors import ParameterError, ProtocolError, TooFewSurvivors, UnknownUser, WrongPhase
 from secagg_spec.protocols.basa.cores import PRESETS, Parameters
 from secagg_spec.protocols.basa.runs import Run
-from secagg_spec.protocols.steps import Network
+from secagg_spec.protocols.steps import Network, Randomness, Step
 from tests.protocols.positions import CLOSED, TINY, sessions
 from tests.strategies import integers_of, pseudorandom, vector
 
@@ -206,6 +206,9 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
     run = run_of(TINY, round=3)
     with pytest.raises(UnknownUser):
         run.expire(6, 0, keyed=True)
+    for user in (-2, -1):
+        with pytest.raises(ParameterError, match=f"^user = {user}: must be an integer >= 0$"):
+            run.expire(user, 0, keyed=True)
     with pytest.raises(ParameterError, match=r"^user = 'a'"):
         run.expire("a", 0, keyed=True)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match=r"^parameters = 'dict': must be of the class Parameters$"):
@@ -214,6 +217,17 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
         run.expire(0, 4, keyed=True)
     with pytest.raises(ProtocolError):
         run.upload(0, vector([0, 0]), 1, 0.0)
+
+
+def test_a_run_does_not_go_on_with_a_server_that_takes_an_upload_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, take = run_of(TINY), Network.take
+
+    def lenient(self: Network, step: Step, party: int, randomness: Randomness) -> object:
+        return None if step.phase == "take" else take(self, step, party, randomness)
+
+    monkeypatch.setattr(Network, "take", lenient)
+    with pytest.raises(AssertionError, match="expired"):
+        run.late(0, vector([0, 0]), 0, 0.0)
 
 
 @pytest.mark.requirement("BAA-41")

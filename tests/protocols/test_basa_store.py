@@ -100,6 +100,16 @@ def test_a_user_that_comes_back_uploads_nothing_twice() -> None:
     scene.refuse(WrongPhase, (), "upload", 0, answer)
 
 
+@pytest.mark.requirement("BAA-44")
+def test_an_authority_comes_back_in_the_last_epoch() -> None:
+    scene = opened(round=2**32 - 1)
+    scene.upload(0)
+    revive(scene)
+    assert scene.authority.is_open
+    scene.upload(1, 2)
+    scene.recover_rightly()
+
+
 # ------------------------------------------------------------------------------------------------ what is refused
 
 
@@ -170,6 +180,8 @@ SERVER_CHANGES: list[tuple[str, Change, str]] = [
     ("serving", lambda d: d.update(serving=0), "places"),
     ("serving", lambda d: d.update(serving=None), "serving"),
     ("serving", lambda d: d.update(serving=True), "serving"),
+    ("serving", lambda d: d.update(serving=6), "serving"),
+    ("serving", lambda d: d.update(serving=-1), "serving"),
     ("settling", lambda d: d.update(phase="serving"), "upload"),
     ("settling", lambda d: d.update(upload=flip(d["upload"])), "data"),
     ("settling", lambda d: d.update(upload=d["upload"][:-2] + "zz"), "data"),
@@ -193,6 +205,10 @@ def test_a_server_serves_nobody_once_the_buffer_is_full() -> None:
     with pytest.raises(ParameterError) as refused:
         restore_server(data)
     assert refused.value.parameter == "places"
+    skipped = {"user": 3, "weight": 0, "boxes": [], "accepted": False}
+    data.update(phase="filling", serving=None, places=[*data["places"], skipped])
+    with pytest.raises(ParameterError, match="none skipped after K"):
+        restore_server(data)
 
 
 @pytest.mark.requirement("BAA-44")
@@ -304,6 +320,15 @@ def test_what_lacks_a_member_or_has_another_one_is_refused(change: Change) -> No
             restore(data)
         assert refused.value.parameter == "data"
         assert scene.user(3).signing.hex() not in str(refused.value)
+
+
+@pytest.mark.requirement("BAA-44")
+def test_members_that_are_not_as_they_are_stored_are_named_before_unknown_ones() -> None:
+    stored = again(store_server(at("filling").server))
+    changed = {"more": 1, **stored, "keys": stored["keys"].upper(), "session": stored["session"] + " "}
+    with pytest.raises(ParameterError, match="unknown") as refused:
+        restore_server(changed)
+    assert refused.value.value == ["session", "keys", "more"]
 
 
 @pytest.mark.requirement("BAA-44")

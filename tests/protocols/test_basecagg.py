@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from secagg_spec.arithmetic.modular import PrimeField, is_prime
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.staleness import Staleness, admissible_weights, floor_weight, realised_weight
+from secagg_spec.crypto.channels import PlainStampedChannel
 from secagg_spec.crypto.entropy import SeededSource
 from secagg_spec.crypto.keys import hash_parameters
 from secagg_spec.crypto.sealing import OVERHEAD, Context
@@ -73,7 +74,7 @@ from secagg_spec.protocols.basecagg.runs import (
     sealed_channels,
     supplies,
 )
-from secagg_spec.protocols.buffers import average, check_update
+from secagg_spec.protocols.buffers import average, check_levels, check_update
 from secagg_spec.protocols.codec import Message, encode, vector_bytes
 from secagg_spec.protocols.steps import SERVER, Role, sizes
 from tests.protocols.buffered import Scene, advanced, aged, altered, sessions, signed
@@ -144,6 +145,33 @@ def test_the_sweep_of_the_paper_needs_a_larger_level() -> None:
         else:
             with pytest.raises(ParameterError, match="c_g"):
                 replace(p, staleness=Staleness.polynomial(2), c_g=c_g)
+
+
+@pytest.mark.requirement("BSA-02", "BAA-02")
+@pytest.mark.parametrize("modulus", [18, 19, 2**32 - 1, 2**32])
+def test_the_largest_level_that_a_modulus_carries_is_named(modulus: int) -> None:
+    most = max(level for level in range(modulus // 2 - 2, modulus // 2 + 2) if 2 * level < modulus)
+    for K in (1, most):
+        check_levels("R", modulus, K, 1, most // K, 0, Staleness.constant())
+        with pytest.raises(ParameterError, match=rf"^K \* c_g = .*: must be at most \(R - 1\) // 2 = {most}$"):
+            check_levels("R", modulus, K, 1, most // K + 1, 0, Staleness.constant())
+    wrong: tuple[Any, ...] = (0, -1, True, 1.0)
+    for none in wrong:
+        with pytest.raises(ParameterError, match=f"^K = {none}: must be an integer in "):
+            check_levels("R", modulus, none, 1, 1, 0, Staleness.constant())
+
+
+@pytest.mark.parametrize("users", [range(4), range(6), (0, 1, 2, 3, 5), ()])
+def test_channels_of_other_users_than_those_of_the_roster_are_refused(users: Sequence[int]) -> None:
+    with pytest.raises(ParameterError, match=r"^channels = \[.*\]: must be given for exactly the users 0 to 4$"):
+        open_session(TINY, session=SESSION, round=0, channels={user: PlainStampedChannel() for user in users})
+
+
+@pytest.mark.requirement("BSA-01")
+@pytest.mark.parametrize("user", [-2, -1, 5, True])
+def test_a_user_that_is_not_on_the_roster_does_not_start(user: int) -> None:
+    with pytest.raises(ParameterError, match=rf"^user = {user}: must be an integer in \[0, 4\]$"):
+        basecagg.user_start(TINY, SESSION, 0, user, PlainStampedChannel())
 
 
 @pytest.mark.requirement("BSA-03")
@@ -444,6 +472,16 @@ def test_shares_of_users_without_a_stamp_and_of_two_stamps_are_not_relayed() -> 
     inbox = list(scene.mail("share", SERVER))
     scene.refused("share", SERVER, InconsistentSets, [*inbox[:3], replace(inbox[3], round=1)], [0])
     scene.refused("share", SERVER, Replay, [*inbox[:3], inbox[0]], [0])
+
+
+@pytest.mark.requirement("BSA-13")
+def test_of_two_users_with_wrong_shares_the_same_one_is_blamed_in_whatever_order_they_come() -> None:
+    wrong = [share_of(user, 1, other) for user in (1, 3) for other in range(5) if other != user]
+    for inbox in (wrong, wrong[::-1], [*wrong[4:], *wrong[:4]]):
+        scene = Scene(TINY)
+        scene.stamp(1)
+        scene.stamp(3)
+        scene.refused("share", SERVER, InconsistentSets, inbox, [1])
 
 
 @pytest.mark.requirement("BSA-14", "BSA-15", "BSA-16")

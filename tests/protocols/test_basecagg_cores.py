@@ -101,6 +101,15 @@ def test_the_last_round_is_not_recovered() -> None:
         run.recover(range(5), np.zeros(3))
 
 
+def test_a_user_that_does_not_train_has_nothing_to_abandon() -> None:
+    run = CoreRun(TINY)
+    run.start(1, np.zeros(3, np.uint64), np.zeros((1, 2), np.uint64))
+    run.abandon(1)
+    for user in (0, 1):
+        with pytest.raises(WrongPhase, match=f"^user {user} has no training to abandon$"):
+            run.abandon(user)
+
+
 @pytest.mark.parametrize("length", [2, 4])
 def test_vectors_of_another_length_are_refused(length: int) -> None:
     run = CoreRun(TINY)

@@ -458,14 +458,15 @@ def test_there_is_one_draw_for_each_update(rounding: Any, error: type[ParameterE
         {"N": 2**22, "K": 2**22, "c_g": 2**32},
         {"c_l": 0},
         {"c_l": 2**32 + 1},
-        {"c_l": 2**32, "c_g": 2**21},
+        {"c_g": 2**21, "c_l": 2**32},
         {"c_l": True},
         {"staleness": 1},
     ],
 )
 def test_parameters_out_of_range_are_refused(changed: dict[str, Any]) -> None:
-    with pytest.raises(ParameterError):
+    with pytest.raises(ParameterError) as refused:
         replace(TINY, **changed)
+    assert refused.value.parameter == list(changed)[-1]
     assert replace(TINY, c_l=2**32, c_g=2**20).bound == 2**32
 
 
@@ -615,6 +616,10 @@ def test_an_integer_average_never_wraps() -> None:
     with pytest.raises(OutOfRange, match="updates"):
         fedbuff.average_integers([2**40], [np.array([2**40])], 1)
     assert fedbuff.average_integers([2], [np.array([2**52])], 1).tolist() == [2.0**52]
+    small, large = np.array([1]), np.array([2**52 + 1])
+    for updates in ([small, large], [large, small], [small, -large], [-large, small]):
+        with pytest.raises(OutOfRange, match=f"^updates = {2**52 + 1}: must be at most"):
+            fedbuff.average_integers([1, 1], updates, 1)
 
 
 @pytest.mark.requirement("FBF-14")

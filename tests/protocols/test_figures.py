@@ -21,7 +21,7 @@ from secagg_spec.arithmetic.modular import Ring
 from secagg_spec.arithmetic.quantizer import quantize
 from secagg_spec.arithmetic.validate import RealArray, UintArray
 from secagg_spec.crypto.entropy import SeededSource, draw_below, draw_rounding
-from secagg_spec.errors import TooFewSurvivors
+from secagg_spec.errors import LengthMismatch, TooFewSurvivors
 from secagg_spec.protocols import basa as basa_figure
 from secagg_spec.protocols import basecagg as basecagg_figure
 from secagg_spec.protocols import fedbuff as fedbuff_figure
@@ -167,6 +167,21 @@ def test_the_figure_of_secagg_is_its_round(case: test_secagg.Case, data: st.Data
     phases = st.sampled_from(("masked_input", "unmasking", *secagg.PHASES))
     fates = [data.draw(phases) if i in late else "stays" for i in range(p.N)]
     assume(test_secagg.succeeds(case, fates) is not None)
+    figure_of_secagg_is_the_round(case, fates)
+
+
+@pytest.mark.requirement("SAG-12", "SAG-29")
+@pytest.mark.parametrize("k", [6, 4])
+def test_the_figure_of_secagg_leaves_masks_between_dropped_users_alone(k: int) -> None:
+    """Masks between two neighbours that both drop out are in no input, and so are those of users far apart."""
+    case = test_secagg.case_of(secagg.Parameters(2**16, 7, 4, 1, 3, k, 2))
+    fates = ["stays", "masked_input", "masked_input", "stays", "stays", "stays", "stays"]
+    figure_of_secagg_is_the_round(case, fates)
+
+
+def figure_of_secagg_is_the_round(case: test_secagg.Case, fates: Sequence[str]) -> None:
+    """The figure gives the sum and the masked inputs of a round that succeeds, with a fate for each user."""
+    p = case.parameters
     graph = Graph(case.order, p.k)
     U1 = graph.core({i for i in range(p.N) if fates[i] != "advertise_keys"}, p.t)
     U2 = frozenset(graph.core({i for i in U1 if fates[i] != "share_keys"}, p.t))
@@ -207,10 +222,20 @@ def test_the_figure_of_basecagg_is_each_buffer_of_a_schedule(p: Any, seed: int, 
         (total, average), variables = shown(basecagg_buffer, p, **arguments)
         same(total, buffer.sum)
         same(average, buffer.average)
+        assert variables["S"] == [entry.user for entry in buffer.entries]
         for i, y in zip(variables["S"], variables["y"], strict=True):
             same(y, uploads_sent[i, arguments["stamp"][i]])
         for j, answer in zip(arguments["U2"], variables["answer"], strict=True):
             same(answer, answers_sent[j, buffer.round])
+
+
+@pytest.mark.requirement("MOD-07")
+def test_the_figure_of_basecagg_refuses_an_update_that_is_shorter_than_its_mask() -> None:
+    p = basecagg.PRESETS["tiny"]
+    mask, noise = np.ones(p.d, np.uint64), np.ones((p.T, p.share_length), np.uint64)
+    short = np.zeros(p.d - 1)
+    with pytest.raises(LengthMismatch, match=r"^b\.shape = \(3,\): must be \(2\)$"):
+        basecagg_buffer(p, 0, {0: 0}, {0: short}, {0: short}, {0: mask}, {0: noise}, (0, 1, 2), {0: 0.0})
 
 
 def buffers_of(

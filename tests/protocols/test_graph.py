@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -69,7 +70,7 @@ def test_without_any_k_minus_1_users_the_others_are_connected(N: int, k: int) ->
 @pytest.mark.requirement("SAG-04")
 @pytest.mark.parametrize("order", [(0, 1, 1), (0, 1, 3), (1, 2, 3), (0, -1, 1), (0, 1, "2"), "012", 3])
 def test_an_order_that_is_no_permutation_is_refused(order: object) -> None:
-    with pytest.raises(ParameterError, match="order"):
+    with pytest.raises(ParameterError, match=r"^order = .*: must be a "):
         Graph(order, 2)  # type: ignore[arg-type]
 
 
@@ -101,6 +102,13 @@ def test_the_core_is_the_largest_set_in_which_each_has_enough_holders(graph: Gra
 def test_a_user_outside_the_roster_has_no_neighbours() -> None:
     with pytest.raises(UnknownUser, match="user = 4"):
         Graph((0, 1, 2, 3), 2).neighbours(4)
+
+
+@pytest.mark.parametrize("N", [-2, -1, True, 1.0])
+def test_an_order_of_fewer_than_no_users_is_refused(N: Any) -> None:
+    with pytest.raises(ParameterError, match=f"^N = {N}: must be an integer >= 0$"):
+        draw_order(SeededSource(b"orders", "test"), N)
+    assert draw_order(SeededSource(b"orders", "test"), 0) == ()
 
 
 def test_orders_are_drawn_uniformly() -> None:

@@ -218,8 +218,9 @@ def test_the_error_bound_of_equal_subgroups_is_that_of_the_paper() -> None:
 
 def test_what_cannot_be_counted_is_refused() -> None:
     p = PRESETS["tiny"]
-    with pytest.raises(ParameterError, match="user = 12"):
-        heterosag_costs.user_masks(p, 12)
+    for user in (12, -1, -2, True):
+        with pytest.raises(ParameterError, match=rf"^user = {user}: must be an integer in \[0, 11\]$"):
+            heterosag_costs.user_masks(p, user)
     with pytest.raises(UnknownUser):
         heterosag_costs.server_masks(p, [12])
     with pytest.raises(ParameterError, match=r"must be at most 2\*\*32"):

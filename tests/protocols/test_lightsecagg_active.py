@@ -718,6 +718,9 @@ def test_rosters_that_cannot_be_right_are_refused() -> None:
     for given_keys, error in bad:
         with pytest.raises(error):
             lightsecagg_active.open_round(TINY, updates, keys=given_keys, session=bytes(16), round=0)
+    for N in (-1, 0):
+        with pytest.raises(ParameterError, match=f"^N = {N}: must be an integer in "):
+            lightsecagg_active.roster_of_users(N, {})
     roster = lightsecagg_active.roster_of(TINY, keys)
     start: dict[str, Any] = {"session": SESSION, "round": 0, "user": 0, "update": updates[0]}
     for own in (replace(KEYS[0], signing=KEYS[1].signing), replace(KEYS[0], sealing=KEYS[1].sealing), KEYS[1]):
@@ -740,6 +743,10 @@ def test_further_fields_such_as_weights_are_signed_with_the_set() -> None:
     for other in (Proposal(EVERYONE), Proposal(EVERYONE, (agreement.words((1, 0, 0, 0, 0)),))):
         with pytest.raises(BadSignature):
             agreement.check_quorum(ballot, other, EVERYONE, together)
+    assert agreement.words((0, 2**32 - 1)) == bytes(4) + b"\xff" * 4
+    for value in (-1, 2**32):
+        with pytest.raises(ParameterError, match=rf"^values = {value}: must be an integer in \[0, {2**32 - 1}\]$"):
+            agreement.words((0, value))
 
 
 # ------------------------------------------------------------------------------------------ a server that lies

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -150,7 +152,8 @@ def test_all_segments_have_to_be_in_all_rounds(tmp_path: Path) -> None:
     lines = ["round,segment,users", "0,0,1 2", "0,1,1 2", "1,0,", "1,1,3 4"]
     assert logs.read(table(tmp_path, "\n".join(lines))).rounds == 2
     for gone, said in ((3, "round 1 = 0"), (4, "round 1 = 1"), (2, "round 0 = 1")):
-        with pytest.raises(ParameterError, match=f"missing segment of {said}: must be none: each round has a line"):
+        allowed = "none: each round has a line for each of the segments 0 to 1"
+        with pytest.raises(ParameterError, match=f"missing segment of {said}: must be {allowed}$"):
             logs.read(table(tmp_path, "\n".join(lines[:gone] + lines[gone + 1 :])))
     with pytest.raises(ParameterError, match="missing segment = 0: must be none: segments are 0 to 2"):
         logs.read(table(tmp_path, "round,segment,users\n0,1,1\n0,2,1\n"))
@@ -357,3 +360,30 @@ def test_the_headers_are_those_of_the_text() -> None:
     for form in logs.FORMS:
         assert f"| `{','.join(form)}` |" in text
     assert participation.MAX_ENTRIES == 2**28
+
+
+@pytest.mark.parametrize("text", ["round,users\n0,1 2\n", "round,users\nx,1\n"])
+def test_the_limit_of_other_tables_stays_as_it_was(tmp_path: Path, text: str) -> None:
+    """Fields of a log may be long; the limit is one of the process, and is put back whatever comes of the log."""
+    before = csv.field_size_limit(12345)
+    try:
+        with contextlib.suppress(ParameterError):
+            logs.read(table(tmp_path, text))
+        assert csv.field_size_limit() == 12345
+    finally:
+        csv.field_size_limit(before)
+
+
+@pytest.mark.parametrize("cells", ["[[0, 1], []]", "[[], [0, 1]]", "[[], [0, 1], []]"])
+def test_a_cell_without_users_beside_others_says_nothing(tmp_path: Path, cells: str) -> None:
+    plain, more = (
+        logs.read(table(tmp_path, f'{{"users": 3, "segments": 2, "rounds": [[{one}, [[]]]]}}', "log.json"))
+        for one in ("[[0, 1]]", cells)
+    )
+    assert members(more) == members(plain) == [[[["0", "1"]]], [[]]]
+
+
+def test_what_is_no_roster_is_named() -> None:
+    for wrong in (3, None, ["a"]):
+        with pytest.raises(ParameterError, match=r"^roster = "):
+            of_sets(wrong, [[0]])  # type: ignore[arg-type]

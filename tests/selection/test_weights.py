@@ -266,3 +266,14 @@ def test_bad_input_is_refused() -> None:
         witness(log, [0])
     with pytest.raises(UnknownUser):
         witness(log, [3])
+
+
+@pytest.mark.requirement("MRA-13")
+def test_for_twelve_users_no_effort_is_needed_and_for_thirteen_it_is() -> None:
+    rows = np.random.default_rng(1).random((7, 13)) < 0.5
+    for users, exact in ((12, True), (13, False)):
+        log = rows[:, :users]
+        without, found = least_weight(log, effort=0), least_weight(log)
+        assert found.low == found.high
+        assert (without.low == without.high) is exact
+        assert without == found or not exact

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations, product
-from math import comb, inf
+from math import comb, floor, inf
 from typing import Any
 
 import flint
@@ -145,3 +146,49 @@ def test_rows_are_independent_on_columns_when_all_sets_of_them_are(seed: int) ->
     modulus = code.field.modulus
     ranks = ((flint.nmod_mat(base.rest[list(rows)][:, part].tolist(), modulus).rank(), len(rows)) for rows in sets)
     assert code._independent(base, part, most) == all(rank == count for rank, count in ranks)
+
+
+@pytest.mark.requirement("MRA-13")
+def test_a_weight_that_is_shown_already_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = drawn(1)
+    asked = list[int]()
+    monkeypatch.setattr(code, "_by_columns", asked.append)
+    monkeypatch.setattr(code, "_by_bases", lambda weight, effort: asked.append(weight))
+    assert code.raise_to(code.low, 10**6)
+    assert not asked
+    assert not code.raise_to(code.low + 1, 10**6)
+    assert asked == [code.low + 1]
+
+
+@pytest.mark.requirement("MRA-13")
+def test_bases_are_made_unless_the_average_one_would_take_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For q bases of r columns, each of n users in c at most, q r <= c n, and so c (w - 1) / q >= r (w - 1) / n."""
+
+    class Made(Exception):
+        pass
+
+    def made() -> None:
+        raise Made
+
+    code = drawn(3)
+    monkeypatch.setattr(code, "_all_packings", made)
+    users, weights = int(code.weights.sum()), range(2, int(code.weights.sum()) + 1)
+    for weight in weights:
+        cost = dependence.cost(code.rank, floor(Fraction(code.rank * (weight - 1), users)))
+        if cost:
+            code._by_bases(weight, cost - 1)
+        with pytest.raises(Made):
+            code._by_bases(weight, cost)
+    assert len({code.rank * (weight - 1) // users for weight in weights}) > 2
+
+
+@pytest.mark.requirement("MRA-13")
+def test_of_many_rounds_few_rows_are_kept_when_all_columns_are_independent_on_them() -> None:
+    patterns = np.array([[1 << place == number for place in range(5)] for number in (1, 2, 4, 8, 16)])
+    others = np.array([[bool(number >> place & 1) for place in range(5)] for number in range(1, 32)])
+    assert len(code_of(np.concatenate([patterns, others])).rows) == 10
+    assert len(code_of(np.concatenate([others, patterns])[:, [0, 1, 2, 3, 3]]).rows) == 8
+    hidden = np.concatenate([others[:15], others[15:]])
+    hidden[:, 4] = False
+    hidden[-1, 4] = True
+    assert len(code_of(hidden).rows) == len(np.unique(hidden, axis=0))
