@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,7 +223,7 @@ def test_a_run_refuses_users_and_stamps_that_there_are_not() -> None:
 def test_a_run_does_not_go_on_with_a_server_that_takes_an_upload_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     run, take = run_of(TINY), Network.take
 
-    def lenient(self: Network, step: Step, party: int, randomness: Randomness) -> object:
+    def lenient(self: Network, step: Step[Any], party: int, randomness: Randomness) -> object:
         return None if step.phase == "take" else take(self, step, party, randomness)
 
     monkeypatch.setattr(Network, "take", lenient)

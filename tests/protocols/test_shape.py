@@ -267,6 +267,22 @@ def test_a_row_of_one_message_takes_exactly_that(inbox: Inbox, error: type[Excep
 
 
 @pytest.mark.requirement("MSG-03")
+@pytest.mark.parametrize("count", [0, 2, 3])
+def test_a_row_of_one_message_takes_not_one_of_several(count: int) -> None:
+    first: Step[Counted] = replace(server_echo, one=True, body=lambda state, hello: (state, (hello,)))
+    inbox = tuple(GREETED.values())
+    with pytest.raises(WrongPhase, match=f"one Hello is needed, and {count} messages"):
+        first.take(Counted(SERVER, 0), inbox[:count], randomness={})
+    assert first.take(Counted(SERVER, 0), inbox[1:2], randomness={})[1] == inbox[1:2]
+
+
+@pytest.mark.requirement("ERR-02")
+def test_a_row_that_receives_nothing_is_not_of_one_message() -> None:
+    with pytest.raises(ParameterError, match="one"):
+        replace(user_greet, one=True)
+
+
+@pytest.mark.requirement("MSG-03")
 @given(st.lists(st.integers(0, 5), unique=True))
 def test_a_row_says_who_may_send(senders: list[int]) -> None:
     inbox = [Hello(SESSION, 0, sender, SERVER, b"\7\1") for sender in senders]

@@ -161,7 +161,7 @@ class Step(Generic[State]):
         Replay
             The step was taken before, or a sender has two messages.
         WrongPhase
-            An earlier step is still to come, or a message is missing or is not one of this step (MSG-03).
+            An earlier step is still to come, a message is not one of this step (MSG-03), or there is not exactly one.
         Malformed, InconsistentSets
             As of `accept`.
         ProtocolError
@@ -172,8 +172,9 @@ class Step(Generic[State]):
             require_phase(state.phases, state.phase, self.phase)
         if self.senders is not None:
             accept(inbox, self.receives, state.endpoint, self.senders(state))
-        if self.one and not inbox:
-            raise WrongPhase(f"no {self.receives[0].__name__} was received")
+        if self.one and len(inbox) != 1:
+            name = self.receives[0].__name__
+            raise WrongPhase(f"one {name} is needed, and {len(inbox)} messages were received")
         received = () if not self.receives else (inbox[0],) if self.one else (inbox,)
         return self.body(state, *received, *sampled)
 
