@@ -539,7 +539,7 @@ def test_no_step_is_taken_twice_or_before_its_turn(row: int) -> None:
 @pytest.mark.requirement("LSA-20", "LSA-26")
 @pytest.mark.parametrize("row", [CONFIRM, ANSWER])
 def test_a_user_needs_a_message_to_go_on(row: int) -> None:
-    with pytest.raises(WrongPhase, match="one .* is needed, and 0 messages"):
+    with pytest.raises(WrongPhase, match=r"one .* is needed, and 0 messages"):
         TABLE[row].take(stage(fixed_round(TINY), row).states[0], (), randomness={})
 
 
