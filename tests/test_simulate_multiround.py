@@ -155,6 +155,6 @@ def test_sums_are_compared_with_plain_ones(capsys: pytest.CaptureFixture[str], m
 def test_a_user_that_answers_the_lie_is_seen(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(multi_round, "look_at_survivors", lambda base, state, inbox: None)
+    monkeypatch.setattr(multi_round, "look_at_survivors", lambda base, state, request: request)
     with pytest.raises(AssertionError, match="answered for part of a batch"):
         call(capsys)
