@@ -1,11 +1,11 @@
-"""Agreement on one set before anything is released: users sign what they were told, and count signatures.
+"""Agreement on one set before anything is released: users sign the set they receive, and count signatures.
 
-A server that tells users different sets of survivors learns more than one sum. So a user signs the set that it was
-told, once in a round, and goes on only with the signatures of W distinct users on that same set. With 2W > N + T two
-different sets cannot both have W signatures, when at most T users sign twice: proofs/quorum.py.
+A server that announces different surviving sets to different users learns more than one sum. So a user signs the set
+that it receives, once in a round, and continues only with the signatures of W distinct users on that same set. If
+2W > N + T and at most T users sign twice, two different sets cannot both have W signatures: proofs/quorum.py.
 
-What is agreed on is a `Proposal`: the set, and what a protocol adds to it, such as weights. Where the signatures belong
-is a `Ballot`: protocol, parameters, session, round, roster, W, purpose.
+A `Proposal` is the subject of the agreement: the set, and the fields that a protocol adds to it, such as weights.
+A `Ballot` is the context of the signatures: protocol, parameters, session, round, roster, W, purpose.
 
 Source: spec/lightsecagg.md, section 9 (LSA-19, LSA-21, LSA-24 to LSA-29, LSA-33); spec/basecagg.md, section 11;
 spec/conventions.md, section 10.
@@ -27,7 +27,7 @@ PURPOSE = "surviving-set"
 
 
 def check_threshold(W: int, N: int, D: int, T: int) -> int:
-    """Return W when no two sets can both get W signatures, and when N - D users can give them (LSA-19).
+    """Return W if no two sets can both get W signatures and N - D users are enough to give them (LSA-19).
 
     Raises
     ------
@@ -45,9 +45,9 @@ def check_threshold(W: int, N: int, D: int, T: int) -> int:
 
 @dataclass(frozen=True)
 class Ballot:
-    """Where signatures belong: what they are bound to, the verification keys of the users, W, and the purpose.
+    """The context of signatures: what they are bound to, the users' verification keys, W, and the purpose.
 
-    The message type of `context` is that of the message that carries a signature.
+    The message type in `context` is the type of the message that carries a signature.
     """
 
     context: Context
@@ -60,7 +60,8 @@ class Ballot:
 class Proposal:
     """What users agree on: a set of users, and fields that a protocol adds to it.
 
-    `members` are distinct; their order says nothing. `voters` may sign; they are the members when left out.
+    `members` are distinct, and their order has no meaning. `voters` are the users that may sign; the default is the
+    members.
     """
 
     members: tuple[int, ...]
@@ -93,12 +94,12 @@ def sign_proposal(ballot: Ballot, private: bytes, user: int, proposal: Proposal)
 
 
 def check_signature(ballot: Ballot, user: int, proposal: Proposal, signature: bytes, blamed: int) -> None:
-    """Refuse a signature that is not the one of a user on a proposal.
+    """Refuse a signature that is not the given user's signature on a proposal.
 
     Raises
     ------
     BadSignature
-        It is not valid; `blamed` is the party that sent or relayed it (LSA-24, LSA-28).
+        The signature is not valid; `blamed` is the party that sent or relayed it (LSA-24, LSA-28).
     UnknownUser
         The user is not on the roster.
     """
@@ -114,16 +115,16 @@ def check_quorum(ballot: Ballot, proposal: Proposal, signers: Sequence[int], sig
     ----------
     ballot : Ballot
     proposal : Proposal
-        What the user signed itself.
+        The proposal that the checking user signed itself.
     signers : sequence of int
-        Who signed, as the server says: in ascending order.
+        The users that signed, according to the server, in ascending order.
     signatures : bytes
         Their signatures one after another, 64 bytes each.
 
     Raises
     ------
     InconsistentSets
-        A signer is named twice, or is no voter (LSA-27, BSA-44).
+        A signer is named twice, or is not a voter (LSA-27, BSA-44).
     Malformed
         The signers are not in ascending order (LSA-33, BSA-50, SAG-75), or there are not 64 bytes for each of them.
     TooFewSurvivors

@@ -1,7 +1,7 @@
-"""Which sessions and rounds a party has begun, so that no number is ever used twice.
+"""The sessions and rounds that a party has begun, so that no round number is ever used twice.
 
-A party that runs a round a second time under one number answers for two sets, masks two inputs with one mask, or signs
-two ballots. So it counts a round as begun before it sends anything, also when the round fails, and stores that.
+A party that runs two rounds under the same number answers for two sets, masks two inputs with one mask, or signs two
+ballots. So the party counts a round as begun before it sends anything, even if the round fails later, and stores this.
 
 Source: spec/conventions.md, section 13 (SES-01, SES-02).
 """
@@ -20,32 +20,32 @@ LAST_ROUND = 2**32 - 1
 
 
 def later_round(last: int, number: int, name: str = "number") -> int:
-    """Return the number of a round that comes after the last one that a party began (SES-01).
+    """Return the number of a round if it is above the number of the party's last round (SES-01).
 
     Raises
     ------
     ParameterError
-        The number is not above the last one; `name` is what the caller calls it.
+        The number is not above the last one; the message calls the number `name`.
     """
     return validate.integer(name, number, last + 1)
 
 
 @dataclass(frozen=True)
 class Begun:
-    """What a party must never forget: the last round that it began in each session.
+    """The memory that a party must never lose: the last round that it began in each session.
 
-    Store what `begin` and `go_on` return before the first message of that round leaves. A party that lost it takes no
-    further part in its sessions.
+    Store the result of `begin` or `go_on` before the first message of that round is sent. A party that loses its memory
+    takes no further part in its sessions.
 
     Parameters
     ----------
     last : mapping from bytes to int
-        By session id (16 bytes), the number of the last round in ``[0, 2**32)``.
+        The number of the last round, in ``[0, 2**32)``, by session id (16 bytes).
 
     Raises
     ------
     LengthMismatch, ParameterError
-        A session id or a round is none.
+        A session id or a round number is not valid.
     """
 
     last: Mapping[bytes, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Begun:
         Raises
         ------
         ParameterError
-            The session was never begun, or the number is not above that of the last round that the party began there.
+            The party never began the session, or the number is not above the number of its last round there.
         LengthMismatch
             The id is not 16 bytes long.
         """
@@ -85,17 +85,17 @@ class Begun:
         return Begun({**self.last, session: later_round(self.last[session], round, "round")})
 
     def store(self) -> dict[str, int]:
-        """Return this memory as data that JSON holds: session ids in hex digits, and rounds."""
+        """Return this memory as JSON data: round numbers by session id, in hex digits."""
         return {session.hex(): round for session, round in self.last.items()}
 
 
 def restore(data: Mapping[str, int]) -> Begun:
-    """Return the memory that `Begun.store` gave.
+    """Return the memory that `Begun.store` wrote.
 
     Raises
     ------
     ParameterError
-        It is not what `Begun.store` gives.
+        The data is not what `Begun.store` writes.
     """
     try:
         return Begun({bytes.fromhex(session): round for session, round in validate.mapping("data", data).items()})
@@ -104,7 +104,7 @@ def restore(data: Mapping[str, int]) -> Begun:
 
 
 def session_id(session: bytes) -> bytes:
-    """Return a session id; refuse with `LengthMismatch` what is not 16 bytes."""
+    """Return a session id; refuse it with `LengthMismatch` if it is not 16 bytes."""
     if not isinstance(session, bytes) or len(session) != SESSION_BYTES:
         raise LengthMismatch("session", session, f"{SESSION_BYTES} bytes")
     return session

@@ -1,4 +1,4 @@
-"""What the protocols of buffered training share: levels, the budget of an update, weights, the weighted average.
+"""The common parts of buffered training protocols: levels, the budget of an update, weights, the weighted average.
 
 Source: BASecAgg, section 3; spec/basecagg.md (BSA-02, BSA-06, BSA-33), spec/basa.md (BAA-02, BAA-25, BAA-43).
 """
@@ -19,12 +19,12 @@ _EXACT = 2**53
 
 
 def check_levels(name: str, modulus: int, K: int, c_l: int, c_g: int, tau_max: int, staleness: Staleness) -> None:
-    """Refuse levels that cannot carry an update of one unit, or with which a weight vanishes (BSA-02, BAA-02).
+    """Refuse levels that cannot carry an update of one unit, or that make a weight vanish (BSA-02, BAA-02).
 
     Parameters
     ----------
     name : str
-        What the page calls the modulus.
+        The name of the modulus in the text.
     modulus, K, c_l, c_g, tau_max : int
         The modulus, the updates in a buffer, the levels of updates and weights, the largest staleness.
     staleness : Staleness
@@ -51,12 +51,12 @@ def check_levels(name: str, modulus: int, K: int, c_l: int, c_g: int, tau_max: i
 
 
 def budget(ring: Ring, total_weight: int) -> int:
-    """Return the largest magnitude of a decoded element that a buffer of this total weight, at least 1, can carry."""
+    """Return the largest magnitude of a decoded element that a buffer of total weight `total_weight` >= 1 can carry."""
     return (ring.modulus - 1) // 2 // validate.integer("total_weight", total_weight, 1)
 
 
 def check_update(ring: Ring, total_weight: int, update: UintArray) -> UintArray:
-    """Return an update of elements when a buffer of this total weight carries it (BSA-05, BSA-06, BAA-24, BAA-25).
+    """Return an update if a buffer of total weight `total_weight` can carry it (BSA-05, BSA-06, BAA-24, BAA-25).
 
     Raises
     ------
@@ -74,12 +74,12 @@ def check_update(ring: Ring, total_weight: int, update: UintArray) -> UintArray:
 
 
 def check_rounding(name: str, value: RealArray, count: int) -> RealArray:
-    """Return `count` draws that round weights: multiples of 2**-53 in ``[0, 1)``.
+    """Return the `count` draws that round weights, if each is a multiple of 2**-53 in ``[0, 1)``.
 
     Raises
     ------
     OutOfRange
-        One is none.
+        A draw is not such a number.
     """
     draws = validate.reals(name, value, (validate.integer("count", count, 0),))
     inside = np.where((draws >= 0) & (draws < 1), draws, np.nan) * _EXACT
@@ -95,7 +95,7 @@ def average(ring: Ring, level: int, weights: UintArray, total: UintArray) -> Rea
     Raises
     ------
     ParameterError
-        All weights are 0 (BSA-32), or the divisor passes 2**53, which binary64 need not hold.
+        All weights are 0 (BSA-32), or the divisor is above 2**53, so binary64 may not hold it exactly.
 
     Source: BASecAgg eq. (13), repaired.
     """

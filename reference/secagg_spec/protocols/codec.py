@@ -29,7 +29,7 @@ class FieldCodec(Protocol):
         ...
 
     def read(self, name: str, data: memoryview) -> tuple[Any, memoryview]:
-        """Return the value at the start of `data`, and what follows it."""
+        """Return the value at the start of `data`, and the rest."""
         ...
 
 
@@ -40,7 +40,7 @@ class Unsigned:
     width: int
 
     def write(self, name: str, value: Any) -> bytes:
-        """Return `width` bytes; refuse what does not fit."""
+        """Return `width` bytes; refuse a value that does not fit."""
         integer = type(value) is int or (isinstance(value, (int, np.integer)) and not isinstance(value, bool))
         if not integer or not 0 <= value < 1 << (8 * self.width):
             raise OutOfRange(name, value, f"an integer in [0, 2**{8 * self.width})")
@@ -59,7 +59,7 @@ class FixedBytes:
     size: int
 
     def write(self, name: str, value: Any) -> bytes:
-        """Return the bytes; refuse another length."""
+        """Return the bytes; refuse any other length."""
         data = validate.octets(name, value)
         if len(data) != self.size:
             raise LengthMismatch(f"len({name})", len(data), str(self.size))
@@ -73,7 +73,7 @@ class FixedBytes:
 
 @dataclass(frozen=True)
 class OpaqueBytes:
-    """Bytes behind their length."""
+    """Bytes, preceded by their length."""
 
     def write(self, name: str, value: Any) -> bytes:
         """Return the length as u32, then the bytes."""
@@ -89,7 +89,7 @@ class OpaqueBytes:
 
 @dataclass(frozen=True)
 class Words:
-    """A list of 32-bit words behind their number, as `kind`: a tuple of users or a uint64 array of elements."""
+    """A list of 32-bit words, preceded by their count. `kind` is a tuple of users or a uint64 array of elements."""
 
     kind: type
 
@@ -143,7 +143,7 @@ def encode(message: Message) -> bytes:
 
 
 def check_header(message: Message) -> None:
-    """Refuse a message whose header has no bytes.
+    """Refuse a message whose header cannot be encoded.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def decode(kind: type[AnyMessage], data: bytes) -> AnyMessage:
     Raises
     ------
     Malformed
-        The bytes end early, go on after the last field, or are of another type.
+        The bytes end early, continue after the last field, or have another type number.
     """
     number, rest = _TYPE.read("type", memoryview(validate.octets("data", data)))
     if number != kind.TYPE:
@@ -179,12 +179,12 @@ def vector_bytes(vector: UintArray) -> bytes:
 
 
 def vector_from_bytes(data: bytes) -> UintArray:
-    """Return the vector that `data` holds, and nothing beside it.
+    """Return the vector that `data` holds; `data` must hold nothing else.
 
     Raises
     ------
     Malformed
-        The bytes end early or go on after the vector.
+        The bytes end early or continue after the vector.
     """
     vector, rest = Words(np.ndarray).read("vector", memoryview(validate.octets("data", data)))
     if rest:

@@ -1,13 +1,13 @@
-"""The shape that every protocol has, and the network that runs it.
+"""The common shape of all protocols, and the network that runs them.
 
-A protocol is a table of steps. A step is taken by ``step.take(state, inbox, randomness=...)``: it reads the messages of
-one phase, and either returns the next state and what to send, or raises and leaves everything as it was (ERR-01). Its
-row says when it is taken, what it receives and from whom, and which sampled values it uses. `Step.take` checks that, so
-that the body only does what the text says.
+A protocol is a table of steps. ``step.take(state, inbox, randomness=...)`` takes a step: it reads the messages of one
+phase. It either returns the next state and the messages to send, or raises and changes nothing (ERR-01). The row of a
+step says when the step is taken, what it receives and from whom, and which sampled values it uses. `Step.take` checks
+the row, and the body does only what the text says.
 
-A `Network` carries messages between parties and keeps the transcript; a *schedule* decides which party takes which step
-when. `run_synchronous` is the schedule of the protocols that go phase by phase; protocols in which users come one after
-another bring their own.
+A `Network` carries messages between parties and keeps the transcript. A *schedule* decides which party takes which
+step, and when. `run_synchronous` is the schedule of the protocols that run phase by phase. Protocols in which users
+arrive one after another have their own schedules.
 
 The decision and its alternatives: docs/decisions/0002-shape-of-a-protocol.md.
 """
@@ -32,7 +32,7 @@ Inbox: TypeAlias = Sequence[Message]
 Outbox: TypeAlias = tuple[Message, ...]
 Randomness: TypeAlias = Mapping[str, Any]
 Taking: TypeAlias = Callable[..., tuple[Any, Outbox]]
-"""How a step is taken: ``(state, inbox, *, randomness) -> (state, outbox)``."""
+"""A function that takes a step: ``(state, inbox, *, randomness) -> (state, outbox)``."""
 
 
 class Role(Enum):
@@ -49,38 +49,38 @@ def role_of(party: int) -> Role:
 
 
 class Endpoint(NamedTuple):
-    """Where a party stands: in which session and round, and under which number. Without a round, it takes any."""
+    """The session, the round and the number of a party. An endpoint without a round accepts messages of any round."""
 
     session: bytes
     round: int | None
     party: int
 
     def header(self, receiver: int) -> tuple[bytes, int, int, int]:
-        """Return the first four members of a message of this round to somebody."""
+        """Return the first four members of a message of this round to `receiver`."""
         assert self.round is not None
         return self.session, self.round, self.party, receiver
 
     def takes(self, message: Message) -> bool:
-        """Return whether a message is of this session and round."""
+        """Return whether a message belongs to this session and round."""
         return message.session == self.session and self.round in (None, message.round)
 
 
 class PartyState:
-    """What the state of a party tells its steps."""
+    """The part of a party's state that its steps rely on."""
 
     @property
     def phases(self) -> tuple[str, ...]:
-        """The order of the phases, for a protocol that has one."""
+        """The phases in order, if the protocol has an order."""
         return ()
 
     @property
     def phase(self) -> str:
-        """The step that the party is ready for, ``"done"`` after all; without an order, what the party does."""
+        """The step that the party is ready for, or ``"done"`` at the end; without an order, its current activity."""
         raise NotImplementedError
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where the party stands."""
+        """The endpoint of the party."""
         raise NotImplementedError
 
 
@@ -89,12 +89,12 @@ Other = TypeVar("Other", bound=PartyState)
 
 
 def from_server(state: PartyState) -> Collection[int]:
-    """Return who sends what a user receives, where nothing else is said: the server."""
+    """Return the default senders of the messages that a user receives: the server."""
     return (SERVER,)
 
 
 def from_authority(state: PartyState) -> Collection[int]:
-    """Return who sends what is received from the authority."""
+    """Return the sender of messages from the authority."""
     return (AUTHORITY,)
 
 
@@ -107,17 +107,17 @@ class Step(Generic[State]):
     phase, role
         When the step is taken, and by whom.
     body : callable
-        What the step does: of the state, of what was received and of the sampled values, it makes the next state and
-        what is sent. It takes the inbox, the only message of it where the row says `one`, or neither where nothing is
-        received.
+        What the step does: it maps the state, the received messages and the sampled values to the next state and the
+        outbox. After the state it takes the inbox, or the only message in it if the row says `one`; if the row receives
+        nothing, it takes neither.
     receives, sends
         The classes of the messages.
     randomness
-        The names of the sampled values, in the order in which the body takes them.
+        The names of the sampled values, in the order of the body's arguments.
     one : bool
         Whether exactly one message is received.
     senders : callable or None
-        Who may send, as a function of the state. None: the body checks its inbox by itself.
+        The parties that may send, as a function of the state. None: the body checks its inbox itself.
     """
 
     phase: str
@@ -143,29 +143,30 @@ class Step(Generic[State]):
         return self.body
 
     def take(self, state: State, inbox: Inbox, *, randomness: Randomness) -> tuple[State, Outbox]:
-        """Return the state after the step, and what is sent; neither the state nor the messages change.
+        """Return the state after the step and the messages to send, without changing `state` or `inbox`.
 
         Parameters
         ----------
         state
             The party before the step.
         inbox : sequence of messages
-            What it received.
+            The messages that the party received.
         randomness : mapping
             The sampled values that the row names.
 
         Raises
         ------
         ParameterError
-            A sampled value is missing or unknown (RND-04), or the inbox is no sequence of messages.
+            A sampled value is missing or unknown (RND-04), or the inbox is not a sequence of messages.
         Replay
-            The step was taken before, or a sender has two messages.
+            The step was taken before, or there are two messages of one sender.
         WrongPhase
-            An earlier step is still to come, a message is not one of this step (MSG-03), or there is not exactly one.
+            An earlier step was not taken yet, a message does not belong to this step (MSG-03), or there is not exactly
+            one message where the row says `one`.
         Malformed, InconsistentSets
-            As of `accept`.
+            The same errors as in `accept`.
         ProtocolError
-            What the body refuses.
+            The body refuses its input.
         """
         sampled = take_randomness(randomness, self.randomness)
         if state.phases:
@@ -179,14 +180,14 @@ class Step(Generic[State]):
         return self.body(state, *received, *sampled)
 
     def taken_by(self, take: Taking) -> Step[Any]:
-        """Return the same row with another way to take the step, which may call that of this one."""
+        """Return the same row, but taken by `take`, which may call the `take` of this step."""
         row = {each.name: getattr(self, each.name) for each in fields(self)}
         return _TakenBy(**row, taking=take)
 
     def on_base(self, senders: Callable[[Other], Collection[int]] | None = None) -> Step[Other]:
-        """Return the same step in a profile whose states hold those of this one as ``base``.
+        """Return the same step for a profile whose states hold the states of this step as ``base``.
 
-        There it may receive from fewer: `senders` says from whom.
+        In that profile the step may accept messages from fewer parties; `senders` returns them.
         """
 
         def body(state: Any, *given: Any) -> tuple[Any, Outbox]:
@@ -210,7 +211,7 @@ class _TakenBy(Step[State]):
     taking: Taking = field(kw_only=True)
 
     def take(self, state: State, inbox: Inbox, *, randomness: Randomness) -> tuple[State, Outbox]:
-        """Return what the function returns."""
+        """Return the result of the function."""
         return self.taking(state, inbox, randomness=randomness)
 
 
@@ -237,7 +238,7 @@ Table: TypeAlias = tuple[Step[Any], ...]
 
 @dataclass(frozen=True, eq=False)
 class Event:
-    """One step that was taken: by whom, on what, with what result."""
+    """One step that was taken: the party, its input and the result."""
 
     step: Step[Any]
     party: int
@@ -259,8 +260,8 @@ class RoundResult:
 class Network:
     """The parties of a run, their states, and the messages that wait for them.
 
-    Users are connected to the server, and to the authority where there is one: what one sends to another waits at the
-    server until a step relays it.
+    Users are connected to the server, and to the authority if there is one. A message from one user to another waits at
+    the server until a step relays it.
     """
 
     table: Table
@@ -269,20 +270,20 @@ class Network:
     transcript: list[Event] = field(default_factory=list)
 
     def mail(self, step: Step[Any], party: int) -> Outbox:
-        """Return the messages that wait for `party` and that `step` receives."""
+        """Return the messages waiting for `party` that `step` receives."""
         return tuple(m for m in self.waiting.get(party, ()) if isinstance(m, step.receives))
 
     def take(self, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
-        """Let `party` take `step` on its mail, and put what it sends into the mail of the receivers.
+        """Let `party` take `step` on its mail, and deliver the messages it sends to the mail of their receivers.
 
-        Raises `UnknownUser` for a party that is not on the network, `ParameterError` for one of the other role, and
-        whatever the step raises; nothing has changed then.
+        Raises `UnknownUser` for a party that is not on the network, `ParameterError` for a party of another role, and
+        the errors of the step. If it raises, nothing has changed.
         """
         self._check_party(step, party)
         return self.take_on(self.mail(step, party), step, party, randomness)
 
     def take_on(self, received: Outbox, step: Step[Any], party: int, randomness: Randomness | None = None) -> Event:
-        """Let `party` take `step` on some messages of its mail; the others are left waiting. Raises as `take`."""
+        """Let `party` take `step` on some messages of its mail, and leave the others waiting. Raises as `take` does."""
         self._check_party(step, party)
         state, sent = step.take(self.states[party], received, randomness={} if randomness is None else randomness)
         assert all(isinstance(message, step.sends) for message in sent), f"{step} sends what its row does not name"
@@ -311,13 +312,14 @@ def run_synchronous(
 ) -> None:
     """Let every party take each row of the table in turn: all users, then the server, phase by phase.
 
-    A user named in ``dropouts[phase]`` takes no step from that phase on. A user whose row receives messages takes it
-    only when one is waiting. `randomness` gives the sampled values of each user by name; each row takes its own.
+    A user named in ``dropouts[phase]`` takes no step from that phase on. If a row receives messages, a user takes it
+    only when at least one is waiting. `randomness` holds the sampled values of each user by name; each row takes its
+    own.
 
     Raises
     ------
     ParameterError
-        A phase has no user row, a user drops out twice, or sampled values are missing or not used (RND-04).
+        A phase has no row for users, a user drops out twice, or sampled values are missing or not used (RND-04).
     UnknownUser
         A user is not on the network.
     """
@@ -337,7 +339,7 @@ def run_synchronous(
 
 
 def check_dropouts(table: Table, users: Sequence[int], dropouts: Mapping[str, Collection[int]]) -> None:
-    """Refuse a schedule that names an unknown phase or user, or a user twice."""
+    """Refuse dropouts that name an unknown phase, an unknown user, or a user twice."""
     phases = list(dict.fromkeys(step.phase for step in table if step.role is Role.USER))
     named: set[int] = set()
     for phase, dropped in validate.mapping("dropouts", dropouts).items():
@@ -354,7 +356,7 @@ def check_dropouts(table: Table, users: Sequence[int], dropouts: Mapping[str, Co
 
 
 def check_randomness(table: Table, users: Sequence[int], randomness: Mapping[int, Randomness]) -> None:
-    """Refuse sampled values of an unknown user, and values of which one is missing or not used (RND-04)."""
+    """Refuse sampled values of an unknown user, and values that are missing or not used (RND-04)."""
     names = tuple(name for step in table if step.role is Role.USER for name in step.randomness)
     for user, values in validate.mapping("randomness", randomness).items():
         if user not in users:
@@ -363,7 +365,7 @@ def check_randomness(table: Table, users: Sequence[int], randomness: Mapping[int
 
 
 def check_inbox(inbox: Inbox) -> Inbox:
-    """Return an inbox of messages whose headers have bytes; refuse anything else as misuse."""
+    """Return an inbox if the header of each message can be encoded; refuse anything else as misuse."""
     for message in validate.sequence("inbox", inbox, "messages"):
         if not isinstance(message, Message):
             raise ParameterError("inbox", message, "a sequence of messages")
@@ -377,7 +379,7 @@ def accept(
     endpoint: Endpoint,
     senders: Iterable[int],
 ) -> None:
-    """Refuse an inbox that is not one message of `kinds` from each of some `senders` to a party (MSG-03, MSG-04).
+    """Refuse an inbox unless it has at most one message from each of `senders`, of a type in `kinds` (MSG-03, MSG-04).
 
     Raises
     ------
@@ -386,7 +388,7 @@ def accept(
     WrongPhase
         A message is of another type, or of another session or round.
     Malformed
-        A message is addressed to somebody else.
+        A message is addressed to another party.
     InconsistentSets
         A message comes from a party that has nothing to send in this phase.
     Replay
@@ -412,9 +414,9 @@ def accept(
 def parcels(
     inbox: Inbox, kind: type[AnyMessage], endpoint: Endpoint, roster: Collection[int]
 ) -> dict[int, dict[int, AnyMessage]]:
-    """Return messages in transit, each from one user to another, by sender and receiver (MSG-03, MSG-04).
+    """Return messages in transit between users, by sender and then by receiver (MSG-03, MSG-04).
 
-    `endpoint` is that of the server.
+    `endpoint` is the server's endpoint.
 
     Raises
     ------
@@ -425,7 +427,7 @@ def parcels(
     Malformed
         Sender and receiver are not two different users of `roster`.
     Replay
-        A sender has two messages for one receiver.
+        There are two messages from one sender to one receiver.
     """
     found: dict[int, dict[int, AnyMessage]] = {}
     for message in check_inbox(inbox):
@@ -442,14 +444,14 @@ def parcels(
 
 
 def check_ascending(what: str, users: Sequence[int], blamed: Collection[int]) -> None:
-    """Refuse users from a message that are not in ascending order (SAG-32, LSA-32, LSA-33).
+    """Refuse a list of users from a message if it is not in ascending order (SAG-32, LSA-32, LSA-33).
 
-    A user that is named twice in a row is in order here: that is refused under another clause.
+    A user that is named twice in a row counts as in order here: duplicates are refused under another clause.
 
     Raises
     ------
     Malformed
-        A user stands behind a larger one; `blamed` sent the message.
+        A user follows a larger one; `blamed` sent the message.
     """
     if any(before > after for before, after in pairwise(users)):
         raise Malformed(f"{what} {list(users)} must be in ascending order", blamed)
@@ -463,14 +465,14 @@ def take_randomness(randomness: Randomness, names: tuple[str, ...]) -> tuple[Any
 
 
 def require_phase(phases: Sequence[str], actual: str, expected: str) -> None:
-    """Refuse a step out of its turn. `phases` is the order; a state that has taken all of them is ``"done"``.
+    """Refuse a step out of turn. `phases` is the order; the phase after the last one is ``"done"``.
 
     Raises
     ------
     Replay
         The step was taken before.
     WrongPhase
-        An earlier step is still to come.
+        An earlier step was not taken yet.
     """
     order = (*phases, "done")
     if order.index(actual) > order.index(expected):
@@ -480,5 +482,5 @@ def require_phase(phases: Sequence[str], actual: str, expected: str) -> None:
 
 
 def sizes(messages: Iterable[Message]) -> int:
-    """Return the bytes of messages, all together."""
+    """Return the total number of bytes of messages."""
     return sum(len(encode(message)) for message in messages)

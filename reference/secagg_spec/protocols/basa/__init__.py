@@ -1,4 +1,4 @@
-"""BASA: the weighted sum over a buffer that users pass one after another, with masks that the next ones remove.
+"""BASA: the weighted sum over a buffer that users fill one after another; later users remove the masks of earlier ones.
 
 ====================  ==========================================
 paper                 here
@@ -33,16 +33,16 @@ def basa_epoch(
     v: Mapping[int, float],
 ) -> tuple[UintArray, RealArray]:
     """Return the weighted sum of an epoch, d elements, and its average, d real numbers."""
-    # At the positions that are not accepted a user timed out, or none came.
+    # At a position that is not accepted, the user timed out or no user came.
     ring, P, accepted = p.ring, range(p.positions), sorted(delta)
     own = accepted if p.settle else []
 
-    # The user at position k weighs its update, and makes a seed for each position after it and one for itself.
+    # The user at position k weighs its update, and makes a seed for each later position and one for its self mask.
     alpha = {k: realised_weight(p.staleness, p.c_g, epoch.number - stamp[k], v[k]) for k in accepted}  # section 3.3
     mask = {(k, j): expand(mask_key(epoch, seeds[k][j], k, j), ring, p.d) for k in accepted for j in P if k < j}
     mask |= {(k, k): expand(mask_key(epoch, seeds[k][k], k), ring, p.d) for k in own}
 
-    # It opens the seeds that were sealed to its position, and sends its masked update.
+    # The user opens the seeds that were sealed to its position, and sends its masked update.
     y = []
     for k in accepted:
         weighted = ring.weighted_sum(np.array([alpha[k]], np.uint64), [delta[k]])
@@ -50,7 +50,7 @@ def basa_epoch(
         after = [(True, mask[k, j]) for j in P if (k, j) in mask]
         y.append(ring.signed_sum(weighted, before, after))  # eq. (6), over all positions before and after
 
-    # The authority releases what opens the other seeds: those of self masks, and those to positions without an update.
+    # The authority releases the keys that open the other seeds: of self masks, and to positions without an update.
     left = [(False, mask[k, j]) for k, j in mask if j == k or j not in accepted]
     total = ring.signed_sum(ring.sum(np.stack(y)), left)  # algorithm 1, line 18
     return total, ring.decode_signed(total) / (p.c_l * sum(alpha.values()))  # section 3.3

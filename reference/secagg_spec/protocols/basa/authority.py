@@ -1,4 +1,4 @@
-"""The authority of BASA: it makes the keys of positions, gives them out, and fixes what became of each position.
+"""The authority of BASA: it makes the keys of positions, issues them, and fixes the outcome of each position.
 
 Source: spec/basa.md, section 4 (BAA-07 to BAA-22).
 """
@@ -25,9 +25,9 @@ from secagg_spec.protocols.codec import Message
 
 @dataclass(frozen=True)
 class Seat:
-    """A position that is not unused: whose it is, and whether it is assigned, keyed, accepted or skipped.
+    """A position that is not unused: its user, and its state, assigned, keyed, accepted or skipped.
 
-    `hashes` are those of the boxes of an accepted upload, in their order.
+    `hashes` are the hashes of the boxes of an accepted upload, in the order of the boxes.
     """
 
     user: int
@@ -37,9 +37,9 @@ class Seat:
 
 @dataclass(frozen=True, eq=False)
 class AuthorityState(steps.PartyState):
-    """What the authority knows between its steps.
+    """The state of the authority between its steps.
 
-    `epoch` is the one that is open, or the next one when none is; `seats` are its positions up to the first unused one.
+    `epoch` is the open epoch, or the next one if none is open. `seats` are its positions before the first unused one.
     """
 
     session: messages.Session
@@ -51,7 +51,7 @@ class AuthorityState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the authority stands; each step looks at the epoch of its message by itself."""
+        """The endpoint of the authority, without a round: each step checks the epoch of its message itself."""
         return steps.Endpoint(self.session.id, None, steps.AUTHORITY)
 
     @property
@@ -87,13 +87,13 @@ def authority_start(
     session : bytes
         The session id, 16 bytes.
     round : int
-        The epoch that it opens first.
+        The first epoch that the authority opens.
     signing : bytes
-        Its private signing key, 32 bytes.
+        The authority's private signing key, 32 bytes.
     verification : Roster
         The verification keys of the N users.
     ring : KeyRing
-        How it makes keys; one key pair for each position when left out.
+        How the authority makes keys; the default is one key pair for each position.
     """
     check_key("signing", signing)
     keys = PositionKeys() if ring is None else ring
@@ -103,10 +103,10 @@ def authority_start(
 
 @steps.row("open", steps.Role.AUTHORITY, sends=(messages.EpochKeys,), randomness=PositionKeys().opening)
 def authority_open(state: AuthorityState, *sampled: Any) -> tuple[AuthorityState, steps.Outbox]:
-    """Make the keys of an epoch, and publish and sign the public halves (BAA-07, BAA-08).
+    """Make the keys of an epoch, and sign and publish the public halves (BAA-07, BAA-08).
 
-    The sampled values are those of the ring: ``pair_keys`` and ``self_keys``, 32 bytes for each position; ``self_keys``
-    is empty where timeouts end the epoch.
+    The sampled values are those of the ring: ``pair_keys`` and ``self_keys``, 32 bytes for each position. If timeouts
+    end the epoch, ``self_keys`` is empty.
     """
     session = state.session
     messages.require(not state.is_open, f"the epoch {state.epoch} is open")
@@ -121,7 +121,7 @@ def authority_open(state: AuthorityState, *sampled: Any) -> tuple[AuthorityState
 
 @steps.row("assign", steps.Role.AUTHORITY, receives=(messages.Assignment,), one=True)
 def authority_assign(state: AuthorityState, message: messages.Assignment) -> tuple[AuthorityState, steps.Outbox]:
-    """Take the server's word for who is at the position to be filled (BAA-09, BAA-10)."""
+    """Assign the position to be filled to the user that the server names (BAA-09, BAA-10)."""
     messages.whole(message)
     _check_open(state, message)
     state.session.check_position(message, message.position)
@@ -148,9 +148,9 @@ def authority_assign(state: AuthorityState, message: messages.Assignment) -> tup
 def authority_issue(
     state: AuthorityState, message: messages.KeyRequest, *sampled: Any
 ) -> tuple[AuthorityState, steps.Outbox]:
-    """Give the user at a position its pair key, once, and name the boxes that it opens (BAA-11 to BAA-13).
+    """Send the user at a position its pair key, once, and name the boxes that the key opens (BAA-11 to BAA-13).
 
-    The sampled values are those that the ring takes for one key.
+    The sampled values are those that the ring needs for one key.
     """
     session = state.session
     messages.whole(message)
@@ -172,7 +172,7 @@ def authority_issue(
 
 @steps.row("settle", steps.Role.AUTHORITY, receives=(messages.Settlement,), sends=(messages.PositionState,), one=True)
 def authority_settle(state: AuthorityState, message: messages.Settlement) -> tuple[AuthorityState, steps.Outbox]:
-    """Fix what became of a position, once (BAA-14 to BAA-17)."""
+    """Settle a position, once (BAA-14 to BAA-17)."""
     messages.whole(message)
     _check_open(state, message)
     state.session.check_position(message, message.position)
@@ -190,7 +190,7 @@ def authority_settle(state: AuthorityState, message: messages.Settlement) -> tup
 
 
 def _accept(state: AuthorityState, message: messages.Settlement) -> AuthorityState:
-    """Return the state in which a keyed position is accepted, for an upload that its user signed (BAA-14)."""
+    """Return the state with a keyed position accepted; its user must have signed the upload (BAA-14)."""
     session, position = state.session, message.position
     messages.require(
         position < len(state.seats) and _last(state) == "keyed", f"the key of position {position} was not given out"
@@ -206,7 +206,7 @@ def _accept(state: AuthorityState, message: messages.Settlement) -> AuthoritySta
 
 
 def _time_out(state: AuthorityState, message: messages.Settlement) -> AuthorityState | None:
-    """Return the state in which a position is unused or skipped; none where the epoch ends (BAA-16, BAA-17)."""
+    """Return the state with a position unused or skipped, or None if the epoch ends (BAA-16, BAA-17)."""
     if message.stamp or message.weight or message.hashes or message.signature:
         text = f"Settlement from {message.sender}: an offer that expired has no stamp, weight, hashes or signature"
         raise errors.Malformed(text, (message.sender,))
@@ -231,9 +231,9 @@ def _time_out(state: AuthorityState, message: messages.Settlement) -> AuthorityS
 def authority_close(
     state: AuthorityState, message: messages.CloseRequest, *sampled: Any
 ) -> tuple[AuthorityState, steps.Outbox]:
-    """End the epoch, and release one secret key for each position where timeouts do not end it (BAA-18 to BAA-21).
+    """End the epoch; unless timeouts end epochs, release one secret key for each position (BAA-18 to BAA-21).
 
-    The sampled values are those that the ring takes for these keys.
+    The sampled values are those that the ring needs for these keys.
     """
     session, p = state.session, state.session.parameters
     messages.whole(message)
@@ -261,7 +261,7 @@ def authority_abandon(state: AuthorityState, message: messages.Abandonment) -> t
 
 
 def _check_open(state: AuthorityState, message: Message) -> None:
-    """Refuse whatever belongs to an epoch that is not open (BAA-22)."""
+    """Refuse a message for an epoch that is not open (BAA-22)."""
     wanted = state.is_open and message.round == state.epoch
     messages.require(
         wanted, f"{type(message).__name__} from {message.sender} is for the epoch {message.round}, not open"
@@ -269,7 +269,7 @@ def _check_open(state: AuthorityState, message: Message) -> None:
 
 
 def _settled(state: AuthorityState) -> tuple[Seat, ...]:
-    """Return the positions that are accepted or skipped; at most the last one is neither."""
+    """Return the positions that are accepted or skipped: all, or all but the last."""
     return state.seats if _last(state) in ("accepted", "skipped") else state.seats[:-1]
 
 

@@ -1,4 +1,4 @@
-"""Several buffers of BASA side by side: sessions that know nothing of each other, and who sends users to them.
+"""Several BASA buffers side by side: independent sessions, and a dispatcher that sends users to them.
 
 Source: BASA, section 4.2 (future work); spec/basa.md, section 9 (BAA-47, BAA-48).
 """
@@ -13,7 +13,7 @@ from secagg_spec.errors import LengthMismatch, ParameterError, WrongPhase
 
 
 def sessions(base: bytes, count: int) -> tuple[bytes, ...]:
-    """Return `count` different session ids that are made from one, 16 bytes each (BAA-47).
+    """Return `count` different session ids derived from one, 16 bytes each (BAA-47).
 
     Raises
     ------
@@ -27,7 +27,7 @@ def sessions(base: bytes, count: int) -> tuple[bytes, ...]:
 
 
 class Dispatcher:
-    """Sends each user to the buffer at which the fewest users are, the first of these.
+    """A dispatcher that sends each user to the buffer with the fewest users, and on a tie to the first of these.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Dispatcher:
     LengthMismatch
         A session id is not 16 bytes long.
     ParameterError
-        There is none, or two are equal (BAA-47).
+        There is no session id, or two are equal (BAA-47).
     """
 
     def __init__(self, sessions: Sequence[bytes]) -> None:
@@ -52,12 +52,12 @@ class Dispatcher:
         self._at: dict[int, int] = {}
 
     def send(self, user: int) -> int:
-        """Return the number of the buffer that a user is sent to.
+        """Return the number of the buffer for a user.
 
         Raises
         ------
         WrongPhase
-            The user is at a buffer already (BAA-48).
+            The user is already at a buffer (BAA-48).
         """
         user = validate.integer("user", user, 0, validate.MAX_COUNT)
         if user in self._at:
@@ -67,12 +67,12 @@ class Dispatcher:
         return self._at[user]
 
     def leave(self, user: int) -> None:
-        """Let a user go, whether its update was accepted or not.
+        """Let a user leave its buffer, whether or not its update was accepted.
 
         Raises
         ------
         WrongPhase
-            The user is at no buffer.
+            The user is not at a buffer.
         """
         if user not in self._at:
             raise WrongPhase(f"user {user} is at no buffer")

@@ -1,4 +1,4 @@
-"""The pure cores of BASA: parameters, and what is computed on vectors once every mask is a vector.
+"""The pure cores of BASA: parameters, and the computations on vectors once every mask is a vector.
 
 ========================  ====================================================
 papers                    here
@@ -41,7 +41,7 @@ MAX_USERS = 2**31 - 1
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that a session agrees on.
+    """The parameters of a session.
 
     Raises
     ------
@@ -112,7 +112,7 @@ class Parameters:
         return budget(self.ring, self.total_weight)
 
     def numbers(self) -> dict[str, int]:
-        """Return the names and values that keys and signatures are bound to, without the encryption (section 5)."""
+        """Return the names and values that keys and signatures are bound to, except the encryption (section 5)."""
         s = self.staleness
         names = ("R", "N", "T", "d", "K", "S", "c_l", "c_g", "tau_max")
         function = {"kind": KINDS.index(s.kind), "numerator": s.numerator, "denominator": s.denominator}
@@ -137,10 +137,10 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Masks:
-    """The masks of one upload: from the accepted positions before, to the positions after, and its own.
+    """The masks of one upload: from earlier accepted positions, to later positions, and its self mask.
 
-    Each has d elements, as an array or as the pieces of a stream (`Ring.signed_sum`). `own` is missing where timeouts
-    end the epoch.
+    Each mask has d elements, as an array or as the pieces of a stream (`Ring.signed_sum`). If timeouts end the epoch,
+    there is no `own`.
     """
 
     before: Iterable[Summand]
@@ -172,7 +172,7 @@ def mask_update(parameters: Parameters, update: UintArray, weight: int, masks: M
     Raises
     ------
     OutOfRange
-        An element is beyond the budget, or the weight out of its range.
+        An element is beyond the budget, or the weight is out of its range.
     LengthMismatch, NonCanonical
         A vector is not d elements.
 
@@ -185,9 +185,9 @@ def mask_update(parameters: Parameters, update: UintArray, weight: int, masks: M
 
 
 def add_masks(ring: Ring, weighted: UintArray, masks: Masks) -> UintArray:
-    """Return a weighted update plus the masks after and its own, minus the masks before: d elements (BAA-26).
+    """Return a weighted update plus the masks after and the self mask, minus the masks before, d elements (BAA-26).
 
-    It takes every element, so that it can be probed; `mask_update` refuses what a buffer cannot carry.
+    The function accepts every element, for probing; `mask_update` refuses updates that a buffer cannot carry.
     """
     own = () if masks.own is None else (masks.own,)
     return ring.signed_sum(weighted, plus(masks.after), plus(own), minus(masks.before))
@@ -196,7 +196,7 @@ def add_masks(ring: Ring, weighted: UintArray, masks: Masks) -> UintArray:
 def recover(
     parameters: Parameters, masked: Iterable[Summand], own: Iterable[Summand], skipped: Iterable[Summand]
 ) -> UintArray:
-    """Return the sum of the weighted updates, d elements: the masked ones less the masks that are left (BAA-41).
+    """Return the sum of the weighted updates, d elements: the masked updates minus the remaining masks (BAA-41).
 
     Parameters
     ----------
@@ -204,9 +204,9 @@ def recover(
     masked : iterable of vectors (d,)
         The masked updates of the accepted positions.
     own : iterable of vectors (d,)
-        Their self masks; none where timeouts end the epoch.
+        The self masks of the accepted positions; none if timeouts end the epoch.
     skipped : iterable of vectors (d,)
-        The masks from accepted positions to later ones that are not.
+        The masks from accepted positions to later positions that are not accepted.
 
     Source: BASA, algorithm 1, repaired.
     """
@@ -214,22 +214,22 @@ def recover(
 
 
 def plus(vectors: Iterable[Summand]) -> Iterator[tuple[bool, Summand]]:
-    """Return vectors as terms that are added."""
+    """Return vectors as terms to add."""
     return ((True, vector) for vector in vectors)
 
 
 def minus(vectors: Iterable[Summand]) -> Iterator[tuple[bool, Summand]]:
-    """Return vectors as terms that are taken away."""
+    """Return vectors as terms to subtract."""
     return ((False, vector) for vector in vectors)
 
 
 def check_accepted(name: str, accepted: Sequence[int], end: int) -> tuple[int, ...]:
-    """Return ascending positions in ``[0, end)``.
+    """Return positions if they are ascending and in ``[0, end)``.
 
     Raises
     ------
     ParameterError
-        They are out of range or do not ascend.
+        A position is out of range, or the positions are not ascending.
     """
     positions = tuple(validate.integer(name, p, 0, end - 1) for p in validate.sequence(name, accepted, "positions"))
     if any(a >= b for a, b in pairwise(positions)):

@@ -1,4 +1,4 @@
-"""The messages of BASA, and what all its parties know: the parameters, the keys of the roster, what is signed.
+"""The messages of BASA, and the common knowledge of its parties: parameters, keys of the roster, signed contents.
 
 Source: spec/basa.md, sections 3 and 5.
 """
@@ -24,7 +24,7 @@ from secagg_spec.protocols.basa.cores import Parameters
 from secagg_spec.protocols.steps import AUTHORITY
 
 FREE, ACCEPTED, SKIPPED, VOIDED = range(4)
-"""What becomes of a position: the state in `PositionState`."""
+"""The outcomes of a position: the values of `state` in `PositionState`."""
 HASH_BYTES = 32
 LAST_EPOCH = 2**32 - 1
 _Message = TypeVar("_Message", bound=codec.Message)
@@ -41,14 +41,14 @@ class EpochKeys(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class PositionRequest(codec.Message):
-    """The sender asks for a position; `round` is the stamp of its update."""
+    """A request for a position; `round` is the stamp of the sender's update."""
 
     TYPE: ClassVar[int] = 1026
 
 
 @dataclass(frozen=True, eq=False)
 class PositionOffer(codec.Message):
-    """A position, the keys of the epoch, and the boxes from the accepted positions before."""
+    """A position, the keys of the epoch, and the boxes from earlier accepted positions."""
 
     TYPE: ClassVar[int] = 1027
     position: codec.U32
@@ -59,7 +59,7 @@ class PositionOffer(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class Assignment(codec.Message):
-    """The position is offered to this user."""
+    """The notice that a position is offered to a user."""
 
     TYPE: ClassVar[int] = 1028
     position: codec.U32
@@ -68,7 +68,7 @@ class Assignment(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class KeyRequest(codec.Message):
-    """The sender asks for the pair key of the position that it was offered."""
+    """A request for the pair key of the position that the sender was offered."""
 
     TYPE: ClassVar[int] = 1029
     position: codec.U32
@@ -76,7 +76,7 @@ class KeyRequest(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class PositionKey(codec.Message):
-    """The pair key of a position, with the accepted positions before, their users and the hashes of their boxes."""
+    """The pair key of a position, with earlier accepted positions, their users and the hashes of their boxes."""
 
     TYPE: ClassVar[int] = 1030
     position: codec.U32
@@ -88,7 +88,7 @@ class PositionKey(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class PositionUpload(codec.Message):
-    """The masked update, d elements, with the boxes to the positions to come, signed."""
+    """The masked update, d elements, with the boxes to later positions, signed."""
 
     TYPE: ClassVar[int] = 1031
     position: codec.U32
@@ -101,7 +101,7 @@ class PositionUpload(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class Settlement(codec.Message):
-    """The server took an upload at a position, with what its user signed; or the offer expired."""
+    """The notice of an upload at a position, with the data that its user signed, or of an expired offer."""
 
     TYPE: ClassVar[int] = 1032
     position: codec.U32
@@ -114,7 +114,7 @@ class Settlement(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class PositionState(codec.Message):
-    """What became of a position: free, accepted, skipped or void."""
+    """The outcome of a position: free, accepted, skipped or void."""
 
     TYPE: ClassVar[int] = 1033
     position: codec.U32
@@ -123,7 +123,7 @@ class PositionState(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class CloseRequest(codec.Message):
-    """The server asks to end the epoch."""
+    """The server's request to end the epoch."""
 
     TYPE: ClassVar[int] = 1034
 
@@ -138,7 +138,7 @@ class Release(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class Abandonment(codec.Message):
-    """The server gave the epoch up."""
+    """The notice that the server gave up the epoch."""
 
     TYPE: ClassVar[int] = 1036
 
@@ -148,7 +148,7 @@ class Abandonment(codec.Message):
 
 @dataclass(frozen=True)
 class Session:
-    """What all parties of a session know.
+    """The common knowledge of all parties of a session.
 
     Parameters
     ----------
@@ -187,29 +187,29 @@ class Session:
         return hash_parameters({**self.parameters.numbers(), "encryption": self.encryption.number})
 
     def epoch(self, number: int) -> Epoch:
-        """Return what the boxes of an epoch are bound to."""
+        """Return the epoch that boxes are bound to."""
         return Epoch(self.hash, self.id, number, self.parameters.positions, self.parameters.settle)
 
     def box_count(self, position: int) -> int:
-        """Return the number of boxes in the upload at a position: P - 1 - k, and the self box where there is one."""
+        """Return the number of boxes in the upload at a position k: P - 1 - k, plus the self box if there is one."""
         return self.parameters.positions - 1 - position + self.parameters.settle
 
     def address(self, number: int, sender: int, source: int, target: int) -> Address:
-        """Return where the box from one position to another one, or to itself, belongs."""
+        """Return the address of the box from one position to another, or to itself."""
         return Address(self.epoch(number), SELF if source == target else PAIR, sender, source, target)
 
     def targets(self, position: int) -> tuple[int, ...]:
-        """Return to which position each box of an upload is sealed, in their order; the self box comes last."""
+        """Return the target position of each box of an upload, in order; the self box comes last."""
         own = (position,) if self.parameters.settle else ()
         return (*range(position + 1, self.parameters.positions), *own)
 
     def boxes(self, data: bytes) -> tuple[bytes, ...]:
-        """Return the boxes that follow each other in some bytes.
+        """Return the boxes that are concatenated in `data`.
 
         Raises
         ------
         LengthMismatch
-            The bytes are not a number of boxes.
+            The bytes are not a whole number of boxes.
         """
         return split("boxes", data, self.encryption.box_bytes)
 
@@ -226,12 +226,12 @@ class Session:
         return Context(PROTOCOL, self.hash, self.id, number, kind.TYPE)
 
     def check_position(self, message: codec.Message, position: int) -> None:
-        """Refuse a message that names a position that there is not (BAA-51)."""
+        """Refuse a message that names a position that does not exist (BAA-51)."""
         with blaming(message):
             validate.integer("position", position, 0, self.parameters.positions - 1)
 
     def check_keys(self, message: EpochKeys | PositionOffer) -> None:
-        """Refuse keys of another length (BAA-51), and keys that the authority did not sign for the epoch (BAA-29)."""
+        """Refuse keys of the wrong length (BAA-51), and keys that the authority did not sign for the epoch (BAA-29)."""
         with blaming(message):
             self.encryption.check_published(self.epoch(message.round), message.keys)
             check_length("signature", message.signature, SIGNATURE_BYTES)
@@ -242,12 +242,12 @@ class Session:
 
 
 def digests(boxes: Iterable[bytes]) -> bytes:
-    """Return the hashes of boxes, one after the other."""
+    """Return the concatenated hashes of boxes."""
     return b"".join(sha256(box) for box in boxes)
 
 
 def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:
-    """Return the pieces of one length that some bytes are made of.
+    """Split bytes into pieces of `size` bytes.
 
     Raises
     ------
@@ -260,7 +260,7 @@ def split(name: str, data: bytes, size: int) -> tuple[bytes, ...]:
 
 
 def check_length(name: str, data: bytes, size: int, allowed: str = "") -> None:
-    """Refuse bytes of another length.
+    """Refuse bytes that do not have the length `size`.
 
     Raises
     ------
@@ -271,13 +271,13 @@ def check_length(name: str, data: bytes, size: int, allowed: str = "") -> None:
 
 
 def require(condition: bool, message: str) -> None:
-    """Refuse a step that a state does not allow; nobody is blamed."""
+    """Refuse a step that the state does not allow, without blame."""
     if not condition:
         raise errors.WrongPhase(message)
 
 
 def whole(message: codec.Message) -> None:
-    """Refuse a message of which a field holds what has no bytes.
+    """Refuse a message with a field that cannot be encoded.
 
     Raises
     ------
@@ -289,7 +289,7 @@ def whole(message: codec.Message) -> None:
 
 @contextmanager
 def blaming(message: codec.Message) -> Iterator[None]:
-    """Turn the refusal of a value that came in a message into one of the message, which its sender is to blame for."""
+    """Turn the refusal of a value from a message into a refusal of the message, and blame its sender."""
     try:
         yield
     except errors.ParameterError as error:

@@ -1,4 +1,4 @@
-"""BASA: the weighted sum over a buffer that users pass one after another, with masks that the next ones remove.
+"""BASA: the weighted sum over a buffer that users fill one after another; later users remove the masks of earlier ones.
 
 ========================  ==========================================================
 papers                    here
@@ -9,15 +9,15 @@ K                         `K` updates in a full buffer, `S` spare positions
 k, a_k                    a position, from 0, and its key or attribute
 SK_k                      the pair key of position k
 C_k, c_ik                 the boxes to position k, the one from position i
-s_ik, PRG(s_ik)           a seed, and the mask that it gives
+s_ik, PRG(s_ik)           a seed, and the mask made from it
 x_k, alpha_k, y_k         `update`, `weight`, `masked` of the upload at position k
-t_out                     whatever makes the server take its step `expire`
+t_out                     the event that makes the server take its step `expire`
 (none)                    the self key, the self box, the self mask
 ========================  ==========================================================
 
-One module for each role: `basa.authority`, `basa.server` and `basa.user`; `basa.messages` has the messages and what all
-three know, `basa.cores` the parameters and what is computed on vectors, `crypto.boxes` the boxes. Whole runs are in
-`basa.runs`, what a party stores is in `basa.store`.
+There is one module for each role: `basa.authority`, `basa.server` and `basa.user`. `basa.messages` has the messages and
+the common knowledge of all three, `basa.cores` the parameters and the computations on vectors, and `crypto.boxes` the
+boxes. Whole runs are in `basa.runs`, and the storage of a party's state in `basa.store`.
 
 Source: BASA, section 3 and appendix A, repaired; spec/basa.md.
 """
@@ -32,7 +32,7 @@ from secagg_spec.protocols.steps import Table
 
 
 def table_of(ring: KeyRing) -> Table:
-    """Return the phases with what is sampled in each, which a way of making keys decides (section 3, section 10)."""
+    """Return the phases; the way of making keys decides what each phase samples (section 3, section 10)."""
     return (
         replace(authority.authority_open, randomness=ring.opening),
         *(server.server_open, user.user_request, server.server_offer, authority.authority_assign, user.user_fetch),

@@ -1,4 +1,4 @@
-"""Whole runs of BASA among honest parties: a server, an authority and N users, and what happens to them turn by turn.
+"""Whole runs of BASA among honest parties, a server, an authority and N users, turn by turn.
 
 Source: spec/basa.md, sections 3 and 4; spec/adapter.md (`basa.epochs`).
 """
@@ -39,7 +39,7 @@ class SigningKeys:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What came of an epoch: the accepted updates, and the sum where there is one."""
+    """The outcome of an epoch: the accepted updates, and the sum if there is one."""
 
     epoch: int
     entries: tuple[Entry, ...] = ()
@@ -63,9 +63,9 @@ def open_session(
     session : bytes
         The session id, 16 bytes.
     round : int
-        The epoch that is opened first.
+        The first epoch.
     ring : KeyRing
-        How the authority makes keys; one key pair for each position when left out.
+        How the authority makes keys; the default is one key pair for each position.
     """
     made = PositionKeys() if ring is None else ring
     if len(validate.sequence("keys", keys.users, "signing keys")) != parameters.N:
@@ -92,7 +92,7 @@ def draw_signing_keys(parameters: Parameters, source: Source) -> SigningKeys:
 
 
 def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: Source) -> steps.Randomness:
-    """Draw what a step samples besides the rounding (section 10)."""
+    """Draw the sampled values of a step, except the rounding (section 10)."""
     p, released = parameters, parameters.positions * parameters.settle
     lengths = {"pair_keys": p.positions, "self_keys": released, "seeds": p.positions, "box_key": 1}
     scalars = {"box_secrets": p.positions, "key_blindings": 2 * (released if step.phase == "close" else 1)}
@@ -104,20 +104,20 @@ def draw_hidden(parameters: Parameters, step: steps.Step[Any], source: Source) -
 
 
 class Run:
-    """A session whose turns are taken one by one; what only hides is drawn from a source.
+    """A session whose turns are taken one by one; keys and seeds, which only hide, are drawn from a source.
 
-    The first epoch is open from the beginning, and a next one is opened when one has ended and a turn needs it. A turn
-    that a party refuses raises what the party raises, and ends the run.
+    The first epoch is open from the beginning. After an epoch has ended, the first turn that needs an epoch opens the
+    next one. If a party refuses a turn, the turn raises the party's error and ends the run.
 
     Parameters
     ----------
     parameters : Parameters
     source : Source
-        Where keys and seeds come from.
+        The source of keys and seeds.
     session, round
-        The session id (16 bytes), and the epoch that is opened first.
+        The session id (16 bytes), and the first epoch.
     ring : KeyRing
-        How the authority makes keys; one key pair for each position when left out.
+        How the authority makes keys; the default is one key pair for each position.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Run:
 
     @property
     def outcomes(self) -> tuple[Outcome, ...]:
-        """What came of each epoch that was opened, in order; the last one may still be open."""
+        """The outcome of each opened epoch, in order; the last epoch may still be open."""
         return tuple(self._outcomes.values())
 
     @property
@@ -156,7 +156,7 @@ class Run:
         return self.network.transcript
 
     def upload(self, user: int, update: UintArray, stamp: int, rounding: float) -> None:
-        """Let a user be offered the position, get its key and upload; the upload is taken and settled."""
+        """Let a user get an offer for the position, fetch its key and upload; the upload is taken and settled."""
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
@@ -164,7 +164,7 @@ class Run:
         self._settle()
 
     def expire(self, user: int, stamp: int, *, keyed: bool) -> None:
-        """Let a user be offered the position, get its key or not, and do nothing; the offer expires."""
+        """Let a user get an offer for the position, fetch the key if `keyed`, and do nothing; the offer expires."""
         self._offer(user, self.parameters.ring.zeros(self.parameters.d), stamp)
         if keyed:
             self._key(user)
@@ -173,7 +173,7 @@ class Run:
         self.network.waiting.clear()
 
     def late(self, user: int, update: UintArray, stamp: int, rounding: float) -> None:
-        """Let a user upload when its offer has expired: the server refuses, and all goes on."""
+        """Let a user upload after its offer has expired: the server refuses, and the run goes on."""
         self._offer(user, update, stamp)
         self._key(user)
         self._step("upload", user, rounding=rounding)
@@ -187,7 +187,7 @@ class Run:
             raise AssertionError("the server took an upload whose offer had expired")
 
     def close(self) -> Recovered:
-        """Let the server close its buffer, and recover."""
+        """Let the server close its buffer and recover the sum."""
         self._open()
         for phase, party in (("close", steps.SERVER), ("close", steps.AUTHORITY), ("recover", steps.SERVER)):
             self._step(phase, party)
@@ -197,12 +197,12 @@ class Run:
         return recovered
 
     def abandon(self) -> None:
-        """Let the server give the epoch up."""
+        """Let the server give up the epoch."""
         self._step("abandon", steps.SERVER)
         self._step("abandon", steps.AUTHORITY)
 
     def _open(self) -> None:
-        """Open the next epoch, when none is open."""
+        """Open the next epoch if none is open."""
         if self.server.phase == "idle":
             self._step("open", steps.AUTHORITY)
             self._step("open", steps.SERVER)
@@ -225,7 +225,7 @@ class Run:
         self._note()
 
     def _note(self) -> None:
-        """Keep what is in the buffer of the epoch that is open."""
+        """Keep a record of the contents of the open epoch's buffer."""
         state = self.server
         if state.phase != "idle":
             assert state.epoch is not None

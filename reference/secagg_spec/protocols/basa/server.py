@@ -1,4 +1,4 @@
-"""The server of BASA: it offers positions, keeps the masked sum, and removes in the end what is left of the masks.
+"""The server of BASA: it offers positions, keeps the masked sum, and finally removes the remaining masks.
 
 Source: spec/basa.md, section 4 (BAA-35 to BAA-43, BAA-49 to BAA-51).
 """
@@ -27,7 +27,7 @@ from secagg_spec.protocols.codec import Message
 
 @dataclass(frozen=True)
 class Place:
-    """A position that was settled: whose it was, and what is left of an accepted upload; a skipped one has no boxes."""
+    """A settled position: its user, and the kept data of an accepted upload; a skipped position has no boxes."""
 
     user: int
     weight: int = 0
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """An epoch that ended with a sum: its number, the accepted updates, their weighted sum and their average."""
+    """An epoch that ended with a sum: its number, and the accepted updates with their weighted sum and average."""
 
     epoch: int
     entries: tuple[Entry, ...]
@@ -56,11 +56,11 @@ class Recovered:
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps.
+    """The state of the server between its steps.
 
-    `phase` is ``idle``, ``filling``, ``serving``, ``settling`` or ``closing``; `epoch` is the last one that it knew;
-    `places` are the positions that were settled; `serving` is the user at the next one; `upload` is what it sent, while
-    the authority settles it; `total` is the sum of the masked updates that were accepted.
+    `phase` is ``idle``, ``filling``, ``serving``, ``settling`` or ``closing``. `epoch` is the last epoch that the
+    server knows. `places` are the settled positions, and `serving` is the user at the next one. `upload` is that user's
+    upload while the authority settles it. `total` is the sum of the accepted masked updates.
     """
 
     session: messages.Session
@@ -76,7 +76,7 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands; each step looks at the epoch of its message by itself."""
+        """The endpoint of the server, without a round: each step checks the epoch of its message itself."""
         return steps.Endpoint(self.session.id, None, steps.SERVER)
 
     @property
@@ -107,7 +107,7 @@ def server_start(
     session : bytes
         The session id, 16 bytes.
     round : int or None
-        The last epoch that it knew; none when it knew none.
+        The last epoch that the server knows; None if it knows none.
     verification : Roster
         The verification keys of the N users.
     authority : bytes
@@ -126,7 +126,7 @@ def server_start(
 
 @steps.row("open", steps.Role.SERVER, receives=(messages.EpochKeys,), one=True, senders=steps.from_authority)
 def server_open(state: ServerState, message: messages.EpochKeys) -> tuple[ServerState, steps.Outbox]:
-    """Take the keys of a new epoch (BAA-29, BAA-50)."""
+    """Check and take the keys of a new epoch (BAA-29, BAA-50)."""
     messages.whole(message)
     messages.require(state.phase == "idle", f"the server is {state.phase}, and opens no epoch")
     state.session.check_keys(message)
@@ -171,7 +171,7 @@ def server_offer(state: ServerState, message: messages.PositionRequest) -> tuple
     senders=lambda server: server.users,
 )
 def server_take(state: ServerState, message: messages.PositionUpload) -> tuple[ServerState, steps.Outbox]:
-    """Keep the upload of the user that is served, and tell the authority (BAA-37 to BAA-39)."""
+    """Keep the upload of the user being served, and report it to the authority (BAA-37 to BAA-39)."""
     session, position = state.session, len(state.places)
     messages.whole(message)
     _check_epoch(state, message)
@@ -190,7 +190,7 @@ def server_take(state: ServerState, message: messages.PositionUpload) -> tuple[S
 
 @steps.row("expire", steps.Role.SERVER, sends=(messages.Settlement,))
 def server_expire(state: ServerState) -> tuple[ServerState, steps.Outbox]:
-    """Give up the user that is served, and tell the authority (section 4)."""
+    """Give up the user being served, and report this to the authority (section 4)."""
     messages.require(state.phase == "serving", f"the server is {state.phase}, and no offer can expire")
     told = messages.Settlement(*_header(state, steps.AUTHORITY), len(state.places), 0, 0, 0, b"", b"")
     return replace(state, phase="settling"), (told,)
@@ -198,7 +198,7 @@ def server_expire(state: ServerState) -> tuple[ServerState, steps.Outbox]:
 
 @steps.row("settle", steps.Role.SERVER, receives=(messages.PositionState,), one=True, senders=steps.from_authority)
 def server_settle(state: ServerState, message: messages.PositionState) -> tuple[ServerState, steps.Outbox]:
-    """Do with the position what the authority settled (BAA-40)."""
+    """Carry out the authority's decision on the position (BAA-40)."""
     messages.whole(message)
     _check_epoch(state, message)
     messages.require(state.phase == "settling", f"the server is {state.phase}, and settles no position")
@@ -237,7 +237,7 @@ def server_close(state: ServerState) -> tuple[ServerState, steps.Outbox]:
 
 @steps.row("recover", steps.Role.SERVER, receives=(messages.Release,), one=True, senders=steps.from_authority)
 def server_recover(state: ServerState, message: messages.Release) -> tuple[ServerState, steps.Outbox]:
-    """Remove the masks that are left, with the keys that were released (BAA-41 to BAA-43).
+    """Remove the remaining masks with the released keys (BAA-41 to BAA-43).
 
     The result is `recovered`.
     """
@@ -257,7 +257,7 @@ def server_recover(state: ServerState, message: messages.Release) -> tuple[Serve
 
 @steps.row("abandon", steps.Role.SERVER, sends=(messages.Abandonment,))
 def server_abandon(state: ServerState) -> tuple[ServerState, steps.Outbox]:
-    """Give the epoch up (section 4)."""
+    """Give up the epoch (section 4)."""
     messages.require(state.phase != "idle", "the server is idle, and has no epoch to abandon")
     return _ended(state), (messages.Abandonment(*_header(state, steps.AUTHORITY)),)
 
@@ -266,7 +266,7 @@ def server_abandon(state: ServerState) -> tuple[ServerState, steps.Outbox]:
 
 
 def _ended(state: ServerState) -> ServerState:
-    """Return the idle server after an epoch; what was recovered last stays."""
+    """Return the idle server after an epoch; it keeps the last recovered result."""
     return ServerState(state.session, state.epoch, recovered=state.recovered)
 
 
@@ -276,7 +276,7 @@ def _header(state: ServerState, receiver: int) -> tuple[bytes, int, int, int]:
 
 
 def _check_epoch(state: ServerState, message: Message) -> None:
-    """Refuse a message of another epoch; it may only be late."""
+    """Refuse a message of another epoch, without blame: it may only be late."""
     wanted = state.phase != "idle" and message.round == state.epoch
     messages.require(
         wanted, f"{type(message).__name__} from {message.sender} is for the epoch {message.round}, not open"
@@ -294,7 +294,7 @@ def _check_staleness(state: ServerState, message: Message, stamp: int) -> int:
 
 
 def _check_upload(state: ServerState, message: messages.PositionUpload) -> tuple[bytes, ...]:
-    """Return the boxes of an upload whose numbers and lengths are right (BAA-38, BAA-39, BAA-51)."""
+    """Return the boxes of an upload if its numbers and lengths are right (BAA-38, BAA-39, BAA-51)."""
     session, p = state.session, state.session.parameters
     with messages.blaming(message):
         p.ring.check("masked", message.masked, (p.d,))
@@ -310,7 +310,7 @@ def _check_upload(state: ServerState, message: messages.PositionUpload) -> tuple
 
 
 def _check_outcome(state: ServerState, message: messages.PositionState) -> None:
-    """Refuse a state that the profile has not, or that accepts what was not uploaded (BAA-51)."""
+    """Refuse a state that the profile does not have, or that accepts an upload that was not sent (BAA-51)."""
     late = messages.SKIPPED if state.session.parameters.settle else messages.VOIDED
     allowed = (messages.FREE, late) if state.upload is None else (messages.FREE, late, messages.ACCEPTED)
     with messages.blaming(message):
@@ -319,7 +319,7 @@ def _check_outcome(state: ServerState, message: messages.PositionState) -> None:
 
 
 def _released(state: ServerState, message: messages.Release) -> dict[tuple[str, int], bytes]:
-    """Return the released keys by what they open: the self key of an accepted position, the pair key of any other."""
+    """Return the released keys by kind and position: an accepted position's self key, any other's pair key."""
     session, p = state.session, state.session.parameters
     accepted = {entry.position for entry in state.entries}
     slots = [(SELF if at in accepted else PAIR, at) for at in range(p.positions)] if p.settle else []
@@ -333,7 +333,7 @@ def _released(state: ServerState, message: messages.Release) -> dict[tuple[str, 
 
 
 def _open_boxes(state: ServerState, keys: dict[tuple[str, int], bytes]) -> dict[tuple[int, int], bytes]:
-    """Return the seeds in all boxes that released keys open, by the positions from and to (BAA-42)."""
+    """Return the seeds in all boxes that released keys open, by source and target position (BAA-42)."""
     session, seeds, failed = state.session, dict[tuple[int, int], bytes](), list[int]()
     assert state.epoch is not None
     for entry in state.entries:

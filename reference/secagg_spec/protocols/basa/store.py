@@ -1,6 +1,6 @@
-"""What the parties of BASA store between two steps, as data that JSON holds, and the parties that come back from it.
+"""The states of BASA parties between two steps as JSON data: how to store them and how to restore the parties.
 
-Bytes, vectors and messages are the hex digits of their bytes.
+Bytes, vectors and messages are stored as the hex digits of their bytes.
 
 Source: spec/basa.md, section 10 (BAA-44).
 """
@@ -36,7 +36,7 @@ _State = TypeVar("_State")
 
 
 def store_server(state: server.ServerState) -> dict[str, Any]:
-    """Return the state of a server as data that JSON holds (BAA-44)."""
+    """Return the state of a server as JSON data (BAA-44)."""
     return {
         "format": SERVER_FORMAT,
         **_stored_session(state.session),
@@ -53,12 +53,12 @@ def store_server(state: server.ServerState) -> dict[str, Any]:
 
 
 def restore_server(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> server.ServerState:
-    """Return the server that goes on from what `store_server` gave (BAA-44).
+    """Return the server that resumes from the data of `store_server` (BAA-44).
 
     Raises
     ------
     ParameterError
-        It is not what `store_server` gives, or no steps lead to it.
+        The data is not what `store_server` returns, or no steps lead to the state.
     """
     return _restored(data, SERVER_FORMAT, lambda: _server(data, encryption), store_server)
 
@@ -115,7 +115,7 @@ def _check_places(state: server.ServerState) -> None:
 
 
 def _with_upload(state: server.ServerState, upload: messages.PositionUpload | None) -> server.ServerState:
-    """Return the server with an upload that it would have taken."""
+    """Return the server with an upload; refuse an upload that it would not have taken."""
     if upload is None:
         return state
     if state.phase != "settling":
@@ -163,7 +163,7 @@ def _check_recovered(state: server.ServerState) -> None:
 
 
 def store_authority(state: authority.AuthorityState) -> dict[str, Any]:
-    """Return the state of an authority, with its secret keys, as data that JSON holds."""
+    """Return the state of an authority, with its secret keys, as JSON data."""
     return {
         "format": AUTHORITY_FORMAT,
         **_stored_session(state.session),
@@ -176,12 +176,12 @@ def store_authority(state: authority.AuthorityState) -> dict[str, Any]:
 
 
 def restore_authority(data: Mapping[str, Any], ring: KeyRing | None = None) -> authority.AuthorityState:
-    """Return the authority that goes on from what `store_authority` gave; `ring` is one of the kind that it had.
+    """Return the authority that resumes from the data of `store_authority`; `ring` must be of the same kind as before.
 
     Raises
     ------
     ParameterError
-        It is not what `store_authority` gives, or no steps lead to it.
+        The data is not what `store_authority` returns, or no steps lead to the state.
     """
     made = PositionKeys() if ring is None else ring
     return _restored(data, AUTHORITY_FORMAT, lambda: _authority(data, made), store_authority)
@@ -232,7 +232,7 @@ def _check_seats(state: authority.AuthorityState) -> None:
 
 
 def store_user(state: user.UserState) -> dict[str, Any]:
-    """Return the state of a user, with its update and signing key, as data that JSON holds."""
+    """Return the state of a user, with its update and signing key, as JSON data."""
     return {
         "format": USER_FORMAT,
         **_stored_session(state.session),
@@ -247,12 +247,12 @@ def store_user(state: user.UserState) -> dict[str, Any]:
 
 
 def restore_user(data: Mapping[str, Any], encryption: Encryption = PER_POSITION) -> user.UserState:
-    """Return the user that goes on from what `store_user` gave.
+    """Return the user that resumes from the data of `store_user`.
 
     Raises
     ------
     ParameterError
-        It is not what `store_user` gives, or no steps lead to it.
+        The data is not what `store_user` returns, or no steps lead to the state.
     """
     return _restored(data, USER_FORMAT, lambda: _user(data, encryption), store_user)
 
@@ -281,7 +281,7 @@ def _user(data: Mapping[str, Any], encryption: Encryption) -> user.UserState:
 def _restored(
     data: Mapping[str, Any], format: str, make: Callable[[], _State], store: Callable[[_State], dict[str, Any]]
 ) -> _State:
-    """Return what is made of stored data; whatever is wrong with it is the caller's fault."""
+    """Return the state that `make` builds from stored data; refuse wrong data as the caller's misuse."""
     validate.mapping("data", data)
     given = data.get("format")
     if not isinstance(given, str) or given != format:
@@ -297,7 +297,7 @@ def _restored(
 
 
 def _check_whole(data: Mapping[str, Any], again: Mapping[str, Any]) -> None:
-    """Refuse data with more, less or other members than are stored of the state that came of it; no secret is shown."""
+    """Refuse data if its members differ from those of the restored state stored again; show no secret."""
     wrong = [name for name in {**again, **data} if name not in again or name not in data or again[name] != data[name]]
     _check_same("data", wrong, [], "without members that are missing, unknown, or not as they are stored")
 

@@ -1,4 +1,4 @@
-"""A user of BASA: it asks for a position, fetches its key, and uploads its masked update with boxes for those to come.
+"""A user of BASA: it asks for a position, fetches its key, and uploads its masked update and boxes for later positions.
 
 Source: spec/basa.md, section 4 (BAA-23 to BAA-34).
 """
@@ -25,10 +25,10 @@ from secagg_spec.protocols.basa.cores import Masks, Parameters, mask_update
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps.
+    """The state of one user between its steps.
 
-    `phase` is ``idle``, ``asked`` or ``fetched``; `update` and its `stamp` are in hand; `offer` is the one that it
-    fetched the key for; `last` is the epoch of its last upload.
+    `phase` is ``idle``, ``asked`` or ``fetched``. `update` and its `stamp` are in hand. `offer` is the offer for which
+    the user fetched the key. `last` is the epoch of the user's last upload.
     """
 
     session: messages.Session
@@ -42,7 +42,7 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands; each step looks at the epoch of its message by itself."""
+        """The endpoint of the user, without a round: each step checks the epoch of its message itself."""
         return steps.Endpoint(self.session.id, None, self.user)
 
 
@@ -64,9 +64,9 @@ def user_start(
     session : bytes
         The session id, 16 bytes.
     user : int
-        Its number.
+        The user's number.
     signing : bytes
-        Its private signing key, 32 bytes.
+        The user's private signing key, 32 bytes.
     verification : Roster
         The verification keys of the N users.
     authority : bytes
@@ -79,7 +79,7 @@ def user_start(
     LengthMismatch
         A key or the session id has another length, or the roster does not name N users.
     ParameterError
-        The signing key is not the one whose verification key the roster has.
+        The signing key does not belong to the user's verification key on the roster.
     """
     known = messages.Session(parameters, session, encryption, verification, authority)
     validate.integer("user", user, 0, parameters.N - 1)
@@ -93,7 +93,7 @@ def user_start(
 def user_trained(state: UserState, update: UintArray, stamp: int) -> UserState:
     """Return the idle user with the update that its next upload masks, and the epoch of its model (BAA-24).
 
-    An update that it had is given up, and a position that it was offered for it.
+    The user gives up the update that it had in hand, and the position that it was offered for that update.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def user_trained(state: UserState, update: UintArray, stamp: int) -> UserState:
 
 @steps.row("request", steps.Role.USER, sends=(messages.PositionRequest,))
 def user_request(state: UserState) -> tuple[UserState, steps.Outbox]:
-    """Ask for a position, also once more (section 4)."""
+    """Ask for a position, for the first time or again (section 4)."""
     _in_hand(state)
     asked = replace(state, phase="asked", offer=None)
     return asked, (messages.PositionRequest(state.session.id, state.stamp, state.user, steps.SERVER),)
@@ -116,7 +116,7 @@ def user_request(state: UserState) -> tuple[UserState, steps.Outbox]:
 
 @steps.row("fetch", steps.Role.USER, receives=(messages.PositionOffer,), sends=(messages.KeyRequest,), one=True)
 def user_fetch(state: UserState, offer: messages.PositionOffer) -> tuple[UserState, steps.Outbox]:
-    """Take an offer for an epoch that the authority opened, and ask for the key (BAA-28, BAA-29, BAA-52)."""
+    """Keep an offer for an epoch that the authority opened, and ask for the key (BAA-28, BAA-29, BAA-52)."""
     session = state.session
     messages.whole(offer)
     messages.require(state.phase == "asked", f"user {state.user} did not ask for a position")
@@ -136,7 +136,7 @@ def user_fetch(state: UserState, offer: messages.PositionOffer) -> tuple[UserSta
 
 
 def sampled_by_users(encryption: Encryption) -> tuple[str, ...]:
-    """Return the names of what a user samples for an upload."""
+    """Return the names of the values that a user samples for an upload."""
     return "seeds", encryption.samples, "rounding"
 
 
@@ -151,10 +151,11 @@ def sampled_by_users(encryption: Encryption) -> tuple[str, ...]:
 def user_upload(
     state: UserState, message: messages.PositionKey, seeds: bytes, sampled: Any, rounding: float
 ) -> tuple[UserState, steps.Outbox]:
-    """Send the masked update, once, with a seed for each position to come; forget both (BAA-23 to BAA-27, BAA-30 on).
+    """Send the masked update once, with a seed for each later position; forget both (BAA-23 to BAA-27, BAA-30 on).
 
-    The sampled values are ``seeds``, P of 32 bytes: entry j for the position j, that of the own position for the self
-    mask; ``rounding``, a multiple of 2**-53 in ``[0, 1)``; and what the encryption samples: ``box_key``, 32 bytes.
+    The sampled values are: ``seeds``, P times 32 bytes, where entry j is for position j, and the entry of the user's
+    own position is for the self mask; ``rounding``, a multiple of 2**-53 in ``[0, 1)``; and those of the encryption:
+    ``box_key``, 32 bytes.
     """
     session, p = state.session, state.session.parameters
     messages.whole(message)
@@ -180,14 +181,14 @@ def user_upload(
 
 
 def _in_hand(state: UserState) -> UintArray:
-    """Return the update that is in hand (BAA-27)."""
+    """Return the update in hand (BAA-27)."""
     messages.require(state.update is not None, f"user {state.user} has no update in hand")
     assert state.update is not None
     return state.update
 
 
 def _open_boxes(state: UserState, offer: messages.PositionOffer, message: messages.PositionKey) -> dict[int, bytes]:
-    """Return the seeds from the positions before, when all boxes are those that the authority names (BAA-30 to 32)."""
+    """Return the seeds from earlier positions, if all boxes are those that the authority names (BAA-30 to BAA-32)."""
     positions, senders, hashes = _named(state.session, offer, message)
     boxes = state.session.boxes(offer.boxes)
     if len(boxes) != len(positions):
@@ -215,7 +216,7 @@ def _open_boxes(state: UserState, offer: messages.PositionOffer, message: messag
 def _named(
     session: messages.Session, offer: messages.PositionOffer, message: messages.PositionKey
 ) -> tuple[Sequence[int], Sequence[int], Sequence[bytes]]:
-    """Return the positions, users and hashes that come with the key of the position that was offered (BAA-30)."""
+    """Return the positions, users and hashes that come with the key of the offered position (BAA-30)."""
     if message.position != offer.position:
         text = f"the key of position {message.position} came, and position {offer.position} was offered"
         raise errors.InconsistentSets(text, (steps.AUTHORITY,))
@@ -235,7 +236,7 @@ def _named(
 
 
 def _masks(state: UserState, offer: messages.PositionOffer, before: dict[int, bytes], seeds: Sequence[bytes]) -> Masks:
-    """Return the masks of an upload, as streams that are made when they are added."""
+    """Return the masks of an upload as streams, which are generated when they are added."""
     p, epoch, position = state.session.parameters, state.session.epoch(offer.round), offer.position
 
     def streams(keys: Iterator[bytes]) -> Iterator[Iterator[Any]]:
@@ -249,7 +250,7 @@ def _masks(state: UserState, offer: messages.PositionOffer, before: dict[int, by
 
 
 def _seal(state: UserState, offer: messages.PositionOffer, seeds: Sequence[bytes], sampled: Any) -> tuple[bytes, ...]:
-    """Return the boxes of an upload: one to each position to come, and the self box (BAA-33)."""
+    """Return the boxes of an upload: one to each later position, and the self box (BAA-33)."""
     session = state.session
     addresses = (session.address(offer.round, state.user, offer.position, j) for j in session.targets(offer.position))
     return tuple(session.encryption.seal(a, offer.keys, seeds[a.target], sampled) for a in addresses)

@@ -40,14 +40,14 @@ def basecagg_buffer(
     # 2.2.1: each user i shares its mask of round t_i among all users.
     share = {i: code.encode(z[i], n[i]) for i in S}  # eq. (6)
 
-    # 2.2.2: it quantises its update by eq. (7) and eq. (9), and sends it masked, with t_i, to the buffer of the server.
+    # 2.2.2: user i quantises its update by eq. (7) and eq. (9), masks it, and sends it with t_i to the server's buffer.
     whole = {i: quantize(delta[i], level=p.c_l, ring=field, weight=p.total_weight, rounding=u[i]) for i in S}  # eq. (8)
     y = [field.add(whole[i], z[i]) for i in S]  # eq. (10)
 
     # 2.2.3: with K updates the buffer is full. The later an update is, the less it weighs.
     w = np.array([realised_weight(p.staleness, p.c_g, t - stamp[i], v[i]) for i in S], np.uint64)  # eq. (12)
 
-    # Each user j of U2 sends the weighted sum of the shares that it holds of S. The server decodes that of the masks.
+    # Each user j of U2 sends the weighted sum of its shares of S. The server decodes the weighted sum of the masks.
     answer = [field.weighted_sum(w, [share[i][j] for i in S]) for j in U2]
     masks = code.decode(U2, np.stack(answer), p.d)
     total = field.subtract(field.weighted_sum(w, y), masks)  # eq. (11), with integers for weights

@@ -3,13 +3,13 @@
 ========================  ==========================================
 the text                  here
 ========================  ==========================================
-the numbers, and W        `Parameters`
-what is set aside         `pending` of a user's state
+the parameters, and W     `Parameters`
+the answer set aside      `pending` of a user's state
 the signers               `signers` of the server's state
 ========================  ==========================================
 
-The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
-profile are taken on it: what `user_confirm` sets aside is the answer of that profile's `user_recover`.
+The state of a party holds its state in the semi-honest profile as `base`, and the steps of that profile act on
+`base`: what `user_confirm` sets aside is the answer of that profile's `user_recover`.
 
 Source: spec/basecagg.md, section 11 (BSA-37 to BSA-47, BSA-50).
 """
@@ -41,7 +41,7 @@ _State = TypeVar("_State", "UserState", "ServerState")
 
 @dataclass(frozen=True)
 class Parameters(basecagg.Parameters):
-    """The numbers that a session of the active profile agrees on.
+    """The parameters of a session of the active profile.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Parameters(basecagg.Parameters):
 
 
 def with_signatures(parameters: basecagg.Parameters, W: int) -> Parameters:
-    """Return parameters of the semi-honest profile with W."""
+    """Return the parameters of the semi-honest profile extended by W."""
     values = {entry.name: getattr(parameters, entry.name) for entry in fields(basecagg.Parameters)}
     return Parameters(**values, W=W)
 
@@ -81,7 +81,7 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class SignedBuffer(Message):
-    """The sender's signature on the buffer of `round` that it was told, 64 bytes."""
+    """The sender's signature on the buffer of `round` that it received, 64 bytes."""
 
     TYPE: ClassVar[int] = 775
     signature: Opaque
@@ -101,7 +101,7 @@ class BufferQuorum(Message):
 
 @dataclass(frozen=True, eq=False)
 class Pending:
-    """What a user set aside: the buffer that it signed last, and its answer."""
+    """The buffer that a user signed last, and the answer that it set aside."""
 
     proposal: agreement.Proposal
     answer: basecagg.WeightedShare
@@ -109,7 +109,7 @@ class Pending:
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps."""
+    """The state of one user between its steps."""
 
     base: basecagg.UserState
     roster: lightsecagg_active.PublicKeys
@@ -123,13 +123,13 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands."""
+        """The endpoint of the user."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps; `signers` are the users that confirmed its buffer."""
+    """The state of the server between its steps; `signers` are the users that confirmed its buffer."""
 
     base: basecagg.ServerState
     roster: lightsecagg_active.PublicKeys
@@ -142,7 +142,7 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands."""
+        """The endpoint of the server."""
         return self.base.endpoint
 
     @property
@@ -152,12 +152,12 @@ class ServerState(steps.PartyState):
 
     @property
     def recovered(self) -> basecagg.Recovered | None:
-        """The buffer that was recovered last."""
+        """The last recovered buffer."""
         return self.base.recovered
 
 
 def sealing_context(parameters: basecagg.Parameters, session: bytes, sealing: Roster) -> Context:
-    """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-45, BSA-47).
+    """Return the context of the keys of the sealed channels; the stamp replaces the round (BSA-45, BSA-47).
 
     `sealing` are the public sealing keys of the N users in this session.
     """
@@ -168,14 +168,14 @@ def sealing_context(parameters: basecagg.Parameters, session: bytes, sealing: Ro
 def ballot_of(
     parameters: basecagg.Parameters, session: bytes, round: int, roster: lightsecagg_active.PublicKeys
 ) -> agreement.Ballot:
-    """Return where the signatures on the buffer of a round belong (BSA-38, BSA-45, BSA-47)."""
+    """Return the ballot of the signatures on the buffer of a round (BSA-38, BSA-45, BSA-47)."""
     assert isinstance(parameters, Parameters)
     context = replace(sealing_context(parameters, session, roster.sealing), round=round, message_type=SignedBuffer.TYPE)
     return agreement.Ballot(context, roster.verification, parameters.W, PURPOSE)
 
 
 def proposal_of(parameters: basecagg.Parameters, entries: Sequence[basecagg.Entry]) -> agreement.Proposal:
-    """Return what is signed of a buffer, by any user: its users, their stamps and their weights (BSA-38)."""
+    """Return the proposal that any user signs for a buffer: its users, their stamps and weights (BSA-38)."""
     stamps, weights = (
         agreement.words([entry.stamp for entry in entries]),
         agreement.words([entry.weight for entry in entries]),
@@ -193,14 +193,14 @@ def user_start(
 ) -> UserState:
     """Return the state of a user before its first step, with its sealed channel.
 
-    The sealing keys are those of this session: a user that begins it again draws a new one.
+    The sealing keys belong to this session: a user that begins the session again draws a new one.
 
     Raises
     ------
     LengthMismatch
         The roster does not name N users, or a private key is not 32 bytes long.
     ParameterError
-        The keys of the user are not those that the roster has for it.
+        The keys of the user are not its keys on the roster.
     """
     roster = _roster(parameters, roster)
     context = sealing_context(parameters, session, roster.sealing)
@@ -226,7 +226,7 @@ def _roster(parameters: Parameters, roster: lightsecagg_active.PublicKeys) -> li
 
 
 def user_trained(state: UserState, update: UintArray) -> UserState:
-    """Return the state of a training user with its update; as in the semi-honest profile."""
+    """Return the state of a training user with its update, as in the semi-honest profile."""
     return replace(state, base=basecagg.user_trained(state.base, update))
 
 
@@ -235,7 +235,7 @@ def user_trained(state: UserState, update: UintArray) -> UserState:
 
 @steps.row("confirm", steps.Role.USER, receives=(basecagg.BufferedSet,), sends=(SignedBuffer,), one=True)
 def user_confirm(state: UserState, message: basecagg.BufferedSet) -> tuple[UserState, steps.Outbox]:
-    """Sign a buffer that can be right, and set the answer to it aside (BSA-21 to BSA-26, BSA-38, BSA-39; step 1)."""
+    """Sign a buffer that passes the checks, and set the answer aside (BSA-21 to BSA-26, BSA-38, BSA-39; step 1)."""
     base, (answer,) = basecagg.user_recover.take(state.base, (message,), randomness={})
     assert isinstance(answer, basecagg.WeightedShare)
     proposal = proposal_of(base.parameters, basecagg.entries_of(message.users, message.stamps, message.weights))
@@ -269,7 +269,7 @@ def server_confirm(state: ServerState, inbox: Sequence[SignedBuffer]) -> tuple[S
 
 
 def _checked(state: ServerState, message: SignedBuffer) -> bytes:
-    """Return a signature on the announced buffer; a wrong one is its sender's fault (BSA-41)."""
+    """Return the signature of a message on the announced buffer; if it is wrong, blame the sender (BSA-41)."""
     ballot, proposal = _agenda(state)
     agreement.check_signature(ballot, message.sender, proposal, message.signature, message.sender)
     return message.signature
@@ -283,7 +283,7 @@ def _agenda(state: ServerState) -> tuple[agreement.Ballot, agreement.Proposal]:
 
 @steps.row("recover", steps.Role.USER, receives=(BufferQuorum,), sends=(basecagg.WeightedShare,), one=True)
 def user_recover(state: UserState, message: BufferQuorum) -> tuple[UserState, steps.Outbox]:
-    """Release the answer that was set aside, when W users signed its buffer (BSA-43, BSA-44; step 3)."""
+    """Release the answer that was set aside, if W users signed its buffer (BSA-43, BSA-44; step 3)."""
     base = state.base
     pending = _pending(state, message.round)
     ballot = ballot_of(base.parameters, base.session, message.round, state.roster)
@@ -292,7 +292,7 @@ def user_recover(state: UserState, message: BufferQuorum) -> tuple[UserState, st
 
 
 def _pending(state: UserState, round: int) -> Pending:
-    """Return what was set aside for the buffer of a round."""
+    """Return the answer that was set aside for the buffer of a round."""
     if state.pending is None and state.base.answered == round:
         raise errors.Replay(f"the quorum of round {round} was answered before")
     if state.pending is None or state.pending.answer.round != round:
@@ -302,7 +302,7 @@ def _pending(state: UserState, round: int) -> Pending:
 
 @steps.row("recover", steps.Role.SERVER, receives=(basecagg.WeightedShare,), senders=lambda server: server.signers)
 def server_recover(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
-    """Remove the masks of the buffer that was confirmed; only its signers may answer (BSA-46)."""
+    """Remove the masks of the confirmed buffer; only its signers may answer (BSA-46)."""
     basecagg.require_round(state.base, inbox)
     if state.phase != "recovering":
         raise errors.WrongPhase(f"the server is {state.phase}, and recovers nothing")
@@ -320,17 +320,17 @@ TABLE: steps.Table = (
 
 
 def store(state: ServerState) -> dict[str, Any]:
-    """Return the state of a server as data that JSON holds, without the roster of keys (BSA-35)."""
+    """Return the state of a server as JSON data, without the roster of keys (BSA-35)."""
     return {"base": basecagg_store.store(state.base), "signers": list(state.signers)}
 
 
 def restore(data: Mapping[str, Any], roster: lightsecagg_active.PublicKeys) -> ServerState:
-    """Return the server that goes on from what `store` gave, with the roster of its session (BSA-35).
+    """Return the server that resumes from the data of `store`, with the roster of its session (BSA-35).
 
     Raises
     ------
     ParameterError
-        It is not what `store` gives.
+        The data is not what `store` returns.
     """
     if set(validate.mapping("data", data)) != {"base", "signers"}:
         raise errors.ParameterError("data", list(data), "base and signers")

@@ -1,7 +1,7 @@
-"""The runs of `basecagg.runs` by the pure cores alone: no messages, no channels, no states of users.
+"""The runs of `basecagg.runs` by the pure cores alone: no messages, no channels, no user states.
 
-What a run recovers is the same, bit for bit; it takes a fraction of the time and memory. Long simulations and
-training use it. Nothing here is checked between parties: who is honest by construction has nothing to refuse.
+A run recovers the same result, bit for bit, in a fraction of the time and memory. Long simulations and training use
+this module. The parties do not check each other: they are honest by construction and have nothing to refuse.
 
 Source: spec/basecagg.md, sections 4 and 6.
 """
@@ -22,7 +22,7 @@ from secagg_spec.protocols.buffers import average, check_rounding
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """The mask of a user in training: its stamp, d elements, and what all N users hold of it, (N, L)."""
+    """The mask of a user in training: its stamp, its d elements, and its N shares, (N, L)."""
 
     stamp: int
     mask: UintArray
@@ -31,7 +31,7 @@ class Mask:
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """An update in the buffer: its stamp, d masked elements, and the shares of its mask, (N, L)."""
+    """An update in the buffer: its stamp, its d masked elements, and the N shares of its mask, (N, L)."""
 
     stamp: int
     masked: UintArray
@@ -40,12 +40,12 @@ class Waiting:
 
 @dataclass(eq=False)
 class CoreRun:
-    """A server and N users; the methods are the turns of `basecagg.runs`, with what they sample as arguments.
+    """A server and N users; the methods are the turns of `basecagg.runs`, with the sampled values as arguments.
 
     Raises
     ------
     WrongPhase
-        A turn that BSA-07, BSA-12, BSA-14, BSA-16, BSA-17 or BSA-20 refuses; nothing has changed then.
+        A turn is refused by BSA-07, BSA-12, BSA-14, BSA-16, BSA-17 or BSA-20; nothing has changed then.
     """
 
     parameters: Parameters
@@ -91,9 +91,9 @@ class CoreRun:
         del self._training[user]
 
     def recover(self, users: Sequence[int], rounding: RealArray) -> Recovered:
-        """Return what the answers of `users` recover; the weights are rounded with K draws (`basecagg.weigh`).
+        """Return the buffer recovered from the answers of `users`; K draws round the weights (`basecagg.weigh`).
 
-        Raises also what `basecagg.recover` raises.
+        Raises also the errors of `basecagg.recover`.
         """
         p = self.parameters
         self._require(self.full, f"the buffer has {len(self._buffer)} updates of {p.K}")

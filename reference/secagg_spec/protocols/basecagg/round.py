@@ -12,8 +12,8 @@ z~_{i,j}                  the share of user i's mask that user j holds
 S(t)                      the entries of the buffer of round t
 ========================  ==========================================
 
-This is the semi-honest profile; `basecagg.active` is the active one. Whole runs are in `basecagg.runs`, what a server
-stores is in `basecagg.store`.
+This is the semi-honest profile; `basecagg.active` is the active one. Whole runs are in `basecagg.runs`, and storage of
+a server's state in `basecagg.store`.
 
 Source: BASecAgg, sections 2 and 3; spec/basecagg.md (BSA-01 to BSA-36).
 """
@@ -46,7 +46,7 @@ LAST_ROUND = 2**32 - 1
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that a session agrees on.
+    """The parameters of a session.
 
     Raises
     ------
@@ -96,7 +96,7 @@ class Parameters:
 
     @property
     def share_length(self) -> int:
-        """L, the elements of a share."""
+        """L, the number of elements of a share."""
         return self.code.share_length(self.d)
 
     @property
@@ -146,21 +146,21 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class ModelRequest(codec.Message):
-    """The sender asks for the model; `round` is the latest that it knows of."""
+    """A request for the model; `round` is the latest round that the sender knows of."""
 
     TYPE: ClassVar[int] = 769
 
 
 @dataclass(frozen=True, eq=False)
 class ModelStamp(codec.Message):
-    """The stamp of the receiver is `round`."""
+    """The receiver's stamp, which is `round`."""
 
     TYPE: ClassVar[int] = 770
 
 
 @dataclass(frozen=True, eq=False)
 class StampedShare(codec.Message):
-    """The share of the sender's mask that the receiver holds, closed by the channel; `round` is the sender's stamp."""
+    """The receiver's share of the sender's mask, closed by the channel; `round` is the sender's stamp."""
 
     TYPE: ClassVar[int] = 771
     payload: codec.Opaque
@@ -197,7 +197,7 @@ class WeightedShare(codec.Message):
 
 @dataclass(frozen=True)
 class Entry:
-    """One update of a buffer: whose it is, under which stamp, and what it weighs."""
+    """One update of a buffer: its user, its stamp and its weight."""
 
     user: int
     stamp: int
@@ -206,7 +206,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The share of somebody's mask, L elements, and the stamp that it belongs to."""
+    """A share of a user's mask, L elements, and the stamp of the mask."""
 
     stamp: int
     share: validate.UintArray
@@ -224,12 +224,12 @@ def encode_update(parameters: Parameters, x: validate.RealArray, rounding: valid
 def mask_update(
     field: modular.PrimeField, total_weight: int, update: validate.UintArray, mask: validate.UintArray
 ) -> validate.UintArray:
-    """Return y_i = Delta_i + z_i, d elements, for an update that can be carried (BSA-04 to BSA-06)."""
+    """Return y_i = Delta_i + z_i, d elements, for an update that the buffer can carry (BSA-04 to BSA-06)."""
     return field.add(buffers.check_update(field, total_weight, update), mask)
 
 
 def weigh(parameters: Parameters, round: int, stamps: Sequence[int], draws: Sequence[float]) -> tuple[int, ...]:
-    """Return the realised weight of each stamp in the buffer of a round, with a draw for each (BSA-18).
+    """Return the realised weight of each stamp in the buffer of a round, with one draw for each (BSA-18).
 
     Raises
     ------
@@ -269,7 +269,7 @@ def entries_of(users: Sequence[int], stamps: validate.UintArray, weights: valida
 def check_buffer(
     parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]
 ) -> tuple[Entry, ...]:
-    """Return the entries of a buffer when a user may answer for it (BSA-21 to BSA-25).
+    """Return the entries of a buffer if a user may answer for it (BSA-21 to BSA-25).
 
     Parameters
     ----------
@@ -277,14 +277,14 @@ def check_buffer(
     round : int
         The round of the buffer.
     entries : sequence of Entry
-        What the server announced, in its order.
+        The entries that the server announced, in the announced order.
     held : mapping from user to Held
-        The shares that the user holds, one of each user at most.
+        The shares that the user holds, at most one of each user.
 
     Raises
     ------
     InconsistentSets
-        The buffer cannot be right, or a share is not held.
+        The buffer fails a check, or a share is not held.
     """
     if not all(isinstance(kept, Held) for kept in validate.mapping("held", held).values()):
         raise errors.ParameterError("held", held, "a mapping from users to the shares of their masks")
@@ -296,7 +296,7 @@ def check_buffer(
 
 
 def check_entries(parameters: Parameters, round: int, entries: Sequence[Entry]) -> None:
-    """Refuse entries that cannot be those of a buffer of a round (BSA-21 to BSA-24).
+    """Refuse entries that no buffer of a round can have (BSA-21 to BSA-24).
 
     Raises
     ------
@@ -340,7 +340,7 @@ def _check_weights(parameters: Parameters, round: int, entries: Sequence[Entry])
 def combine_shares(
     parameters: Parameters, round: int, entries: Sequence[Entry], held: Mapping[int, Held]
 ) -> validate.UintArray:
-    """Return the sum of the shares of a buffer's entries, each times its weight: L elements (BSA-27).
+    """Return the weighted sum of the shares of a buffer's entries, L elements (BSA-27).
 
     The arguments and errors are those of `check_buffer`.
 
@@ -358,7 +358,7 @@ def recover(
     users: Sequence[int],
     shares: validate.UintArray,
 ) -> validate.UintArray:
-    """Return the weighted sum of the updates: that of the masked ones without that of the masks (BSA-29).
+    """Return the weighted sum of the updates: the sum of the masked updates minus the sum of the masks (BSA-29).
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def recover(
     masked : sequence of n arrays (d,)
         The masked updates, in that order.
     users : sequence of int
-        Who answered: at least U distinct users.
+        The users that answered: at least U distinct users.
     shares : array (len(users), L)
         Their weighted shares, in that order.
 
@@ -394,10 +394,11 @@ def recover(
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps.
+    """The state of one user between its steps.
 
-    `phase` is ``idle``, ``asked`` or ``training``; `known` is the latest round that the user knows of; `newest` has the
-    newest stamp that it saw of each other user; `answered` is the round of the last buffer that it answered.
+    `phase` is ``idle``, ``asked`` or ``training``. `known` is the latest round that the user knows of. `newest` holds
+    the newest stamp that the user saw from each other user. `answered` is the round of the last buffer that the user
+    answered.
     """
 
     parameters: Parameters
@@ -415,7 +416,7 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands; messages of any round may reach it."""
+        """The endpoint of the user; it accepts messages of any round."""
         return steps.Endpoint(self.session, None, self.user)
 
     @property
@@ -426,7 +427,7 @@ class UserState(steps.PartyState):
 
 @dataclass(frozen=True)
 class Record:
-    """What the server knows of a user: its newest stamp, and whether its shares were relayed and its update taken."""
+    """The server's record of a user: its newest stamp, and whether its shares were relayed and its update accepted."""
 
     stamp: int
     relayed: bool = False
@@ -435,7 +436,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """A buffer that was recovered: its round and entries, the weighted sum of its updates and their average."""
+    """A recovered buffer: its round and entries, and the weighted sum and the average of its updates."""
 
     round: int
     entries: tuple[Entry, ...]
@@ -445,9 +446,10 @@ class Recovered:
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps.
+    """The state of the server between its steps.
 
-    `buffer` has the masked updates by user; `entries` are those of the announced buffer, and empty while it fills.
+    `buffer` holds the masked updates by user. `entries` are the entries of the announced buffer; they are empty while
+    the buffer fills.
     """
 
     parameters: Parameters
@@ -465,7 +467,7 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands; messages of earlier rounds may reach it."""
+        """The endpoint of the server; messages of earlier rounds may reach it."""
         return steps.Endpoint(self.session, None, steps.SERVER)
 
     @property
@@ -475,19 +477,19 @@ class ServerState(steps.PartyState):
 
 
 def sealing_context(parameters: Parameters, session: bytes, round: int = 0) -> Context:
-    """Return what the keys of the sealed channels are bound to; the stamp comes in place of the round (BSA-03)."""
+    """Return the context that the keys of the sealed channels are bound to; the stamp replaces the round (BSA-03)."""
     numbers = hash_parameters(parameters.numbers())
     return Context(PROTOCOL, numbers, session_id(session), _round(round), StampedShare.TYPE)
 
 
 def user_start(parameters: Parameters, session: bytes, round: int, user: int, channel: StampedChannel) -> UserState:
-    """Return the state of a user before its first step; it knows of `round`."""
+    """Return the state of a user before its first step; the user knows of `round`."""
     validate.integer("user", user, 0, parameters.N - 1)
     return UserState(parameters, session_id(session), user, channel, _round(round))
 
 
 def server_start(parameters: Parameters, session: bytes, round: int) -> ServerState:
-    """Return the state of the server before its first step, in the round that it begins with."""
+    """Return the state of the server before its first step, in its first round, `round`."""
     return ServerState(parameters, session_id(session), _round(round))
 
 
@@ -514,7 +516,7 @@ def user_trained(state: UserState, update: validate.UintArray) -> UserState:
 
 @steps.row("request", steps.Role.USER, sends=(ModelRequest,))
 def user_request(state: UserState) -> tuple[UserState, steps.Outbox]:
-    """Ask for the model, also once more (section 4)."""
+    """Ask for the model, for the first time or again (section 4)."""
     _require(state.phase != "training", f"user {state.user} is training: it uploads or abandons first")
     return replace(state, phase="asked"), (ModelRequest(state.session, state.known, state.user, steps.SERVER),)
 
@@ -525,7 +527,7 @@ def user_request(state: UserState) -> tuple[UserState, steps.Outbox]:
 def user_share(
     state: UserState, message: ModelStamp, mask: validate.UintArray, noise: validate.UintArray
 ) -> tuple[UserState, steps.Outbox]:
-    """Take the stamp, and share a mask under it: one share for each user, its own kept (BSA-08; section 4).
+    """Take the stamp and share a mask under it: send one share to each other user, keep one (BSA-08; section 4).
 
     The sampled values are ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
     """
@@ -543,7 +545,7 @@ def user_share(
 
 @steps.row("hold", steps.Role.USER, receives=(StampedShare,), senders=lambda user: user.others)
 def user_hold(state: UserState, inbox: Sequence[StampedShare]) -> tuple[UserState, steps.Outbox]:
-    """Keep the shares of others, each in place of an older one of the same sender (BSA-09, BSA-10; section 4)."""
+    """Keep the shares of others; a share replaces an older one of the same sender (BSA-09, BSA-10; section 4)."""
     held, newest = dict(state.held), dict(state.newest)
     for message in inbox:
         sender, stamp = message.sender, message.round
@@ -556,7 +558,7 @@ def user_hold(state: UserState, inbox: Sequence[StampedShare]) -> tuple[UserStat
 
 @steps.row("upload", steps.Role.USER, sends=(StampedUpdate,))
 def user_upload(state: UserState) -> tuple[UserState, steps.Outbox]:
-    """Send the masked update, once, and forget it and the mask (BSA-04 to BSA-07; section 4)."""
+    """Send the masked update once, and forget the update and the mask (BSA-04 to BSA-07; section 4)."""
     _require(state.phase == "training", f"user {state.user} has no mask to upload under")
     _require(state.update is not None, f"user {state.user} has no update yet")
     assert state.update is not None
@@ -570,7 +572,7 @@ def user_upload(state: UserState) -> tuple[UserState, steps.Outbox]:
 
 @steps.row("abandon", steps.Role.USER)
 def user_abandon(state: UserState) -> tuple[UserState, steps.Outbox]:
-    """Give the training up, and forget the mask (section 4)."""
+    """Abandon the training, and forget the mask (section 4)."""
     _require(state.phase == "training", f"user {state.user} has no training to abandon")
     return replace(state, phase="idle", mask=None, update=None), ()
 
@@ -600,7 +602,7 @@ def user_recover(state: UserState, message: BufferedSet) -> tuple[UserState, ste
     "request", steps.Role.SERVER, receives=(ModelRequest,), sends=(ModelStamp,), senders=lambda server: server.users
 )
 def server_request(state: ServerState, inbox: Sequence[ModelRequest]) -> tuple[ServerState, steps.Outbox]:
-    """Give each user that asks the round as its stamp (BSA-11, BSA-12; section 4)."""
+    """Send each user that asks the current round as its stamp (BSA-11, BSA-12; section 4)."""
     records = dict(state.records)
     for message in inbox:
         user = message.sender
@@ -615,7 +617,7 @@ def server_request(state: ServerState, inbox: Sequence[ModelRequest]) -> tuple[S
 
 @steps.row("share", steps.Role.SERVER, receives=(StampedShare,), sends=(StampedShare,), senders=None)
 def server_share(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
-    """Relay the shares of users that sent one for each other user under their newest stamp (BSA-13; section 4)."""
+    """Relay the shares of users that sent one to each other user under their newest stamp (BSA-13; section 4)."""
     everyone = set(state.users)
     batches = steps.parcels(inbox, StampedShare, state.endpoint, everyone)
     records = dict(state.records)
@@ -649,7 +651,7 @@ def server_upload(state: ServerState, inbox: Sequence[StampedUpdate]) -> tuple[S
 
 
 def _check_arrival(state: ServerState, user: int, stamp: int) -> None:
-    """Refuse an update that has no right to a place (BSA-14 to BSA-16)."""
+    """Refuse an update that the buffer may not take (BSA-14 to BSA-16)."""
     record, who = state.records.get(user), (user,)
     if record is None or record.stamp != stamp:
         raise errors.WrongPhase(f"the update of user {user} has not the newest stamp that it was given", who)
@@ -662,7 +664,7 @@ def _check_arrival(state: ServerState, user: int, stamp: int) -> None:
 
 @steps.row("close", steps.Role.SERVER, sends=(BufferedSet,), randomness=("rounding",))
 def server_close(state: ServerState, rounding: validate.RealArray) -> tuple[ServerState, steps.Outbox]:
-    """Weigh the updates of a full buffer, and announce it to all users (BSA-18 to BSA-20; section 4).
+    """Weigh the updates of a full buffer, and announce the buffer to all users (BSA-18 to BSA-20; section 4).
 
     The sampled value is ``rounding``: K draws, multiples of 2**-53 in ``[0, 1)``, by user in ascending order.
     """
@@ -682,7 +684,7 @@ def server_close(state: ServerState, rounding: validate.RealArray) -> tuple[Serv
 
 @steps.row("recover", steps.Role.SERVER, receives=(WeightedShare,), senders=lambda server: server.users)
 def server_recover(state: ServerState, inbox: Sequence[WeightedShare]) -> tuple[ServerState, steps.Outbox]:
-    """Remove the masks of the buffer, and go to the next round (BSA-29 to BSA-33; section 4).
+    """Remove the masks of the buffer, and begin the next round (BSA-29 to BSA-33; section 4).
 
     The result is `recovered`.
     """
@@ -724,12 +726,12 @@ def _require(condition: bool, message: str, blamed: Iterable[int] = ()) -> None:
 
 
 def require_round(state: ServerState, inbox: steps.Inbox) -> None:
-    """Refuse messages of another round than that of the server, in a step that takes no others (MSG-03).
+    """Refuse messages of any round but the server's, in a step that accepts no others (MSG-03).
 
     Raises
     ------
     WrongPhase
-        There is one; its sender is blamed.
+        A message is of another round; its sender is blamed.
     """
     for message in inbox:
         what = f"{type(message).__name__} from {message.sender} is of round {message.round}, and {state.round} is open"
@@ -762,7 +764,7 @@ def _open(state: UserState, message: StampedShare) -> validate.UintArray:
 def _vector(
     parameters: Parameters, message: codec.Message, value: validate.UintArray, length: int
 ) -> validate.UintArray:
-    """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
+    """Return a vector from a message as elements; if it is wrong, blame the sender, not the caller."""
     try:
         return validate.frozen(parameters.field.check(type(message).__name__, value, (length,)))
     except errors.ParameterError as error:

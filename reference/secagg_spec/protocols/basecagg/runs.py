@@ -1,4 +1,4 @@
-"""Whole runs of BASecAgg among honest parties: users come, train and upload as a schedule says.
+"""Whole runs of BASecAgg among honest parties: users arrive, train and upload according to a schedule.
 
 Source: spec/basecagg.md, sections 3 and 4; spec/adapter.md (`basecagg.rounds`).
 """
@@ -23,14 +23,14 @@ from secagg_spec.protocols.buffers import check_rounding
 
 @dataclass(frozen=True)
 class Start:
-    """A user asks for the model, gets its stamp and shares a mask, and all users hold the shares."""
+    """A user asks for the model, gets its stamp and shares a mask; all users keep their shares."""
 
     user: int
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A user masks the next update, and the server takes it."""
+    """A user masks the next update, and the server accepts it."""
 
     user: int
 
@@ -44,7 +44,7 @@ class Abandon:
 
 @dataclass(frozen=True)
 class Recover:
-    """The server closes its buffer, these users answer, and it recovers."""
+    """The server closes its buffer, these users answer, and the server recovers the buffer."""
 
     users: tuple[int, ...]
 
@@ -54,14 +54,14 @@ Turn: TypeAlias = Start | Upload | Abandon | Recover
 
 @dataclass(frozen=True, eq=False)
 class ScheduleResult:
-    """The end of a run: the buffers that were recovered, in order, and every step that was taken."""
+    """The end of a run: the recovered buffers, in order, and every step that was taken."""
 
     buffers: tuple[basecagg.Recovered, ...]
     transcript: tuple[steps.Event, ...]
 
 
 def draw_randomness(parameters: basecagg.Parameters, source: Source, schedule: Sequence[Turn]) -> steps.Randomness:
-    """Draw what a schedule samples: `masks` and `noises` for its starts, `roundings` for its recoveries (section 8)."""
+    """Draw a schedule's sampled values: `masks` and `noises` of starts, `roundings` of recoveries (section 8)."""
     p, starts = parameters, sum(isinstance(turn, Start) for turn in schedule)
     return {
         "masks": [draw_elements(source, p.field, (p.d,)) for _ in range(starts)],
@@ -88,7 +88,7 @@ def open_session(
 def channels_of(
     parameters: basecagg.Parameters, channels: Mapping[int, StampedChannel] | None
 ) -> Mapping[int, StampedChannel]:
-    """Return the channel of each of the N users: the plain one where none are given."""
+    """Return the channel of each of the N users; the default is the plain channel."""
     users = range(parameters.N)
     if channels is None:
         return dict.fromkeys(users, PlainStampedChannel())
@@ -98,7 +98,7 @@ def channels_of(
 
 
 def sealed_channels(context: Context, privates: Mapping[int, bytes]) -> dict[int, SealedStampedChannel]:
-    """Return the sealed channels of users 0 ... N - 1, whose roster is made of the public keys of `privates`."""
+    """Return the sealed channels of users 0 ... N - 1; the public keys of `privates` form the roster."""
     roster = Roster(tuple(public_key(privates[user]) for user in sorted(privates)))
     return {user: SealedStampedChannel(context, private, roster) for user, private in privates.items()}
 
@@ -119,14 +119,13 @@ def run_schedule(
     ----------
     parameters : Parameters
     updates : sequence of arrays (d,)
-        The updates in the order in which they are uploaded; what is left in the end is not used.
+        The updates in the order of upload; updates left over at the end are not used.
     schedule : sequence of Start, Upload, Abandon and Recover
-        What happens, one after the other.
+        The turns, in order.
     randomness : mapping
-        ``masks``, ``noises`` and ``roundings``, sequences taken from in order; see `draw_randomness`.
+        ``masks``, ``noises`` and ``roundings``, sequences that are consumed in order; see `draw_randomness`.
     session, round, channels
-        The session id (16 bytes), the round that the server begins with, and the channel of each user (plain when left
-        out).
+        The session id (16 bytes), the server's first round, and the channel of each user (plain by default).
 
     Raises
     ------
@@ -141,7 +140,7 @@ def run_schedule(
 
 @dataclass(frozen=True, eq=False)
 class Supplies:
-    """What turns take from, in order."""
+    """The updates and sampled values that turns consume, in order."""
 
     updates: Iterator[UintArray]
     masks: Iterator[UintArray]
@@ -150,7 +149,7 @@ class Supplies:
 
 
 def supplies(parameters: basecagg.Parameters, updates: Sequence[UintArray], randomness: steps.Randomness) -> Supplies:
-    """Return the updates and the sampled values of a run, all of them checked; the errors are those of the run."""
+    """Return the checked updates and sampled values of a run; the errors are those of `run_schedule`."""
     masks, noises, roundings = steps.take_randomness(randomness, ("masks", "noises", "roundings"))
     p = parameters
     for name, vectors, shape in (
@@ -167,7 +166,7 @@ def supplies(parameters: basecagg.Parameters, updates: Sequence[UintArray], rand
 
 @dataclass(eq=False)
 class Play:
-    """A network of either profile on which turns are taken, what they take from, and how a user gets its update."""
+    """A network of either profile for taking turns, the supplies of the turns, and how a user gets its update."""
 
     network: steps.Network
     supplies: Supplies
@@ -180,7 +179,7 @@ class Play:
         }
 
     def take(self, turn: Turn) -> None:
-        """Let happen what a turn says. A turn that is refused ends the run: what waits in the mail stays there.
+        """Take a turn. A refused turn ends the run: waiting mail stays where it is.
 
         Raises also `UnknownUser` for a turn of a user that is not on the network.
         """
@@ -227,7 +226,7 @@ class Play:
         self.buffers.append(self.network.states[steps.SERVER].recovered)
 
     def _step(self, phase: str, party: int, randomness: steps.Randomness | None = None) -> None:
-        """Take a step; announcements of earlier rounds, which came while the user was away, are left waiting."""
+        """Take a step; leave announcements of earlier rounds, which came while the user was away, waiting."""
         role, now = (
             steps.Role.SERVER if party == steps.SERVER else steps.Role.USER,
             self.network.states[steps.SERVER].round,
@@ -246,7 +245,7 @@ def _next(name: str, values: Iterator[Any]) -> Any:
 
 
 def run_turns(play: Play, schedule: Sequence[Turn]) -> ScheduleResult:
-    """Take all turns of a schedule, and return what came of them."""
+    """Take all turns of a schedule, and return the result."""
     for turn in validate.sequence("schedule", schedule, "turns"):
         play.take(turn)
     return ScheduleResult(tuple(play.buffers), tuple(play.network.transcript))

@@ -1,6 +1,6 @@
-"""What a server of BASecAgg stores between two steps, as data that JSON holds, and the server that comes back from it.
+"""The state of a BASecAgg server between two steps as JSON data: how to store it and how to restore the server.
 
-Vectors are the hex digits of their bytes as a field of a message.
+A vector is stored as the hex digits of its bytes as a field of a message.
 
 Source: spec/basecagg.md, section 9 (BSA-35).
 """
@@ -35,7 +35,7 @@ _Value = TypeVar("_Value")
 
 
 def store(state: ServerState) -> dict[str, Any]:
-    """Return the state of a server as data that JSON holds (BSA-35)."""
+    """Return the state of a server as JSON data (BSA-35)."""
     return {
         "format": FORMAT,
         "parameters": asdict(state.parameters),
@@ -55,12 +55,12 @@ def _stored(recovered: Recovered) -> dict[str, Any]:
 
 
 def restore(data: Mapping[str, Any], kind: type[Parameters] = Parameters) -> ServerState:
-    """Return the server that goes on from what `store` gave, with parameters of a class (BSA-35).
+    """Return the server that resumes from the data of `store`, with parameters of class `kind` (BSA-35).
 
     Raises
     ------
     ParameterError
-        It is not what `store` gives.
+        The data is not what `store` returns.
     """
     validate.mapping("data", data)
     given = data.get("format")
@@ -88,7 +88,7 @@ def _restored(data: Mapping[str, Any], kind: type[Parameters]) -> ServerState:
 
 
 def _check(state: ServerState) -> None:
-    """Refuse a state that no steps lead to: updates without a record, entries that are not the buffer's."""
+    """Refuse an unreachable state: updates without a record, or entries that do not belong to the buffer."""
     taken = {user for user in state.buffer if user in state.records and state.records[user].taken}
     if taken != set(state.buffer) or len(taken) > state.parameters.K:
         raise ParameterError("buffer", sorted(state.buffer), "users whose updates were taken, at most K")
@@ -100,7 +100,7 @@ def _check(state: ServerState) -> None:
 
 
 def _check_announced(state: ServerState) -> None:
-    """Refuse entries that no user would answer (BSA-20 to BSA-23)."""
+    """Refuse entries that no user would answer for (BSA-20 to BSA-23)."""
     if not state.entries:
         return
     if state.round >= LAST_ROUND:
@@ -112,7 +112,7 @@ def _check_announced(state: ServerState) -> None:
 
 
 def _check_records(state: ServerState) -> None:
-    """Refuse updates that were taken without their shares, or that are old and wait, or that are new and do not."""
+    """Refuse updates accepted before their shares were relayed, old updates that wait, and new ones that do not."""
     for user, record in state.records.items():
         if record.taken and not record.relayed:
             raise ParameterError("records", user, "a user whose shares were relayed before its update was taken")

@@ -1,4 +1,4 @@
-"""FedBuff: the server averages the updates in a buffer, late ones by less, and moves the model by that.
+"""FedBuff: the server averages the updates in a buffer, with less weight for late ones, and updates the model.
 
 ====================  ==========================================
 paper                 here
@@ -38,7 +38,7 @@ def fedbuff_step(
     """Return the model of round t + 1, d real numbers."""
     S = sorted(trained)
 
-    # Each user of S sends what training changed, as integers where there is a level c_l.
+    # Each user of S sends the change of its model by training, as integers if there is a level c_l.
     delta = {i: downloaded[i] - trained[i] for i in S}  # eq. (2)
     sent = [stochastic_round(p.c_l * delta[i], u[i]) if p.c_l else delta[i] for i in S]  # eq. (7), times c_l
 

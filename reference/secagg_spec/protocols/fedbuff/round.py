@@ -1,10 +1,10 @@
-"""FedBuff: the server averages the updates in a buffer, late ones by less, and moves the model by that.
+"""FedBuff: the server averages the updates in a buffer, with less weight for late ones, and updates the model.
 
-Nothing is hidden from the server: this is the yardstick of the protocols that hide the updates.
+Nothing is hidden from the server: this is the baseline for the protocols that hide the updates.
 
 Notation of the paper: x^(t) is `model` and t is `round` of a `ServerState`; S^(t) are the users in its `buffer`; t_i is
 the `stamp` of an `Update`, tau_i = t - t_i; K, eta_g and s are parameters. c_g and c_l are the levels of the weights
-and of the updates; Delta_i is `values` of an update, or c_l Q_{c_l}(Delta_i) when there is a c_l.
+and of the updates; `values` of an update is Delta_i, or c_l Q_{c_l}(Delta_i) if there is a c_l.
 
 Source: BASecAgg eq. (2), (4) and (16); spec/fedbuff.md, sections 2 to 5 (FBF-01 to FBF-17).
 """
@@ -28,31 +28,31 @@ from secagg_spec.errors import OutOfRange, ParameterError, Replay, TooFewSurvivo
 IntArray: TypeAlias = NDArray[np.int64]
 Values: TypeAlias = NDArray[Any]
 EXACT = 2**53
-"""Up to here every integer is a binary64 number."""
+"""The bound up to which every integer is a binary64 number."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What all parties agree on.
+    """The parameters that all parties agree on.
 
     Parameters
     ----------
     N : int
-        Users on the roster.
+        The number of users on the roster.
     d : int
-        Elements of the model.
+        The number of elements of the model.
     K : int
-        Updates in a full buffer.
+        The number of updates in a full buffer.
     tau_max : int
-        The largest staleness that is taken.
+        The largest accepted staleness.
     eta_g : float
         The server's learning rate.
     staleness : Staleness
-        How much a late update counts.
+        The function that gives the weight of a late update.
     c_g : int
         The level of the weights.
     c_l : int, optional
-        The level of quantised updates; without one, updates are real numbers.
+        The level of quantised updates; without it, updates are real numbers.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class Parameters:
             self._set("c_l", 1, min(MAX_LEVEL, self.bound))
 
     def _set(self, name: str, low: int, high: int) -> None:
-        """Replace a number by the ``int`` that it is, when it lies between its bounds."""
+        """Convert a number to ``int`` and store it; refuse it outside ``[low, high]``."""
         object.__setattr__(self, name, validate.integer(name, getattr(self, name), low, high))
 
     @property
@@ -94,7 +94,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class Update:
-    """The update of a user: float64, or int64 when it is quantised. `stamp` is the round of the model it began with."""
+    """The update of a user: float64, or int64 if quantised. `stamp` is the round of the model that it started from."""
 
     user: int
     stamp: int
@@ -103,7 +103,10 @@ class Update:
 
 @dataclass(frozen=True, eq=False)
 class ServerState:
-    """The server between two messages. `accepted` are users and stamps that may still be sent again."""
+    """The state of the server between two messages.
+
+    `accepted` are the users and stamps of accepted updates that could still be sent again.
+    """
 
     parameters: Parameters
     model: RealArray
@@ -121,12 +124,12 @@ class ServerState:
 
 
 def local_update(downloaded: RealArray, trained: RealArray) -> RealArray:
-    """Return the update of a user: the model that it downloaded minus the one that it trained.
+    """Return the update of a user: the downloaded model minus the trained model.
 
     Raises
     ------
     ParameterError
-        They are not two float64 vectors of one length with finite entries.
+        The models are not two float64 vectors of the same length with finite entries.
 
     Source: BASecAgg eq. (2); FBF-02.
     """
@@ -135,7 +138,7 @@ def local_update(downloaded: RealArray, trained: RealArray) -> RealArray:
 
 
 def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealArray:
-    """Return the weighted average: products, sums from the first one on, and one quotient, each rounded once.
+    """Return the weighted average: products, sums in order, and one quotient, with one rounding per operation.
 
     Source: BASecAgg eq. (4); FBF-10.
     """
@@ -146,7 +149,7 @@ def average_reals(weights: Sequence[int], updates: Sequence[RealArray]) -> RealA
 
 
 def average_integers(weights: Sequence[int], updates: Sequence[IntArray], c_l: int) -> RealArray:
-    """Return the exact integer sum of weighted updates over c_l times the sum of the weights, rounded once.
+    """Return the exact integer sum of weighted updates divided by c_l times the sum of the weights, rounded once.
 
     Source: BASecAgg eq. (15) and (16); FBF-11.
     """
@@ -195,20 +198,20 @@ def receive(state: ServerState, user: int, stamp: int, values: Values) -> Server
     state : ServerState
         The server.
     user, stamp : int
-        Who sends, and the round of the model that its training began with.
+        The sender, and the round of the model that it started training from.
     values : array (d,)
-        The update: float64, or int64 when there is a c_l.
+        The update: float64, or int64 if there is a c_l.
 
     Raises
     ------
     UnknownUser
         The user is not on the roster (FBF-17).
     WrongPhase
-        The stamp is of a round to come (FBF-04) or too old (FBF-05), or the buffer is full (FBF-08).
+        The stamp is a future round (FBF-04) or too old (FBF-05), or the buffer is full (FBF-08).
     Replay
-        This update came before (FBF-06), or another one of the user waits (FBF-07).
+        The same update was accepted before (FBF-06), or the buffer already has an update of the user (FBF-07).
     ParameterError
-        The values break FBF-03, or a number is none.
+        The values break FBF-03, or `user` or `stamp` is not a valid number.
     """
     (user,) = validate.users("user", (user,), state.parameters.N)
     stamp = validate.integer("stamp", stamp, 0, MAX_TAU)
@@ -219,14 +222,14 @@ def receive(state: ServerState, user: int, stamp: int, values: Values) -> Server
 
 
 def weights(state: ServerState, rounding: RealArray) -> tuple[int, ...]:
-    """Return the weights of the updates in the buffer, by ascending user; `rounding` has one draw for each (FBF-09).
+    """Return the weights of the updates in the buffer, by ascending user, with one draw for each (FBF-09).
 
     Raises
     ------
     LengthMismatch
         There is not one draw for each update.
     OutOfRange
-        A draw is none (STL-07).
+        A draw is not a valid draw (STL-07).
     """
     draws = validate.reals("rounding", rounding, (len(state.buffer),))
     function, c_g = state.parameters.staleness, state.parameters.c_g
@@ -251,9 +254,9 @@ def step(state: ServerState, *, rounding: RealArray) -> ServerState:
     TooFewSurvivors
         All weights are 0 (FBF-14).
     OutOfRange
-        A number of the new model would not be finite (FBF-15), or a draw is none.
+        A number of the new model would not be finite (FBF-15), or a draw is not valid.
     ParameterError
-        This is the last round that a number of 32 bits has, or the draws are no float64 vector.
+        The round is the last one that fits 32 bits, or the draws are not a float64 vector.
 
     Source: BASecAgg eq. (4); FBF-09 to FBF-15.
     """
@@ -268,7 +271,7 @@ def step(state: ServerState, *, rounding: RealArray) -> ServerState:
 
 
 def by_user(state: ServerState) -> tuple[Update, ...]:
-    """Return the updates in the buffer by ascending user: the order of every sum."""
+    """Return the updates in the buffer by ascending user, the order of every sum."""
     return tuple(sorted(state.buffer, key=lambda update: update.user))
 
 
@@ -281,12 +284,12 @@ def _next_model(state: ServerState, realised: Sequence[int]) -> RealArray:
 
 
 def _recent(state: ServerState, following: int) -> frozenset[tuple[int, int]]:
-    """Return the accepted updates that are not too old in the next round: older ones are refused anyway (FBF-05)."""
+    """Return the accepted updates that are not too old for the next round; FBF-05 refuses older ones anyway."""
     return frozenset(pair for pair in state.accepted if following - pair[1] <= state.parameters.tau_max)
 
 
 def _check_stamp(state: ServerState, user: int, stamp: int) -> None:
-    """Refuse what FBF-04 to FBF-08 refuse."""
+    """Refuse an update whose user or stamp breaks FBF-04 to FBF-08."""
     if state.full:
         raise WrongPhase(f"the buffer is full with K = {state.parameters.K} updates: a step comes first")
     if stamp > state.round:
@@ -301,7 +304,7 @@ def _check_stamp(state: ServerState, user: int, stamp: int) -> None:
 
 
 def _checked(parameters: Parameters, values: Values) -> Values:
-    """Return the values of an update when they are what FBF-03 asks for."""
+    """Return the values of an update if they satisfy FBF-03."""
     if parameters.c_l is None:
         return validate.reals("values", values, (parameters.d,))
     numbers = validate.signed("values", values)
@@ -319,7 +322,7 @@ def _checked(parameters: Parameters, values: Values) -> Values:
 
 
 def store(state: ServerState) -> dict[str, Any]:
-    """Return the whole state as data that JSON holds: numbers, text, lists and objects (FBF-16).
+    """Return the whole state as JSON data: numbers, strings, lists and objects (FBF-16).
 
     Vectors are strings of hex digits, 16 for each number, little-endian.
     """
@@ -338,7 +341,7 @@ def restore(data: Mapping[str, Any]) -> ServerState:
     Raises
     ------
     ParameterError
-        A member is missing, or is not what `store` writes.
+        A member is missing, or differs from what `store` writes.
     """
     members = _members("data", data, ("parameters", "model", "round", "buffer", "accepted"))
     parameters = _parameters(members["parameters"])
@@ -359,7 +362,7 @@ def _parameters(data: Any) -> Parameters:
 
 
 def _accepted(state: ServerState, data: Any) -> frozenset[tuple[int, int]]:
-    """Return the accepted users and stamps, those of the buffer among them."""
+    """Return the accepted pairs of user and stamp; they include those of the buffer."""
     pairs = [validate.user_numbers("accepted", pair) for pair in validate.sequence("accepted", data, "pairs")]
     for pair in pairs:
         fits = len(pair) == 2 and 0 <= pair[0] < state.parameters.N and 0 <= pair[1] <= state.round

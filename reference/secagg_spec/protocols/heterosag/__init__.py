@@ -41,7 +41,7 @@ def heterosag_round(
     pk = {i: keys.public_key(sk[i]) for i in U2}
     s = {(i, j): keys.agree(sk[i], pk[j]) for i in U2 for j in U2 - {i}}
 
-    # The users S of a cell, U of them survivors, have masks of their own for the segment of this row of B.
+    # The users S of a cell, of which U survive, have separate masks for the segment of this row of B.
     y, sums = {}, []
     for cell in (cell for cell in p.parts if cell.members & U3):
         ring, length, row, segment = cell.ring, cell.length, cell.segment, slice(cell.start, cell.stop)
@@ -65,5 +65,5 @@ def heterosag_round(
         total = ring.signed_sum(ring.zeros(length), came, selves, left)  # eq. (10), its sign repaired
         sums.append(CellSum(cell, tuple(sorted(U)), total))
 
-    # Section 4.1: the mean of each segment over its cells, and the segments in a row.
+    # Section 4.1: the mean of each segment over its cells; then the segments are concatenated.
     return sums, combine(p, sums)

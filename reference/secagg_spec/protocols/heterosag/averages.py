@@ -19,7 +19,7 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 
 @dataclass(frozen=True, eq=False)
 class CellSum:
-    """What the server learns of one cell: the sum of the quantised segment over the survivors."""
+    """The server's result for one cell: the sum of the quantised segment over the survivors."""
 
     cell: Cell
     survivors: tuple[int, ...]
@@ -37,7 +37,7 @@ def quantize_update(
     user : int
         In ``[0, N)``.
     x, rounding : array (d,) of float64
-        Numbers in ``[r1, r2]``, and draws, uniform in ``[0, 1)``.
+        The input in ``[r1, r2]``, and the draws, uniform in ``[0, 1)``.
     clip : bool
         Whether to move numbers outside the range to its bounds instead of refusing them (HSA-07).
 
@@ -50,7 +50,7 @@ def quantize_update(
     OutOfRange
         A number is outside the range (HSA-07), or a draw is outside ``[0, 1)`` (HSA-09).
     LengthMismatch
-        There are not d of each.
+        There are not d numbers and d draws.
 
     Source: HeteroSAg eq. (3) with algorithm 1.
     """
@@ -70,7 +70,7 @@ def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean
     ----------
     parameters : Parameters
     sums : sequence of CellSum
-        Those of one round.
+        The sums of one round.
     method : str
         ``"mean"``, ``"median"`` or ``"trimmed"``.
     trim : int
@@ -79,8 +79,8 @@ def combine(parameters: Parameters, sums: Sequence[CellSum], method: str = "mean
     Raises
     ------
     ParameterError
-        There is no such method, ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not
-        0 where nothing is trimmed (ADP-39).
+        The method is unknown, ``2 * trim`` is not below the number of cells of a segment (HSA-26), or `trim` is not 0
+        for a method that does not trim (ADP-39).
 
     Source: HeteroSAg, sections 4.1 and 4.2; HSA-23 to HSA-26.
     """

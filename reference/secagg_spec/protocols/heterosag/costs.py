@@ -1,4 +1,4 @@
-"""What a round of HeteroSAg costs: bits, bytes and masks by segment, the bound on its error, and SecAgg beside it.
+"""The costs of a round of HeteroSAg: bits, bytes and masks by segment, the error bound, and SecAgg for comparison.
 
 ====================  ==========================================
 paper                 here
@@ -9,8 +9,8 @@ expansion factor      `expansion`, `bandwidth_expansion`
 sigma^2               `error_bound`
 ====================  ==========================================
 
-Costs of keys and shares are those of SecAgg and are not counted. A user that drops out before it masks makes the masks
-of others fewer: functions that count masks take the users who are present.
+Keys and shares cost the same as in SecAgg and are not counted. If a user drops out before it masks, the other users
+have fewer masks; so the functions that count masks take the users who are present.
 
 Source: HeteroSAg, theorem 2, proposition 2, appendices F and J.1; spec/heterosag.md, section 9.
 """
@@ -30,7 +30,7 @@ from secagg_spec.protocols.heterosag.plan import Cell, Parameters, cells_of
 
 @dataclass(frozen=True)
 class SegmentCost:
-    """What one user sends for one segment, masked among `users` of its cell."""
+    """The size of one user's message for one segment, which `users` users of its cell mask together."""
 
     segment: int
     length: int
@@ -39,27 +39,27 @@ class SegmentCost:
 
     @property
     def modulus(self) -> int:
-        """R, how many values the sum takes."""
+        """R, the number of values that the sum takes."""
         return sum_modulus(self.users, self.levels)
 
     @property
     def width(self) -> int:
-        """Bits of a masked element."""
+        """The bits of a masked element."""
         return packing.bits_of(self.modulus)
 
     @property
     def bits(self) -> int:
-        """Bits of the masked segment, without those that are left over."""
+        """The bits of the masked segment, without padding bits."""
         return self.length * self.width
 
     @property
     def bytes(self) -> int:
-        """Bytes of the masked segment in the packed form (HSA-15)."""
+        """The bytes of the masked segment in the packed form (HSA-15)."""
         return packing.packed_bytes(self.length, self.modulus)
 
     @property
     def clear_bits(self) -> int:
-        """Bits of the quantised segment without masks."""
+        """The bits of the quantised segment without masks."""
         return self.length * packing.bits_of(self.levels)
 
     @property
@@ -69,24 +69,24 @@ class SegmentCost:
 
 
 def segment_costs(parameters: Parameters, user: int) -> tuple[SegmentCost, ...]:
-    """Return what a user sends, segment by segment."""
+    """Return the costs of a user's masked segments, segment by segment."""
     return tuple(
         SegmentCost(cell.segment, cell.length, len(cell.members), cell.levels) for cell in cells_of(parameters, user)
     )
 
 
 def masked_bits(parameters: Parameters, user: int) -> int:
-    """Return the bits of all masked segments of a user, without those that are left over in bytes."""
+    """Return the bits of all masked segments of a user, without the padding to whole bytes."""
     return sum(cost.bits for cost in segment_costs(parameters, user))
 
 
 def masked_bytes(parameters: Parameters, user: int) -> int:
-    """Return how many bytes `MaskedSegments.segments` of a user has (HSA-15)."""
+    """Return the number of bytes of a user's `MaskedSegments.segments` (HSA-15)."""
     return sum(cost.bytes for cost in segment_costs(parameters, user))
 
 
 def user_expansion(parameters: Parameters, user: int) -> Fraction:
-    """Return the bits that a user sends over those of its quantised input."""
+    """Return the bits that a user sends divided by the bits of its quantised input."""
     costs = segment_costs(parameters, user)
     return Fraction(sum(cost.bits for cost in costs), sum(cost.clear_bits for cost in costs))
 
@@ -95,7 +95,7 @@ def user_expansion(parameters: Parameters, user: int) -> Fraction:
 
 
 def sum_modulus(users: int, levels: int) -> int:
-    """Return R = |S| (K - 1) + 1, how many values the sum of `users` quantised elements takes.
+    """Return R = |S| (K - 1) + 1, the number of values that the sum of `users` quantised elements takes.
 
     Raises
     ------
@@ -110,29 +110,29 @@ def sum_modulus(users: int, levels: int) -> int:
 
 
 def bandwidth_expansion(users: int, levels: int) -> Fraction:
-    """Return the bits of an element that `users` mask together over those of a quantised element in clear.
+    """Return the bits of an element masked among `users` users divided by the bits of a quantised element in clear.
 
     Raises
     ------
     ParameterError
-        As of `sum_modulus`.
+        The errors of `sum_modulus`.
     """
     return Fraction(packing.bits_of(sum_modulus(users, levels)), packing.bits_of(levels))
 
 
 def secagg_bits(d: int, users: int, levels: int) -> int:
-    """Return the bits of a masked input of SecAgg in the packed form, all users together and with the same levels.
+    """Return the bits of a masked SecAgg input in the packed form, when all users mask together with the same levels.
 
     Raises
     ------
     ParameterError
-        d is below 1, or as of `sum_modulus`.
+        d is below 1, or `sum_modulus` raises.
     """
     return validate.integer("d", d, 1) * packing.bits_of(sum_modulus(users, levels))
 
 
 def secagg_bytes(d: int, users: int, levels: int) -> int:
-    """Return the bytes of the same; the messages of SecAgg itself have 4 for each element."""
+    """Return `secagg_bits` in whole bytes; the messages of SecAgg itself have 4 bytes for each element."""
     return packing.packed_bytes(validate.integer("d", d, 1), sum_modulus(users, levels))
 
 
@@ -141,36 +141,36 @@ def secagg_bytes(d: int, users: int, levels: int) -> int:
 
 @dataclass(frozen=True)
 class MaskCost:
-    """How many masks a party expands, each from a key of its own, and how many elements they have in all."""
+    """The number of masks that a party expands, each from a separate key, and their total number of elements."""
 
     masks: int
     elements: int
 
 
 def user_masks(parameters: Parameters, user: int, present: Sequence[int] | None = None) -> MaskCost:
-    """Return what a user expands: its own mask and one for each other user of its cell, segment by segment.
+    """Return the masks that a user expands: for each segment its self mask and one for each other user of its cell.
 
     Parameters
     ----------
     parameters : Parameters
     user : int
     present : sequence of users
-        Whose shares reached the user; without it, everybody's.
+        The users whose shares reached the user; the default is all users.
     """
     here = _present(parameters, "present", present) | {validate.integer("user", user, 0, parameters.N - 1)}
     return _together((len(cell.members & here), cell) for cell in cells_of(parameters, user))
 
 
 def server_masks(parameters: Parameters, survivors: Sequence[int], sharers: Sequence[int] | None = None) -> MaskCost:
-    """Return what the server expands: survivors' own masks, and those of each dropped user with each survivor.
+    """Return the masks that the server expands: the survivors' self masks, and the pairs of dropped user and survivor.
 
     Parameters
     ----------
     parameters : Parameters
     survivors : sequence of users
-        U_3, whose masked segments arrived.
+        U_3, the users whose masked segments arrived.
     sharers : sequence of users
-        U_2, whose shares arrived; without it, everybody. Those of them who do not survive have dropped out.
+        U_2, the users whose shares arrived; the default is all users. Sharers that are not survivors have dropped out.
     """
     left = _present(parameters, "survivors", survivors)
     dropped = _present(parameters, "sharers", sharers) - left
@@ -179,7 +179,7 @@ def server_masks(parameters: Parameters, survivors: Sequence[int], sharers: Sequ
 
 
 def secagg_user_masks(d: int, users: int) -> MaskCost:
-    """Return what a user of SecAgg on the complete graph expands."""
+    """Return the masks that a user of SecAgg on the complete graph expands."""
     masks = validate.integer("users", users, 1)
     return MaskCost(masks, masks * validate.integer("d", d, 1))
 
@@ -198,10 +198,10 @@ def _present(parameters: Parameters, name: str, users: Sequence[int] | None) -> 
 
 
 def error_bound(parameters: Parameters) -> Fraction:
-    """Return the bound on E||p' - p||^2, where p' is the mean of all N quantised inputs and p that of the inputs.
+    """Return the bound on E||p' - p||^2, where p' is the mean of all N quantised inputs and p the mean of the inputs.
 
-    It is the sum over all cells of L |S| (r2 - r1)^2 / (4 N^2 (K - 1)^2), for any lengths and sizes. It is attained
-    when every number is at the middle of two levels.
+    The bound is the sum over all cells of L |S| (r2 - r1)^2 / (4 N^2 (K - 1)^2), for any lengths and sizes. It is
+    attained if every number is midway between two levels.
     """
     width = Fraction(parameters.range.high) - Fraction(parameters.range.low)
     cells = (Fraction(cell.length * len(cell.members), (cell.levels - 1) ** 2) for cell in parameters.parts)

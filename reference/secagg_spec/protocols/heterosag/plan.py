@@ -1,4 +1,4 @@
-"""The numbers of a session of HeteroSAg, and who quantises and masks which segment with whom.
+"""The parameters of a HeteroSAg session, and the plan: which users quantise and mask which segment together.
 
 ====================  ==========================================
 paper                 here
@@ -31,12 +31,12 @@ from secagg_spec.errors import LengthMismatch, ParameterError
 from secagg_spec.protocols.secagg import round as secagg
 
 MATRICES = ("cyclic", "perfect", "separate")
-"""The matrices by the number that keys are bound to; the last is the naive scheme, for comparison."""
+"""The matrices; keys are bound to the index of the matrix here. The last is the naive scheme, for comparison."""
 
 
 @dataclass(frozen=True)
 class Cell(secagg.Part):
-    """The users of some subgroups, who quantise a segment with `levels` and mask it together modulo their ring."""
+    """The users of some subgroups, who quantise a segment with `levels` and mask it together, modulo their R."""
 
     subgroups: tuple[int, ...]
     levels: int
@@ -44,12 +44,12 @@ class Cell(secagg.Part):
 
 @dataclass(frozen=True)
 class Parameters(secagg.Numbers):
-    """The numbers that a session agrees on.
+    """The parameters of a session.
 
     Parameters
     ----------
     N, D, T, t, d : int
-        Users, promised dropouts, colluders, threshold and elements.
+        The numbers of users, promised dropouts and colluders, the threshold, and the number of elements.
     sizes, subgroups, levels : tuple of int
         n_g, L_g and K_g for each group.
     range : Range
@@ -89,7 +89,7 @@ class Parameters(secagg.Numbers):
 
     @property
     def count(self) -> int:
-        """Z, how many subgroups and segments there are."""
+        """Z, the number of subgroups, and of segments."""
         return sum(self.subgroups)
 
     @cached_property
@@ -108,7 +108,7 @@ class Parameters(secagg.Numbers):
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
-        """How many elements each segment has (HSA-11)."""
+        """The number of elements of each segment (HSA-11)."""
         return tuple(len(part) for part in np.array_split(np.empty(self.d, bool), self.count))
 
     @cached_property
@@ -159,13 +159,13 @@ def _check_counts(given: Parameters) -> None:
 
 
 def _keep(given: Parameters, **values: object) -> None:
-    """Put plain integers and tuples in place of what was given."""
+    """Replace the given values by plain integers and tuples."""
     for name, value in values.items():
         object.__setattr__(given, name, value)
 
 
 def _check_groups(given: Parameters) -> None:
-    """Refuse groups that are not the roster, subgroups that are too small, and levels that fall (HSA-01, HSA-02)."""
+    """Refuse groups that are not the whole roster, too small subgroups, and decreasing levels (HSA-01, HSA-02)."""
     groups = len(validate.sequence("sizes", given.sizes, "sizes of groups"))
     for name, low, high in (("sizes", 1, given.N), ("subgroups", 1, given.N), ("levels", 2, MAX_LEVELS)):
         numbers = validate.sequence(name, getattr(given, name), "integers")

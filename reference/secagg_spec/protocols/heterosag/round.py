@@ -8,8 +8,8 @@ y_i^l                 `masked` of `secagg.mask_update`, cell by cell
 x_U^l                 `total` of a `CellSum`
 ====================  ==========================================
 
-The state of a party holds the one that it would have in SecAgg, as `base`, and the steps of SecAgg are taken on it: an
-input there has parts, and the cells here are these parts.
+The state of a party holds its SecAgg state as `base`, and the steps of SecAgg act on `base`. An input in SecAgg has
+parts; here the cells are these parts.
 
 Source: HeteroSAg, sections 4 and appendix G; spec/heterosag.md (HSA-13 to HSA-22, HSA-27 to HSA-29).
 """
@@ -43,7 +43,7 @@ PHASES = secagg.PHASES
 
 @dataclass(frozen=True, eq=False)
 class MaskedSegments(codec.Message):
-    """The masked segments in the packed form, and the neighbours whose masks they hold, ascending."""
+    """The masked segments in the packed form, and the neighbours whose masks they contain, ascending."""
 
     TYPE: ClassVar[int] = 1281
     neighbours: codec.Users
@@ -51,7 +51,7 @@ class MaskedSegments(codec.Message):
 
 
 def pack_segments(cells: Sequence[secagg.Part], masked: UintArray) -> bytes:
-    """Return masked segments, d elements, in the packed form of the cells of their sender (HSA-15)."""
+    """Return masked segments, d elements, in the packed form for the cells of their sender (HSA-15)."""
     return b"".join(packing.pack(cell.of(masked), cell.ring.modulus) for cell in cells)
 
 
@@ -91,7 +91,7 @@ def read_segments(round: secagg.Round, sender: int, data: bytes) -> UintArray:
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps; `past` are the survivors of the requests that it answered before."""
+    """The state of one user between its steps; `past` are the survivors of the requests it answered earlier."""
 
     phases: ClassVar = PHASES
     base: secagg.UserState
@@ -105,13 +105,16 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands."""
+        """The endpoint of the user."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps; `sums` are those of the cells with survivors, `past` all requests'."""
+    """The state of the server between its steps.
+
+    `sums` are the sums of the cells with survivors; `past` are the survivors of all its earlier requests.
+    """
 
     phases: ClassVar = PHASES
     base: secagg.ServerState
@@ -126,12 +129,12 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands."""
+        """The endpoint of the server."""
         return self.base.endpoint
 
     @property
     def aggregate(self) -> UintArray | None:
-        """The sums one after the other, by segment and then by the first subgroup of the cell, once they are known."""
+        """The sums, by segment and then by the first subgroup of the cell, concatenated, once they are known."""
         return np.concatenate([found.total for found in self.sums]) if self.sums else None
 
 
@@ -158,14 +161,14 @@ def user_start(
     update : array (d,)
         The quantised input; see `quantize_update`.
     past : sequence of sets of users
-        The survivors of the requests that the user answered in this session before (HSA-27).
+        The survivors of the requests that the user answered earlier in this session (HSA-27).
 
     Raises
     ------
     LengthMismatch, NonCanonical
-        The input has not d elements, or holds a number that is not below the K of its cell (HSA-13).
+        The input does not have d elements, or holds a number that is not below the K of its cell (HSA-13).
     ParameterError
-        The user is not on the roster, or what should be survivors are no sets of users.
+        The user is not on the roster, or `past` does not hold sets of users.
     """
     update = validate.elements("update", update, MAX_MODULUS, (parameters.d,))
     for cell in cells_of(parameters, user):
@@ -197,14 +200,14 @@ def server_start(
 
 
 def user_again(state: UserState, number: int, update: UintArray) -> UserState:
-    """Return the state of a user before another round of its session, with what it answered before (HSA-27, HSA-29).
+    """Return the state of a user before another round of its session, with its earlier answers (HSA-27, HSA-29).
 
     Parameters
     ----------
     state : UserState
-        The user at the end of a round, or wherever it left it.
+        The state of the user at the end of a round, or at the point where it left the round.
     number : int
-        The number of the round, above that of the last one.
+        The number of the new round, above the number of the last one.
     update : array (d,)
         The quantised input of this round.
 
@@ -249,7 +252,7 @@ def user_masked_input(state: UserState, inbox: steps.Inbox) -> tuple[UserState, 
     senders=lambda server: server.base.sharers,
 )
 def server_masked_input(state: ServerState, inbox: Sequence[MaskedSegments]) -> tuple[ServerState, steps.Outbox]:
-    """Add the masked segments cell by cell, and ask for what unmasks the sums (HSA-16, HSA-17, HSA-28)."""
+    """Add the masked segments cell by cell, and ask for the shares that unmask the sums (HSA-16, HSA-17, HSA-28)."""
     plain = [_unpacked(state, message) for message in inbox]
     base, outbox = secagg.server_masked_input.take(state.base, plain, randomness={})
     check_cells(state.parameters, base.survivors)
@@ -259,7 +262,7 @@ def server_masked_input(state: ServerState, inbox: Sequence[MaskedSegments]) -> 
 
 @steps.row("unmasking", steps.Role.USER, receives=(secagg.UnmaskRequest,), sends=(secagg.UnmaskShares,), one=True)
 def user_unmasking(state: UserState, request: secagg.UnmaskRequest) -> tuple[UserState, steps.Outbox]:
-    """Answer a request that leaves every cell enough survivors, now and together with the past (HSA-18, HSA-27)."""
+    """Answer a request if every cell has enough survivors, in this round and with earlier ones (HSA-18, HSA-27)."""
     survivors, _ = secagg.check_request(state.base, request)
     check_cells(state.parameters, survivors)
     check_past(state.parameters, survivors, state.past)
@@ -286,7 +289,7 @@ TABLE: steps.Table = (
 
 
 def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
-    """Refuse survivors that leave some cell at least one of them and fewer than T + 2 (HSA-17, HSA-18).
+    """Refuse survivors if some cell has at least one of them but fewer than T + 2 (HSA-17, HSA-18).
 
     Raises
     ------
@@ -302,12 +305,12 @@ def check_cells(parameters: Parameters, survivors: Collection[int]) -> None:
 
 
 def check_past(parameters: Parameters, survivors: Collection[int], past: Sequence[frozenset[int]]) -> None:
-    """Refuse survivors who, with those of earlier rounds, tell few users of a cell from the others (HSA-27, HSA-28).
+    """Refuse survivors if, with earlier survivors, they separate too few users of a cell (HSA-27, HSA-28).
 
     Raises
     ------
     TooFewSurvivors
-        In some cell, at least one and fewer than T + 2 users are in the same ones of the sets.
+        In some cell, a nonempty class of users that are in the same sets has fewer than T + 2 members.
     """
     least = parameters.T + 2
     for cell in parameters.parts:
@@ -318,19 +321,19 @@ def check_past(parameters: Parameters, survivors: Collection[int], past: Sequenc
 
 
 def cell_sums(parameters: Parameters, survivors: Collection[int], totals: Sequence[UintArray]) -> tuple[CellSum, ...]:
-    """Return the sums of the cells with survivors, of those of all cells (HSA-19).
+    """Return the sums of the cells with survivors; `totals` has one sum for each cell (HSA-19).
 
     Raises
     ------
     Malformed
-        A sum is not one that so many users can have; all of them are blamed (HSA-20).
+        A sum is not possible for the number of survivors in the cell; all of these survivors are blamed (HSA-20).
     """
     found = (_cell_sum(cell, survivors, total) for cell, total in zip(parameters.parts, totals, strict=True))
     return tuple(each for each in found if each.survivors)
 
 
 def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellSum:
-    """Return the sum of a cell, when so many users can have it (HSA-20)."""
+    """Return the sum of a cell if it is possible for the number of its survivors (HSA-20)."""
     present = tuple(sorted(cell.members & set(survivors)))
     most = len(present) * (cell.levels - 1)
     if present and int(total.max()) > most:
@@ -344,7 +347,7 @@ def _cell_sum(cell: Cell, survivors: Collection[int], total: UintArray) -> CellS
 
 @dataclass(frozen=True, eq=False)
 class RoundResult:
-    """The end of a round: the sum of each cell with survivors, who they are in all, and every step that was taken."""
+    """The end of a round: the sum of each cell with survivors, all survivors, and every step that was taken."""
 
     sums: tuple[CellSum, ...]
     contributors: tuple[int, ...]
@@ -368,9 +371,9 @@ def run_round(
     updates : array (N, d)
         The quantised input of each user; see `quantize_update`.
     randomness : mapping from user to sampled values
-        Those of each user that takes part in ``advertise_keys``; see `secagg.draw_randomness`.
+        The sampled values of each user that takes part in ``advertise_keys``; see `secagg.draw_randomness`.
     dropouts : mapping from phase to users
-        Who drops out just before its step in a phase.
+        The users that drop out just before their step in a phase.
     session, round
         The session id (16 bytes) and the round number.
 
@@ -382,7 +385,7 @@ def run_round(
     Raises
     ------
     TooFewSurvivors
-        Too few users are left to go on, in all or in a cell (HSA-21).
+        Too few users are left to go on, in total or in a cell (HSA-21).
     ParameterError
         The inputs do not fit the parameters.
     """

@@ -28,7 +28,7 @@ def lightsecagg_round(
     U1: Sequence[int],
     U2: Sequence[int],
 ) -> UintArray:
-    """Return the sum of the updates of U1, d elements, with the answers of U2."""
+    """Return the sum of the updates of U1, d elements, recovered from the answers of U2."""
     field, code = p.field, p.code
 
     # Each user i shares its mask among all users, before it has an update.
@@ -37,7 +37,7 @@ def lightsecagg_round(
     # Each user of U1 sends its masked update.
     y = [field.add(x[i], z[i]) for i in U1]  # A.2: y_i = x_i + z_i
 
-    # Each user j of U2 sends the sum of the shares that it holds of U1.
+    # Each user j of U2 sends the sum of its shares of the masks of U1.
     # The server decodes the sum of the masks.
     answer = [field.sum(np.stack([share[i][j] for i in U1])) for j in U2]  # A.2: sum of [z~_i]_j
     z_sum = code.decode(U2, np.stack(answer), p.d)  # A.2: sum of z_i

@@ -8,8 +8,8 @@ the surviving set     `announced` of a user's state
 the signers           `signers` of the server's state
 ====================  ==========================================
 
-The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
-profile are taken on it.
+The state of a party holds its state in the semi-honest profile as `base`, and the steps of that profile act on
+`base`.
 
 Source: spec/lightsecagg.md, section 9 (LSA-19 to LSA-35).
 """
@@ -38,7 +38,7 @@ PHASES = ("share", "upload", "confirm", "recover")
 
 @dataclass(frozen=True)
 class Parameters(lightsecagg.Parameters):
-    """The numbers that a session of the active profile agrees on.
+    """The parameters of a session of the active profile.
 
     Raises
     ------
@@ -93,7 +93,7 @@ class PublicKeys:
 
 @dataclass(frozen=True, eq=False)
 class SignedSet(codec.Message):
-    """The sender's signature on the surviving set that it was told, 64 bytes."""
+    """The sender's signature on the surviving set that it received, 64 bytes."""
 
     TYPE: ClassVar[int] = 261
     signature: codec.Opaque
@@ -113,7 +113,7 @@ class Quorum(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps.
+    """The state of one user between its steps.
 
     `sealing` is its public sealing key in this round, and `announced` the surviving set that it signed.
     """
@@ -132,13 +132,13 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands."""
+        """The endpoint of the user."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps; `signers` are the users that confirmed the surviving set."""
+    """The state of the server between its steps; `signers` are the users that confirmed the surviving set."""
 
     phases: ClassVar = PHASES
     base: lightsecagg.ServerState
@@ -152,14 +152,14 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands."""
+        """The endpoint of the server."""
         return self.base.endpoint
 
 
 def binding_context(
     parameters: Parameters, session: bytes, round: int, kind: type[codec.Message], sealing: Roster
 ) -> Context:
-    """Return what the seals and signatures that messages of class `kind` carry are bound to (LSA-21, LSA-31, LSA-34).
+    """Return the context of the seals and signatures in messages of class `kind` (LSA-21, LSA-31, LSA-34).
 
     `sealing` are the public sealing keys of the N users in this attempt.
     """
@@ -178,14 +178,14 @@ def user_start(
 ) -> UserState:
     """Return the state of a user before its first step, with its sealed channel (LSA-31).
 
-    The sealing keys are those of this attempt: a user that begins a round again draws a new one.
+    The sealing keys belong to this attempt: a user that begins a round again draws a new one.
 
     Raises
     ------
     LengthMismatch
         The roster does not name N users, or a private key is not 32 bytes long.
     ParameterError
-        The keys of the user are not those that the roster has for it.
+        The keys of the user are not its keys on the roster.
     """
     ballot = _ballot(parameters, session, round, roster)
     context = binding_context(parameters, session, round, lightsecagg.MaskShare, roster.sealing)
@@ -209,19 +209,19 @@ def user_again(state: UserState, round: int, update: UintArray, keys: PrivateKey
     Parameters
     ----------
     state : UserState
-        The user at the end of a round, or wherever it left it.
+        The state of the user at the end of a round, or at the point where it left the round.
     round : int
-        The number of the round, above that of the last one that the user began.
+        The number of the new round, above the number of the last round that the user began.
     update : array (d,)
         The input of this round.
     keys, roster
-        Its private keys and everybody's public keys of this round.
+        The user's private keys and all users' public keys in this round.
 
     Raises
     ------
     ParameterError
-        The number is not above the last one, the sealing key is that of the round before, or the keys of the user are
-        not those that the roster has for it.
+        The number is not above the last one, the sealing key is the one of the round before, or the keys of the user
+        are not its keys on the roster.
     LengthMismatch, NonCanonical
         The update is not d elements, or the roster does not name N users.
     """
@@ -252,7 +252,7 @@ def _ballot(parameters: Parameters, session: bytes, round: int, roster: PublicKe
 
 @steps.row("confirm", steps.Role.USER, receives=(lightsecagg.SurvivingSet,), sends=(SignedSet,), one=True)
 def user_confirm(state: UserState, message: lightsecagg.SurvivingSet) -> tuple[UserState, steps.Outbox]:
-    """Sign the surviving set, once, when it can be right (LSA-09 to LSA-11, LSA-20 to LSA-22, LSA-32; step 5)."""
+    """Sign the surviving set once, if it passes the checks (LSA-09 to LSA-11, LSA-20 to LSA-22, LSA-32; step 5)."""
     base = state.base
     surviving = lightsecagg.check_surviving_set(base.parameters.N, base.parameters.T, message.users, base.held)
     steps.check_ascending("the surviving set", surviving, (steps.SERVER,))
@@ -280,7 +280,7 @@ def server_confirm(state: ServerState, confirmations: Sequence[SignedSet]) -> tu
 
 
 def _checked(state: ServerState, message: SignedSet) -> bytes:
-    """Return a signature on the surviving set; a wrong one is its sender's fault (LSA-24)."""
+    """Return the signature of a message on the surviving set; if it is wrong, blame the sender (LSA-24)."""
     agreement.check_signature(
         state.ballot, message.sender, agreement.Proposal(state.base.surviving), message.signature, message.sender
     )
@@ -289,7 +289,7 @@ def _checked(state: ServerState, message: SignedSet) -> bytes:
 
 @steps.row("recover", steps.Role.USER, receives=(Quorum,), sends=(lightsecagg.AggregatedShare,), one=True)
 def user_recover(state: UserState, message: Quorum) -> tuple[UserState, steps.Outbox]:
-    """Release the aggregated share of the signed set, when W users signed it (LSA-26 to LSA-29, LSA-33; step 7)."""
+    """Release the aggregated share of the signed set, if W users signed it (LSA-26 to LSA-29, LSA-33; step 7)."""
     announced = state.announced
     assert announced is not None
     agreement.check_quorum(state.ballot, agreement.Proposal(announced.users), message.signers, message.signatures)
@@ -329,9 +329,9 @@ def run_round(
     randomness : mapping from user to sampled values
         ``mask`` and ``noise`` of each user that takes part in ``share``; see `lightsecagg.draw_randomness`.
     keys : mapping from user to PrivateKeys
-        The private keys of each of the N users; the roster is made of their public keys.
+        The private keys of each of the N users; their public keys form the roster.
     dropouts : mapping from phase to users
-        Who drops out just before its step in ``share``, ``upload``, ``confirm`` or ``recover``.
+        The users that drop out just before their step in ``share``, ``upload``, ``confirm`` or ``recover``.
     session, round
         The session id (16 bytes) and the round number.
 
@@ -376,7 +376,7 @@ def roster_of_users(N: int, keys: Mapping[int, PrivateKeys]) -> PublicKeys:
     Raises
     ------
     ParameterError
-        The keys are not given for exactly the users 0 to N - 1, or two users have one.
+        The keys are not given for exactly the users 0 to N - 1, or two users have the same key.
     """
     users = range(validate.integer("N", N, 1, validate.MAX_COUNT))
     if len(validate.mapping("keys", keys)) != N or set(keys) != set(users):

@@ -41,7 +41,7 @@ PHASES = ("share", "upload", "recover")
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that a session agrees on.
+    """The parameters of a session.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class Parameters:
 
     @property
     def share_length(self) -> int:
-        """L, the elements of a share."""
+        """L, the number of elements of a share."""
         return self.code.share_length(self.d)
 
 
@@ -97,7 +97,7 @@ PRESETS: Mapping[str, Parameters] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class MaskShare(codec.Message):
-    """The share of the sender's mask that the receiver holds, closed by the channel."""
+    """The receiver's share of the sender's mask, closed by the channel."""
 
     TYPE: ClassVar[int] = 257
     payload: codec.Opaque
@@ -141,14 +141,14 @@ def mask_update(field: modular.PrimeField, update: UintArray, mask: UintArray) -
 def aggregate_shares(
     field: modular.PrimeField, N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]
 ) -> UintArray:
-    """Return the sum over the surviving set of the shares that one user holds, L elements (LSA-08).
+    """Return the sum of one user's shares over the surviving set, L elements (LSA-08).
 
     Parameters
     ----------
     field : PrimeField
         The field of the shares.
     N, T : int
-        Users on the roster, and users that may collude.
+        The number of users on the roster, and of users that may collude.
     surviving : sequence of int
         The set that the server announced, in any order: the sum does not depend on it.
     held : mapping from user to array (L,)
@@ -173,9 +173,9 @@ def aggregate_shares(
 
 
 def check_surviving_set(N: int, T: int, surviving: Sequence[int], held: Mapping[int, UintArray]) -> tuple[int, ...]:
-    """Return the set that the server announced when a user may answer for it, in any order (LSA-09 to LSA-11).
+    """Return the announced set, given in any order, if a user may answer for it (LSA-09 to LSA-11).
 
-    The arguments are those of `aggregate_shares`. The order of the message is checked by the steps (LSA-32).
+    The arguments are those of `aggregate_shares`. The steps check the order in the message (LSA-32).
 
     Raises
     ------
@@ -202,7 +202,7 @@ def check_surviving_set(N: int, T: int, surviving: Sequence[int], held: Mapping[
 
 
 def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int], shares: UintArray) -> UintArray:
-    """Return the sum of the updates: the masked sum without the sum of the masks, d elements (LSA-13).
+    """Return the sum of the updates: the masked sum minus the sum of the masks, d elements (LSA-13).
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int],
     masked_sum : array (d,)
         The sum of the masked updates of the surviving set.
     users : sequence of int
-        Who answered: at least U distinct members of the surviving set.
+        The users that answered: at least U distinct members of the surviving set.
     shares : array (len(users), L)
         Their aggregated shares, in that order.
 
@@ -232,7 +232,7 @@ def recover(parameters: Parameters, masked_sum: UintArray, users: Sequence[int],
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps. `phase` is the step that it is ready for."""
+    """The state of one user between its steps. `phase` is the step that it is ready for."""
 
     phases: ClassVar = PHASES
     parameters: Parameters
@@ -247,7 +247,7 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands."""
+        """The endpoint of the user."""
         return steps.Endpoint(self.session, self.round, self.user)
 
     @property
@@ -258,7 +258,7 @@ class UserState(steps.PartyState):
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps. `phase` is the step that it is ready for."""
+    """The state of the server between its steps. `phase` is the step that it is ready for."""
 
     phases: ClassVar = PHASES
     parameters: Parameters
@@ -272,7 +272,7 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands."""
+        """The endpoint of the server."""
         return steps.Endpoint(self.session, self.round, steps.SERVER)
 
 
@@ -286,7 +286,7 @@ def user_start(
 
 
 def sealing_context(parameters: Parameters, session: bytes, round: int) -> Context:
-    """Return what the keys of the sealed channels of a round are bound to (LSA-18)."""
+    """Return the context that the keys of the sealed channels of a round are bound to (LSA-18)."""
     numbers = {name: getattr(parameters, name) for name in ("q", "N", "D", "U", "T", "d")}
     return Context("lightsecagg", hash_parameters(numbers), begun.session_id(session), round, MaskShare.TYPE)
 
@@ -302,9 +302,9 @@ def user_again(state: UserState, round: int, update: UintArray, channel: Channel
     Parameters
     ----------
     state : UserState
-        The user at the end of a round, or wherever it left it.
+        The state of the user at the end of a round, or at the point where it left the round.
     round : int
-        The number of the round, above that of the last one that the user began.
+        The number of the new round, above the number of the last round that the user began.
     update : array (d,)
         The input of this round.
     channel : Channel
@@ -331,7 +331,7 @@ def server_again(state: ServerState, round: int) -> ServerState:
 
 @steps.row("share", steps.Role.USER, sends=(MaskShare,), randomness=("mask", "noise"))
 def user_share(state: UserState, mask: UintArray, noise: UintArray) -> tuple[UserState, steps.Outbox]:
-    """Share the mask: one share for each user, its own kept (section 4, step 1).
+    """Share the mask: send one share to each other user, and keep the own share (section 4, step 1).
 
     The sampled values are ``mask`` (d,) and ``noise`` (T, L), uniform and fresh.
     """
@@ -348,7 +348,7 @@ def user_share(state: UserState, mask: UintArray, noise: UintArray) -> tuple[Use
 
 @steps.row("share", steps.Role.SERVER, receives=(MaskShare,), sends=(MaskShare,), senders=None)
 def server_share(state: ServerState, inbox: steps.Inbox) -> tuple[ServerState, steps.Outbox]:
-    """Relay the shares of every user that sent one for each other user, unopened (LSA-05; section 4, step 2)."""
+    """Relay, unopened, the shares of every user that sent one to each other user (LSA-05; section 4, step 2)."""
     everyone = set(range(state.parameters.N))
     shares = steps.parcels(inbox, MaskShare, state.endpoint, everyone)
     sharers = tuple(sorted(user for user, sent in shares.items() if set(sent) == everyone - {user}))
@@ -370,7 +370,7 @@ def user_upload(state: UserState, shares: Sequence[MaskShare]) -> tuple[UserStat
     "upload", steps.Role.SERVER, receives=(MaskedUpdate,), sends=(SurvivingSet,), senders=lambda server: server.sharers
 )
 def server_upload(state: ServerState, updates: Sequence[MaskedUpdate]) -> tuple[ServerState, steps.Outbox]:
-    """Add the masked updates, and announce whose they are (LSA-06, LSA-07, LSA-16; step 4)."""
+    """Add the masked updates, and announce the surviving set (LSA-06, LSA-07, LSA-16; step 4)."""
     parameters = state.parameters
     total = np.zeros(parameters.d, dtype=np.uint64)
     for message in updates:
@@ -443,9 +443,9 @@ def run_round(
     randomness : mapping from user to sampled values
         ``mask`` and ``noise`` of each user that takes part in ``share``; see `draw_randomness`.
     dropouts : mapping from phase to users
-        Who drops out just before its step in ``share``, ``upload`` or ``recover``.
+        The users that drop out just before their step in ``share``, ``upload`` or ``recover``.
     session, round, channel
-        The session id (16 bytes), the round number, and the channel between users (plain when left out).
+        The session id (16 bytes), the round number, and the channel between users (plain by default).
 
     Raises
     ------
@@ -463,7 +463,7 @@ def run_round(
 def run_network(
     network: steps.Network, dropouts: Mapping[str, Collection[int]], randomness: Mapping[int, steps.Randomness]
 ) -> None:
-    """Let a network before its first step run to its end; the arguments and errors are those of `run_round`."""
+    """Run a network from its first step to its last; the arguments and errors are those of `run_round`."""
     users = range(len(network.states) - 1)
     steps.check_dropouts(network.table, users, dropouts)
     steps.check_randomness(network.table, users, randomness)
@@ -510,7 +510,7 @@ def _open(state: UserState, message: MaskShare) -> UintArray:
 
 
 def _vector(state: UserState | ServerState, message: codec.Message, value: UintArray, length: int) -> UintArray:
-    """Return a vector from a message as elements; a wrong one is its sender's fault, not the caller's."""
+    """Return a vector from a message as elements; if it is wrong, blame the sender, not the caller."""
     try:
         return frozen(state.parameters.field.check(type(message).__name__, value, (length,)))
     except errors.ParameterError as error:

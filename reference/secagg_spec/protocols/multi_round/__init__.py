@@ -9,7 +9,7 @@ U^(t), x^(t)          `available` and `x` of a round
 f^(t), S^(t)          `f`, `S`
 ====================  ==========================================
 
-The choice is the paper's for users that drop out at different rates. A round is the one of SecAgg or LightSecAgg.
+The users are chosen as in the paper for users with different dropout rates. A round is a SecAgg or LightSecAgg round.
 
 Source: Multi-RoundSecAgg, sections 3 and 4.
 """
@@ -27,15 +27,15 @@ from secagg_spec.selection.strategies import draw
 def multi_round_session(
     p: Parameters, ring: Ring, rounds: Iterable[tuple[UintArray, Set[int], Set[int], Sequence[int]]]
 ) -> list[tuple[tuple[int, ...], UintArray | None]]:
-    """Return, for each round, who is in the sum, and the sum, d elements; nobody and None for one that is skipped."""
-    # A round has the updates of all users, who is available, whose masked input comes if it is chosen, and draws.
+    """Return, for each round, the users in the sum and the sum, d elements; no users and None if it is skipped."""
+    # A round has all users' updates, the available users, the users whose masked input arrives if chosen, and draws.
 
     # Component 1: the users of a batch take part together or not at all.
     G = np.arange(p.N).reshape(-1, p.T)
 
     f, sums = np.zeros(p.N, np.int64), list[tuple[tuple[int, ...], UintArray | None]]()
     for x, available, came, draws in rounds:
-        # Component 2: of the batches whose users are all available, one of the least frequency, then any others.
+        # Component 2: among batches with all users available, choose one of the least frequency, then any others.
         whole = np.flatnonzero(np.isin(G, list(available)).all(axis=1))
         if len(whole) < p.K // p.T:
             sums.append(((), None))
@@ -45,7 +45,7 @@ def multi_round_session(
         others = draw(whole[whole != first], draws[1:])
         chosen = G[np.sort([*first, *others])]  # eq. (3)
 
-        # The round among these users: the server adds the inputs of the batches of which every input comes.
+        # The round among these users: the server adds the inputs of each batch whose inputs all arrive.
         S = chosen[np.isin(chosen, list(came)).all(axis=1)].ravel()
         sums.append((tuple(S.tolist()), ring.sum(x[S])))  # eq. (2)
         f[S] += 1

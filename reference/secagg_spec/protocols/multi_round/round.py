@@ -8,10 +8,10 @@ p(t)                  `chosen` before a round, `survivors` once the server annou
 f(t)                  `ServerState.frequencies`
 ====================  ==========================================
 
-The state of a party holds the one that it has in the protocol of the round, as `base`, and the steps of that protocol
-are taken on it. Three things differ: a user joins with a choice, the server leaves out the masked inputs of batches
-that lack one, and a user looks at the survivors before it releases anything. In a round the users have the numbers
-0 … K - 1, in the order of their numbers in the session.
+The state of a party holds its state in the protocol of the round as `base`, and the steps of that protocol act on
+`base`. Three things differ: a user joins with a choice, the server leaves out the masked inputs of batches that lack
+one, and a user checks the survivors before it releases anything. In a round the users have the numbers 0 … K - 1, in
+the order of their numbers in the session.
 
 Source: Multi-RoundSecAgg, section 4; spec/multi-round.md, section 6 (MRA-17 to MRA-23, MRA-27 to MRA-29).
 """
@@ -48,7 +48,7 @@ BaseParameters: TypeAlias = secagg.Parameters | lightsecagg.Parameters
 BaseUser: TypeAlias = secagg.UserState | lightsecagg.UserState
 BaseServer: TypeAlias = secagg.ServerState | lightsecagg.ServerState
 Logged: TypeAlias = tuple[int, tuple[int, ...]]
-"""A round of a log: its number, and the survivors that the server announced, ascending, or nobody."""
+"""A round of a log: its number, and the announced survivors, ascending; empty if none were announced."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Numbers(batches.Parameters):
 
 @dataclass(frozen=True)
 class Parameters:
-    """The numbers that a session agrees on: whom to choose from, and those of the protocol of each round.
+    """The parameters of a session: those of the choice of users, and those of the protocol of each round.
 
     Raises
     ------
     ParameterError
-        They break MRA-17: the round is not one of SecAgg on the complete graph or of LightSecAgg, it does not have K
-        users, or T is less than c + 2, where c is the T of the round.
+        They break MRA-17: the round is neither SecAgg on the complete graph nor LightSecAgg, it does not have K users,
+        or T is less than c + 2, where c is the T of the round.
     """
 
     selection: batches.Parameters
@@ -111,18 +111,18 @@ class Parameters:
 
 
 def round_batches(parameters: batches.Parameters) -> batches.Parameters:
-    """Return the batches of one round: K users, all of them chosen, in batches of T."""
+    """Return the batches of one round: K users, all chosen, in batches of T."""
     return batches.Parameters(parameters.K, parameters.K, parameters.T)
 
 
 def whole_inputs(parameters: batches.Parameters, arrived: Sequence[int]) -> tuple[int, ...]:
-    """Return the survivors of a round, ascending: the users of those batches of which each user's input came (MRA-18).
+    """Return the survivors of a round, ascending: the users of each batch whose inputs all arrived (MRA-18).
 
     Parameters
     ----------
     parameters : batches.Parameters
     arrived : sequence of int
-        Whose masked inputs came, distinct users with their numbers in the round, [0, K).
+        The users whose masked inputs arrived: distinct, by their numbers in the round, [0, K).
 
     Raises
     ------
@@ -133,12 +133,12 @@ def whole_inputs(parameters: batches.Parameters, arrived: Sequence[int]) -> tupl
 
 
 def check_choice(parameters: batches.Parameters, user: int, chosen: Sequence[int]) -> tuple[int, ...]:
-    """Return the choice of a round when a user may join it, with all numbers those of the session (MRA-20).
+    """Return the choice of a round if a user may join it; all numbers are numbers in the session (MRA-20).
 
     Raises
     ------
     InconsistentSets
-        It is not a set of the family, does not ascend, or does not have the user in it; the server is blamed.
+        The choice is not a set of the family, is not in ascending order, or lacks the user; the server is blamed.
     """
     validate.integer("user", user, 0, parameters.N - 1)
     chosen = validate.user_numbers("chosen", chosen)
@@ -151,12 +151,12 @@ def check_choice(parameters: batches.Parameters, user: int, chosen: Sequence[int
 
 
 def check_survivors(parameters: batches.Parameters, survivors: Sequence[int]) -> None:
-    """Refuse survivors who are not a union of batches of the round, with their numbers in the round (MRA-21).
+    """Refuse survivors, by their numbers in the round, that are not a union of batches of the round (MRA-21).
 
     Raises
     ------
     InconsistentSets
-        They are not; the server is blamed.
+        The survivors are not a union of batches; the server is blamed.
     """
     users = validate.user_numbers("survivors", survivors)
     inside = set(users) <= set(range(parameters.K)) and len(set(users)) == len(users)
@@ -166,7 +166,7 @@ def check_survivors(parameters: batches.Parameters, survivors: Sequence[int]) ->
 
 
 def round_session(parameters: batches.Parameters, session: bytes, number: int, chosen: Sequence[int]) -> bytes:
-    """Return the session id of a round, 16 bytes, which belongs to its choice (MRA-19).
+    """Return the session id of a round, 16 bytes, which depends on its choice (MRA-19).
 
     Parameters
     ----------
@@ -176,14 +176,14 @@ def round_session(parameters: batches.Parameters, session: bytes, number: int, c
     number : int
         The round.
     chosen : sequence of int
-        The users of the round with their numbers in the session, a set of the family, ascending.
+        The users of the round by their numbers in the session: a set of the family, ascending.
 
     Raises
     ------
     LengthMismatch
         The session id is not 16 bytes long.
     ParameterError
-        The round is not below 2**32, or the choice is not as it should be.
+        The round is not below 2**32, or the choice is not an ascending set of the family.
     """
     if len(validate.octets("session", session)) != keys.SESSION_BYTES:
         raise errors.LengthMismatch("session", session, f"{keys.SESSION_BYTES} bytes")
@@ -196,7 +196,7 @@ def round_session(parameters: batches.Parameters, session: bytes, number: int, c
 
 
 def _is_choice(parameters: batches.Parameters, chosen: Sequence[int]) -> bool:
-    """Return whether users ascend and are a set of the family."""
+    """Return whether the users are in ascending order and form a set of the family."""
     ascends = all(before < after for before, after in pairwise(chosen))
     inside = bool(chosen) and min(chosen) >= 0 and max(chosen) < parameters.N
     return ascends and inside and in_family(parameters, chosen)
@@ -212,12 +212,12 @@ def _some(users: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Round:
-    """What all parties of a round agree on before it begins; `chosen` are its users, ascending.
+    """The facts that all parties of a round agree on before it begins; `chosen` are its users, ascending.
 
     Raises
     ------
     LengthMismatch, ParameterError
-        As of `round_session`.
+        The errors of `round_session`.
     """
 
     parameters: Parameters
@@ -237,7 +237,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps; `user` is its number in the session, that of the base the one here."""
+    """The state of one user between its steps; `user` is its number in the session, `base` has its number here."""
 
     base: BaseUser
     round: Round
@@ -255,13 +255,13 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands, by the number that it has in the round."""
+        """The endpoint of the user, with its number in the round."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps; `past` is the log of the rounds before, by ascending round (MRA-29)."""
+    """The state of the server between its steps; `past` is the log of the earlier rounds, in order (MRA-29)."""
 
     base: BaseServer
     round: Round
@@ -279,7 +279,7 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands, by the number that it has in the round."""
+        """The endpoint of the server, with its number in the round."""
         return self.base.endpoint
 
     @property
@@ -289,7 +289,7 @@ class ServerState(steps.PartyState):
 
     @property
     def survivors(self) -> tuple[int, ...]:
-        """The survivors that were announced, with their numbers in the session, ascending; nobody before that.
+        """The announced survivors by their numbers in the session, ascending; empty before the announcement.
 
         They are the same whether or not the round ends with a sum (MRA-27).
         """
@@ -298,15 +298,15 @@ class ServerState(steps.PartyState):
 
     @property
     def log(self) -> tuple[Logged, ...]:
-        """The log of the session so far: the rounds that the server began, each with the survivors that it announced.
+        """The log of the session so far: the rounds that the server began, each with its announced survivors.
 
-        A round without a choice is not among them; in the log of section 7 it is one without users.
+        A round without a choice is not in this log; the log of section 7 has it as a round without users.
         """
         return (*self.past, (self.round.number, self.survivors))
 
     @property
     def frequencies(self) -> Counts:
-        """The frequency of each user, (N,): the number of sets of the log that have it (MRA-28)."""
+        """The frequency of each user, (N,): the number of sets of the log that contain the user (MRA-28)."""
         counts = np.zeros(self.round.parameters.selection.N, dtype=np.int64)
         for _, survivors in self.log:
             counts[list(survivors)] += 1
@@ -331,17 +331,17 @@ def user_start(
     user : int
         The number of the user in the session.
     chosen : sequence of int
-        The users of the round with their numbers in the session, as the server says.
+        The users of the round by their numbers in the session, as the server announces them.
     update : array (d,)
         The input of the user.
     channel : Channel, optional
-        In LightSecAgg, the user's channel to the others of the round, who have their numbers in the round; plain when
-        left out. SecAgg seals its shares itself.
+        In LightSecAgg, the user's channel to the other users, by their numbers in the round; plain by default. SecAgg
+        seals its shares itself.
 
     Raises
     ------
     InconsistentSets
-        The choice is not one that the user may join; the server is blamed.
+        The user may not join the choice; the server is blamed.
     ParameterError
         The user is not on the roster, or the input does not fit the parameters of the round.
     """
@@ -353,29 +353,29 @@ def user_start(
 def server_start(
     parameters: Parameters, session: bytes, number: int, chosen: Sequence[int], past: Sequence[Logged] = ()
 ) -> ServerState:
-    """Return the state of the server before its first step of a round among `chosen`, a set of the family, ascending.
+    """Return the state of the server before its first step of a round; `chosen` is an ascending set of the family.
 
     Parameters
     ----------
     parameters, session, number
         The parameters, the session id of 16 bytes, and the round number.
     chosen : sequence of int
-        The users of the round with their numbers in the session.
+        The users of the round by their numbers in the session.
     past : sequence of (int, tuple of int)
-        The log of the session before this round, as `ServerState.log` gives it; its rounds ascend (MRA-29).
+        The log of the session before this round, as in `ServerState.log`, with ascending rounds (MRA-29).
 
     Raises
     ------
     LengthMismatch, ParameterError
-        As of `round_session`; the rounds of the log do not ascend below `number`; or it names a user who is not on
-        the roster, or one twice in a round.
+        The errors of `round_session`; or the rounds of the log are not in ascending order or not below `number`; or the
+        log names a user who is not on the roster, or a user twice in a round.
     """
     round = Round(parameters, session, number, validate.user_numbers("chosen", chosen))
     return ServerState(parameters.base.server(round), round, _checked_log(parameters, number, past))
 
 
 def _checked_log(parameters: Parameters, number: int, past: Sequence[Logged]) -> tuple[Logged, ...]:
-    """Return a log whose rounds ascend below a number, and whose survivors are distinct users of the roster."""
+    """Return a log if its rounds ascend and are below `number`, and its survivors are distinct users of the roster."""
     log: list[Logged] = []
     for at, (before, survivors) in enumerate(validate.sequence("past", past, "rounds with their survivors")):
         validate.integer(f"past[{at}]", before, log[-1][0] + 1 if log else 0, number - 1)
@@ -391,18 +391,18 @@ def user_again(
     Parameters
     ----------
     state : UserState
-        The user at the end of a round, or wherever it left it.
+        The state of the user at the end of a round, or at the point where it left the round.
     number : int
-        The number of the round, above that of the last one that the user was in.
+        The number of the new round, above the number of the last round that the user joined.
     chosen, update, channel
-        As of `user_start`.
+        As in `user_start`.
 
     Raises
     ------
     ParameterError
         The number is not above the last one.
     InconsistentSets
-        The choice is not one that the user may join; the server is blamed.
+        The user may not join the choice; the server is blamed.
     """
     round = state.round
     return user_start(round.parameters, round.session, _later(round, number), state.user, chosen, update, channel)
@@ -425,8 +425,8 @@ def _later(round: Round, number: int) -> int:
 class Base:
     """The protocol of a round: how its parties start and draw, its table, and the rows that a session changes.
 
-    In the phase `adds` the server takes a masked input from each user, and in the phase `releases` a user takes a
-    request from it, whose field `named` are the survivors.
+    In the phase `adds` the server receives masked inputs. In the phase `releases` a user receives a request from the
+    server; the field `named` of the request holds the survivors.
     """
 
     name: str
@@ -450,7 +450,7 @@ class Base:
 
 
 def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
-    """Return the step of a session that takes one of the protocol of the round."""
+    """Return the step of a session that wraps a step of the protocol of the round."""
     here: steps.Step[Any] = step.on_base()
     if (step.phase, step.role) == (base.adds, steps.Role.SERVER):
         return replace(here, body=lambda state, inbox: here.body(state, leave_out(state, inbox)))
@@ -460,13 +460,13 @@ def _session_step(base: Base, step: steps.Step[Any]) -> steps.Step[Any]:
 
 
 def leave_out(state: ServerState, inbox: steps.Inbox) -> steps.Inbox:
-    """Return the masked inputs of the users of those batches that lack none (MRA-18)."""
+    """Return the masked inputs of the complete batches (MRA-18)."""
     survivors = set(whole_inputs(state.round.parameters.selection, [message.sender for message in inbox]))
     return tuple(message for message in inbox if message.sender in survivors)
 
 
 def look_at_survivors(base: Base, state: UserState, request: Message) -> Message:
-    """Return a request for survivors who are a union of batches; refuse any other (MRA-21)."""
+    """Return a request if its survivors are a union of batches; refuse any other request (MRA-21)."""
     check_survivors(state.round.parameters.selection, getattr(request, base.named))
     return request
 
@@ -550,29 +550,29 @@ def run_round(
     ----------
     parameters : Parameters
     chosen : sequence of int
-        The users of the round with their numbers in the session, ascending.
+        The users of the round by their numbers in the session, ascending.
     updates : array (K, d)
         The input of each of them, in that order.
     randomness : mapping from user to sampled values
-        By number in the round; see `draw_randomness`.
+        The sampled values by number in the round; see `draw_randomness`.
     dropouts : mapping from phase to users
-        Who drops out just before its step in a phase, by number in the round.
+        The users that drop out just before their step in a phase, by number in the round.
     session, round
         The session id (16 bytes) and the round number.
     channel : Channel, optional
-        As of `user_start`, of all users.
+        As in `user_start`, for all users.
 
     Returns
     -------
     RoundResult
-        Its `contributors` have their numbers in the session, and the parties of its transcript those in the round.
+        `contributors` are numbers in the session; the parties in the transcript are numbers in the round.
 
     Raises
     ------
     TooFewSurvivors
         Too few users are left to go on (MRA-23).
     InconsistentSets, ParameterError
-        The choice is none, or the inputs do not fit the parameters.
+        The choice is not valid, or the inputs do not fit the parameters.
     """
     network = open_round(parameters, chosen, updates, session=session, round=round, channel=channel)
     steps.run_synchronous(network, dropouts, randomness)

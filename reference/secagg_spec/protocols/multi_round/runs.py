@@ -33,10 +33,10 @@ from secagg_spec.selection import batches, strategies
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """What a round of a session meets, with all users by their numbers in the session.
+    """The input and the events of one round of a session; users have their numbers in the session.
 
-    `updates` are the inputs of all users, (N, d), `available` those who can be chosen, and `dropouts` who drops out
-    just before its step in a phase, if it was chosen.
+    `updates` are the inputs of all users, (N, d). `available` are the users that can be chosen. `dropouts` are the
+    users that drop out just before their step in a phase, if they were chosen.
     """
 
     updates: UintArray
@@ -46,10 +46,10 @@ class Turn:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The end of a round of a session: who was chosen, the survivors that the server announced, and the sum.
+    """The end of a round of a session: the chosen users, the announced survivors, and the sum.
 
-    `chosen` is empty when there was no round, `survivors` when the server announced none, and `aggregate` is None when
-    the round ended without a sum.
+    `chosen` is empty if there was no round, and `survivors` is empty if the server announced none. `aggregate` is None
+    if the round ended without a sum.
     """
 
     chosen: tuple[int, ...] = ()
@@ -65,25 +65,25 @@ def run_session(
     source: Source,
     session: bytes,
 ) -> tuple[Outcome, ...]:
-    """Run the rounds 0, 1, … of a session among honest parties, each among users that a strategy chooses.
+    """Run the rounds 0, 1, … of a session among honest parties; a strategy chooses the users of each round.
 
     Parameters
     ----------
     parameters : Parameters
     turns : sequence of Turn
-        What each round meets.
+        The turn of each round.
     strategy : str
         A name of `strategies.STRATEGIES`.
     source : Source
-        Where all sampled values come from: the draws of the choices, and those of the users.
+        The source of all sampled values: the draws of the choices, and the sampled values of the users.
     session : bytes
         The session id, 16 bytes.
 
     Returns
     -------
     tuple of Outcome
-        One for each turn; their survivors, in order, are the log of the session (MRA-27). A round that failed after the
-        survivors were announced has them too.
+        One for each turn; their survivors, in order, are the log of the session (MRA-27). A round that failed after
+        the announcement has survivors too.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _check(parameters: Parameters, turn: Turn) -> None:
 def _choose(
     parameters: batches.Parameters, strategy: str, frequencies: strategies.Counts, turn: Turn, source: Source
 ) -> tuple[int, ...]:
-    """Return the users of a round, or nobody."""
+    """Return the users of a round; empty if there is no choice."""
     available = np.zeros(parameters.N, dtype=np.bool_)
     available[list(turn.available)] = True
     ranges = strategies.ranges(parameters, strategy, frequencies, available)
@@ -131,7 +131,7 @@ class _Hall:
 
     @property
     def frequencies(self) -> strategies.Counts:
-        """The frequencies of all users, (N,), by the log of the server (MRA-28)."""
+        """The frequencies of all users, (N,), according to the server's log (MRA-28)."""
         if SERVER in self.states:
             counts: strategies.Counts = self.states[SERVER].frequencies
             return counts
@@ -167,6 +167,6 @@ class _Hall:
 
 
 def _dropouts_of(turn: Turn, chosen: tuple[int, ...]) -> dict[str, list[int]]:
-    """Return who drops out of a round, by number in the round."""
+    """Return the dropouts of a round by phase, with numbers in the round."""
     places = {user: place for place, user in enumerate(chosen)}
     return {phase: [places[user] for user in users if user in places] for phase, users in turn.dropouts.items()}

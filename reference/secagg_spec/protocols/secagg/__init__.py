@@ -1,4 +1,4 @@
-"""SecAgg and SecAgg+: pairwise masks that cancel, self masks, and secret sharing for those who drop out.
+"""SecAgg and SecAgg+: pairwise masks that cancel, self masks, and secret sharing in case users drop out.
 
 ====================  ==========================================
 papers                here
@@ -10,7 +10,7 @@ PRG(b_i), PRG(a_ij)   ``own(i, …)`` and ``pair(i, j, …)``
 U, D                  `U3`, ``U2 - U3``
 ====================  ==========================================
 
-On the complete graph this is SecAgg, else SecAgg+.
+On the complete graph this is SecAgg, and on any other graph SecAgg+.
 
 Source: BASecAgg, appendix A.1, in the steps of HeteroSAg, section 2.
 """
@@ -34,7 +34,7 @@ def secagg_round(
     U3: Set[int],
     U5: Set[int],
 ) -> UintArray:
-    """Return the sum of the updates of U3, d elements, where U2 shared their secrets and U5 answer."""
+    """Return the sum of the updates of U3, d elements; the users of U2 share their secrets and those of U5 answer."""
     (part,), t, context = round.parameters.parts, round.parameters.t, round.context()
     near = {i: round.graph.neighbours(i) & U2 for i in U2}
 
@@ -49,7 +49,7 @@ def secagg_round(
         a = masks.pairwise_key(context, keys.agree(private, pk[j]), {i: pk[i], j: pk[j]})
         return prg.expand(a, part.ring, part.length)
 
-    # Step 2: each user shares its private key and its seed, so that any t of its holders can give them back.
+    # Step 2: each user shares its private key and its seed among its holders. Any t holders can recover them.
     holders = {i: sorted(near[i] | {i}) for i in U2}
     sk_shares = {i: shamir.share(sk[i], sampled[i]["key_coefficients"], holders[i]) for i in U2}
     b_shares = {i: shamir.share(b[i], sampled[i]["seed_coefficients"], holders[i]) for i in U2}
@@ -60,7 +60,7 @@ def secagg_round(
         pairwise = [(i < j, pair(i, j, sk[i])) for j in near[i]]
         y.append(part.ring.signed_sum(x[i], [(True, own(i, b[i]))], pairwise))  # eq. (19)
 
-    # Step 5: the users of U5 give their shares of the seeds of U3, and of the keys of those who dropped out.
+    # Step 5: the users of U5 send their shares of the seeds of U3 and of the keys of the users that dropped out.
     def recovered(i: int, shares: tuple[int, ...]) -> bytes:
         given = {j: share for j, share in zip(holders[i], shares, strict=True) if j in U5}
         return shamir.reconstruct(t, list(given), list(given.values()))

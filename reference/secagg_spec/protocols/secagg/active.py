@@ -1,4 +1,4 @@
-"""SecAgg, active profile: keys and the surviving set are signed, and nobody answers for a set without t signatures.
+"""SecAgg, active profile: users sign keys and the surviving set, and answer only for a set with t signatures.
 
 ====================  ==========================================
 the text              here
@@ -9,8 +9,8 @@ the surviving set     `request` of a user's state
 U_4                   `signers` of the server's state
 ====================  ==========================================
 
-The state of a party holds the one that it would have in the semi-honest profile, as `base`, and the steps of that
-profile are taken on it.
+The state of a party holds its state in the semi-honest profile as `base`, and the steps of that profile act on
+`base`.
 
 Source: spec/secagg.md, section 10 (SAG-50 to SAG-67, SAG-75).
 """
@@ -40,7 +40,7 @@ KEYS_PURPOSE = "advertised-keys"
 
 @dataclass(frozen=True)
 class Parameters(secagg.Parameters):
-    """The numbers that a session of the active profile agrees on.
+    """The parameters of a session of the active profile.
 
     Raises
     ------
@@ -92,7 +92,7 @@ class SignedNeighbourKeys(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class SignedSurvivors(codec.Message):
-    """The sender's signature on the survivors that it was told, 64 bytes."""
+    """The sender's signature on the survivors that it received, 64 bytes."""
 
     TYPE: ClassVar[int] = 522
     signature: codec.Opaque
@@ -112,7 +112,7 @@ class SurvivorQuorum(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps; `request` is the one whose survivors it signed."""
+    """The state of one user between its steps; `request` is the request whose survivors the user signed."""
 
     phases: ClassVar = PHASES
     base: secagg.UserState
@@ -127,13 +127,13 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands."""
+        """The endpoint of the user."""
         return self.base.endpoint
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps; `signatures` are those on the keys, `signers` are U_4."""
+    """The state of the server between its steps; `signatures` are the signatures on the keys, `signers` are U_4."""
 
     phases: ClassVar = PHASES
     base: secagg.ServerState
@@ -148,7 +148,7 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands."""
+        """The endpoint of the server."""
         return self.base.endpoint
 
 
@@ -157,13 +157,13 @@ class AttemptRound(secagg.Round):
     """What all parties of a round of the active profile agree on before it begins."""
 
     def attempt(self, keys: Mapping[int, secagg.KeyPair], kind: type[codec.Message]) -> Context:
-        """Return what seals and signatures are bound to once the keys of U_1 are known: these as well (SAG-67)."""
+        """Return the context of seals and signatures once the keys of U_1 are known; it includes them (SAG-67)."""
         assert isinstance(self.parameters, Parameters)
         listed = hash_keys({user: (pair.sealing, pair.masking) for user, pair in keys.items()})
         return replace(self.context(kind), parameters=hash_parameters(self.parameters.numbers(), listed))
 
     def sealing_context(self, keys: Mapping[int, secagg.KeyPair]) -> Context:
-        """Return what the payloads of secret shares are bound to: the keys of U_1 as well (SAG-67)."""
+        """Return the context of the payloads of secret shares; it includes the keys of U_1 (SAG-67)."""
         return self.attempt(keys, secagg.SecretShares)
 
 
@@ -180,7 +180,7 @@ def user_start(round: AttemptRound, user: int, update: UintArray, signing: bytes
     LengthMismatch
         The roster does not name N users, or the private signing key is not 32 bytes long.
     ParameterError
-        The signing key is not the one of the user's verification key.
+        The signing key does not belong to the user's verification key.
     """
     base = secagg.user_start(round, user, update)
     if verification_key(signing) != _roster(round, roster).keys[user]:
@@ -236,7 +236,7 @@ def user_advertise_keys(state: UserState, sealing: bytes, masking: bytes) -> tup
     senders=lambda server: range(server.base.round.parameters.N),
 )
 def server_advertise_keys(state: ServerState, inbox: Sequence[SignedKeys]) -> tuple[ServerState, steps.Outbox]:
-    """Check the signatures, and send each user the keys of the others with them (SAG-52; step 2)."""
+    """Check the signatures, and send each user the keys of the others with the signatures (SAG-52; step 2)."""
     for message in inbox:
         pair = secagg.KeyPair(*(secagg.octets(message, name, KEY_BYTES) for name in ("sealing", "masking")))
         signature = secagg.octets(message, "signature", SIGNATURE_BYTES)
@@ -268,7 +268,7 @@ def user_share_keys(state: UserState, message: SignedNeighbourKeys, *sampled: An
 
 @steps.row("consistency_check", steps.Role.USER, receives=(secagg.UnmaskRequest,), sends=(SignedSurvivors,), one=True)
 def user_consistency_check(state: UserState, request: secagg.UnmaskRequest) -> tuple[UserState, steps.Outbox]:
-    """Sign the survivors of a request that may be answered, once (SAG-54 to SAG-56; step 7)."""
+    """Sign, once, the survivors of a request that the user may answer (SAG-54 to SAG-56; step 7)."""
     survivors, _ = secagg.check_request(state.base, request)
     signature = agreement.sign_proposal(_ballot(state), state.signing, state.base.user, agreement.Proposal(survivors))
     return replace(state, request=request), (SignedSurvivors(*state.endpoint.header(steps.SERVER), signature),)
@@ -298,7 +298,7 @@ def server_consistency_check(state: ServerState, inbox: Sequence[SignedSurvivors
 
 @steps.row("unmasking", steps.Role.USER, receives=(SurvivorQuorum,), sends=(secagg.UnmaskShares,), one=True)
 def user_unmasking(state: UserState, quorum: SurvivorQuorum) -> tuple[UserState, steps.Outbox]:
-    """Answer the request whose survivors were signed, when t users signed them (SAG-60 to SAG-63; step 9)."""
+    """Answer the request whose survivors the user signed, if t users signed them (SAG-60 to SAG-63; step 9)."""
     request = state.request
     assert request is not None
     agreement.check_quorum(_ballot(state), agreement.Proposal(request.survivors), quorum.signers, quorum.signatures)
@@ -341,11 +341,11 @@ def run_round(
     updates : array (N, d)
         The update of each user, integers modulo R.
     randomness : mapping from user to sampled values
-        Those of each user that takes part in ``advertise_keys``; see `secagg.draw_randomness`.
+        The sampled values of each user that takes part in ``advertise_keys``; see `secagg.draw_randomness`.
     signing : mapping from user to bytes
         The private signing key of each of the N users, 32 bytes.
     dropouts : mapping from phase to users
-        Who drops out just before its step in a phase.
+        The users that drop out just before their step in a phase.
     session, round
         The session id (16 bytes) and the round number.
 
@@ -387,7 +387,7 @@ def open_round(
 
 
 def _ballot(state: UserState | ServerState) -> agreement.Ballot:
-    """Return where the signatures on the surviving set belong, with the keys of the attempt (SAG-67)."""
+    """Return the ballot of the signatures on the surviving set, with the keys of the attempt (SAG-67)."""
     round = state.base.round
     assert isinstance(round, AttemptRound)
     keys = state.base.peers if isinstance(state, UserState) else state.base.keys
@@ -395,7 +395,7 @@ def _ballot(state: UserState | ServerState) -> agreement.Ballot:
 
 
 def _signed_keys(round: secagg.Round, user: int, keys: secagg.KeyPair) -> bytes:
-    """Return the bytes that the signature on a user's keys is over (SAG-51)."""
+    """Return the bytes that a user signs when it signs its keys (SAG-51)."""
     return signed_fields(round.context(SignedKeys), KEYS_PURPOSE, user, (keys.sealing, keys.masking))
 
 
@@ -404,7 +404,7 @@ def _check_keys(state: UserState | ServerState, user: int, keys: secagg.KeyPair,
 
 
 def _verified(state: UserState, message: SignedNeighbourKeys) -> secagg.NeighbourKeys:
-    """Return the keys of a message whose signatures are those of their owners (SAG-53)."""
+    """Return the keys of a message if their owners' signatures on them are valid (SAG-53)."""
     users = validate.user_numbers("users", message.users)
     N, count = state.base.round.parameters.N, len(users)
     plain = secagg.NeighbourKeys(*secagg.envelope(message), message.users, message.sealing, message.masking)

@@ -17,14 +17,14 @@ from secagg_spec.errors import ParameterError
 
 @dataclass(frozen=True)
 class Graph:
-    """Who is a neighbour of whom.
+    """The graph of neighbours.
 
     Parameters
     ----------
     order : tuple of int
-        The users in the order in which they stand on the circle, a permutation of 0 to N - 1.
+        The users in their order on the circle, a permutation of 0 to N - 1.
     k : int
-        Neighbours of each user: N - 1, or from 2 on with k*N even.
+        The number of neighbours of each user: N - 1, or at least 2 with k*N even.
 
     Raises
     ------
@@ -63,7 +63,7 @@ class Graph:
         return frozenset(others[:near] + others[-near:] + opposite)
 
     def holders(self, user: int) -> frozenset[int]:
-        """Return who holds shares of a user's secrets: itself and its neighbours."""
+        """Return the holders of a user's secrets: the user itself and its neighbours."""
         return self.neighbours(user) | {user}
 
     def core(self, users: Collection[int], least: int) -> tuple[int, ...]:
@@ -75,12 +75,12 @@ class Graph:
 
 
 def check_degree(N: int, k: int) -> int:
-    """Return k when there is a Harary graph of this degree on N users (SAG-01).
+    """Return k if a Harary graph of degree k on N users exists (SAG-01).
 
     Raises
     ------
     ParameterError
-        k is not N - 1, and not a number from 2 to N - 2 with k*N even.
+        k is neither N - 1 nor a number from 2 to N - 2 with k*N even.
     """
     k = validate.integer("k", k, 1, validate.MAX_COUNT)
     if k != N - 1 and not (2 <= k < N - 1 and not k & N & 1):
@@ -89,7 +89,7 @@ def check_degree(N: int, k: int) -> int:
 
 
 def draw_order(source: Source, N: int) -> tuple[int, ...]:
-    """Draw an order of N users, uniformly."""
+    """Draw a uniformly random order of N users."""
     users = list(range(validate.integer("N", N, 0)))
     for last in range(N - 1, 0, -1):
         chosen = int(draw_elements(source, Ring(last + 1), (1,))[0])

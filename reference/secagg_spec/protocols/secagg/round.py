@@ -1,4 +1,4 @@
-"""SecAgg and SecAgg+: pairwise masks that cancel, self masks, and secret sharing for whoever drops out.
+"""SecAgg and SecAgg+: pairwise masks that cancel, self masks, and secret sharing in case users drop out.
 
 ====================  ==========================================
 papers                here
@@ -8,11 +8,11 @@ x_i, y_i              `update`, `masked` of user i
 b_i                   `self_seed`
 s_i^SK, s_i^PK        `masking_key`, `masking` of user i
 PRG(s_{i,j})          the stream of `crypto.masks.pairwise_key`
-U_1, U_2, U_3, U_5    `advertised`, `sharers`, `survivors`, who answers
+U_1, U_2, U_3, U_5    `advertised`, `sharers`, `survivors`, the answerers
 ====================  ==========================================
 
-This is the semi-honest profile; `secagg.active` is the active one. The graph is a parameter: with k = N - 1 this is
-SecAgg, with less SecAgg+.
+This is the semi-honest profile; `secagg.active` is the active one. The graph is a parameter: k = N - 1 is SecAgg, a
+smaller k is SecAgg+.
 
 Source: HeteroSAg, eq. (4) and (5); spec/secagg.md (SAG-01 to SAG-30).
 """
@@ -41,9 +41,9 @@ PHASES = ("advertise_keys", "share_keys", "masked_input", "unmasking")
 
 @dataclass(frozen=True)
 class Part:
-    """Elements `start` to `stop` of the inputs, which `members` mask together modulo their ring.
+    """Elements `start` to `stop` of the inputs, which `members` mask together, as elements of `ring`.
 
-    In SecAgg the whole input is one part, with all users as members and the segment 0.
+    In SecAgg the whole input is one part: all users are members, and the segment is 0.
     """
 
     segment: int
@@ -54,16 +54,16 @@ class Part:
 
     @property
     def length(self) -> int:
-        """How many elements the part has."""
+        """The number of elements of the part."""
         return self.stop - self.start
 
     def of(self, vector: validate.UintArray) -> validate.UintArray:
-        """Return the elements of the part in a vector of d elements."""
+        """Return this part of a vector of d elements."""
         return vector[self.start : self.stop]
 
 
 class Numbers:
-    """What the steps below ask of the numbers of a session: those of SecAgg here, those of HeteroSAg elsewhere."""
+    """The interface of the steps below to the parameters of a session, implemented by SecAgg and HeteroSAg."""
 
     N: int
     D: int
@@ -74,16 +74,16 @@ class Numbers:
 
     @property
     def complete(self) -> bool:
-        """Whether everybody is a neighbour of everybody."""
+        """Whether every two users are neighbours."""
         return self.k == self.N - 1
 
     @property
     def enough(self) -> int:
-        """The fewest users that may be summed over: max(t, T + 2)."""
+        """The smallest number of users in a sum: max(t, T + 2)."""
         return max(self.t, self.T + 2)
 
     def graph(self, order: Sequence[int] | None = None) -> Graph:
-        """Return the graph on an order of the users; without one, on the order of the roster."""
+        """Return the graph on an order of the users; the default is the order of the roster."""
         users = tuple(range(self.N)) if order is None else validate.user_numbers("order", order)
         if len(users) != self.N:
             raise errors.LengthMismatch("len(order)", len(users), f"N = {self.N}")
@@ -91,7 +91,7 @@ class Numbers:
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What is masked together."""
+        """The parts of the input that are masked together."""
         raise NotImplementedError
 
     @cached_property
@@ -102,13 +102,13 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Parameters(Numbers):
-    """The numbers that a session agrees on.
+    """The parameters of a session.
 
     Raises
     ------
     ParameterError
-        They break SAG-01 (``2 <= R <= 2**32``, ``d >= 1``, ``T >= 1``, ``D >= 0``, ``N - D >= T + 2``, a degree k of
-        which there is a graph) or SAG-02 (``T + 2 <= t <= N - D``, or ``2 <= t <= k + 1`` on a sparse graph).
+        They break SAG-01 (``2 <= R <= 2**32``, ``d >= 1``, ``T >= 1``, ``D >= 0``, ``N - D >= T + 2``, a graph of
+        degree k exists) or SAG-02 (``T + 2 <= t <= N - D``, or ``2 <= t <= k + 1`` on a sparse graph).
     """
 
     R: int
@@ -140,7 +140,7 @@ class Parameters(Numbers):
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
-        """What is masked together: the whole input, by all users."""
+        """The parts that are masked together: one, the whole input, by all users."""
         return (Part(0, 0, self.d, self.ring, frozenset(range(self.N))),)
 
     def numbers(self) -> dict[str, int]:
@@ -194,7 +194,7 @@ class SecretShares(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class SeedCommitment(codec.Message):
-    """What the sender's self seed is compared with when it is recovered, 32 bytes."""
+    """The commitment to the sender's self seed, 32 bytes; the recovered seed is checked against it."""
 
     TYPE: ClassVar[int] = 516
     commitment: codec.Opaque
@@ -211,7 +211,7 @@ class MaskedInput(codec.Message):
 
 @dataclass(frozen=True, eq=False)
 class UnmaskRequest(codec.Message):
-    """The users whose masked inputs were accepted, and those that shared secrets and dropped out, ascending."""
+    """The users whose masked inputs were accepted, and the users that shared secrets and dropped out, ascending."""
 
     TYPE: ClassVar[int] = 518
     survivors: codec.Users
@@ -239,7 +239,7 @@ def mask_update(
     self_mask: modular.Summand,
     pairwise: Iterable[tuple[int, modular.Summand]],
 ) -> validate.UintArray:
-    """Return y_i, d elements: the update, the user's own mask, and those it shares (SAG-12; HeteroSAg eq. 4).
+    """Return y_i, d elements: the update plus the self mask and the pairwise masks (SAG-12; HeteroSAg eq. 4).
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def mask_update(
     update, self_mask : array (d,)
         x_i and PRG(b_i). A mask may be given in consecutive pieces.
     pairwise : iterable of (int, array (d,))
-        Each neighbour j in U_2, with PRG(s_ij). It is added where i < j, else subtracted.
+        Each neighbour j in U_2, with PRG(s_ij). The mask is added if i < j, and subtracted otherwise.
     """
     signed = ((user < peer, mask) for peer, mask in pairwise)
     return ring.signed_sum(update, [(True, self_mask)], signed)
@@ -269,10 +269,10 @@ def unmask(
     masked_sum : array (d,)
         The sum of the masked inputs.
     self_masks : iterable of array (d,)
-        The own masks of the survivors.
+        The self masks of the survivors.
     left : iterable of (int, int, array (d,))
-        What does not cancel: each pair of a dropped user i and a surviving neighbour j of it, with PRG(s_ij). What i
-        would have added is added.
+        The masks that do not cancel: each pair of a dropped user i and a surviving neighbour j of i, with PRG(s_ij).
+        Each mask is added with the sign with which user i would have added it.
     """
     own = ((False, mask) for mask in self_masks)
     return ring.signed_sum(masked_sum, own, ((i < j, mask) for i, j, mask in left))
@@ -283,7 +283,7 @@ def unmask(
 
 @dataclass(frozen=True)
 class KeyPair:
-    """The two public keys of a user, or its two private ones."""
+    """The two public keys or the two private keys of a user."""
 
     sealing: bytes
     masking: bytes
@@ -291,7 +291,7 @@ class KeyPair:
 
 @dataclass(frozen=True)
 class Shares:
-    """What a holder has of one user: a share of its masking key and one of its self seed."""
+    """A holder's shares of one user's secrets: a share of the masking key and a share of the self seed."""
 
     key: int = field(repr=False)
     seed: int = field(repr=False)
@@ -299,7 +299,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Round:
-    """What all parties of a round agree on before it begins."""
+    """The facts that all parties of a round agree on before it begins."""
 
     parameters: Numbers
     graph: Graph
@@ -319,11 +319,11 @@ class Round:
         return tuple(part for part in self.parameters.parts if user in part.members)
 
     def context(self, kind: type[codec.Message] = SecretShares) -> Context:
-        """Return what keys are bound to."""
+        """Return the context that keys are bound to."""
         return Context(self.protocol, self.parameters.digest, self.session, self.number, kind.TYPE)
 
     def sealing_context(self, keys: Mapping[int, KeyPair]) -> Context:
-        """Return what the payloads of secret shares are bound to.
+        """Return the context that the payloads of secret shares are bound to.
 
         `keys` are the public keys of the user and of its neighbours in U_1. Only the active profile binds them.
         """
@@ -332,10 +332,11 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class UserState(steps.PartyState):
-    """What one user knows between its steps. `phase` is the step that it is ready for.
+    """The state of one user between its steps. `phase` is the step that it is ready for.
 
-    `peers` are the public keys of the neighbours in U_1, `sealing_secrets` what is agreed on with them, `mask_keys` the
-    keys of pairwise masks by segment and peer, `self_keys` those of the own masks, `held` the shares by owner.
+    `peers` are the public keys of the neighbours in U_1, and `sealing_secrets` the secrets agreed with them.
+    `mask_keys` are the keys of the pairwise masks by segment and peer, and `self_keys` the keys of the self masks.
+    `held` are the shares by owner.
     """
 
     phases: ClassVar = PHASES
@@ -352,15 +353,16 @@ class UserState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the user stands."""
+        """The endpoint of the user."""
         return steps.Endpoint(self.round.session, self.round.number, self.user)
 
 
 @dataclass(frozen=True, eq=False)
 class ServerState(steps.PartyState):
-    """What the server knows between its steps. `phase` is the step that it is ready for.
+    """The state of the server between its steps. `phase` is the step that it is ready for.
 
-    `keys` are the public keys of U_1 by user, `commitments` those of U_2; `masked_sums` and `sums` are by part.
+    `keys` are the public keys of U_1 by user, and `commitments` the commitments of U_2. `masked_sums` and `sums` hold
+    one sum for each part.
     """
 
     phases: ClassVar = PHASES
@@ -375,12 +377,12 @@ class ServerState(steps.PartyState):
 
     @property
     def endpoint(self) -> steps.Endpoint:
-        """Where the server stands."""
+        """The endpoint of the server."""
         return steps.Endpoint(self.round.session, self.round.number, steps.SERVER)
 
     @property
     def aggregate(self) -> validate.UintArray | None:
-        """The sums over the survivors, one part after the other, once they are known; in SecAgg d elements."""
+        """The sums over the survivors, one part after another, once they are known; in SecAgg, d elements."""
         return validate.frozen(np.concatenate(self.sums)) if self.sums else None
 
     @property
@@ -411,18 +413,18 @@ def user_again(
     Parameters
     ----------
     state : UserState
-        The user at the end of a round, or wherever it left it.
+        The state of the user at the end of a round, or at the point where it left the round.
     number : int
-        The number of the round, above that of the last one that the user began.
+        The number of the new round, above the number of the last round that the user began.
     update : array (d,)
         The input of this round.
     order : sequence of int
-        The order of the users on the circle of the graph in this round; that of the roster when left out.
+        The order of the users on the circle of the graph in this round; the order of the roster when left out.
 
     Raises
     ------
     ParameterError
-        The number is not above the last one, or the order is no permutation of the roster (SAG-04).
+        The number is not above the last one, or the order is not a permutation of the roster (SAG-04).
     LengthMismatch, NonCanonical
         The update is not d integers modulo R (SAG-14).
     """
@@ -445,9 +447,9 @@ def _next_round(round: Round, number: int, order: Sequence[int] | None) -> Round
 def mask_keys(
     round: Round, user: int, keys: Mapping[int, bytes], secrets: Mapping[int, bytes]
 ) -> dict[tuple[int, int], bytes]:
-    """Return the keys of the masks that a user shares with others, by segment and peer (MSK-01).
+    """Return the keys of the pairwise masks of a user, by segment and peer (MSK-01).
 
-    `keys` are the public masking keys of the user and of these others, `secrets` what it agreed on with each of them.
+    `keys` are the public masking keys of the user and of its peers, and `secrets` the secret agreed with each peer.
     """
     context = round.context()
     return {
@@ -459,7 +461,7 @@ def mask_keys(
 
 
 def self_keys(round: Round, user: int, seed: bytes) -> dict[int, bytes]:
-    """Return the keys of a user's own masks, by segment (MSK-02)."""
+    """Return the keys of a user's self masks, by segment (MSK-02)."""
     context = round.context()
     return {part.segment: masks.self_key(context, seed, user, part.segment) for part in round.parts_of(user)}
 
@@ -470,7 +472,7 @@ def masked_update(state: UserState, received: Collection[int]) -> validate.UintA
 
 
 def masked_sums(parameters: Numbers, masked: Mapping[int, validate.UintArray]) -> tuple[validate.UintArray, ...]:
-    """Return, for each part, the sum of what its members sent for it, by user d elements."""
+    """Return, for each part, the sum of its members' masked inputs; `masked` holds d elements by user."""
     return tuple(_masked_sum(part, masked) for part in parameters.parts)
 
 
@@ -479,7 +481,8 @@ def unmasked_sums(
 ) -> tuple[validate.UintArray, ...]:
     """Return, for each part, the sum of the inputs of the survivors (SAG-29).
 
-    `seeds` are the self seeds of the survivors, `secrets` what each dropped user agreed on with each surviving one.
+    `seeds` are the self seeds of the survivors, and `secrets` the secret that each dropped user agreed with each
+    survivor.
     """
     parts = zip(state.round.parameters.parts, state.masked_sums, strict=True)
     return tuple(
@@ -581,7 +584,7 @@ def server_share_keys(state: ServerState, inbox: steps.Inbox) -> tuple[ServerSta
     senders=lambda user: set(user.peers) - {user.user},
 )
 def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[UserState, steps.Outbox]:
-    """Keep the shares of the others, send the masked input and forget its masks (SAG-12 to SAG-15; step 5)."""
+    """Keep the shares of the others, send the masked input and forget the masks (SAG-12 to SAG-15; step 5)."""
     received = {message.sender: _opened(state, message) for message in inbox}
     parameters = state.round.parameters
     if len(received) + 1 < parameters.t:
@@ -603,7 +606,7 @@ def user_masked_input(state: UserState, inbox: Sequence[SecretShares]) -> tuple[
     senders=lambda server: server.sharers,
 )
 def server_masked_input(state: ServerState, inbox: Sequence[MaskedInput]) -> tuple[ServerState, steps.Outbox]:
-    """Add the masked inputs, and ask for what unmasks the sum (SAG-16 to SAG-18; step 6)."""
+    """Add the masked inputs, and ask for the shares that unmask the sum (SAG-16 to SAG-18; step 6)."""
     _same_neighbours(state, inbox)
     masked = {message.sender: _vector(state, message) for message in inbox}
     survivors = tuple(sorted(masked))
@@ -676,11 +679,11 @@ def run_round(
     updates : array (N, d)
         The update of each user, integers modulo R.
     randomness : mapping from user to sampled values
-        Those of each user that takes part in ``advertise_keys``; see `draw_randomness`.
+        The sampled values of each user that takes part in ``advertise_keys``; see `draw_randomness`.
     dropouts : mapping from phase to users
-        Who drops out just before its step in a phase.
+        The users that drop out just before their step in a phase.
     order : sequence of int
-        The order of the users on the circle of the graph; that of the roster when left out.
+        The order of the users on the circle of the graph; the order of the roster when left out.
     session, round
         The session id (16 bytes) and the round number.
 
@@ -718,7 +721,7 @@ def open_round(
 
 
 def _peers(state: UserState, message: NeighbourKeys, own: KeyPair) -> dict[int, KeyPair]:
-    """Return the keys of the neighbours in U_1, none equal to the user's own (SAG-06 to SAG-08)."""
+    """Return the keys of the neighbours in U_1; refuse a key that equals one of the user's own (SAG-06 to SAG-08)."""
     neighbours, parameters = state.round.graph.neighbours(state.user), state.round.parameters
     users = validate.user_numbers("users", message.users)
     if len(set(users)) != len(users) or not set(users) <= neighbours:
@@ -748,7 +751,7 @@ def _refuse_disorder(message: codec.Message, name: str, users: Sequence[int]) ->
 
 
 def _refuse_equal(keys: Mapping[int, KeyPair], also: Collection[int], own: int | None = None) -> None:
-    """Refuse two equal keys, whosever and whatever for they are; blame their owners but `own` (SAG-07, SAG-35)."""
+    """Refuse two equal keys, regardless of owner and purpose; blame their owners except `own` (SAG-07, SAG-35)."""
     owner: dict[bytes, int] = {}
     for user, pair in keys.items():
         for key in (pair.sealing, pair.masking):
@@ -766,7 +769,7 @@ def _secret(private: bytes, peer: int, public: bytes) -> bytes:
 
 
 def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return survivors and dropped when a user may answer for them.
+    """Return the survivors and the dropped users of a request that the user may answer.
 
     Raises
     ------
@@ -774,7 +777,7 @@ def check_request(state: UserState, message: UnmaskRequest) -> tuple[tuple[int, 
         A user is named twice or is outside the roster (SAG-19), is in both sets (SAG-20); the user itself is not a
         survivor (SAG-21); or the sets do not name exactly the neighbours whose shares it holds (SAG-23).
     Malformed
-        Users do not ascend (SAG-32).
+        Users are not in ascending order (SAG-32).
     TooFewSurvivors
         Fewer than max(t, T + 2) survivors, or fewer than t among the holders (SAG-22).
     """
@@ -861,7 +864,7 @@ def _opened(state: UserState, message: SecretShares) -> Shares:
 
 
 def _key_pair(message: AdvertisedKeys) -> KeyPair:
-    """Return the keys of a message, of which none may be of low order (SAG-34)."""
+    """Return the keys of a message; refuse a key of low order (SAG-34)."""
     pair = KeyPair(*(octets(message, name, prg.KEY_BYTES) for name in ("sealing", "masking")))
     for name, key in (("sealing", pair.sealing), ("masking", pair.masking)):
         try:
@@ -880,7 +883,7 @@ def _neighbour_keys(state: ServerState, user: int, keys: Mapping[int, KeyPair]) 
 
 
 def _core(state: ServerState, users: Collection[int], what: str) -> tuple[int, ...]:
-    """Return the largest set of users in which each has t holders; refuse one that is too small (SAG-18)."""
+    """Return the largest set of users in which each has t holders; refuse the set if it is too small (SAG-18)."""
     return _enough(state, state.round.graph.core(users, state.round.parameters.t), what)
 
 
@@ -892,7 +895,7 @@ def _enough(state: ServerState, users: tuple[int, ...], what: str) -> tuple[int,
 
 
 def _recoverable(state: ServerState, present: Collection[int], what: str) -> None:
-    """Refuse when a secret that is needed has fewer than t holders present (SAG-18, SAG-27)."""
+    """Refuse if fewer than t holders of a needed secret are present (SAG-18, SAG-27)."""
     here, t = set(present), state.round.parameters.t
     for user in state.sharers:
         holders = len(state.round.graph.holders(user) & here)
@@ -903,7 +906,7 @@ def _recoverable(state: ServerState, present: Collection[int], what: str) -> Non
 
 
 def _shared_with_all(state: ServerState, user: int, sent: Mapping[int, SecretShares]) -> bool:
-    """Return whether a user sent a share to each neighbour in U_1; one to anybody else is its fault."""
+    """Return whether a user sent shares to each neighbour in U_1; blame it for shares to any other user."""
     neighbours = state.round.graph.neighbours(user)
     if not set(sent) <= neighbours:
         others = sorted(set(sent) - neighbours)
@@ -912,7 +915,7 @@ def _shared_with_all(state: ServerState, user: int, sent: Mapping[int, SecretSha
 
 
 def _same_neighbours(state: ServerState, inbox: Sequence[MaskedInput]) -> None:
-    """Refuse a masked input over other neighbours than those that shared their secrets (SAG-37)."""
+    """Refuse a masked input if its neighbours are not those that shared their secrets (SAG-37)."""
     for message in inbox:
         wanted = tuple(sorted(state.round.graph.neighbours(message.sender) & set(state.sharers)))
         if validate.user_numbers("neighbours", message.neighbours) != wanted:
@@ -932,7 +935,7 @@ class _Answer:
 
 
 def _answer(state: ServerState, message: UnmaskShares) -> _Answer:
-    """Return the shares of an answer, when they are exactly those that were asked for (SAG-26)."""
+    """Return the shares of an answer if they are exactly the requested ones (SAG-26)."""
     holders = state.round.graph.holders(message.sender)
     for name, asked in (("survivors", state.survivors), ("dropped", state.dropped)):
         wanted = tuple(user for user in asked if user in holders)
@@ -950,7 +953,7 @@ def _answer(state: ServerState, message: UnmaskShares) -> _Answer:
 
 
 def _self_seed(state: ServerState, user: int, answers: Sequence[_Answer]) -> bytes:
-    """Return a survivor's self seed, the one that it is committed to (SAG-28)."""
+    """Return a survivor's self seed, checked against its commitment (SAG-28)."""
     shares = {answer.holder: answer.seeds[user] for answer in answers if user in answer.seeds}
     seed = _recover(state, user, shares)
     if masks.commitment(state.round.context(), seed, user) != state.commitments[user]:
@@ -959,7 +962,7 @@ def _self_seed(state: ServerState, user: int, answers: Sequence[_Answer]) -> byt
 
 
 def _masking_key(state: ServerState, user: int, answers: Sequence[_Answer]) -> bytes:
-    """Return a dropped user's private masking key, the one of its public key (SAG-28)."""
+    """Return a dropped user's private masking key, checked against its public key (SAG-28)."""
     shares = {answer.holder: answer.keys[user] for answer in answers if user in answer.keys}
     key = _recover(state, user, shares)
     if public_key(key) != state.keys[user].masking:
@@ -975,7 +978,7 @@ def _recover(state: ServerState, user: int, shares: Mapping[int, int]) -> bytes:
 
 
 def _masked_sum(part: Part, masked: Mapping[int, validate.UintArray]) -> validate.UintArray:
-    """Return the sum of what the members of a part sent for it."""
+    """Return the sum of the members' masked inputs of a part."""
     vectors = ((True, part.of(masked[user])) for user in sorted(part.members & set(masked)))
     return validate.frozen(part.ring.signed_sum(part.ring.zeros(part.length), vectors))
 
@@ -987,7 +990,7 @@ def _self_masks(state: ServerState, part: Part, seeds: Mapping[int, bytes]) -> I
 
 
 def _pairwise_secrets(state: ServerState, keys: Mapping[int, bytes]) -> dict[tuple[int, int], bytes]:
-    """Return what each dropped user agreed on with each surviving neighbour with whom it shares a part."""
+    """Return the secret that each dropped user agreed with each surviving neighbour of a common part."""
     found: dict[tuple[int, int], bytes] = {}
     for user, private in keys.items():
         together = set[int]().union(*(part.members for part in state.round.parts_of(user)))
@@ -1012,12 +1015,12 @@ def _left(
 
 
 def envelope(message: codec.Message) -> tuple[bytes, int, int, int]:
-    """Return session, round, sender and receiver of a message, as another one with the same header takes them."""
+    """Return session, round, sender and receiver of a message: the arguments of a message with the same header."""
     return message.session, message.round, message.sender, message.receiver
 
 
 def octets(message: codec.Message, name: str, size: int) -> bytes:
-    """Return a field of a message that must have `size` bytes.
+    """Return a field of a message; it must have `size` bytes.
 
     Raises
     ------
@@ -1033,7 +1036,7 @@ def octets(message: codec.Message, name: str, size: int) -> bytes:
 
 
 def _elements(message: codec.Message, name: str, data: bytes, count: int) -> tuple[int, ...]:
-    """Return field elements of `ELEMENT_BYTES` each; wrong ones are their sender's fault."""
+    """Return field elements of `ELEMENT_BYTES` each; if they are wrong, blame the sender."""
     size = shamir.ELEMENT_BYTES
     what = f"{type(message).__name__} from {message.sender}"
     if not isinstance(data, bytes) or len(data) != size * count:
@@ -1046,7 +1049,7 @@ def _elements(message: codec.Message, name: str, data: bytes, count: int) -> tup
 
 
 def _vector(state: ServerState, message: MaskedInput) -> validate.UintArray:
-    """Return the masked input of a message, when it has d elements, each below the modulus of its part (SAG-33)."""
+    """Return the masked input of a message if it has d elements, each below the modulus of its part (SAG-33)."""
     try:
         masked = validate.elements("masked", message.masked, modular.MAX_MODULUS, (state.round.parameters.d,))
         for part in state.round.parts_of(message.sender):
