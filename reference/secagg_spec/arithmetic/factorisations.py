@@ -55,7 +55,7 @@ def perfect_factorisation(points: int) -> tuple[Factor, ...]:
 
 
 def _reflected(row: int, prime: int) -> list[Pair]:
-    """Return the pairs of a and row + 1 - a; the a that equals row + 1 - a is paired with the point `prime`."""
+    """Return the pairs of a and row + 1 - a; an a that would be its own partner is paired with the point `prime`."""
     partners = ((a, (row + 1 - a) % prime) for a in range(prime))
     return [(a, prime if a == partner else partner) for a, partner in partners]
 
